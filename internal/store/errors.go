@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
+
+	"github.com/actlog/actlog/record"
+)
+
+// ErrNotMigrated says that the database lacks migrations of this version.
+var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
+
+// translate turns what pgx says into the errors of package record. It is the only
+// place that does.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pgx.ErrNoRows):
+		return record.ErrNotFound
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		if connectionLost(err) { // the driver's own time-out, not the caller's
+			return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
+		}
+		return err
+	case transient(err):
+		return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
+	}
+	return err
+}
+
+// connectionLost is true where the statement met no server, or lost it.
+func connectionLost(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "conn closed") || shuttingDown(err)
+}
+
+// transient is true where the same transaction may succeed when it is tried
+// again: a lost connection, a lost race, or a server short of something.
+func transient(err error) bool {
+	if connectionLost(err) || errors.Is(err, puddle.ErrClosedPool) {
+		return true
+	}
+	switch code := sqlState(err); {
+	case code == "":
+		return false
+	case strings.HasPrefix(code, "08"), // connection
+		strings.HasPrefix(code, "53"),    // disk full, out of memory, too many connections
+		strings.HasPrefix(code, "40"),    // serialization failure, deadlock
+		strings.HasPrefix(code, "58"),    // I/O error
+		code == "55P03",                  // lock not available
+		code == "25006",                  // read-only: a standby that is being promoted
+		code == "57014",                  // cancelled by an administrator
+		code == "23502", code == "23503": // a parent was deleted in between; it is made anew
+		return true
+	}
+	return false
+}
+
+func shuttingDown(err error) bool {
+	switch sqlState(err) {
+	case "57P01", "57P02", "57P03", "57P05":
+		return true
+	}
+	return false
+}
+
+// refused is true where Postgres will never take the data, however often.
+func refused(err error) bool {
+	code := sqlState(err)
+	return strings.HasPrefix(code, "22") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "54")
+}
+
+func sqlState(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// refusal says why a single change was refused. Postgres' own words may quote
+// data, so they stay with the cause.
+func refusal(err error) *record.InvalidError {
+	var pg *pgconn.PgError
+	errors.As(err, &pg)
+	return &record.InvalidError{Code: record.CodeInvalidValue, Field: pg.ColumnName,
+		Reason: fmt.Sprintf("the database refused this record: %s (SQLSTATE %s)", pg.Message, pg.Code)}
+}

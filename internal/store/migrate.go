@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/actlog/actlog/migrations"
+)
+
+// newestVersion is the version of the last migration in this binary.
+var newestVersion = func() int64 {
+	m, err := goose.NewProvider(goose.DialectPostgres, new(sql.DB), migrations.FS, goose.WithTableName(migrations.VersionTable))
+	if err != nil {
+		panic(fmt.Sprintf("store: embedded migrations: %v", err))
+	}
+	sources := m.ListSources()
+	return sources[len(sources)-1].Version
+}()
+
+// Migrator brings the schema of a database up or down, under a session lock, so
+// that several may run at once.
+type Migrator struct {
+	db       *sql.DB
+	provider *goose.Provider
+	log      *slog.Logger
+}
+
+// Migration is one version of the schema.
+type Migration struct {
+	Version int64
+	Name    string
+	Applied bool
+}
+
+// NewMigrator connects and makes schema actlog where it is missing.
+func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Migrator, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	config.RuntimeParams["application_name"] = "actlog migrate"
+	config.RuntimeParams["client_min_messages"] = "warning"
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
+	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
+	if err := m.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing migrations: %w", translate(err)), m.db.Close())
+	}
+	return m, nil
+}
+
+func (m *Migrator) prepare(ctx context.Context) error {
+	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even where it is
+	// there already, which the owner of a prepared database may lack.
+	var exists bool
+	if err := m.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", migrations.Schema).Scan(&exists); err != nil {
+		return err
+	}
+	if !exists {
+		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil && sqlState(err) != "23505" {
+			return err // 23505: another migrator was quicker
+		}
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, migrations.FS,
+		goose.WithTableName(migrations.VersionTable), goose.WithSessionLocker(locker))
+	return err
+}
+
+// Up applies every migration that is missing.
+func (m *Migrator) Up(ctx context.Context) error {
+	done, err := m.provider.Up(ctx)
+	for _, r := range done {
+		m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
+	}
+	if err != nil {
+		return fmt.Errorf("migrating up: %w", translate(err))
+	}
+	return nil
+}
+
+// Down takes the newest applied migration back. That removes what it holds.
+func (m *Migrator) Down(ctx context.Context) error {
+	done, err := m.provider.Down(ctx)
+	switch {
+	case errors.Is(err, goose.ErrNoNextVersion):
+		return errors.New("migrating down: no migration is applied")
+	case err != nil:
+		return fmt.Errorf("migrating down: %w", translate(err))
+	}
+	m.log.Info("migrated down", "version", done.Source.Version, "took", done.Duration)
+	return nil
+}
+
+// Status lists the migrations, oldest first.
+func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
+	status, err := m.provider.Status(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading migrations: %w", translate(err))
+	}
+	out := make([]Migration, len(status))
+	for i, s := range status {
+		out[i] = Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied}
+	}
+	return out, nil
+}
+
+// Close disconnects.
+func (m *Migrator) Close() error { return m.db.Close() }
+
+func appliedVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {
+	err = pool.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
+	if code := sqlState(err); code == "42P01" || code == "3F000" { // no such table, no such schema
+		return 0, nil
+	}
+	return version, translate(err)
+}

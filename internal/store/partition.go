@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// partitionedTables hold the detail. Their partitions go in step.
+var partitionedTables = []string{"think_act_record", "act_tool_info"}
+
+// partitionsAhead is how many periods beyond the present one have partitions, so
+// that a server may be down or unable for that long.
+const partitionsAhead = 2
+
+// keepPartitions makes partitions ahead of time for as long as the store is open.
+func (s *Store) keepPartitions() {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.upkeep.Done():
+			return
+		case <-tick.C:
+			s.addPartitions(s.upkeep)
+		}
+	}
+}
+
+// addPartitions tries a few times: its lock gives way to long reports. A failure
+// costs nothing but the default partition's catching the rows.
+func (s *Store) addPartitions(ctx context.Context) {
+	var err error
+	for attempt := range 5 {
+		if err = s.tryAddPartitions(ctx); err == nil || !transient(err) {
+			break
+		}
+		if pause(ctx, backoff(attempt)) != nil {
+			return
+		}
+	}
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+	case sqlState(err) == "42501": // whoever may will
+		s.log.Debug("not allowed to add partitions", "error", err)
+	default:
+		s.log.Warn("partitions were not added; the default ones catch what comes", "error", err)
+	}
+}
+
+func (s *Store) tryAddPartitions(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// A statement that waits for this lock would hold up every writer behind it.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		var mine bool
+		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtext('actlog.add_partition'))").Scan(&mine); err != nil || !mine {
+			return err
+		}
+		for _, table := range partitionedTables {
+			if err := addMissing(ctx, tx, table, s.config.PartitionDays); err != nil {
+				return fmt.Errorf("adding partitions of %s: %w", table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// addMissing continues a table's partitions from the newest one, or from the
+// present period where there is none or a gap, until enough lie ahead. A changed
+// period thus never makes two partitions overlap.
+func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) error {
+	var today, newest time.Time
+	err := tx.QueryRow(ctx, `
+		SELECT (now() AT TIME ZONE 'utc')::date, COALESCE(max(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([0-9-]+)''\)')::date), DATE '0001-01-01')
+		FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+		WHERE i.inhparent = format('actlog.%I', $1::text)::regclass`, table).Scan(&today, &newest)
+	if err != nil {
+		return err
+	}
+	from := periodStart(today, days)
+	if newest.After(from) {
+		from = newest
+	}
+	for end := periodStart(today, days).AddDate(0, 0, days*(partitionsAhead+1)); from.Before(end); {
+		to := periodStart(from, days).AddDate(0, 0, days)
+		if _, err := tx.Exec(ctx, "SELECT actlog.add_partition($1, $2, $3)", table, from, to); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// periodStart is the first day of the period that a day lies in. Periods of a
+// week begin on Mondays. The PlanRoots statement counts in the same way.
+func periodStart(day time.Time, days int) time.Time {
+	epoch := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	since := int(day.Sub(epoch).Hours() / 24)
+	return day.AddDate(0, 0, -(since % days))
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+var (
+	treePlan  = filler[db.PlanTreeRow](record.KindPlan, "", "exception")
+	treeStep  = filler[db.PlanTreeRow](record.KindAgentExecution, "A")
+	treeTool  = filler[db.PlanTreeRow](record.KindActTool, "T")
+	treeWait  = filler[db.PlanTreeRow](record.KindWait, "W", "stepId", "toolCallId", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt")
+	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId")
+	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	lastOfAll = "\U0010FFFF"
+)
+
+// PlanTree reads the hierarchy of a plan, root or not, in one statement.
+// exceptionWaits says that the plan has an exception that no reader was told
+// yet: see [Store.ServeException]. [record.ErrNotFound] where there is no such
+// plan.
+func (s *Store) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanTreeRow, error) { return s.reads.PlanTree(ctx, conn, planID) })
+	if err != nil {
+		return nil, false, err
+	}
+	var plans []*tree.Plan
+	var steps []*tree.Step
+	var rootID string
+	for i := range rows {
+		r := &rows[i]
+		if r.PlanRow == nil {
+			steps = append(steps, stepOfTree(r))
+			continue
+		}
+		rootID = r.RootPlanID
+		plans = append(plans, planOfTree(r))
+		if r.CurrentPlanID == planID {
+			exceptionWaits = r.ExceptionWaits
+		}
+	}
+	for _, st := range steps {
+		st.Record.RootPlanID = rootID
+	}
+	if plan = tree.Build(planID, plans, steps); plan == nil {
+		return nil, false, record.ErrNotFound
+	}
+	return plan, exceptionWaits, nil
+}
+
+func planOfTree(r *db.PlanTreeRow) *tree.Plan {
+	p := &tree.Plan{
+		ID:              *r.PlanRow,
+		Record:          record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.CurrentPlanID},
+		ParentStepID:    orZero(r.ParentStepID),
+		StructureResult: r.StructureResult,
+	}
+	treePlan(&p.Record, r)
+	p.Truncated = record.StillCut(&p.Record, r.Truncated)
+	if r.TID != nil {
+		p.ToolCall = &tree.ToolCall{ID: *r.TID, Inferred: orZero(r.TInferred), Record: record.ActTool{
+			RootPlanID: r.RootPlanID, StepID: orZero(r.TStepID), Seq: int64(orZero(r.TSeq)), ToolCallID: orZero(r.TToolCallID),
+		}}
+		treeTool(&p.ToolCall.Record, r)
+		p.ToolCall.Truncated = record.StillCut(&p.ToolCall.Record, r.TTruncated)
+	}
+	if r.WWaitID != nil {
+		p.Wait = &record.Wait{RootPlanID: r.RootPlanID, PlanID: orZero(r.WPlanID), WaitID: *r.WWaitID}
+		treeWait(p.Wait, r)
+	}
+	return p
+}
+
+func stepOfTree(r *db.PlanTreeRow) *tree.Step {
+	st := &tree.Step{
+		ID:              orZero(r.AgentRow),
+		Record:          record.AgentExecution{StepID: r.AStepID},
+		CompletedCycles: int64(orZero(r.ACompletedCycles)),
+		LatestRound:     int64(orZero(r.ALatestRound)),
+		LatestToolName:  r.ALatestToolName,
+		LatestToolArgs:  r.ALatestToolArgs,
+		Figures: tree.Figures{
+			ModelCalls:               int64(orZero(r.AModelCalls)),
+			ToolCalls:                int64(orZero(r.AToolCalls)),
+			Failures:                 int64(orZero(r.AFailures)),
+			InputTokens:              orZero(r.AInputTokens),
+			OutputTokens:             orZero(r.AOutputTokens),
+			CacheReadInputTokens:     orZero(r.ACacheReadInputTokens),
+			CacheCreationInputTokens: orZero(r.ACacheCreationInputTokens),
+			ReasoningTokens:          orZero(r.AReasoningTokens),
+			CostUSD:                  r.ACostUSD,
+			ThinkMs:                  orZero(r.AThinkMs),
+			ToolMs:                   orZero(r.AToolMs),
+		},
+	}
+	treeStep(&st.Record, r)
+	st.Truncated = record.StillCut(&st.Record, r.ATruncated)
+	return st
+}
+
+// ServeException takes the waiting exception of a plan: one caller gets it as a
+// [*record.Exception], every other one nil.
+func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (*record.Exception, error) {
+	message, err := read(ctx, s, func(conn db.DBTX) (string, error) {
+		return s.reads.PlanExceptionServe(ctx, conn, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
+	})
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &record.Exception{PlanID: planID, Message: message}, nil
+}
+
+// PlanFilter narrows a list of root plans. Empty fields do not.
+type PlanFilter struct {
+	State   record.State
+	Project string
+	// Before continues a list behind the plan it names.
+	Before *PlanCursor
+	// Limit bounds the list.
+	Limit int
+}
+
+// PlanCursor is the place of a plan in the list of all.
+type PlanCursor struct {
+	FirstSeenAt time.Time
+	RootPlanID  string
+}
+
+// PlanSummary is a root plan in a list, with the figures of its whole tree.
+type PlanSummary struct {
+	ID        int64
+	Record    record.Plan
+	Truncated []string
+	Cursor    PlanCursor
+	Steps     int64
+	Total     tree.Figures
+}
+
+// Plans lists root plans, newest first.
+func (s *Store) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
+	params := db.PlanListParams{BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit)}
+	if f.Before != nil {
+		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
+	}
+	if f.State != "" {
+		params.State = new(string(f.State))
+	}
+	if f.Project != "" {
+		params.Project = &f.Project
+	}
+	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanListRow, error) { return s.reads.PlanList(ctx, conn, params) })
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]PlanSummary, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		p := &plans[i]
+		*p = PlanSummary{
+			ID:     orZero(r.ID),
+			Record: record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.RootPlanID},
+			Cursor: PlanCursor{FirstSeenAt: r.FirstSeenAt.UTC(), RootPlanID: r.RootPlanID},
+			Steps:  r.Steps,
+			Total: tree.Figures{
+				ModelCalls: r.ModelCalls, ToolCalls: r.ToolCalls, Failures: r.Failures,
+				InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+				CacheReadInputTokens: r.CacheReadInputTokens, CacheCreationInputTokens: r.CacheCreationInputTokens,
+				ReasoningTokens: r.ReasoningTokens, CostUSD: r.CostUSD, ThinkMs: r.ThinkMs, ToolMs: r.ToolMs,
+				DurationMs: tree.Duration(r.StartTime, r.EndTime),
+			},
+		}
+		listPlan(&p.Record, r)
+		p.Truncated = record.StillCut(&p.Record, r.Truncated)
+	}
+	return plans, nil
+}

@@ -1,0 +1,202 @@
+// Package store keeps the record in Postgres. It is the only package with SQL
+// behind it: one way in, [Store.Write], and reads that are one statement each.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/actlog/actlog/db"
+)
+
+// Config says where the record is and how it is written. Zero values mean the
+// defaults named here.
+type Config struct {
+	// DatabaseURL is a postgres:// URL or a keyword/value string. Required.
+	DatabaseURL string
+	// Logger gets what cannot be returned to a caller. Default: discarded.
+	Logger *slog.Logger
+	// MaxConns bounds the connections, writers included. Default 16.
+	MaxConns int
+	// Writers is how many transactions write at once. Default 2.
+	Writers int
+	// QueueRows and QueueBytes bound what waits to be written; beyond them Write
+	// waits. Default 20,000 rows, 64 MiB.
+	QueueRows  int
+	QueueBytes int
+	// RetryFor is how long a write is tried again when Postgres is away. Default 15 s.
+	RetryFor time.Duration
+	// PartitionDays is the period of a partition of the detail. Default 7.
+	PartitionDays int
+	// Tracer sees every statement; nil for none.
+	Tracer pgx.QueryTracer
+}
+
+func (c Config) withDefaults() Config {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	def(&c.MaxConns, 16)
+	def(&c.Writers, 2)
+	def(&c.QueueRows, 20_000)
+	def(&c.QueueBytes, 64<<20)
+	def(&c.PartitionDays, 7)
+	if c.RetryFor == 0 {
+		c.RetryFor = 15 * time.Second
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.DatabaseURL == "":
+		return errors.New("database URL is required")
+	case c.Writers < 1 || c.Writers >= c.MaxConns:
+		return fmt.Errorf("writers must be at least 1 and fewer than the %d connections, not %d", c.MaxConns, c.Writers)
+	case c.PartitionDays < 1:
+		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
+	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
+		return fmt.Errorf("the queue must hold a batch: %d rows, %d bytes", maxBatchRows, maxBatchBytes)
+	}
+	return nil
+}
+
+// Store is the record in one Postgres database. It is safe for concurrent use.
+type Store struct {
+	config Config
+	log    *slog.Logger
+	pool   *pgxpool.Pool
+	reads  *db.Queries
+	queue  *queue
+
+	// writing is cancelled when Close can no longer wait for the writers.
+	writing       context.Context
+	cancelWriting context.CancelFunc
+	// upkeep ends with Close.
+	upkeep       context.Context
+	cancelUpkeep context.CancelFunc
+	goroutines   sync.WaitGroup
+}
+
+// Open connects to a migrated database and starts the writers. It returns
+// [record.ErrUnavailable] when Postgres does not answer.
+func Open(ctx context.Context, config Config) (*Store, error) {
+	config = config.withDefaults()
+	if err := config.validate(); err != nil {
+		return nil, fmt.Errorf("opening the record: %w", err)
+	}
+	pc, err := poolConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("opening the record: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("opening the record: %w", err)
+	}
+	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes)}
+	if err := s.check(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("opening the record: %w", err)
+	}
+	s.writing, s.cancelWriting = context.WithCancel(context.WithoutCancel(ctx))
+	s.upkeep, s.cancelUpkeep = context.WithCancel(context.WithoutCancel(ctx))
+	s.addPartitions(ctx)
+	s.goroutines.Go(s.keepPartitions)
+	for range config.Writers {
+		s.goroutines.Go(s.writeQueue)
+	}
+	return s, nil
+}
+
+func poolConfig(config Config) (*pgxpool.Config, error) {
+	pc, err := pgxpool.ParseConfig(config.DatabaseURL)
+	if err != nil {
+		return nil, err // its text hides the password
+	}
+	pc.MaxConns = int32(config.MaxConns)
+	pc.ConnConfig.Tracer = config.Tracer
+	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	for name, value := range map[string]string{
+		"application_name":              "actlog",
+		"default_transaction_isolation": "read committed",
+		"jit":                           "off", // compiling costs more than any of these statements
+		"TimeZone":                      "UTC",
+	} {
+		pc.ConnConfig.RuntimeParams[name] = value
+	}
+	return pc, nil
+}
+
+// check refuses databases that the record cannot live in.
+func (s *Store) check(ctx context.Context) error {
+	var version int
+	var encoding string
+	err := s.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')").Scan(&version, &encoding)
+	switch {
+	case err != nil:
+		return translate(err)
+	case version < 140000:
+		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
+	}
+	return s.Ready(ctx)
+}
+
+// Ready tells whether the database answers and every migration is applied:
+// [record.ErrUnavailable] or [ErrNotMigrated] if not.
+func (s *Store) Ready(ctx context.Context) error {
+	version, err := appliedVersion(ctx, s.pool)
+	if err != nil {
+		return err
+	}
+	if version < newestVersion {
+		return fmt.Errorf("%w: at version %d of %d", ErrNotMigrated, version, newestVersion)
+	}
+	return nil
+}
+
+// Close lets the queue run empty, then disconnects. When ctx ends first, what is
+// still queued is answered with [record.ErrClosed].
+func (s *Store) Close(ctx context.Context) error {
+	s.cancelUpkeep()
+	s.queue.close()
+	done := make(chan struct{})
+	go func() {
+		s.goroutines.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("closing the record: %w", ctx.Err())
+		s.cancelWriting()
+		<-done
+	}
+	s.cancelWriting()
+	s.pool.Close()
+	return err
+}
+
+// read runs a read, once more when the connection turned out to be dead: after
+// Postgres was restarted, a pool still holds connections to the old one.
+func read[T any](ctx context.Context, s *Store, query func(db.DBTX) (T, error)) (T, error) {
+	v, err := query(s.pool)
+	if err != nil && ctx.Err() == nil && connectionLost(err) {
+		v, err = query(s.pool)
+	}
+	return v, translate(err)
+}

@@ -1,0 +1,41 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ActTool is one tool call of a cycle. ToolCallID is ours and unique in its root
+// plan; the model's own id goes to ProviderCallID.
+type ActTool struct {
+	RootPlanID     string          `record:"rootPlanId,key"`
+	StepID         string          `record:"stepId,key"`
+	Seq            int64           `record:"seq,key"`
+	ToolCallID     string          `record:"toolCallId,key"`
+	Rev            *int64          `record:"rev"`
+	CallIndex      *int64          `record:"callIndex"`
+	ProviderCallID *string         `record:"providerCallId,id"`
+	ServerName     *string         `record:"serverName,name"`
+	Name           *string         `record:"name,name"`
+	Parameters     *string         `record:"parameters,text,anyJSON"`
+	Result         *string         `record:"result,text,anyJSON"`
+	State          *State          `record:"state,state,scoped,column=told_state"`
+	Attempt        *int64          `record:"attempt,attempt,min=1"`
+	ErrorMessage   *string         `record:"errorMessage,text,scoped"`
+	ErrorKind      *string         `record:"errorKind,name,scoped"`
+	StartTime      *time.Time      `record:"startTime,least"`
+	EndTime        *time.Time      `record:"endTime,greatest,scoped"`
+	SpanID         *string         `record:"spanId,id"`
+	Metadata       json.RawMessage `record:"metadata,object"`
+}
+
+// Kind implements [Change].
+func (t *ActTool) Kind() Kind { return KindActTool }
+
+// Key implements [Change].
+func (t *ActTool) Key() Key {
+	return Key{Kind: KindActTool, Root: t.RootPlanID, Parent: t.StepID, Seq: t.Seq, ID: t.ToolCallID}
+}
+
+// Revision implements [Change].
+func (t *ActTool) Revision() *int64 { return t.Rev }

@@ -1,0 +1,44 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// AgentExecution is a step: one agent working on one step of a plan. A higher
+// Attempt re-opens it.
+type AgentExecution struct {
+	RootPlanID       string          `record:"rootPlanId,key"`
+	StepID           string          `record:"stepId,key"`
+	Rev              *int64          `record:"rev"`
+	PlanID           string          `record:"planId,id,required"`
+	StepIndex        *int64          `record:"stepIndex"`
+	ConversationID   *string         `record:"conversationId,id"`
+	AgentName        *string         `record:"agentName,name"`
+	AgentVersion     *string         `record:"agentVersion,name"`
+	AgentDescription *string         `record:"agentDescription,text"`
+	AgentRequest     *string         `record:"agentRequest,text"`
+	MaxSteps         *int64          `record:"maxSteps"`
+	CurrentStep      *int64          `record:"currentStep"`
+	Attempt          *int64          `record:"attempt,attempt,min=1"`
+	State            *State          `record:"state,state,scoped,column=told_state"`
+	StartTime        *time.Time      `record:"startTime,least"`
+	EndTime          *time.Time      `record:"endTime,greatest,scoped"`
+	Result           *string         `record:"result,text"`
+	ErrorMessage     *string         `record:"errorMessage,text,scoped"`
+	ErrorKind        *string         `record:"errorKind,name,scoped"`
+	ModelName        *string         `record:"modelName,name"`
+	SpanID           *string         `record:"spanId,id"`
+	Metadata         json.RawMessage `record:"metadata,object"`
+}
+
+// Kind implements [Change].
+func (a *AgentExecution) Kind() Kind { return KindAgentExecution }
+
+// Key implements [Change].
+func (a *AgentExecution) Key() Key {
+	return Key{Kind: KindAgentExecution, Root: a.RootPlanID, ID: a.StepID}
+}
+
+// Revision implements [Change].
+func (a *AgentExecution) Revision() *int64 { return a.Rev }

@@ -1,0 +1,67 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Plan is one run of anything: a root plan (RootPlanID and CurrentPlanID are the
+// same) or a sub-plan, which a tool call of ParentPlanID started.
+type Plan struct {
+	RootPlanID     string          `record:"rootPlanId,key"`
+	CurrentPlanID  string          `record:"currentPlanId,key"`
+	Rev            *int64          `record:"rev"`
+	ParentPlanID   *string         `record:"parentPlanId,id"`
+	ToolCallID     *string         `record:"toolCallId,id"`
+	Executor       *string         `record:"executor,name"`
+	Name           *string         `record:"name,name"`
+	Title          *string         `record:"title,text"`
+	UserRequest    *string         `record:"userRequest,text"`
+	Project        *string         `record:"project,name"`
+	UserID         *string         `record:"userId,id"`
+	Tags           []string        `record:"tags,name"`
+	Environment    *string         `record:"environment,name"`
+	Release        *string         `record:"release,name"`
+	ConversationID *string         `record:"conversationId,id"`
+	TraceID        *string         `record:"traceId,id"`
+	State          *State          `record:"state,state,column=told_state"`
+	StartTime      *time.Time      `record:"startTime,least"`
+	EndTime        *time.Time      `record:"endTime,greatest"`
+	Summary        *string         `record:"summary,text"`
+	ModelName      *string         `record:"modelName,name"`
+	ErrorMessage   *string         `record:"errorMessage,text"`
+	ErrorKind      *string         `record:"errorKind,name"`
+	Exception      *string         `record:"exception,text"`
+	Metadata       json.RawMessage `record:"metadata,object"`
+}
+
+// Kind implements [Change].
+func (p *Plan) Kind() Kind { return KindPlan }
+
+// Key implements [Change].
+func (p *Plan) Key() Key { return Key{Kind: KindPlan, Root: p.RootPlanID, ID: p.CurrentPlanID} }
+
+// Revision implements [Change].
+func (p *Plan) Revision() *int64 { return p.Rev }
+
+// IsRoot tells whether the plan is the root of its tree.
+func (p *Plan) IsRoot() bool { return p.RootPlanID == p.CurrentPlanID }
+
+// checkRelation holds a plan to the rules that make trees: a parent comes with
+// the tool call that started the plan, a root has neither, no plan is its own
+// parent. A later record of a sub-plan may leave both out.
+func (p *Plan) checkRelation() error {
+	switch {
+	case p.ParentPlanID == nil && p.ToolCallID == nil:
+		return nil
+	case p.ToolCallID == nil:
+		return &InvalidError{Code: CodeInvalidRelation, Field: "toolCallId", Reason: "is required when parentPlanId is given"}
+	case p.ParentPlanID == nil:
+		return &InvalidError{Code: CodeInvalidRelation, Field: "parentPlanId", Reason: "is required when toolCallId is given"}
+	case p.IsRoot():
+		return &InvalidError{Code: CodeInvalidRelation, Field: "rootPlanId", Reason: "must differ from currentPlanId when parentPlanId is given"}
+	case *p.ParentPlanID == p.CurrentPlanID:
+		return &InvalidError{Code: CodeInvalidRelation, Field: "parentPlanId", Reason: "must differ from currentPlanId"}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package record
+
+import "encoding/json"
+
+// Source is a reference to something that an agent read and relied on.
+type Source struct {
+	RootPlanID     string          `record:"rootPlanId,key"`
+	PlanID         string          `record:"planId,key"`
+	SourceID       string          `record:"sourceId,key"`
+	Rev            *int64          `record:"rev"`
+	StepID         *string         `record:"stepId,id"`
+	ToolCallID     *string         `record:"toolCallId,id"`
+	URI            *string         `record:"uri,text"`
+	Type           *SourceType     `record:"type,enum"`
+	LineStart      *int64          `record:"lineStart"`
+	LineEnd        *int64          `record:"lineEnd"`
+	Snippet        *string         `record:"snippet,text"`
+	Description    *string         `record:"description,text"`
+	RelevanceScore *float64        `record:"relevanceScore"`
+	Metadata       json.RawMessage `record:"metadata,object"`
+}
+
+// SourceType says what a source reference leads to.
+type SourceType string
+
+// The source types.
+const (
+	SourceFile          SourceType = "FILE"
+	SourceURL           SourceType = "URL"
+	SourceClass         SourceType = "CLASS"
+	SourceCommit        SourceType = "COMMIT"
+	SourceDocumentation SourceType = "DOCUMENTATION"
+	SourceSnippet       SourceType = "SNIPPET"
+	SourceEmbedding     SourceType = "EMBEDDING"
+)
+
+// Kind implements [Change].
+func (s *Source) Kind() Kind { return KindSource }
+
+// Key implements [Change].
+func (s *Source) Key() Key {
+	return Key{Kind: KindSource, Root: s.RootPlanID, Parent: s.PlanID, ID: s.SourceID}
+}
+
+// Revision implements [Change].
+func (s *Source) Revision() *int64 { return s.Rev }

@@ -1,0 +1,102 @@
+package record
+
+import "slices"
+
+// State says what truly happened to a plan, a step, a cycle, a tool call or a
+// wait. Status and completed are views of it.
+type State string
+
+// The states of plans, steps, cycles and tool calls.
+const (
+	Pending          State = "PENDING"
+	Idle             State = "IDLE" // agent executions only: planned, not begun
+	Running          State = "RUNNING"
+	Waiting          State = "WAITING"
+	Paused           State = "PAUSED"
+	AwaitingApproval State = "AWAITING_APPROVAL" // tool calls only
+	Completed        State = "COMPLETED"
+	Failed           State = "FAILED"
+	Cancelled        State = "CANCELLED"
+	Skipped          State = "SKIPPED"
+	Blocked          State = "BLOCKED"
+	Interrupted      State = "INTERRUPTED"
+	Unknown          State = "UNKNOWN"
+)
+
+// The states that only waits reach; they begin as [Waiting].
+const (
+	Submitted State = "SUBMITTED"
+	Accepted  State = "ACCEPTED"
+	Modified  State = "MODIFIED"
+	Approved  State = "APPROVED"
+	Rejected  State = "REJECTED"
+	TimedOut  State = "TIMED_OUT"
+)
+
+// Status is the three-valued view of a state that the executor API shows.
+type Status string
+
+// The statuses.
+const (
+	StatusIdle     Status = "IDLE"
+	StatusRunning  Status = "RUNNING"
+	StatusFinished Status = "FINISHED"
+)
+
+var states = func() map[Kind][]State {
+	live := []State{Pending, Running, Waiting, Paused}
+	terminal := []State{Completed, Failed, Cancelled, Skipped, Blocked, Interrupted, Unknown}
+	with := func(extra ...State) []State { return slices.Concat(extra, live, terminal) }
+	return map[Kind][]State{
+		KindPlan:           with(),
+		KindAgentExecution: with(Idle),
+		KindThinkAct:       with(),
+		KindActTool:        with(AwaitingApproval),
+		KindWait:           {Waiting, Submitted, Accepted, Modified, Approved, Rejected, TimedOut, Cancelled},
+	}
+}()
+
+// States lists the states that a kind may be in; empty for kinds without one.
+func States(k Kind) []State { return slices.Clone(states[k]) }
+
+// InitialState is the state of a row of the kind that no one has told one for.
+func InitialState(k Kind) State {
+	switch k {
+	case KindAgentExecution:
+		return Idle
+	case KindWait:
+		return Waiting
+	default:
+		return Pending
+	}
+}
+
+// Terminal tells whether nothing but a higher attempt follows the state.
+func (s State) Terminal() bool { return s.rank() > 0 }
+
+// rank orders states by how much they settle: a live one, "no one knows", "it
+// was cut off", and what really came of it.
+func (s State) rank() int {
+	switch s {
+	case Pending, Idle, Running, Waiting, Paused, AwaitingApproval:
+		return 0
+	case Unknown:
+		return 1
+	case Interrupted:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// Status is the view of the state that the executor API shows.
+func (s State) Status() Status {
+	switch s {
+	case Pending, Idle:
+		return StatusIdle
+	case Running, Waiting, Paused, AwaitingApproval:
+		return StatusRunning
+	default:
+		return StatusFinished
+	}
+}

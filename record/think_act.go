@@ -1,0 +1,58 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ThinkAct is one think-act cycle of a step: one model call, then the tool calls
+// that it asked for. Seq counts from 0. InputTokens include cached ones; costs
+// are US dollars; character counts are computed where they are not told.
+type ThinkAct struct {
+	RootPlanID               string          `record:"rootPlanId,key"`
+	StepID                   string          `record:"stepId,key"`
+	Seq                      int64           `record:"seq,key"`
+	Rev                      *int64          `record:"rev"`
+	ThinkStartTime           *time.Time      `record:"thinkStartTime,least"`
+	ThinkEndTime             *time.Time      `record:"thinkEndTime,greatest,scoped"`
+	FirstTokenTime           *time.Time      `record:"firstTokenTime"`
+	ActStartTime             *time.Time      `record:"actStartTime,least"`
+	ActEndTime               *time.Time      `record:"actEndTime,greatest,scoped"`
+	ThinkInput               *string         `record:"thinkInput,text"`
+	ThinkOutput              *string         `record:"thinkOutput,text"`
+	ActionDescription        *string         `record:"actionDescription,text"`
+	ActionResult             *string         `record:"actionResult,text"`
+	State                    *State          `record:"state,state,scoped,column=told_state"`
+	FinishReason             *string         `record:"finishReason,name"`
+	ErrorMessage             *string         `record:"errorMessage,text,scoped"`
+	ErrorKind                *string         `record:"errorKind,name,scoped"`
+	InputCharCount           *int64          `record:"inputCharCount,column=told_input_char_count"`
+	OutputCharCount          *int64          `record:"outputCharCount,column=told_output_char_count"`
+	Provider                 *string         `record:"provider,name"`
+	ModelName                *string         `record:"modelName,name"`
+	InputTokens              *int64          `record:"inputTokens"`
+	OutputTokens             *int64          `record:"outputTokens"`
+	CacheReadInputTokens     *int64          `record:"cacheReadInputTokens"`
+	CacheCreationInputTokens *int64          `record:"cacheCreationInputTokens"`
+	ReasoningTokens          *int64          `record:"reasoningTokens"`
+	CostUSD                  *float64        `record:"costUsd,min=0"`
+	Attempt                  *int64          `record:"attempt,attempt,min=1"`
+	SpanID                   *string         `record:"spanId,id"`
+	Metadata                 json.RawMessage `record:"metadata,object"`
+
+	// ThinkInputChars and ThinkOutputChars are counted from the texts by
+	// [Clean], before it cuts them. They are not told.
+	ThinkInputChars  *int64 `record:"thinkInputChars,charsOf=thinkInput"`
+	ThinkOutputChars *int64 `record:"thinkOutputChars,charsOf=thinkOutput"`
+}
+
+// Kind implements [Change].
+func (t *ThinkAct) Kind() Kind { return KindThinkAct }
+
+// Key implements [Change].
+func (t *ThinkAct) Key() Key {
+	return Key{Kind: KindThinkAct, Root: t.RootPlanID, Parent: t.StepID, Seq: t.Seq}
+}
+
+// Revision implements [Change].
+func (t *ThinkAct) Revision() *int64 { return t.Rev }

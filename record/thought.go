@@ -1,0 +1,44 @@
+package record
+
+import "time"
+
+// Thought is an entry of the reasoning log. Iteration is -1 for a fatal error.
+type Thought struct {
+	RootPlanID        string       `record:"rootPlanId,key"`
+	PlanID            string       `record:"planId,key"`
+	ThoughtID         string       `record:"thoughtId,key"`
+	Rev               *int64       `record:"rev"`
+	StepID            *string      `record:"stepId,id"`
+	AgentID           *string      `record:"agentId,id"`
+	Role              *string      `record:"role,name"`
+	Iteration         *int64       `record:"iteration,min=-1"`
+	Type              *ThoughtType `record:"type,enum"`
+	Content           *string      `record:"content,text"`
+	RelatedOperations []string     `record:"relatedOperations,name"`
+	Confidence        *float64     `record:"confidence"`
+	Time              *time.Time   `record:"time"`
+}
+
+// ThoughtType says what an entry of the reasoning log is.
+type ThoughtType string
+
+// The thought types.
+const (
+	ThoughtAnalysis    ThoughtType = "analysis"
+	ThoughtDecision    ThoughtType = "decision"
+	ThoughtAction      ThoughtType = "action"
+	ThoughtObservation ThoughtType = "observation"
+	ThoughtConclusion  ThoughtType = "conclusion"
+	ThoughtError       ThoughtType = "error"
+)
+
+// Kind implements [Change].
+func (t *Thought) Kind() Kind { return KindThought }
+
+// Key implements [Change].
+func (t *Thought) Key() Key {
+	return Key{Kind: KindThought, Root: t.RootPlanID, Parent: t.PlanID, ID: t.ThoughtID}
+}
+
+// Revision implements [Change].
+func (t *Thought) Revision() *int64 { return t.Rev }

@@ -1,0 +1,48 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Wait is a run waiting for a human: who is asked what, the answer, how long it
+// took. FormInputs is a list of string maps.
+type Wait struct {
+	RootPlanID      string          `record:"rootPlanId,key"`
+	PlanID          string          `record:"planId,key"`
+	WaitID          string          `record:"waitId,key"`
+	Rev             *int64          `record:"rev"`
+	StepID          *string         `record:"stepId,id"`
+	ToolCallID      *string         `record:"toolCallId,id"`
+	Type            *WaitType       `record:"type,enum"`
+	Title           *string         `record:"title,text"`
+	FormDescription *string         `record:"formDescription,text"`
+	FormInputs      json.RawMessage `record:"formInputs,stringMaps"`
+	State           *State          `record:"state,state,column=told_state"`
+	Decision        *string         `record:"decision,text"`
+	DecidedBy       *string         `record:"decidedBy,name"`
+	StartTime       *time.Time      `record:"startTime,least"`
+	EndTime         *time.Time      `record:"endTime,greatest"`
+	ExpiresAt       *time.Time      `record:"expiresAt"`
+}
+
+// WaitType says what a human is asked for.
+type WaitType string
+
+// The wait types.
+const (
+	WaitUserInput        WaitType = "USER_INPUT"
+	WaitPlanValidation   WaitType = "PLAN_VALIDATION"
+	WaitActionValidation WaitType = "ACTION_VALIDATION"
+)
+
+// Kind implements [Change].
+func (w *Wait) Kind() Kind { return KindWait }
+
+// Key implements [Change].
+func (w *Wait) Key() Key {
+	return Key{Kind: KindWait, Root: w.RootPlanID, Parent: w.PlanID, ID: w.WaitID}
+}
+
+// Revision implements [Change].
+func (w *Wait) Revision() *int64 { return w.Rev }
