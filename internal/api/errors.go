@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+)
+
+// problem is an error as clients see it (RFC 9457).
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	// Field names what is at fault, where one thing is.
+	Field string `json:"field,omitempty"`
+	// RetryAfter is when to try again, in seconds.
+	RetryAfter int `json:"-"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+// toProblem is the one table of errors and statuses. known is false for errors
+// that clients are told nothing of.
+func toProblem(err error) (p *problem, known bool) {
+	var invalid *record.InvalidError
+	var fromEcho *echo.HTTPError
+	switch {
+	case errors.As(err, &p):
+		return p, true
+	case errors.As(err, &invalid):
+		return &problem{Status: http.StatusBadRequest, Detail: invalid.Error(), Field: invalid.Field}, true
+	case errors.Is(err, record.ErrNotFound):
+		return &problem{Status: http.StatusNotFound, Detail: "nothing of that id is on record"}, true
+	case errors.Is(err, wire.ErrTooLarge):
+		return &problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}, true
+	case errors.Is(err, wire.ErrUnsupported):
+		return &problem{Status: http.StatusUnsupportedMediaType, Detail: err.Error()}, true
+	case errors.Is(err, record.ErrUnavailable):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the database cannot be reached right now; nothing is known to be on record of this request", RetryAfter: 1}, false
+	case errors.Is(err, record.ErrClosed):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}, true
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the request was not answered in time", RetryAfter: 1}, true
+	case errors.As(err, &fromEcho):
+		return &problem{Status: fromEcho.Code, Detail: http.StatusText(fromEcho.Code)}, true
+	}
+	return &problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
+}
+
+// handleError answers an error, and logs its cause where clients do not see it.
+func (s *Server) handleError(err error, c echo.Context) {
+	p, known := toProblem(err)
+	if !known {
+		s.log.Error("request failed", "method", c.Request().Method, "path", c.Path(), "status", p.Status, "error", err)
+	}
+	if c.Response().Committed {
+		return
+	}
+	if p.RetryAfter > 0 {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	if p.Status == http.StatusNotFound && isExecutor(c) {
+		_ = c.NoContent(p.Status) // as the contract of source 001 has it
+		return
+	}
+	out := *p
+	out.Type, out.Title = "about:blank", http.StatusText(p.Status)
+	body, err := json.Marshal(out)
+	if err == nil {
+		err = c.Blob(p.Status, "application/problem+json", body)
+	}
+	if err != nil {
+		s.log.Debug("an answer was not sent", "error", err)
+	}
+}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// The executor API: the contract of source 001, exactly. Its clients get plain
+// texts and empty bodies where the native API has problem documents.
+
+func isExecutor(c echo.Context) bool { return strings.HasPrefix(c.Path(), "/api/executor/") }
+
+// executorDetails serves the hierarchy of a plan; first, once, an exception that
+// waits to be told.
+func (s *Server) executorDetails(c echo.Context) error {
+	id := c.Param("planId")
+	if strings.TrimSpace(id) == "" {
+		return c.String(http.StatusBadRequest, "Plan ID cannot be null or empty")
+	}
+	ctx := c.Request().Context()
+	p, exceptionWaits, err := s.store.PlanTree(ctx, id)
+	if err != nil {
+		return err
+	}
+	if exceptionWaits {
+		exception, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
+		if err != nil {
+			return err
+		}
+		if exception != nil {
+			return sendJSON(c, http.StatusInternalServerError, map[string]string{"error": exception.Message})
+		}
+	}
+	return sendTagged(c, toPlan(p))
+}
+
+// executorDelete deletes nothing: the original's UI calls it after every run.
+func (s *Server) executorDelete(c echo.Context) error {
+	id := c.Param("planId")
+	if _, _, err := s.store.PlanTree(c.Request().Context(), id); err != nil {
+		return err
+	}
+	return sendJSON(c, http.StatusOK, map[string]string{"message": "Execution record found (no deletion needed)", "planId": id})
+}
+
+// executorStep serves a step with its cycles.
+func (s *Server) executorStep(c echo.Context) error {
+	id := c.Param("stepId")
+	if strings.TrimSpace(id) == "" {
+		return c.NoContent(http.StatusNotFound)
+	}
+	st, err := s.store.StepDetail(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return sendTagged(c, toStep(st))
+}

@@ -1,0 +1,53 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// encode makes the whole body before anything is sent, so that a failure can
+// still be answered.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func sendJSON(c echo.Context, status int, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return c.Blob(status, echo.MIMEApplicationJSON, body)
+}
+
+// sendTagged sends v with an ETag, or 304 where the client has it already.
+func sendTagged(c echo.Context, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return err
+	}
+	h := fnv.New128a()
+	h.Write(body)
+	tag := `"` + hex.EncodeToString(h.Sum(nil)) + `"`
+	header := c.Response().Header()
+	header.Set("ETag", tag)
+	header.Set("Cache-Control", "no-cache")
+	for match := range strings.SplitSeq(c.Request().Header.Get("If-None-Match"), ",") {
+		if match = strings.TrimPrefix(strings.TrimSpace(match), "W/"); match == tag || match == "*" {
+			return c.NoContent(http.StatusNotModified)
+		}
+	}
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+}

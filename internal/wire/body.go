@@ -1,0 +1,201 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/actlog/actlog/record"
+)
+
+// The media types of a body of records.
+const (
+	TypeJSON   = "application/json"
+	TypeNDJSON = "application/x-ndjson"
+)
+
+// ErrTooLarge says that a body or its number of records is over a limit.
+var ErrTooLarge = errors.New("too large")
+
+// ErrUnsupported says that a body is of a type or encoding that is not read here.
+var ErrUnsupported = errors.New("unsupported")
+
+// Item is a record of a body: a change, or why it is none.
+type Item struct {
+	Change record.Change
+	Err    *record.InvalidError
+}
+
+// DecodeBody reads the records of a body. Elements that are no records are items
+// with an error. The error says why the body as a whole cannot be read; it is
+// [ErrTooLarge] or [ErrUnsupported] where it is for that.
+func DecodeBody(body io.Reader, contentType, contentEncoding string) ([]Item, error) {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
+		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
+	}
+	plain, err := decompress(body, contentEncoding)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	bounded := &boundedReader{r: plain, left: MaxBodyBytes}
+	if mediaType == TypeNDJSON {
+		return decodeLines(bounded)
+	}
+	return decodeEnvelope(bounded)
+}
+
+func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+		return io.NopCloser(body), nil
+	case "gzip":
+		r, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, fmt.Errorf("the body is not gzip: %w", err)
+		}
+		return r, nil
+	case "zstd":
+		// One thread and a bounded window: a small body must not cost much.
+		r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, fmt.Errorf("the body is not zstd: %w", err)
+		}
+		return r.IOReadCloser(), nil
+	}
+	return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
+}
+
+// boundedReader fails, rather than ends, behind its limit.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("%w: the body is over %d bytes", ErrTooLarge, int64(MaxBodyBytes))
+	}
+	return n, err
+}
+
+var errTooMany = fmt.Errorf("%w: the body holds over %d records", ErrTooLarge, MaxRecords)
+
+// decodeEnvelope reads {"records":[...]}.
+func decodeEnvelope(body io.Reader) ([]Item, error) {
+	dec := json.NewDecoder(body)
+	expect := func(want json.Delim) error {
+		token, err := dec.Token()
+		if err != nil {
+			return unreadable(dec, err)
+		}
+		if token != want {
+			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, fmt.Sprint(token), dec.InputOffset())
+		}
+		return nil
+	}
+	if err := expect('{'); err != nil {
+		return nil, err
+	}
+	items := []Item{}
+	seen := false
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, unreadable(dec, err)
+		}
+		name, _ := token.(string)
+		if name != "records" || seen {
+			return nil, fmt.Errorf(`the body must be an object with one member, "records"; found %q`, shown(name))
+		}
+		seen = true
+		if err := expect('['); err != nil {
+			return nil, err
+		}
+		for dec.More() {
+			if len(items) == MaxRecords {
+				return nil, errTooMany
+			}
+			var raw json.RawMessage
+			if err := dec.Decode(&raw); err != nil {
+				return nil, unreadable(dec, err)
+			}
+			items = append(items, item(raw))
+		}
+		if err := expect(']'); err != nil {
+			return nil, err
+		}
+	}
+	if err := expect('}'); err != nil {
+		return nil, err
+	}
+	if !seen {
+		return nil, errors.New(`the body must have a member "records"`)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		if err != nil && errors.Is(err, ErrTooLarge) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("something follows the object at byte %d", dec.InputOffset())
+	}
+	return items, nil
+}
+
+func unreadable(dec *json.Decoder, err error) error {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the body ends at byte %d, in the middle of a value", dec.InputOffset())
+	}
+	return fmt.Errorf("the body is no JSON at byte %d: %w", dec.InputOffset(), err)
+}
+
+// decodeLines reads a record a line. Blank lines do not count.
+func decodeLines(body io.Reader) ([]Item, error) {
+	items := []Item{}
+	lines := bufio.NewReaderSize(body, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			if errors.Is(err, ErrTooLarge) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("reading the body: %w", err)
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			if len(items) == MaxRecords {
+				return nil, errTooMany
+			}
+			items = append(items, item(line))
+		}
+		if err != nil {
+			return items, nil
+		}
+	}
+}
+
+func item(raw []byte) Item {
+	c, err := Decode(raw)
+	if err != nil {
+		var invalid *record.InvalidError
+		if !errors.As(err, &invalid) {
+			invalid = &record.InvalidError{Code: record.CodeMalformed, Reason: err.Error()}
+		}
+		return Item{Err: invalid}
+	}
+	return Item{Change: c}
+}
