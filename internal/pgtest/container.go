@@ -1,0 +1,64 @@
+package pgtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/modules/postgres"
+)
+
+// imageEnv names another image for the container.
+const imageEnv = "ACTLOG_TEST_POSTGRES_IMAGE"
+
+// errNoDocker says that no Docker engine answers.
+var errNoDocker = errors.New("no Docker engine answers")
+
+// startContainer runs Postgres in a container, which goes away with this program.
+func startContainer(ctx context.Context) (*Server, error) {
+	if err := dockerAnswers(ctx); err != nil {
+		return nil, err
+	}
+	image := cmp.Or(os.Getenv(imageEnv), "postgres:17-alpine")
+	container, err := postgres.Run(ctx, image, postgres.BasicWaitStrategies(), testcontainers.WithCmd("postgres",
+		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+		"-c", "max_connections=500", "-c", "max_locks_per_transaction=256"))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting container %s: %w", image, err), terminate(container))
+	}
+	url, err := container.ConnectionString(ctx, "sslmode=disable")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("address of container %s: %w", image, err), terminate(container))
+	}
+	return &Server{URL: url, Private: true, close: func(context.Context) error { return terminate(container) }}, nil
+}
+
+func terminate(container *postgres.PostgresContainer) error {
+	if container == nil {
+		return nil
+	}
+	return testcontainers.TerminateContainer(container)
+}
+
+func dockerAnswers(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library does so when it finds no host
+			err = fmt.Errorf("%w: %v", errNoDocker, r)
+		}
+	}()
+	provider, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoDocker, err)
+	}
+	defer func() { _ = provider.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := provider.Health(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errNoDocker, err)
+	}
+	return nil
+}
