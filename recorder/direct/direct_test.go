@@ -1,0 +1,252 @@
+package direct_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+	"github.com/actlog/actlog/recorder/direct"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// setup gives a Recorder on a database of the test's own, and a store to read it.
+func setup(t *testing.T) (*recorder.Recorder, *store.Store) {
+	t.Helper()
+	url := pgtest.New(t).URL
+	sink, err := direct.Open(t.Context(), url, nil)
+	ok(t, err)
+	reader, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 4})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, errors.Join(sink.Close(context.Background()), reader.Close(context.Background()))) })
+	return recorder.New(sink, recorder.Options{}), reader
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func planTree(t *testing.T, s *store.Store, id string) *tree.Plan {
+	t.Helper()
+	p, _, err := s.PlanTree(t.Context(), id)
+	ok(t, err)
+	return p
+}
+
+func stepDetail(t *testing.T, s *store.Store, id string) *tree.Step {
+	t.Helper()
+	step, err := s.StepDetail(t.Context(), id)
+	ok(t, err)
+	return step
+}
+
+// A reader sees what is told as soon as the call returns: B22, B25-B29.
+func TestARunAsItIsRead(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{
+		Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[READER] read"}, {Requirement: "write"}},
+	})
+	ok(t, err)
+	p := planTree(t, reader, plan.ID())
+	if *p.Record.State != record.Running || len(p.Steps) != 2 || p.CurrentStepIndex() != 0 {
+		t.Fatalf("plan is %+v", p)
+	}
+	for i, name := range []string{"READER", "Agent"} {
+		if s := p.Steps[i].Record; *s.State != record.Idle || *s.AgentName != name || *s.StepIndex != int64(i) || *s.AgentDescription != "No description available" {
+			t.Errorf("step %d is %+v", i, s)
+		}
+	}
+
+	for i, step := range plan.Steps() {
+		ctx, err := step.Start(ctx)
+		ok(t, err)
+		p := planTree(t, reader, plan.ID())
+		if *p.Steps[i].Record.State != record.Running || p.CurrentStepIndex() != i {
+			t.Errorf("while step %d runs, the plan is %+v", i, p)
+		}
+		for round := range 2 {
+			cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?", Model: "m1"})
+			ok(t, err)
+			if c := stepDetail(t, reader, step.ID()).Cycles[round].Record; *c.State != record.Running || *c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
+				t.Errorf("cycle is %+v", c)
+			}
+			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", InputTokens: 100, OutputTokens: 10, CostUSD: new(0.5), Tools: []recorder.ToolInfo{
+				{Name: "a", Parameters: map[string]int{"n": round}}, {Name: "b"},
+			}}))
+			var wg sync.WaitGroup
+			for _, call := range cycle.Tools() {
+				wg.Go(func() {
+					toolCtx, err := call.Start(ctx)
+					if err := errors.Join(err, call.End(toolCtx, recorder.ToolResult{Result: call.ID()})); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			ok(t, cycle.End(ctx, recorder.CycleResult{ActionResult: "fine"}))
+			c := stepDetail(t, reader, step.ID()).Cycles[round]
+			if *c.Record.State != record.Completed || *c.Record.ActionResult != "fine" || c.Record.ActStartTime == nil || c.Record.ActEndTime == nil {
+				t.Errorf("cycle is %+v", c.Record)
+			}
+			for j, name := range []string{"a", "b"} {
+				tool := c.ToolCalls[j].Record
+				if *tool.Name != name || *tool.Result != tool.ToolCallID || *tool.State != record.Completed || *tool.CallIndex != int64(j) {
+					t.Errorf("tool call %d is %+v", j, tool)
+				}
+			}
+		}
+		ok(t, step.End(ctx, recorder.StepResult{Result: fmt.Sprint("result ", i)}))
+	}
+	ok(t, plan.End(ctx, recorder.PlanResult{Summary: "So it is."}))
+
+	p = planTree(t, reader, plan.ID())
+	if *p.Record.State != record.Completed || *p.Record.Summary != "So it is." || p.Record.EndTime == nil || p.CurrentStepIndex() != 1 {
+		t.Errorf("plan is %+v", p.Record)
+	}
+	if f := p.Total; f.ModelCalls != 4 || f.ToolCalls != 8 || f.Failures != 0 || f.InputTokens != 400 || f.OutputTokens != 40 || f.CostUSD == nil || *f.CostUSD != 2 {
+		t.Errorf("figures are %+v", f)
+	}
+	for i, s := range p.Steps {
+		if *s.Record.Result != fmt.Sprint("result ", i) || *s.Record.CurrentStep != 2 || s.LatestRound != 2 || *s.Record.State != record.Completed {
+			t.Errorf("step %d is %+v", i, s)
+		}
+	}
+	if want := stepDetail(t, reader, plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil || *p.StructureResult != want {
+		t.Errorf("structure result is %v, want %s", p.StructureResult, want)
+	}
+}
+
+// Sub-plans hang under the step whose tool call started them, at any depth.
+func TestSubPlans(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	var ids []string
+	var run func(ctx context.Context, depth int)
+	run = func(ctx context.Context, depth int) {
+		ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{Title: fmt.Sprint("depth ", depth)})
+		ok(t, err)
+		ids = append(ids, plan.ID())
+		ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
+		ok(t, err)
+		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
+		ok(t, err)
+		if depth < 4 {
+			toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "delegate"})
+			ok(t, err)
+			run(toolCtx, depth+1)
+			ok(t, call.End(toolCtx, recorder.ToolResult{}))
+		}
+		ok(t, cycle.End(ctx, recorder.CycleResult{}))
+		ok(t, step.End(ctx, recorder.StepResult{}))
+		ok(t, plan.End(ctx, recorder.PlanResult{}))
+	}
+	run(t.Context(), 0)
+	p := planTree(t, reader, ids[0])
+	if p.Total.ModelCalls != 5 || p.Total.ToolCalls != 4 {
+		t.Errorf("total is %+v", p.Total)
+	}
+	for depth, id := range ids {
+		if p.Record.CurrentPlanID != id || p.Record.RootPlanID != ids[0] {
+			t.Fatalf("at depth %d stands %s", depth, p.Record.CurrentPlanID)
+		}
+		if depth > 0 && (p.Link != tree.LinkToolCall || *p.ToolCall.Record.Name != "delegate") {
+			t.Errorf("plan at depth %d is linked %q", depth, p.Link)
+		}
+		if depth < len(ids)-1 {
+			p = p.Steps[0].SubPlans[0]
+		}
+	}
+}
+
+// A retried step is open again, and keeps the cycles of its first attempt.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{})
+	ok(t, err)
+	_, step, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "a"})
+	ok(t, err)
+	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
+	ok(t, err)
+	_ = step.Fail(ctx, cycle.Fail(ctx, errors.New("boom")))
+	if s := stepDetail(t, reader, step.ID()).Record; *s.State != record.Failed || *s.ErrorMessage != "boom" {
+		t.Errorf("step is %+v", s)
+	}
+	_, again, err := step.Retry(ctx)
+	ok(t, err)
+	if s := stepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil || s.EndTime != nil || *s.Attempt != 2 {
+		t.Errorf("step is %+v", s)
+	}
+	second, err := again.StartCycle(ctx, recorder.CycleInfo{})
+	ok(t, err)
+	ok(t, errors.Join(second.End(ctx, recorder.CycleResult{}), again.End(ctx, recorder.StepResult{Result: "fine"})))
+	s := stepDetail(t, reader, step.ID())
+	if *s.Record.State != record.Completed || len(s.Cycles) != 2 || *s.Cycles[0].Record.State != record.Failed || *s.Cycles[1].Record.State != record.Completed {
+		t.Errorf("step is %+v", s)
+	}
+}
+
+// The end of a cancelled run is on record.
+func TestCancelledRun(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{})
+	ok(t, err)
+	cancel()
+	if _, _, err := plan.StartStep(ctx, recorder.StepInfo{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := plan.Fail(ctx, ctx.Err()); err != context.Canceled {
+		t.Errorf("got %v", err)
+	}
+	if p := planTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled || *p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
+		t.Errorf("plan is %+v", p)
+	}
+}
+
+func TestWait(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{})
+	ok(t, err)
+	wait, err := plan.StartWait(ctx, recorder.WaitInfo{Title: "May I?", FormInputs: []map[string]string{{"label": "why"}}})
+	ok(t, err)
+	if w := planTree(t, reader, plan.ID()).Wait; w == nil || *w.Title != "May I?" {
+		t.Errorf("wait is %+v", w)
+	}
+	ok(t, plan.OpenWait(wait.ID()).Decide(ctx, recorder.WaitDecision{State: record.Submitted, Decision: "because", By: "ada"}))
+	if w := planTree(t, reader, plan.ID()).Wait; w != nil {
+		t.Errorf("wait is %+v", w)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Empty(t).URL
+	if _, err := direct.Open(t.Context(), url, nil); err == nil {
+		t.Fatal("a database that is not migrated was taken")
+	}
+	sink, err := direct.Open(t.Context(), url, &direct.Options{Migrate: true})
+	ok(t, err)
+	_, plan, err := recorder.New(sink, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{})
+	ok(t, err)
+	ok(t, sink.Close(t.Context()))
+	if err := plan.End(t.Context(), recorder.PlanResult{}); !errors.Is(err, record.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := direct.Open(t.Context(), "", &direct.Options{Migrate: true}); err == nil {
+		t.Error("no URL was taken for one")
+	}
+}

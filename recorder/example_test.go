@@ -1,0 +1,220 @@
+package recorder_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+)
+
+// printer is a Sink that prints what it is told: a line for each record that
+// tells a state. A real one is [github.com/actlog/actlog/recorder/direct].
+type printer struct{}
+
+func (printer) Write(_ context.Context, changes []record.Change) (record.Result, error) {
+	w := tabwriter.NewWriter(os.Stdout, 15, 0, 1, ' ', 0)
+	for _, c := range changes {
+		switch c := c.(type) {
+		case *record.Plan:
+			row(w, "plan", c.State, c.Title, c.Summary, c.ErrorMessage)
+		case *record.AgentExecution:
+			if c.State != nil || c.StartTime == nil && c.CurrentStep == nil {
+				row(w, "step", c.State, c.AgentName, c.AgentRequest, c.Result, c.ErrorMessage)
+			}
+		case *record.ThinkAct:
+			if c.State != nil || c.ThinkOutput != nil {
+				row(w, fmt.Sprint("cycle ", c.Seq), c.State, c.ThinkInput, c.ThinkOutput, c.ActionResult)
+			}
+		case *record.ActTool:
+			row(w, "tool call", c.State, c.Name, c.Parameters, c.Result, c.ErrorMessage)
+		}
+	}
+	return record.Result{Accepted: len(changes)}, w.Flush()
+}
+
+func row(w *tabwriter.Writer, kind string, state *record.State, texts ...*string) {
+	var told []string
+	for _, s := range texts {
+		if s != nil {
+			told = append(told, *s)
+		}
+	}
+	if state == nil {
+		state = new(record.State("-"))
+	}
+	cells := []string{kind, string(*state)}
+	if len(told) > 0 {
+		cells = append(cells, strings.Join(told, ", "))
+	}
+	fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// A run, as an agent records it: each line is on record before the next piece of
+// work begins.
+func Example() {
+	rec := recorder.New(printer{}, recorder.Options{Project: "docs"})
+	answer := func(ctx context.Context, question string) error {
+		ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{Title: "Answer a question", UserRequest: question})
+		if err != nil {
+			return err
+		}
+		defer plan.Close(ctx)
+
+		ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{Requirement: "[READER] " + question})
+		if err != nil {
+			return plan.Fail(ctx, err)
+		}
+		defer step.Close(ctx)
+
+		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: question, Provider: "acme", Model: "m1"})
+		if err != nil {
+			return plan.Fail(ctx, step.Fail(ctx, err))
+		}
+		defer cycle.Close(ctx)
+		// Here the model is asked.
+		if err := cycle.EndThink(ctx, recorder.ThinkResult{Output: "I look it up.", InputTokens: 20, OutputTokens: 5}); err != nil {
+			return plan.Fail(ctx, step.Fail(ctx, err))
+		}
+
+		toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "lookup", Parameters: map[string]string{"word": "actlog"}})
+		if err != nil {
+			return plan.Fail(ctx, step.Fail(ctx, err))
+		}
+		defer call.Close(toolCtx)
+		// Here the tool runs.
+		return errors.Join(
+			call.End(toolCtx, recorder.ToolResult{Result: "a record"}),
+			cycle.End(ctx, recorder.CycleResult{ActionResult: "a record"}),
+			step.End(ctx, recorder.StepResult{Result: "It is a record."}),
+			plan.End(ctx, recorder.PlanResult{Summary: "It is a record."}),
+		)
+	}
+	if err := answer(context.Background(), "What is Actlog?"); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// plan           RUNNING        Answer a question
+	// step           RUNNING        READER, What is Actlog?
+	// cycle 0        RUNNING        What is Actlog?
+	// cycle 0        -              I look it up.
+	// tool call      RUNNING        lookup, {"word":"actlog"}
+	// tool call      COMPLETED      a record
+	// cycle 0        COMPLETED      a record
+	// step           COMPLETED      It is a record.
+	// plan           COMPLETED      It is a record.
+}
+
+// Steps that are known beforehand are on record with the plan. One that fails is
+// tried again.
+func ExamplePlan_Steps() {
+	rec := recorder.New(printer{}, recorder.Options{})
+	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{
+		Title: "Release",
+		Steps: []recorder.StepInfo{{Requirement: "[BUILDER] build it"}, {Requirement: "[TESTER] test it"}},
+	})
+	for _, step := range plan.Steps() {
+		stepCtx, _ := step.Start(ctx)
+		if step.ID() == plan.Steps()[1].ID() {
+			_ = step.Fail(stepCtx, errors.New("no disk space"))
+			stepCtx, step, _ = step.Retry(ctx)
+		}
+		_ = step.End(stepCtx, recorder.StepResult{Result: "done"})
+	}
+	_ = plan.End(ctx, recorder.PlanResult{Summary: "released"})
+	// Output:
+	// plan           RUNNING        Release
+	// step           -              BUILDER, build it
+	// step           -              TESTER, test it
+	// step           RUNNING
+	// step           COMPLETED      done
+	// step           RUNNING
+	// step           FAILED         no disk space
+	// step           RUNNING
+	// step           COMPLETED      done
+	// plan           COMPLETED      released
+}
+
+// start starts a run up to a tool call, for the examples below.
+func start(rec *recorder.Recorder) (context.Context, *recorder.ToolCall) {
+	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{ID: "plan-1"})
+	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{ID: "step-1"})
+	cycle, _ := step.StartCycle(ctx, recorder.CycleInfo{})
+	ctx, call, _ := cycle.StartTool(ctx, recorder.ToolInfo{ID: "toolcall-1", Name: "ask_expert"})
+	return ctx, call
+}
+
+// What runs in the context of a tool call need not know of it: a plan that is
+// started there is the sub-plan of the call.
+func Example_subPlan() {
+	rec := recorder.New(recorder.Discard, recorder.Options{})
+	toolCtx, call := start(rec)
+
+	_, sub, _ := rec.StartPlan(toolCtx, recorder.PlanInfo{ID: "subplan-1", Title: "Ask an expert"})
+
+	fmt.Println(call.ID(), "runs", sub.ID(), "of", sub.Link().RootPlanID)
+	// Output: toolcall-1 runs subplan-1 of plan-1
+}
+
+// The link goes to other processes as a header.
+func Example_acrossProcesses() {
+	// The service that the tool calls records its work, too.
+	there := recorder.New(recorder.Discard, recorder.Options{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, err := recorder.Extract(r.Context(), r.Header)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		ctx, plan, err := there.StartPlan(ctx, recorder.PlanInfo{ID: "subplan-1"})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		defer plan.Close(ctx)
+		link, _ := recorder.LinkFrom(ctx)
+		fmt.Println("plan", link.PlanID, "belongs to", link.RootPlanID)
+		_ = plan.End(ctx, recorder.PlanResult{})
+	}))
+	defer service.Close()
+
+	here := recorder.New(recorder.Discard, recorder.Options{})
+	toolCtx, call := start(here)
+	request, _ := http.NewRequestWithContext(toolCtx, http.MethodPost, service.URL, nil)
+	recorder.Inject(toolCtx, request.Header)
+	fmt.Println(recorder.LinkHeader+":", request.Header.Get(recorder.LinkHeader))
+	response, err := service.Client().Do(request)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	response.Body.Close()
+	_ = call.End(toolCtx, recorder.ToolResult{Result: response.Status})
+	// Output:
+	// Actlog-Link: plan=plan-1&root=plan-1&seq=0&step=step-1&tool=toolcall-1
+	// plan subplan-1 belongs to plan-1
+}
+
+// Close finds what End was not told: here, a panic.
+func ExampleStep_Close() {
+	rec := recorder.New(printer{}, recorder.Options{})
+	defer func() { fmt.Println("recovered:", recover()) }()
+
+	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{Title: "Divide"})
+	defer plan.Close(ctx)
+	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{AgentName: "divider"})
+	defer step.Close(ctx)
+	panic("division by zero")
+	// Output:
+	// plan           RUNNING        Divide
+	// step           RUNNING        divider
+	// step           FAILED         panic: division by zero
+	// plan           FAILED         panic: division by zero
+	// recovered: division by zero
+}

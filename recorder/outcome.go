@@ -1,0 +1,111 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/actlog/actlog/record"
+)
+
+// The error kinds that are derived from an error where it does not name its own
+// by a method ErrorKind() string, anywhere in its chain.
+const (
+	// ErrorKindCanceled: the error is [context.Canceled]; the state is CANCELLED.
+	ErrorKindCanceled = "canceled"
+	// ErrorKindTimeout: the error is [context.DeadlineExceeded], or its method
+	// Timeout() bool says so; the state is FAILED.
+	ErrorKindTimeout = "timeout"
+	// ErrorKindPanic: Close found its goroutine panicking; the state is FAILED.
+	ErrorKindPanic = "panic"
+	// ErrorKindNotEnded: Close found that no one had told the end; the state is
+	// INTERRUPTED.
+	ErrorKindNotEnded = "not_ended"
+	// ErrorKindOther: any other error; the state is FAILED.
+	ErrorKindOther = "error"
+)
+
+var errNotEnded = errors.New("closed before its end was told")
+
+type panicError struct{ value any }
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// outcome is how something ended, as it stands on its row.
+type outcome struct {
+	state         *record.State
+	message, kind *string
+}
+
+// outcomeOf judges an end: by the state that was given, else by the error.
+func outcomeOf(given record.State, err error) outcome {
+	if err == nil {
+		if given == "" {
+			given = record.Completed
+		}
+		return outcome{state: &given}
+	}
+	state, kind := judge(err)
+	if given != "" {
+		state = given
+	}
+	return outcome{state: &state, message: new(err.Error()), kind: &kind}
+}
+
+func judge(err error) (record.State, string) {
+	var panicked *panicError
+	var kinded interface{ ErrorKind() string }
+	var timeout interface{ Timeout() bool }
+	state, kind := record.Failed, ErrorKindOther
+	switch {
+	case errors.As(err, &panicked):
+		return record.Failed, ErrorKindPanic
+	case errors.Is(err, errNotEnded):
+		return record.Interrupted, ErrorKindNotEnded
+	case errors.Is(err, context.Canceled):
+		state, kind = record.Cancelled, ErrorKindCanceled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		kind = ErrorKindTimeout
+	}
+	if errors.As(err, &kinded) && kinded.ErrorKind() != "" {
+		kind = kinded.ErrorKind()
+	}
+	return state, kind
+}
+
+// checkEnd refuses a state that is no end: the row would stay open for ever.
+func checkEnd(what string, state record.State) error {
+	if state != "" && !state.Terminal() {
+		return fmt.Errorf("%s: %w", what, &record.InvalidError{
+			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that ends, not %s", state),
+		})
+	}
+	return nil
+}
+
+// checkLive refuses a state that ends: ends carry more than a state.
+func checkLive(what string, state record.State) error {
+	if state == "" || state.Terminal() {
+		return fmt.Errorf("%s: %w", what, &record.InvalidError{
+			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that does not end, not %q", string(state)),
+		})
+	}
+	return nil
+}
+
+// failState makes a Fail without an error a failure all the same.
+func failState(err error) record.State {
+	if err == nil {
+		return record.Failed
+	}
+	return ""
+}
+
+// failed is what Fail gives back: the error that it was given, so that one can
+// return it, and the recorder's own beside it.
+func failed(err, recording error) error {
+	if recording == nil {
+		return err
+	}
+	return errors.Join(err, recording)
+}

@@ -1,0 +1,154 @@
+// Package recorder is the Recorder that a Go agent holds: handles for a plan,
+// its steps, their cycles and tool calls, which put on record what is about to
+// happen before it happens, and what came of it after.
+//
+//	ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{Title: "Answer a question"})
+//	ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "reader"})
+//	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: prompt})
+//	err = cycle.EndThink(ctx, recorder.ThinkResult{Output: reply})
+//	toolCtx, call, err := cycle.StartTool(ctx, recorder.ToolInfo{Name: "search", Parameters: args})
+//	err = call.End(toolCtx, recorder.ToolResult{Result: found})
+//	err = cycle.End(ctx, recorder.CycleResult{})
+//	err = step.End(ctx, recorder.StepResult{Result: answer})
+//	err = plan.End(ctx, recorder.PlanResult{Summary: answer})
+//
+// A plan that is started with the context of a tool call is its sub-plan, in
+// this process or, by [Inject] and [Extract], in another.
+//
+// Every call returns after the [Sink] has answered. An error never makes a
+// handle unusable: whoever decides that the work goes on without its record can
+// ignore it. What a handle could not tell about itself because the sink failed,
+// it tells with the next call on it or on anything below it.
+//
+// Handles are safe for concurrent use.
+package recorder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/actlog/actlog/record"
+)
+
+// EndTimeoutDefault bounds calls that record an end, see [Options.EndTimeout].
+const EndTimeoutDefault = 10 * time.Second
+
+// Sink is where a Recorder's changes go.
+//
+// Write returns after all that it accepted is on record; Result.Rejected names
+// by index what was refused for good. With an error nothing is known to be on
+// record, and the same changes may be written again, in any order and number:
+// they are idempotent. [record.ErrUnavailable] says that a later try may
+// succeed. Neither side alters a change after it was given to Write, which is
+// called from several goroutines at once.
+type Sink interface {
+	Write(ctx context.Context, changes []record.Change) (record.Result, error)
+}
+
+// Discard is a Sink that accepts everything and keeps nothing: for programs in
+// which recording can be switched off. Handles, ids and links work as ever.
+var Discard Sink = discard{}
+
+type discard struct{}
+
+func (discard) Write(_ context.Context, changes []record.Change) (record.Result, error) {
+	return record.Result{Accepted: len(changes)}, nil
+}
+
+// Options are what all plans of a Recorder have in common. The zero value is
+// ready to use.
+type Options struct {
+	// Project, Environment and Release are told of each plan that does not name
+	// its own. A sub-plan takes the project of the plan that it belongs to first.
+	Project, Environment, Release string
+
+	// EndTimeout bounds each call that records an end (End, EndThink, Fail, Close,
+	// Decide, Exception). Those go on when their context is already cancelled, since
+	// the end of a cancelled run is worth recording too, and wait for the sink at
+	// most this long. Default [EndTimeoutDefault].
+	EndTimeout time.Duration
+
+	// Clock gives the times that are recorded, and revisions. Default [time.Now].
+	Clock func() time.Time
+
+	// Logger is told what no call can return: that a Close could not be recorded
+	// while its goroutine panics. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Recorder tells a Sink what agents do. Make one with [New]; it is safe for
+// concurrent use and needs no closing. One per process is enough.
+type Recorder struct {
+	sink    Sink
+	options Options
+	rev     atomic.Int64
+}
+
+// New makes a Recorder that writes to sink. It panics where sink is nil: to
+// record nothing, say [Discard].
+func New(sink Sink, options Options) *Recorder {
+	if sink == nil {
+		panic("recorder: New without a sink; recorder.Discard records nothing")
+	}
+	options.EndTimeout = cmp.Or(options.EndTimeout, EndTimeoutDefault)
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Recorder{sink: sink, options: options}
+}
+
+func (r *Recorder) now() time.Time { return r.options.Clock().UTC() }
+
+// nextRev gives the revision of the next record: the clock in microseconds, but
+// always more than the last one, so that of two records the later one counts
+// even where the clock stood still or was set back.
+func (r *Recorder) nextRev() *int64 {
+	now := r.options.Clock().UnixMicro()
+	for {
+		last := r.rev.Load()
+		next := max(now, last+1)
+		if r.rev.CompareAndSwap(last, next) {
+			return &next
+		}
+	}
+}
+
+// write gives changes to the sink. settled tells whether the sink has decided on
+// all of them, so that none need be told again; an error then names what was
+// refused.
+func (r *Recorder) write(ctx context.Context, changes []record.Change) (settled bool, err error) {
+	result, err := r.sink.Write(ctx, changes)
+	if err != nil {
+		return false, err
+	}
+	var refused []error
+	for _, rejection := range result.Rejected {
+		what := "record"
+		if 0 <= rejection.Index && rejection.Index < len(changes) {
+			what = describe(changes[rejection.Index])
+		}
+		refused = append(refused, fmt.Errorf("%s: %w", what, rejection.Err))
+	}
+	return true, errors.Join(refused...)
+}
+
+// endContext lets an end be recorded after ctx was cancelled, but not wait for ever.
+func (r *Recorder) endContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), r.options.EndTimeout)
+}
+
+func describe(c record.Change) string {
+	key := c.Key()
+	if key.Kind == record.KindThinkAct {
+		return fmt.Sprintf("%s %s/%d", key.Kind, key.Parent, key.Seq)
+	}
+	return fmt.Sprintf("%s %s", key.Kind, key.ID)
+}

@@ -1,0 +1,94 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/actlog/actlog/record"
+)
+
+// teller tells about one handle. What the sink failed to take stays with the
+// handle, and goes before what it or a handle below it tells next: so a record is
+// whole again as soon as the sink is back. A handle tells few things about
+// itself, so it holds little, and nothing once it is out of use.
+type teller struct {
+	rec    *Recorder
+	parent *teller
+
+	mu     sync.Mutex
+	untold []record.Change
+	ended  bool
+}
+
+// tell writes changes in one go, and keeps them where the sink fails. Without any
+// it is a repeat of what failed.
+func (t *teller) tell(ctx context.Context, what string, changes ...record.Change) error {
+	t.mu.Lock()
+	t.untold = append(t.untold, changes...)
+	t.mu.Unlock()
+	return t.send(ctx, what)
+}
+
+// send writes all that is untold here and above, then the changes, which it does
+// not keep.
+func (t *teller) send(ctx context.Context, what string, changes ...record.Change) error {
+	batch := changes
+	for up := t; up != nil; up = up.parent {
+		up.mu.Lock()
+		batch = slices.Concat(up.untold, batch)
+		up.mu.Unlock()
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	settled, err := t.rec.write(ctx, batch)
+	if settled {
+		t.forget(batch)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// forget drops what has been told. Another goroutine may have told or added some
+// of it in the meantime, so each change is looked for.
+func (t *teller) forget(told []record.Change) {
+	set := make(map[record.Change]bool, len(told))
+	for _, c := range told {
+		set[c] = true
+	}
+	for up := t; up != nil; up = up.parent {
+		up.mu.Lock()
+		up.untold = slices.DeleteFunc(up.untold, func(c record.Change) bool { return set[c] })
+		up.mu.Unlock()
+	}
+}
+
+// end tells how the handle ended, once; a second end tells nothing but what of
+// the first was not taken. It goes on after ctx was cancelled.
+func (t *teller) end(ctx context.Context, what string, changes func() []record.Change) error {
+	ctx, cancel := t.rec.endContext(ctx)
+	defer cancel()
+	t.mu.Lock()
+	first := !t.ended
+	t.ended = true
+	t.mu.Unlock()
+	if !first {
+		return t.tell(ctx, what)
+	}
+	return t.tell(ctx, what, changes()...)
+}
+
+// close ends what was not ended, and lets a panic go on.
+func (t *teller) close(ctx context.Context, panicked any, end func(context.Context, error) error) error {
+	if panicked == nil {
+		return end(ctx, errNotEnded)
+	}
+	if err := end(ctx, &panicError{panicked}); err != nil {
+		t.rec.options.Logger.ErrorContext(ctx, "recorder: a panic is not on record", "panic", panicked, "err", err)
+	}
+	panic(panicked)
+}
