@@ -1,0 +1,229 @@
+package codereader
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxEntries  = 500     // of a listing
+	maxLines    = 400     // of a file, in one read
+	maxFile     = 4 << 20 // bytes of a file that is read or searched
+	maxMatches  = 100     // of a search
+	maxLineText = 300     // characters of a line
+)
+
+var errBinary = errors.New("is not a text file")
+
+// Folder is the code that is read. Nothing outside of it can be reached,
+// neither with .. nor over a symbolic link. It is safe for concurrent use.
+type Folder struct {
+	root *os.Root
+}
+
+// OpenFolder opens a folder; the caller closes it.
+func OpenFolder(dir string) (*Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder to read: %w", err)
+	}
+	return &Folder{root: root}, nil
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// List lists one folder, a line per entry: sub-folders end in a slash, files
+// are followed by their size.
+func (f *Folder) List(name string) (string, error) {
+	dir, err := f.root.OpenRoot(inFolder(name))
+	if err != nil {
+		return "", plain(err)
+	}
+	defer dir.Close()
+	entries, err := fs.ReadDir(dir.FS(), ".") // sorted by name
+	if err != nil {
+		return "", plain(err)
+	}
+	var out strings.Builder
+	for i, entry := range entries {
+		if i == maxEntries {
+			fmt.Fprintf(&out, "(%d more entries)\n", len(entries)-i)
+			break
+		}
+		info, err := entry.Info()
+		switch {
+		case err != nil: // removed since
+		case entry.IsDir():
+			fmt.Fprintf(&out, "%s/\n", entry.Name())
+		case info.Mode().IsRegular():
+			fmt.Fprintf(&out, "%s %d bytes\n", entry.Name(), info.Size())
+		default: // symbolic links, sockets and the like
+			fmt.Fprintf(&out, "%s (%s)\n", entry.Name(), info.Mode().Type())
+		}
+	}
+	if out.Len() == 0 {
+		return "(empty folder)\n", nil
+	}
+	return out.String(), nil
+}
+
+// Read gives the lines of a text file from one line to another, both counted
+// from 1 and included, each with its number. to 0 is the end of the file; no
+// more than 400 lines are given at once.
+func (f *Folder) Read(name string, from, to int) (string, error) {
+	text, err := f.text(inFolder(name))
+	if err != nil {
+		return "", err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if len(text) == 0 {
+		return "(empty file)\n", nil
+	}
+	from = max(from, 1)
+	if to <= 0 || to > len(lines) {
+		to = len(lines)
+	}
+	switch {
+	case from > len(lines):
+		return "", fmt.Errorf("%s has %d lines, none from line %d on", name, len(lines), from)
+	case from > to:
+		return "", fmt.Errorf("from_line %d is after to_line %d", from, to)
+	}
+	last := min(to, from+maxLines-1)
+	var out strings.Builder
+	for n := from; n <= last; n++ {
+		fmt.Fprintf(&out, "%5d  %s\n", n, clip(strings.TrimSuffix(lines[n-1], "\r"), maxLineText))
+	}
+	if last < len(lines) {
+		fmt.Fprintf(&out, "(%s has %d lines; read on from line %d)\n", name, len(lines), last+1)
+	}
+	return out.String(), nil
+}
+
+// Search gives the lines that match an RE2 pattern, as "file:line: text", of a
+// file or of all text files below a folder.
+func (f *Folder) Search(ctx context.Context, pattern, name string) (string, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	matches := 0
+	start := inFolder(name)
+	if _, err := f.root.Stat(start); err != nil { // says clearly what is wrong with a path
+		return "", plain(err)
+	}
+	err = fs.WalkDir(f.root.FS(), start, func(file string, entry fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil // one unreadable folder is no reason to find nothing
+		}
+		if entry.IsDir() {
+			if entry.Name() == ".git" || entry.Name() == "node_modules" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() {
+			return nil // what a link leads to is found in its own place
+		}
+		text, err := f.text(file)
+		if err != nil {
+			if file == start {
+				return err
+			}
+			return nil // binary or too large
+		}
+		n := 0
+		for line := range bytes.Lines(text) {
+			n++
+			line = bytes.TrimRight(line, "\r\n")
+			if !re.Match(line) {
+				continue
+			}
+			if matches == maxMatches {
+				fmt.Fprintf(&out, "(more than %d matches; narrow the search)\n", maxMatches)
+				return fs.SkipAll
+			}
+			matches++
+			fmt.Fprintf(&out, "%s:%d: %s\n", file, n, clip(strings.TrimSpace(string(line)), maxLineText))
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if matches == 0 {
+		return "(no match)\n", nil
+	}
+	return out.String(), nil
+}
+
+// text reads a whole text file. What is no regular file is refused before it is
+// opened, because opening a pipe waits for its other end.
+func (f *Folder) text(name string) ([]byte, error) {
+	info, err := f.root.Stat(name)
+	switch {
+	case err != nil:
+		return nil, plain(err)
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a folder", name)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s %w", name, errBinary)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", name, info.Size(), maxFile)
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, plain(err)
+	}
+	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+		return nil, fmt.Errorf("%s %w", name, errBinary)
+	}
+	return text, nil
+}
+
+// plain leaves the system call out of an error, which tells a model nothing.
+func plain(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", e.Path, e.Err)
+	}
+	return err
+}
+
+// inFolder takes the ways in which models name the folder itself. Leading ..
+// stay, for os.Root to refuse.
+func inFolder(name string) string {
+	if name == "" || name == "/" {
+		return "."
+	}
+	return path.Clean(name)
+}
+
+// clip shortens a text to a number of characters.
+func clip(s string, characters int) string {
+	if len(s) <= characters {
+		return s
+	}
+	if r := []rune(s); len(r) > characters {
+		return string(r[:characters]) + "…"
+	}
+	return s
+}

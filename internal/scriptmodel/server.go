@@ -1,0 +1,55 @@
+package scriptmodel
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Server serves a script on a free port of 127.0.0.1 until it is closed.
+type Server struct {
+	*Handler
+	url    string
+	server *http.Server
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Start serves script. opts may be nil.
+func Start(script Script, opts *Options) (*Server, error) {
+	handler, err := NewHandler(script, opts)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("scripted model: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{
+		Handler: handler,
+		url:     "http://" + listener.Addr().String() + "/v1",
+		cancel:  cancel,
+	}
+	s.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	s.wg.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
+	return s, nil
+}
+
+// URL is the base URL for an OpenAI client; it ends in /v1.
+func (s *Server) URL() string { return s.url }
+
+// Close ends the requests that are being answered, and the server.
+func (s *Server) Close() error {
+	s.cancel()
+	err := s.server.Close()
+	s.wg.Wait()
+	return err
+}
