@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// The program's exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// cli is the command line. Every flag is also an environment variable, ACTLOG_
+// and its name in capitals.
+type cli struct {
+	LogLevel slog.Level `help:"Log from this level on: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
+
+	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url on a private Postgres in the data folder."`
+	Migrate migrateCmd `cmd:"" help:"Bring the schema of a database up or down."`
+	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
+	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
+
+	Version kong.VersionFlag `help:"Print the version."`
+}
+
+// env is what commands get of the world.
+type env struct {
+	stdout, stderr io.Writer
+	log            *slog.Logger
+}
+
+// run parses args and runs the command they name. It gives the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c,
+		kong.Name("actlog"),
+		kong.Description("The execution record of LLM agents, kept in Postgres."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.DefaultEnvars("ACTLOG"),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"version": version()},
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		panic(err) // the command line of this file is wrong
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exit >= 0 { // help or version was printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "actlog: %s\n", err)
+		var parseError *kong.ParseError
+		if errors.As(err, &parseError) && parseError.Context != nil && parseError.Context.Command() != "" {
+			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for what it takes.\n", strings.Fields(parseError.Context.Command())[0])
+		} else {
+			fmt.Fprintln(stderr, `Run "actlog --help" for the commands.`)
+		}
+		return exitUsage
+	}
+	e := &env{stdout: stdout, stderr: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
+	switch err := parsed.Run(e); {
+	case err == nil:
+		return exitDone
+	case errors.As(err, new(usageError)):
+		fmt.Fprintf(stderr, "actlog: %s\n", err)
+		return exitUsage
+	default:
+		fmt.Fprintf(stderr, "actlog: %s\n", err)
+		return exitFailed
+	}
+}
+
+// usageError says that flags do not go together.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// databaseFlags say where the record is kept.
+type databaseFlags struct {
+	DatabaseURL string `help:"Postgres to keep the record in, postgres://user:password@host/database. Default: a private one in the data folder." placeholder:"URL"`
+	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
+}
+
+// serverFlags say which server a command talks to.
+type serverFlags struct {
+	Server string `help:"Server to ask." default:"http://127.0.0.1:8420" placeholder:"URL"`
+}
+
+// version is the module's, or that of the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	if v == "" {
+		v = "(devel)"
+	}
+	return "actlog " + v
+}
+
+// isTerminal tells whether w is a terminal that understands colours and motion.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

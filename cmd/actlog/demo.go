@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/examples/codereader"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+)
+
+type demoCmd struct {
+	Dir  string        `help:"Folder that the example agent explores." default:"." type:"existingdir"`
+	Pace time.Duration `help:"How long the scripted model takes for an answer." default:"400ms"`
+	Once bool          `help:"Stop when the run has ended."`
+	serveCmd
+}
+
+// lookEvery is how often the growing tree is read.
+const lookEvery = 150 * time.Millisecond
+
+// Run implements the command.
+func (c *demoCmd) Run(ctx context.Context, e *env) error {
+	s, err := startServer(ctx, &c.serveCmd, e.log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stderr, "actlog serves on %s\n\n", s.url)
+	if err := c.play(ctx, e, s); err != nil {
+		return errors.Join(err, s.close())
+	}
+	if c.Once {
+		return s.close()
+	}
+	fmt.Fprintf(e.stderr, "\nStill serving on %s; Ctrl-C stops it.\n", s.url)
+	return s.wait(ctx)
+}
+
+// play lets the example agent explore the folder with a scripted model and real
+// tools, recorded, and prints the tree as it grows.
+func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
+	model, err := scriptmodel.Start(codereader.DemoScript(c.Pace), &scriptmodel.Options{Seed: record.NewPlanID()})
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	chat, err := codereader.NewModel(codereader.ModelConfig{BaseURL: model.URL(), Model: "scripted", Logger: e.log})
+	if err != nil {
+		return err
+	}
+	folder, err := codereader.OpenFolder(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	agent := codereader.New(chat, folder, &codereader.Options{Recorder: recorder.New(s.store, recorder.Options{Environment: "demo"})})
+
+	planID := record.NewPlanID()
+	fmt.Fprintf(e.stdout, "An agent explores %s: %s\n\n", c.Dir, codereader.DemoQuestion)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := agent.Run(ctx, planID, codereader.DemoQuestion)
+		ended <- err
+	}()
+	p, err := c.watch(ctx, e, newClient(s.url), planID, ended)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\n%s\n\nThe whole run, and one step of it:\n  %s/api/executor/details/%s\n", p.Summary, s.url, url.PathEscape(planID))
+	if len(p.AgentExecutionSequence) > 0 {
+		step := p.AgentExecutionSequence[0].StepID
+		fmt.Fprintf(e.stdout, "  %s/api/executor/agent-execution/%s\n", s.url, url.PathEscape(step))
+		fmt.Fprintf(e.stdout, "\nThe same in a terminal:\n  actlog show %s\n  actlog show %s --step %s\n", planID, planID, step)
+	}
+	return nil
+}
+
+// watch draws the tree each time it has changed, in place where there is a
+// terminal, until the run has ended.
+func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID string, ended <-chan error) (*planView, error) {
+	terminal := isTerminal(e.stdout)
+	var shown string
+	var lines int
+	look := func(last bool) (*planView, error) {
+		p, err := client.plan(ctx, planID)
+		if err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		v := &view{w: &b, colour: terminal, brief: !terminal && !last}
+		v.plan(p)
+		switch drawn := b.String(); {
+		case drawn == shown:
+		case terminal:
+			fmt.Fprintf(e.stdout, "%s%s", strings.Repeat("\x1b[1A\x1b[2K", lines), drawn)
+			shown, lines = drawn, v.lines
+		case last:
+			fmt.Fprintf(e.stdout, "\n%s", drawn)
+		default: // what is new since the last look
+			fmt.Fprint(e.stdout, newLines(shown, drawn))
+			shown = drawn
+		}
+		return p, nil
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				return nil, fmt.Errorf("the agent's run: %w", err)
+			}
+			return look(true)
+		case <-tick.C:
+			if _, err := look(false); err != nil && !errors.Is(err, errNotOnRecord) && ctx.Err() == nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// newLines gives the lines of a drawing that were not in the one before.
+func newLines(before, now string) string {
+	old := map[string]bool{}
+	for line := range strings.Lines(before) {
+		old[line] = true
+	}
+	var b strings.Builder
+	for line := range strings.Lines(now) {
+		if !old[line] {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

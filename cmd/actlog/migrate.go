@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/store"
+)
+
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is missing."`
+	Down   migrateDownCmd   `cmd:"" help:"Take the newest migration back. What it holds is removed."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations."`
+}
+
+type (
+	migrateUpCmd     struct{ databaseFlags }
+	migrateDownCmd   struct{ databaseFlags }
+	migrateStatusCmd struct{ databaseFlags }
+)
+
+// Run implements the command.
+func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
+	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error { return m.Up(ctx) })
+}
+
+// Run implements the command.
+func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
+	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error { return m.Down(ctx) })
+}
+
+// Run implements the command.
+func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
+	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error {
+		migrations, err := m.Status(ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
+		for _, v := range migrations {
+			applied := "no"
+			if v.Applied {
+				applied = "yes"
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\n", v.Version, v.Name, applied)
+		}
+		return w.Flush()
+	})
+}
+
+// withMigrator opens the configured or the private database, and closes it.
+func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator) error) (err error) {
+	url := flags.DatabaseURL
+	if url == "" {
+		postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(flags.DataDir, "postgres"), Logger: e.log})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, postgres.Close(context.WithoutCancel(ctx))) }()
+		url = postgres.URL()
+	}
+	m, err := store.NewMigrator(ctx, url, e.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return do(m)
+}
+
+func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
+	m, err := store.NewMigrator(ctx, url, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.Up(ctx), m.Close())
+}
