@@ -614,6 +614,13 @@ DECLARE
     child   text := format('%s_p%s', parent, to_char(from_day, 'YYYYMMDD'));
     columns text;
 BEGIN
+    IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
+    END IF;
+    -- In the order of the writers, or the foreign key of the new partition deadlocks
+    -- with them; and before rows move, or what a writer adds meanwhile is lost.
+    LOCK TABLE actlog.agent_execution_record IN SHARE ROW EXCLUSIVE MODE;
+    EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
     -- Rows that came before their partition move into it, or it could not be attached.
     EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
         parent || '_default', from_day, to_day);

@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -72,6 +73,9 @@ func (f *Field) clean(c Change) (cut bool, err error) {
 			if f.Name == "costUsd" && *p < 0 {
 				return false, f.invalid("must not be negative")
 			}
+			if f.Name == "costUsd" && *p > MaxCount {
+				return false, f.invalid("must be at most %d", int64(MaxCount))
+			}
 		}
 	case Time:
 		if p := v.Interface().(*time.Time); p != nil {
@@ -99,6 +103,8 @@ func (f *Field) checkInt(v reflect.Value) error {
 		return f.invalid("must be at least %d", f.min)
 	case n > math.MaxInt32 && f.small():
 		return f.invalid("must be at most %d", math.MaxInt32)
+	case n > MaxCount && f.Rule != Fixed:
+		return f.invalid("must be at most %d", int64(MaxCount))
 	}
 	return nil
 }
@@ -158,6 +164,9 @@ func (f *Field) cleanTexts(v reflect.Value) (cut bool, err error) {
 		return false, nil
 	}
 	in := v.Interface().([]string)
+	if len(in) > MaxListItems {
+		in, cut = in[:MaxListItems], true
+	}
 	out := make([]string, len(in))
 	for i, s := range in {
 		out[i] = sanitize(s)
@@ -199,12 +208,16 @@ func (f *Field) checkShape(raw json.RawMessage) error {
 			return f.invalid("must be a JSON object")
 		}
 	case "stringMaps":
-		var maps []map[string]string
-		if err := json.Unmarshal(raw, &maps); err != nil || slices.ContainsFunc(maps, func(m map[string]string) bool { return m == nil }) {
+		var maps []map[string]*string // pointers, to tell null from a string
+		if err := json.Unmarshal(raw, &maps); err != nil || slices.ContainsFunc(maps, notStrings) {
 			return f.invalid("must be a list of objects whose values are strings")
 		}
 	}
 	return nil
+}
+
+func notStrings(m map[string]*string) bool {
+	return m == nil || slices.Contains(slices.Collect(maps.Values(m)), nil)
 }
 
 // count computes a character count from the text as it was told, before it was
@@ -246,12 +259,28 @@ func StillCut(c Change, names []string) []string {
 		if !slices.Contains(names, f.Name) {
 			continue
 		}
-		// A cut at a character boundary leaves at most three bytes unused.
-		if s, ok := f.Text(c); ok && len(s) < f.limit-utf8.UTFMax+1 {
-			continue
+		if f.mayBeCut(c) {
+			still = append(still, f.Name)
 		}
-		still = append(still, f.Name)
 	}
 	slices.Sort(still)
 	return still
+}
+
+// mayBeCut tells whether what c holds could be what is left of a longer value.
+func (f *Field) mayBeCut(c Change) bool {
+	// A cut at a character boundary leaves at most three bytes unused.
+	full := func(s string) bool { return len(s) >= f.limit-utf8.UTFMax+1 }
+	switch v := f.In(c); {
+	case v.IsZero():
+		return false
+	case f.Type == Texts:
+		texts := v.Interface().([]string)
+		return len(texts) >= MaxListItems || slices.ContainsFunc(texts, full)
+	case f.Type == JSON:
+		return v.Bytes()[0] == '"' // see quoteShortened
+	default:
+		s, _ := f.Text(c)
+		return full(s)
+	}
 }

@@ -43,14 +43,6 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s: %s %s", e.Code, e.Field, e.Reason)
 }
 
-// Exception is a failure of a plan that is told to one reader, once.
-type Exception struct {
-	PlanID  string
-	Message string
-}
-
-func (e *Exception) Error() string { return e.Message }
-
 // Result says what became of a list of changes: how many are on record, and
 // which were refused.
 type Result struct {

@@ -18,6 +18,11 @@ const (
 	MaxTextBytes = 4 << 20
 	// MaxJSONDepth bounds the nesting of JSON values.
 	MaxJSONDepth = 100
+	// MaxListItems bounds lists of texts; longer ones are cut.
+	MaxListItems = 1_000
+	// MaxCount bounds counts and costs, so that their sums fit a bigint: one
+	// absurd figure must not spoil those of everything above it.
+	MaxCount = 1_000_000_000_000
 )
 
 // Type says what a field holds.

@@ -163,7 +163,10 @@ func toToolCall(t *tree.ToolCall) *toolCallJSON {
 }
 
 func (s *Server) step(c echo.Context) error {
-	id := c.Param("stepId")
+	id, err := pathID(c, "stepId")
+	if err != nil {
+		return err
+	}
 	if strings.TrimSpace(id) == "" {
 		return &problem{Status: http.StatusBadRequest, Detail: "stepId must not be blank", Field: "stepId"}
 	}

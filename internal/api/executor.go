@@ -15,7 +15,10 @@ func isExecutor(c echo.Context) bool { return strings.HasPrefix(c.Path(), "/api/
 // executorDetails serves the hierarchy of a plan; first, once, an exception that
 // waits to be told.
 func (s *Server) executorDetails(c echo.Context) error {
-	id := c.Param("planId")
+	id, err := pathID(c, "planId")
+	if err != nil {
+		return err
+	}
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, "Plan ID cannot be null or empty")
 	}
@@ -25,12 +28,12 @@ func (s *Server) executorDetails(c echo.Context) error {
 		return err
 	}
 	if exceptionWaits {
-		exception, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
+		message, found, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
 		if err != nil {
 			return err
 		}
-		if exception != nil {
-			return sendJSON(c, http.StatusInternalServerError, map[string]string{"error": exception.Message})
+		if found {
+			return sendJSON(c, http.StatusInternalServerError, map[string]string{"error": message})
 		}
 	}
 	return sendTagged(c, toPlan(p))
@@ -38,7 +41,10 @@ func (s *Server) executorDetails(c echo.Context) error {
 
 // executorDelete deletes nothing: the original's UI calls it after every run.
 func (s *Server) executorDelete(c echo.Context) error {
-	id := c.Param("planId")
+	id, err := pathID(c, "planId")
+	if err != nil {
+		return err
+	}
 	if _, _, err := s.store.PlanTree(c.Request().Context(), id); err != nil {
 		return err
 	}
@@ -47,7 +53,10 @@ func (s *Server) executorDelete(c echo.Context) error {
 
 // executorStep serves a step with its cycles.
 func (s *Server) executorStep(c echo.Context) error {
-	id := c.Param("stepId")
+	id, err := pathID(c, "stepId")
+	if err != nil {
+		return err
+	}
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,7 +115,7 @@ func toPlan(p *tree.Plan) *planJSON {
 			PlanID: r.RootPlanID, Title: orDefault(w.Title, defaultWaitTitle), Waiting: true, FormDescription: w.FormDescription,
 			FormInputs: w.FormInputs, WaitID: w.WaitID, Type: orDefault(w.Type, record.WaitUserInput),
 		}
-		if w.FormInputs == nil {
+		if !bytes.HasPrefix(w.FormInputs, []byte("[")) { // none, or what is left of one that was cut
 			out.UserInputWaitState.FormInputs = json.RawMessage("[]")
 		}
 	}
@@ -189,7 +191,10 @@ func orNull(raw json.RawMessage) json.RawMessage {
 }
 
 func (s *Server) plan(c echo.Context) error {
-	id := c.Param("planId")
+	id, err := pathID(c, "planId")
+	if err != nil {
+		return err
+	}
 	if strings.TrimSpace(id) == "" {
 		return &problem{Status: http.StatusBadRequest, Detail: "planId must not be blank", Field: "planId"}
 	}
@@ -234,6 +239,12 @@ const (
 
 func (s *Server) listPlans(c echo.Context) error {
 	filter := store.PlanFilter{State: record.State(c.QueryParam("state")), Project: c.QueryParam("project"), Limit: defaultPageSize}
+	if filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
+		return &problem{Status: http.StatusBadRequest, Detail: "state must be a state of plans", Field: "state"}
+	}
+	if !storable(filter.Project) {
+		return &problem{Status: http.StatusBadRequest, Detail: "project must be valid UTF-8 without NUL", Field: "project"}
+	}
 	if limit := c.QueryParam("limit"); limit != "" {
 		n, err := strconv.Atoi(limit)
 		if err != nil || n < 1 || n > maxPageSize {
@@ -283,10 +294,14 @@ func parseCursor(s string) (*store.PlanCursor, error) {
 	if err != nil {
 		return nil, err
 	}
-	micros, id, _ := strings.Cut(string(raw), " ")
+	micros, id, found := strings.Cut(string(raw), " ")
 	n, err := strconv.ParseInt(micros, 10, 64)
 	if err != nil {
 		return nil, err
 	}
-	return &store.PlanCursor{FirstSeenAt: time.UnixMicro(n).UTC(), RootPlanID: id}, nil
+	at := time.UnixMicro(n).UTC()
+	if !found || !storable(id) || at.Year() < 1 || at.Year() > 9999 {
+		return nil, errors.New("not a cursor of ours")
+	}
+	return &store.PlanCursor{FirstSeenAt: at, RootPlanID: id}, nil
 }

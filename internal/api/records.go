@@ -67,11 +67,14 @@ type limitsJSON struct {
 	MaxTextBytes int `json:"maxTextBytes"`
 	MaxIDBytes   int `json:"maxIdBytes"`
 	MaxJSONDepth int `json:"maxJsonDepth"`
+	MaxListItems int `json:"maxListItems"`
+	MaxCount     int `json:"maxCount"`
 }
 
 func (s *Server) limits(c echo.Context) error {
 	return sendJSON(c, http.StatusOK, limitsJSON{
 		MaxBodyBytes: wire.MaxBodyBytes, MaxRecords: wire.MaxRecords, MaxTextBytes: record.MaxTextBytes,
 		MaxIDBytes: record.MaxIDBytes, MaxJSONDepth: record.MaxJSONDepth,
+		MaxListItems: record.MaxListItems, MaxCount: record.MaxCount,
 	})
 }

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/record"
 )
 
 // encode makes the whole body before anything is sent, so that a failure can
@@ -23,6 +27,28 @@ func encode(v any) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// pathID gives an id of the path as the client meant it. The router leaves the
+// escapes in where the path holds one that it could not do without, such as %2F.
+// What no id can hold is not on record.
+func pathID(c echo.Context, name string) (string, error) {
+	id := c.Param(name)
+	if c.Request().URL.RawPath != "" {
+		plain, err := url.PathUnescape(id)
+		if err != nil {
+			return "", record.ErrNotFound
+		}
+		id = plain
+	}
+	if !storable(id) {
+		return "", record.ErrNotFound
+	}
+	return id, nil
+}
+
+// storable tells whether Postgres takes a text: it holds neither NUL nor invalid
+// UTF-8.
+func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func sendJSON(c echo.Context, status int, v any) error {
 	body, err := encode(v)

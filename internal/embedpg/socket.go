@@ -1,6 +1,7 @@
 package embedpg
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func trySocketDir(path string, id identity) error {
 	// Some mounts have no sockets.
 	probe := filepath.Join(path, ".probe")
 	_ = os.Remove(probe)
-	l, err := net.Listen("unix", probe)
+	l, err := new(net.ListenConfig).Listen(context.Background(), "unix", probe)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (c *cluster) removeSocketDir() {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

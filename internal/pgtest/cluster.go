@@ -146,6 +146,14 @@ func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) 
 	return errors.Join(err, dropErr)
 }
 
+// Migrate migrates the database that url names.
+func Migrate(ctx context.Context, url string) error {
+	if err := migrate(ctx, url, migrations.FS); err != nil {
+		return fmt.Errorf("migrating: %w", err)
+	}
+	return nil
+}
+
 // migrate applies the migrations, as the store's migrator does.
 func migrate(ctx context.Context, url string, fsys fs.FS) error {
 	cfg, err := pgxpool.ParseConfig(url)
@@ -271,7 +279,8 @@ func (c *cluster) close(ctx context.Context) error {
 	}
 	c.admin.Close()
 	if c.server.Private && c.kept.Load() > 0 {
-		return errors.Join(err, c.server.leave())
+		c.server.leave()
+		return err
 	}
 	return errors.Join(err, c.server.Close(ctx))
 }

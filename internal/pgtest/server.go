@@ -91,9 +91,8 @@ func (s *Server) Close(ctx context.Context) error {
 }
 
 // leave lets a private server go on after this program.
-func (s *Server) leave() error {
+func (s *Server) leave() {
 	fmt.Fprintln(os.Stderr, "pgtest: the server stays, for the databases kept:", s.URL)
-	return nil
 }
 
 func serverVersion(ctx context.Context, url string) (version string, err error) {

@@ -70,7 +70,7 @@ func (m *Migrator) prepare(ctx context.Context) error {
 			return err // 23505: another migrator was quicker
 		}
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
 	if err != nil {
 		return err
 	}

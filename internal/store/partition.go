@@ -54,7 +54,8 @@ func (s *Store) addPartitions(ctx context.Context) {
 func (s *Store) tryAddPartitions(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A statement that waits for this lock would hold up every writer behind it.
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+		// Bounds are read back as text, so their style is settled.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
 		var mine bool

@@ -103,19 +103,16 @@ func stepOfTree(r *db.PlanTreeRow) *tree.Step {
 	return st
 }
 
-// ServeException takes the waiting exception of a plan: one caller gets it as a
-// [*record.Exception], every other one nil.
-func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (*record.Exception, error) {
-	message, err := read(ctx, s, func(conn db.DBTX) (string, error) {
+// ServeException takes the waiting exception of a plan: one caller gets its
+// message, every other one finds none.
+func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
+	message, err = read(ctx, s, func(conn db.DBTX) (string, error) {
 		return s.reads.PlanExceptionServe(ctx, conn, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
 	})
-	switch {
-	case errors.Is(err, record.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
+	if errors.Is(err, record.ErrNotFound) {
+		return "", false, nil
 	}
-	return &record.Exception{PlanID: planID, Message: message}, nil
+	return message, err == nil, err
 }
 
 // PlanFilter narrows a list of root plans. Empty fields do not.

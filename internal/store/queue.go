@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/actlog/actlog/record"
@@ -29,45 +30,77 @@ type request struct {
 }
 
 // queue holds requests until a writer takes them, several callers' at a time.
-// What is taken counts until it is released, so memory is bounded.
+// What is taken counts until it is released, so memory is bounded. Who finds it
+// full waits in line, so that a large request is not passed by small ones forever.
 type queue struct {
 	maxRows, maxBytes int
 
 	mu          sync.Mutex
+	line        []*waiter
 	pending     []*request
 	rows, bytes int
 	closed      bool
-	room        chan struct{} // closed and replaced when something is released
 	work        chan struct{} // closed and replaced when something is pushed
 }
 
+// waiter is a caller who waits for room. done is closed when err says what came
+// of it.
+type waiter struct {
+	request *request
+	done    chan struct{}
+	err     error
+}
+
 func newQueue(maxRows, maxBytes int) *queue {
-	return &queue{maxRows: maxRows, maxBytes: maxBytes, room: make(chan struct{}), work: make(chan struct{})}
+	return &queue{maxRows: maxRows, maxBytes: maxBytes, work: make(chan struct{})}
 }
 
 // push waits for room.
 func (q *queue) push(ctx context.Context, r *request) error {
-	for {
-		q.mu.Lock()
-		if q.closed {
-			q.mu.Unlock()
-			return record.ErrClosed
-		}
-		if q.rows+len(r.entries) <= q.maxRows && q.bytes+r.bytes <= q.maxBytes {
-			q.pending = append(q.pending, r)
-			q.rows += len(r.entries)
-			q.bytes += r.bytes
-			broadcast(&q.work)
-			q.mu.Unlock()
-			return nil
-		}
-		room := q.room
+	w := &waiter{request: r, done: make(chan struct{})}
+	q.mu.Lock()
+	if q.closed {
 		q.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return ctx.Err()
+		return record.ErrClosed
+	}
+	q.line = append(q.line, w)
+	q.admit()
+	q.mu.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-w.done: // at the same moment
+		return w.err
+	default:
+		q.line = slices.DeleteFunc(q.line, func(o *waiter) bool { return o == w })
+		q.admit() // it may have stood before smaller ones
+		return ctx.Err()
+	}
+}
+
+// admit lets in those at the head of the line for whom there is room. A request
+// that is larger than the queue has it to itself.
+func (q *queue) admit() {
+	n := 0
+	for _, w := range q.line {
+		r := w.request
+		if q.rows > 0 && (q.rows+len(r.entries) > q.maxRows || q.bytes+r.bytes > q.maxBytes) {
+			break
 		}
+		q.pending = append(q.pending, r)
+		q.rows += len(r.entries)
+		q.bytes += r.bytes
+		close(w.done)
+		n++
+	}
+	if n > 0 {
+		q.line = slices.Delete(q.line, 0, n)
+		q.announce()
 	}
 }
 
@@ -86,8 +119,8 @@ func (q *queue) take() []*request {
 				}
 				n++
 			}
-			taken := q.pending[:n:n]
-			q.pending = q.pending[n:]
+			taken := slices.Clone(q.pending[:n])
+			q.pending = slices.Delete(q.pending, 0, n) // lets go of them
 			q.mu.Unlock()
 			return taken
 		}
@@ -107,24 +140,31 @@ func (q *queue) release(taken []*request) {
 		q.rows -= len(r.entries)
 		q.bytes -= r.bytes
 	}
-	broadcast(&q.room)
+	q.admit()
 	q.mu.Unlock()
 	for _, r := range taken {
 		close(r.done)
 	}
 }
 
+// close refuses what comes and those who wait for room; what is pending stays.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.closed {
-		q.closed = true
-		broadcast(&q.work)
-		broadcast(&q.room)
+	if q.closed {
+		return
 	}
+	q.closed = true
+	for _, w := range q.line {
+		w.err = record.ErrClosed
+		close(w.done)
+	}
+	q.line = nil
+	q.announce()
 }
 
-func broadcast(ch *chan struct{}) {
-	close(*ch)
-	*ch = make(chan struct{})
+// announce wakes the writers.
+func (q *queue) announce() {
+	close(q.work)
+	q.work = make(chan struct{})
 }

@@ -196,7 +196,11 @@ func (s *Store) Close(ctx context.Context) error {
 func read[T any](ctx context.Context, s *Store, query func(db.DBTX) (T, error)) (T, error) {
 	v, err := query(s.pool)
 	if err != nil && ctx.Err() == nil && connectionLost(err) {
+		s.pool.Reset() // the others are likely dead, too
 		v, err = query(s.pool)
+	}
+	if err != nil && ctx.Err() != nil {
+		return v, err // the caller's own end, which looks like a time-out of the network
 	}
 	return v, translate(err)
 }

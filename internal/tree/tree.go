@@ -212,11 +212,14 @@ func (b *builder) find(p *Plan) owner {
 	if s := b.steps[stepID]; s != nil {
 		return owner{plan: b.planOf(s), step: s, link: LinkToolCall}
 	}
-	parent := b.root
-	if id := p.Record.ParentPlanID; id != nil && b.plans[*id] != nil {
+	var parent *Plan
+	if id := p.Record.ParentPlanID; id != nil {
 		parent = b.plans[*id]
 	}
-	if p.Record.ParentPlanID == nil || parent == p || len(parent.Steps) == 0 {
+	switch {
+	case parent == nil:
+		return owner{plan: b.root, link: LinkInferred}
+	case len(parent.Steps) == 0:
 		return owner{plan: parent, link: LinkInferred}
 	}
 	return owner{plan: parent, step: likeliestStep(parent.Steps, p.Record.StartTime), link: LinkInferred}

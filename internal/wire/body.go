@@ -170,7 +170,8 @@ func decodeLines(body io.Reader) ([]Item, error) {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			if errors.Is(err, ErrTooLarge) {
 				return nil, err
 			}
@@ -182,7 +183,7 @@ func decodeLines(body io.Reader) ([]Item, error) {
 			}
 			items = append(items, item(line))
 		}
-		if err != nil {
+		if last {
 			return items, nil
 		}
 	}

@@ -3,7 +3,8 @@
 //	go run ./internal/pgtest/withpg -- go test ./...
 //
 // It sets TEST_DATABASE_URL for the command, hands signals on to it, and ends with its
-// exit code. A server that TEST_DATABASE_URL names already is used as it is.
+// exit code. A server that TEST_DATABASE_URL names already is used as it is. With
+// -migrate the database that it names is migrated first.
 package main
 
 import (
@@ -28,11 +29,15 @@ func main() {
 }
 
 func run(args []string) (code int, err error) {
+	migrate := len(args) > 0 && args[0] == "-migrate"
+	if migrate {
+		args = args[1:]
+	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return 2, errors.New("usage: withpg [--] command [argument ...]")
+		return 2, errors.New("usage: withpg [-migrate] [--] command [argument ...]")
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,6 +50,13 @@ func run(args []string) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, server.Close(context.Background())) }()
 
+	if migrate {
+		if err := pgtest.Migrate(ctx, server.URL); err != nil {
+			stop()
+			return 1, err
+		}
+	}
+
 	// From here on signals are for the command.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -52,7 +64,7 @@ func run(args []string) (code int, err error) {
 	defer signal.Stop(signals)
 	stop()
 
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), pgtest.URLEnv+"="+server.URL)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("codereader", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		if err != nil {
 			return err
 		}
-		defer sink.Close(context.WithoutCancel(ctx))
+		defer func() { err = errors.Join(err, sink.Close(context.WithoutCancel(ctx))) }()
 		options.Recorder = recorder.New(sink, recorder.Options{})
 	}
 	answer, err := codereader.New(model, folder, &options).Run(ctx, "", question)

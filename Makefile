@@ -1,0 +1,64 @@
+# Everything that a machine with git, make, gcc and Go needs to run and test
+# Actlog. As root on Debian, a missing Postgres is installed with apt.
+
+GO        ?= go
+TOOL      := $(GO) tool -modfile=tools/go.mod
+WITHPG    := $(GO) run ./internal/pgtest/withpg --
+export CGO_ENABLED ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run test race fuzz lint generate verify build postgres clean
+
+help: ## Print the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build postgres ## Build, serve, and watch an example agent's run grow; Ctrl-C stops it.
+	./bin/actlog demo
+
+test: postgres ## Run the tests, on one Postgres of their own.
+	$(WITHPG) $(GO) test ./...
+
+race: postgres ## The same with the race detector.
+	$(WITHPG) $(GO) test -race ./...
+
+fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
+	@set -e; for package in $$($(GO) list ./...); do \
+		dir=$$($(GO) list -f '{{.Dir}}' $$package); \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go 2>/dev/null | cut -c6-); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),10s) $$package; \
+		done; \
+	done
+
+build: ## Build bin/actlog.
+	$(GO) build -o bin/actlog ./cmd/actlog
+
+lint: ## Check the code with golangci-lint.
+	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
+
+generate: postgres ## Write the generated code: upserts, package db.
+	$(GO) run ./internal/writegen
+	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
+		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
+
+verify: lint generate ## Lint, and check that generated code is up to date.
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	git diff --exit-code -- queries db
+
+# A private Postgres needs server binaries. Whoever is no root is told by the
+# program itself what to do where there are none.
+POSTGRES_DIRS := /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin
+postgres:
+	@if command -v initdb >/dev/null || ls -d $(addsuffix /initdb,$(POSTGRES_DIRS)) >/dev/null 2>&1; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: no PostgreSQL server here; installing Debian's package postgresql with apt-get" >&2; \
+		set -e; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends postgresql-common >/dev/null; \
+		mkdir -p /etc/postgresql-common/createcluster.d; \
+		echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/actlog.conf; \
+		apt-get install -qq -y --no-install-recommends postgresql >/dev/null; \
+	fi
+
+clean: ## Remove what was built. The record in .actlog stays.
+	rm -rf bin
