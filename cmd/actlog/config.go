@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.DefaultEnvars("ACTLOG"),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": version(), "server": defaultServer},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {
@@ -98,9 +98,12 @@ type databaseFlags struct {
 	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
 }
 
+// defaultServer is where a server is when no one says otherwise.
+const defaultServer = "http://127.0.0.1:8420"
+
 // serverFlags say which server a command talks to.
 type serverFlags struct {
-	Server string `help:"Server to ask." default:"http://127.0.0.1:8420" placeholder:"URL"`
+	Server string `help:"Server to ask." default:"${server}" placeholder:"URL"`
 }
 
 // version is the module's, or that of the commit it was built from.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -76,7 +77,11 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 	if len(p.AgentExecutionSequence) > 0 {
 		step := p.AgentExecutionSequence[0].StepID
 		fmt.Fprintf(e.stdout, "  %s/api/executor/agent-execution/%s\n", s.url, url.PathEscape(step))
-		fmt.Fprintf(e.stdout, "\nThe same in a terminal:\n  actlog show %s\n  actlog show %s --step %s\n", planID, planID, step)
+		show := os.Args[0] + " show"
+		if s.url != defaultServer {
+			show += " --server " + s.url
+		}
+		fmt.Fprintf(e.stdout, "\nThe same in a terminal:\n  %s %s\n  %s %s --step %s\n", show, planID, show, planID, step)
 	}
 	return nil
 }

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// pause lets others get on between two looks.
+func pause() {
+	timer := time.NewTimer(5 * time.Millisecond)
+	<-timer.C
+}
+
+// actlog runs a command line in this process.
+func actlog(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"help":            {[]string{"--help"}, exitDone, ""},
+		"nothing":         {nil, exitDone, ""},
+		"unknown command": {[]string{"frobnicate"}, exitUsage, "frobnicate"},
+		"unknown flag":    {[]string{"serve", "--frob"}, exitUsage, "--frob"},
+		"missing plan":    {[]string{"show"}, exitUsage, "plan"},
+		"no port":         {[]string{"serve", "--listen", "localhost"}, exitUsage, "HOST:PORT"},
+		"open to all":     {[]string{"serve", "--listen", "0.0.0.0:0"}, exitUsage, "--insecure"},
+		"no server":       {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
+		"bad database":    {[]string{"migrate", "up", "--database-url", "postgres://127.0.0.1:1/x"}, exitFailed, "127.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := actlog(t, tt.args...)
+			if code != tt.code || !strings.Contains(stderr, tt.says) {
+				t.Errorf("exit code %d, want %d; stderr:\n%s", code, tt.code, stderr)
+			}
+		})
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Empty(t).URL
+	for _, tt := range []struct {
+		command, applied string
+	}{{"status", "no"}, {"up", ""}, {"status", "yes"}, {"up", ""}, {"down", ""}, {"status", "no"}} {
+		code, stdout, stderr := actlog(t, "migrate", tt.command, "--database-url", url)
+		if code != exitDone {
+			t.Fatalf("migrate %s: exit code %d\n%s", tt.command, code, stderr)
+		}
+		if tt.applied != "" && !regexp.MustCompile(`(?m)^1 +00001_record.sql +`+tt.applied+`$`).MatchString(stdout) {
+			t.Errorf("migrate %s, want applied %s:\n%s", tt.command, tt.applied, stdout)
+		}
+	}
+}
+
+// TestShow draws a tree with everything in it that a tree may have, and a step.
+func TestShow(t *testing.T) {
+	t.Parallel()
+	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	server := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(server.Close)
+	at := func(ms int) *time.Time { return new(time.UnixMilli(1_760_000_000_000 + int64(ms)).UTC()) }
+	result, err := s.Write(t.Context(), []record.Change{
+		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", Title: new("Report on\n\x1b[31msales"), State: new(record.Failed), ErrorMessage: new("no region"), StartTime: at(0), EndTime: at(75_000)},
+		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-1", StepIndex: new(int64(0)), AgentName: new("collector"), AgentRequest: new("collect"), State: new(record.Completed), Result: new("done"), StartTime: at(0), EndTime: at(900)},
+		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-2", StepIndex: new(int64(1)), AgentName: new("writer"), Attempt: new(int64(2)), State: new(record.Failed), ErrorMessage: new("broke")},
+		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-3", StepIndex: new(int64(2))},
+		&record.ThinkAct{RootPlanID: "plan-1", StepID: "step-1", Seq: 0, ThinkInput: new("what now?"), ThinkOutput: new("fetch"), ModelName: new("m-1"), FinishReason: new("tool_calls"), State: new(record.Completed), InputTokens: new(int64(12_345)), OutputTokens: new(int64(678)), CostUSD: new(0.0123), ThinkStartTime: at(10), ThinkEndTime: at(250)},
+		&record.ActTool{RootPlanID: "plan-1", StepID: "step-1", Seq: 0, ToolCallID: "tool-1", CallIndex: new(int64(0)), Name: new("fetch"), Parameters: new(`{"q":3}`), Result: new("rows"), State: new(record.Completed), StartTime: at(250), EndTime: at(800)},
+		&record.ActTool{RootPlanID: "plan-1", StepID: "step-1", Seq: 0, ToolCallID: "tool-2", CallIndex: new(int64(1)), Name: new("mail"), State: new(record.Failed), ErrorMessage: new("no such host")},
+		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "sub-1", ParentPlanID: new("plan-1"), ToolCallID: new("tool-1"), Title: new("Fetch sales"), State: new(record.Completed), StartTime: at(260), EndTime: at(790)},
+		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "sub-1", StepID: "step-4", AgentName: new("fetcher"), State: new(record.Completed)},
+		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "sub-2", ParentPlanID: new("plan-1"), ToolCallID: new("lost"), Title: new("Lost"), State: new(record.Running), StartTime: at(300)},
+		&record.Wait{RootPlanID: "plan-1", PlanID: "plan-1", WaitID: "w", Title: new("Which region?")},
+	})
+	if err != nil || len(result.Rejected) > 0 {
+		t.Fatal(result, err)
+	}
+	for name, args := range map[string][]string{
+		"tree.txt": {"show", "plan-1"},
+		"step.txt": {"show", "plan-1", "--step", "step-1"},
+	} {
+		code, stdout, stderr := actlog(t, append(args, "--server", server.URL)...)
+		if code != exitDone {
+			t.Fatalf("exit code %d\n%s", code, stderr)
+		}
+		golden(t, name, stdout)
+	}
+	for _, args := range [][]string{{"show", "plan-2"}, {"show", "plan-1", "--step", "step-9"}} {
+		if code, _, stderr := actlog(t, append(args, "--server", server.URL)...); code != exitFailed || !strings.Contains(stderr, "not on record") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// TestDemo plays the whole demo on a database of its own.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := actlog(t, "demo", "--once", "--pace", "1ms", "--dir", "../..", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL)
+	if code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	for _, want := range []string{"code reader  COMPLETED", "/api/executor/details/plan-", "/api/executor/agent-execution/step-"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/actlog/actlog/internal/pgtest"
+)
+
+// beMain makes the test binary the program itself, for tests that kill it.
+const beMain = "ACTLOG_TEST_BE_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beMain) != "" {
+		main()
+		return
+	}
+	pgtest.Main(m)
+}
+
+// program is a running actlog.
+type program struct {
+	url    string
+	cmd    *exec.Cmd
+	stderr *lines
+}
+
+// lines keeps what a program prints, and tells of each line.
+type lines struct {
+	mu   sync.Mutex
+	all  strings.Builder
+	want chan string
+}
+
+// start runs the program until it says where it serves.
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := &program{stderr: &lines{want: make(chan string, 1)}}
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
+	p.cmd.Env = append(os.Environ(), beMain+"=1")
+	pipe, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var read sync.WaitGroup
+	read.Go(func() { p.stderr.follow(pipe) })
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		read.Wait()
+		_ = p.cmd.Wait()
+	})
+	url, ok := <-p.stderr.want
+	if !ok {
+		t.Fatalf("the program ended before it served:\n%s", p.stderr)
+	}
+	p.url = url
+	return p
+}
+
+func (l *lines) follow(r io.Reader) {
+	defer close(l.want)
+	for s := bufio.NewScanner(r); s.Scan(); {
+		l.mu.Lock()
+		l.all.WriteString(s.Text() + "\n")
+		l.mu.Unlock()
+		if url, ok := strings.CutPrefix(s.Text(), "actlog serves on "); ok {
+			l.want <- url
+		}
+	}
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// kill is kill -9.
+func (p *program) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait()
+}
+
+// postmaster is the process of the private Postgres in a data folder.
+func postmaster(t *testing.T, dataDir string) int {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dataDir, "postgres", "*", "postmaster.pid"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("postmaster.pid: %v %v", files, err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(content), "\n", 2)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// ledger writes to one plan and keeps count of what was answered 200.
+type ledger struct {
+	client *http.Client
+	root   string
+	next   atomic.Int64
+
+	mu    sync.Mutex
+	acked map[string]bool
+}
+
+func newLedger(t *testing.T, root string) *ledger {
+	t.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: 8}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &ledger{client: &http.Client{Transport: transport}, root: root, acked: map[string]bool{}}
+}
+
+// write tells of new tool calls until stop is closed. Refusals and broken
+// connections are what the test is about; a lost acknowledgement is not.
+func (l *ledger) write(url string, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n := l.next.Add(1)
+		ids := []string{fmt.Sprintf("%s-t%d-a", l.root, n), fmt.Sprintf("%s-t%d-b", l.root, n)}
+		var body bytes.Buffer
+		for _, id := range ids {
+			fmt.Fprintf(&body, `{"kind":"actTool","rootPlanId":%q,"stepId":"%s-s%d","seq":%d,"toolCallId":%q,"name":"n","result":"r"}`+"\n",
+				l.root, l.root, n%3, n%50, id)
+		}
+		resp, err := l.client.Post(url+"/api/v1/records", "application/x-ndjson", &body)
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			l.mu.Lock()
+			for _, id := range ids {
+				l.acked[id] = true
+			}
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *ledger) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acked)
+}
+
+// writers keeps some writers going until the function it gives is called.
+func (l *ledger) writers(url string) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { l.write(url, done) })
+	}
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// await waits until n more are acknowledged. Were that never so, the test binary's
+// own time-out would end it.
+func (l *ledger) await(n int) {
+	for target := l.count() + n; l.count() < target; {
+		pause()
+	}
+}
+
+// check reads the plan back: what was acknowledged is there, and nothing twice.
+func (l *ledger) check(t *testing.T, url string) {
+	t.Helper()
+	var p planView
+	l.get(t, url+"/api/executor/details/"+l.root, &p)
+	seen := map[string]int{}
+	for _, st := range p.AgentExecutionSequence {
+		var detail stepView
+		l.get(t, url+"/api/executor/agent-execution/"+st.StepID, &detail)
+		tools := 0
+		for _, c := range detail.ThinkActSteps {
+			for _, tool := range c.ActToolInfoList {
+				seen[tool.ID]++
+				tools++
+				if tool.Result != "r" || tool.Name != "n" {
+					t.Errorf("tool call %s is there in part: %+v", tool.ID, tool)
+				}
+			}
+		}
+		if st.Figures.ToolCalls != int64(tools) {
+			t.Errorf("step %s counts %d tool calls, and has %d", st.StepID, st.Figures.ToolCalls, tools)
+		}
+	}
+	lost := 0
+	for id := range l.acked {
+		if seen[id] != 1 {
+			lost++
+		}
+	}
+	if lost > 0 {
+		t.Errorf("of %d acknowledged tool calls %d are lost", len(l.acked), lost)
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("tool call %s stands there %d times", id, n)
+		}
+		if other := id[:len(id)-1] + map[string]string{"a": "b", "b": "a"}[id[len(id)-1:]]; seen[other] == 0 {
+			t.Errorf("half of a request is on record: %s without %s", id, other)
+		}
+	}
+}
+
+func (l *ledger) get(t *testing.T, url string, into any) {
+	t.Helper()
+	resp, err := l.client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s", url, resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKillServer kills the server with -9 while it is written to, twice, and
+// starts it again on the same folder.
+func TestKillServer(t *testing.T) {
+	t.Parallel()
+	dataDir := t.TempDir()
+	l := newLedger(t, "plan-kill-server")
+	for range 2 {
+		p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
+		stop := l.writers(p.url)
+		l.await(100)
+		p.kill(t)
+		stop()
+	}
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
+	l.check(t, p.url)
+	p.terminate(t)
+}
+
+// TestKillPostgres kills the private postmaster with -9 while it is written to:
+// the server starts it again, and serves on.
+func TestKillPostgres(t *testing.T) {
+	t.Parallel()
+	dataDir := t.TempDir()
+	l := newLedger(t, "plan-kill-postgres")
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
+	stop := l.writers(p.url)
+	for range 2 {
+		l.await(100)
+		if err := syscall.Kill(postmaster(t, dataDir), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.await(100) // it came back by itself
+	stop()
+	l.check(t, p.url)
+	if !strings.Contains(p.stderr.String(), "postgres") {
+		t.Errorf("the server said nothing of it:\n%s", p.stderr)
+	}
+	p.terminate(t)
+}
+
+// TestDrain ends the server with SIGTERM while it is written to: it goes in good
+// order, and what it acknowledged is there.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	dataDir := t.TempDir()
+	l := newLedger(t, "plan-drain")
+	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
+	stop := l.writers(p.url)
+	l.await(50)
+	p.terminate(t)
+	stop()
+	p = start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", dataDir)
+	l.check(t, p.url)
+	p.terminate(t)
+}
+
+// terminate ends the program as an operator would, and holds it to exit code 0.
+func (p *program) terminate(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("ended with %v:\n%s", err, p.stderr)
+	}
+}

@@ -1,0 +1,443 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+func traced(c *statements) func(*store.Config) {
+	return func(config *store.Config) { config.Tracer = c }
+}
+
+func TestReadsAreOneStatement(t *testing.T) {
+	t.Parallel()
+	var sent statements
+	s := open(t, traced(&sent))
+	root := record.NewPlanID()
+	var changes []record.Change
+	for i := range 20 {
+		step, call := fmt.Sprintf("%s-s%d", root, i), fmt.Sprintf("%s-t%d", root, i)
+		changes = append(changes,
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step},
+			&record.ActTool{RootPlanID: root, StepID: step, Seq: 3, ToolCallID: call},
+			&record.Plan{RootPlanID: root, CurrentPlanID: root + fmt.Sprint(i), ParentPlanID: &root, ToolCallID: &call},
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: fmt.Sprint(i)})
+	}
+	write(t, s, changes...)
+	planTree(t, s, root) // prepared from here on
+	stepDetail(t, s, root+"-s0")
+	for name, read := range map[string]func(){
+		"tree of the root":   func() { planTree(t, s, root) },
+		"tree of a sub-plan": func() { planTree(t, s, root+"7") },
+		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "nothing") },
+		"detail of a step":   func() { stepDetail(t, s, root+"-s7") },
+		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "nothing") },
+		"a list of plans":    func() { _, _ = s.Plans(t.Context(), store.PlanFilter{Limit: 10}) },
+	} {
+		if n := sent.count(read); n != 1 {
+			t.Errorf("%s: %d statements", name, n)
+		}
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	if _, _, err := s.PlanTree(t.Context(), "nothing"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("tree: %v", err)
+	}
+	if _, err := s.StepDetail(t.Context(), "nothing"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("detail: %v", err)
+	}
+}
+
+func TestTheReadersOwnEndIsNotAnOutage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, end := range map[string]func() (context.Context, context.CancelFunc){
+		"deadline": func() (context.Context, context.CancelFunc) { return context.WithDeadline(t.Context(), *at(0)) },
+		"cancel": func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			return ctx, cancel
+		},
+	} {
+		ctx, cancel := end()
+		_, _, err := s.PlanTree(ctx, "p")
+		if !errors.Is(err, ctx.Err()) || errors.Is(err, record.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+}
+
+func TestTheNewestRootAnswers(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	older, newer := record.NewPlanID(), record.NewPlanID()
+	for _, root := range []string{older, newer} {
+		write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: "shared-plan", ParentPlanID: &root, ToolCallID: new("t"), Title: new(root)},
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "shared-step", AgentName: new(root)})
+	}
+	// What the older one still has to say does not make it the newest.
+	write(t, s, &record.ActTool{RootPlanID: older, StepID: "shared-step", Seq: 0, ToolCallID: "t"})
+	if p := planTree(t, s, "shared-plan"); p.Record.RootPlanID != newer || *p.Record.Title != newer {
+		t.Errorf("the plan is that of %s", p.Record.RootPlanID)
+	}
+	if st := stepDetail(t, s, "shared-step"); st.Record.RootPlanID != newer || *st.Record.AgentName != newer || len(st.Cycles) != 0 {
+		t.Errorf("the step is that of %s", st.Record.RootPlanID)
+	}
+}
+
+// TestAToolCallIDThatStandsTwice: the sub-plan hangs under the first, by start of
+// the step, nulls last, then its id, then seq.
+func TestAToolCallIDThatStandsTwice(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, tt := range map[string]struct {
+		steps    []record.AgentExecution
+		calls    []record.ActTool
+		wantStep string
+		wantSeq  int64
+	}{
+		"the step that started first": {
+			[]record.AgentExecution{{StepID: "a", StartTime: at(5)}, {StepID: "b", StartTime: at(3)}, {StepID: "c"}},
+			[]record.ActTool{{StepID: "c", Seq: 0}, {StepID: "a", Seq: 0}, {StepID: "b", Seq: 4}}, "b", 4,
+		},
+		"the first seq": {
+			[]record.AgentExecution{{StepID: "a", StartTime: at(3)}},
+			[]record.ActTool{{StepID: "a", Seq: 2}, {StepID: "a", Seq: 1}, {StepID: "a", Seq: 3}}, "a", 1,
+		},
+		"the first step by id where nothing is known": {
+			[]record.AgentExecution{{StepID: "b"}, {StepID: "a"}},
+			[]record.ActTool{{StepID: "b", Seq: 0}, {StepID: "a", Seq: 1}}, "a", 1,
+		},
+	} {
+		root := record.NewPlanID()
+		var changes []record.Change
+		for _, a := range tt.steps {
+			a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
+			changes = append(changes, &a)
+		}
+		for _, c := range tt.calls {
+			c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, "twice"
+			changes = append(changes, &c)
+		}
+		write(t, s, append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root + "p", ParentPlanID: &root, ToolCallID: new("twice")})...)
+		p := planTree(t, s, root)
+		for _, st := range p.Steps {
+			for _, sub := range st.SubPlans {
+				if st.Record.StepID != root+tt.wantStep || sub.ToolCall.Record.Seq != tt.wantSeq || sub.Link != tree.LinkToolCall {
+					t.Errorf("%s: it hangs under %s, call of cycle %d", name, st.Record.StepID, sub.ToolCall.Record.Seq)
+				}
+			}
+		}
+		plans := 0
+		for range p.Children() {
+			plans++
+		}
+		if plans != 1 {
+			t.Errorf("%s: %d sub-plans", name, plans)
+		}
+	}
+}
+
+func TestSubPlansOfOneCall(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	write(t, s,
+		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "t", Name: new("parallel")},
+		&record.Plan{RootPlanID: root, CurrentPlanID: root + "b", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(1)},
+		&record.Plan{RootPlanID: root, CurrentPlanID: root + "a", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(2)})
+	var got []string
+	for _, p := range planTree(t, s, root).Steps[0].SubPlans {
+		got = append(got, p.Record.CurrentPlanID+" "+*p.ToolCall.Record.Name)
+	}
+	if diff := cmp.Diff([]string{root + "b parallel", root + "a parallel"}, got); diff != "" {
+		t.Errorf("sub-plans (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 2, ToolCallID: "t"})
+	st := stepDetail(t, s, root+"s")
+	if len(st.Cycles) != 1 || st.Cycles[0].Record.Seq != 2 || len(st.Cycles[0].ToolCalls) != 1 || st.Record.PlanID != root {
+		t.Errorf("a tool call alone gives step %+v with %d cycles", st.Record, len(st.Cycles))
+	}
+	if *st.Record.State != record.Idle || *st.Cycles[0].Record.State != record.Pending {
+		t.Errorf("states of placeholders: %s, %s", *st.Record.State, *st.Cycles[0].Record.State)
+	}
+	if p := planTree(t, s, root); len(p.Steps) != 1 || *p.Record.State != record.Pending {
+		t.Errorf("the root shows %d steps", len(p.Steps))
+	}
+
+	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "c", ParentPlanID: new(root + "b"), ToolCallID: new("u")})
+	b := planTree(t, s, root+"b")
+	if len(b.SubPlans) != 1 || b.SubPlans[0].Record.CurrentPlanID != root+"c" || b.Link != tree.LinkInferred {
+		t.Errorf("the parent's placeholder = %+v", b)
+	}
+
+	// The step says where it belongs; until then it showed under the root.
+	write(t, s, &record.AgentExecution{RootPlanID: root, PlanID: root + "d", StepID: root + "s"})
+	if p := planTree(t, s, root); len(p.Steps) != 0 || len(planTree(t, s, root+"d").Steps) != 1 {
+		t.Errorf("the root still shows %d steps", len(p.Steps))
+	}
+}
+
+func TestOpenWait(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	sub := root + "sub"
+	wait := func(id string, w record.Wait) {
+		w.RootPlanID, w.PlanID, w.WaitID = root, sub, id
+		write(t, s, &w)
+	}
+	shown := func(plan string) string {
+		w := planTree(t, s, plan).Wait
+		if w == nil {
+			return ""
+		}
+		return w.WaitID
+	}
+	expect := func(why, want string) {
+		t.Helper()
+		for _, plan := range []string{root, sub} { // a wait of the tree shows on whichever plan was asked for
+			if got := shown(plan); got != want {
+				t.Errorf("%s: %s shows %q, want %q", why, plan, got, want)
+			}
+		}
+	}
+	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t")})
+	expect("none", "")
+	wait("approval", record.Wait{Type: new(record.WaitActionValidation), StartTime: at(1)})
+	expect("an approval", "approval")
+	wait("later", record.Wait{Type: new(record.WaitUserInput), StartTime: at(7), FormInputs: []byte(`[{"label":"x"}]`)})
+	expect("input goes first", "later")
+	wait("earlier", record.Wait{StartTime: at(5)})
+	expect("then the start; input is what a wait is by default", "earlier")
+	if w := planTree(t, s, root).Wait; w.PlanID != sub || w.RootPlanID != root {
+		t.Errorf("the wait is that of %+v", w)
+	}
+	wait("earlier", record.Wait{State: new(record.Submitted)})
+	expect("one is over", "later")
+	if w := planTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
+		t.Errorf("form = %s", w.FormInputs)
+	}
+	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
+	if got := shown(root); got != "" {
+		t.Errorf("a plan that is over waits for %s", got)
+	}
+}
+
+// TestStructureResult: the last tool result of the last cycle of the last step,
+// nulls last each time, of a plan that is over.
+func TestStructureResult(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, tt := range map[string]struct {
+		state record.State
+		steps []record.AgentExecution
+		calls []record.ActTool
+		want  string
+	}{
+		"of a plan that runs": {record.Running, nil, []record.ActTool{{StepID: "a", Result: new("x")}}, ""},
+		"without a call":      {record.Completed, []record.AgentExecution{{StepID: "a"}}, nil, ""},
+		"the last step by index": {record.Completed,
+			[]record.AgentExecution{{StepID: "b", StepIndex: new(int64(0)), StartTime: at(9)}, {StepID: "a", StepIndex: new(int64(1)), StartTime: at(1)}},
+			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "a"},
+		"a step without index is later": {record.Completed,
+			[]record.AgentExecution{{StepID: "b"}, {StepID: "a", StepIndex: new(int64(1))}},
+			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "b"},
+		"then by start, nulls last": {record.Failed,
+			[]record.AgentExecution{{StepID: "a"}, {StepID: "b", StartTime: at(1)}},
+			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "a"},
+		"the last cycle": {record.Completed, nil,
+			[]record.ActTool{{StepID: "a", Seq: 9, Result: new("nine")}, {StepID: "a", Seq: 10, Result: new("ten")}}, "ten"},
+		"the last cycle, though its call has no result": {record.Completed, nil,
+			[]record.ActTool{{StepID: "a", Seq: 1, Result: new("one")}, {StepID: "a", Seq: 2}}, ""},
+		"the last call by index": {record.Completed, nil,
+			[]record.ActTool{{StepID: "a", ToolCallID: "b", CallIndex: new(int64(0)), Result: new("b")}, {StepID: "a", ToolCallID: "a", CallIndex: new(int64(1)), Result: new("a")}}, "a"},
+		"then by start, then by id": {record.Completed, nil,
+			[]record.ActTool{{StepID: "a", ToolCallID: "a", StartTime: at(2), Result: new("a")}, {StepID: "a", ToolCallID: "b", StartTime: at(2), Result: new("b")}, {StepID: "a", ToolCallID: "c", StartTime: at(1), Result: new("c")}}, "b"},
+	} {
+		root := record.NewPlanID()
+		changes := []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.state}}
+		for _, a := range tt.steps {
+			a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
+			changes = append(changes, &a)
+		}
+		for _, c := range tt.calls {
+			c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, root+c.ToolCallID
+			if c.ToolCallID == root {
+				c.ToolCallID = root + "call"
+			}
+			changes = append(changes, &c)
+		}
+		write(t, s, changes...)
+		got := ""
+		if r := planTree(t, s, root).StructureResult; r != nil {
+			got = *r
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestOrderOfDetail(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	step := root + "s"
+	call := func(seq int64, id string, index *int64, second int) record.Change {
+		c := &record.ActTool{RootPlanID: root, StepID: step, Seq: seq, ToolCallID: id, CallIndex: index}
+		if second > 0 {
+			c.StartTime = at(second)
+		}
+		return c
+	}
+	write(t, s,
+		call(10, "z", nil, 0), call(2, "f", nil, 0), call(2, "e", nil, 0), call(2, "d", nil, 3), call(2, "c", nil, 2),
+		call(2, "b", new(int64(1)), 1), call(2, "a", new(int64(0)), 9),
+		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, ThinkInput: new("no calls")},
+		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new("in"), ThinkOutput: new("out"), ErrorMessage: new("err"), Metadata: []byte(`{"a":1}`)})
+	st := stepDetail(t, s, step)
+	var got []string
+	for _, c := range st.Cycles {
+		got = append(got, fmt.Sprint(c.Record.Seq))
+		for _, tool := range c.ToolCalls {
+			got = append(got, tool.Record.ToolCallID)
+		}
+	}
+	if want := []string{"2", "a", "b", "c", "d", "e", "f", "3", "10", "z"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c := st.Cycles[0].Record; *c.ThinkInput != "in" || *c.ThinkOutput != "out" || *c.ErrorMessage != "err" || string(c.Metadata) != `{"a":1}` {
+		t.Errorf("texts of a cycle with six calls: %+v", c)
+	}
+}
+
+func TestListOfPlans(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var ids []string
+	for i := range 7 {
+		root := fmt.Sprintf("plan-%d", i)
+		state, project := record.Running, new("other")
+		if i%2 == 0 {
+			state, project = record.Completed, nil
+		}
+		write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state, Project: project},
+			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("t")},
+			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", InputTokens: new(int64(i))})
+		ids = append(ids, root)
+	}
+	// Three that were first seen in the same moment: the id decides.
+	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
+	slices.Reverse(ids)
+	pages := func(f store.PlanFilter) (got []string) {
+		for {
+			page, err := s.Plans(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range page {
+				got = append(got, p.Record.CurrentPlanID)
+				if p.Total.InputTokens != int64(p.Cursor.RootPlanID[5]-'0') || p.Steps != 1 {
+					t.Errorf("%s: %d tokens in %d steps", p.Cursor.RootPlanID, p.Total.InputTokens, p.Steps)
+				}
+			}
+			if len(page) < f.Limit {
+				return got
+			}
+			f.Before = &page[len(page)-1].Cursor
+		}
+	}
+	for _, tt := range []struct {
+		filter store.PlanFilter
+		want   []string
+	}{
+		{store.PlanFilter{Limit: 2}, ids},
+		{store.PlanFilter{Limit: 100}, ids},
+		{store.PlanFilter{Limit: 2, State: record.Completed}, []string{"plan-6", "plan-4", "plan-2", "plan-0"}},
+		{store.PlanFilter{Limit: 1, Project: "other"}, []string{"plan-5", "plan-3", "plan-1"}},
+		{store.PlanFilter{Limit: 3, Project: "default"}, []string{"plan-6", "plan-4", "plan-2", "plan-0"}},
+		{store.PlanFilter{Limit: 3, Project: "default", State: record.Running}, nil},
+	} {
+		if diff := cmp.Diff(tt.want, pages(tt.filter)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", tt.filter, diff)
+		}
+	}
+}
+
+func TestAnExceptionIsServedOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	stores := []*store.Store{openURL(t, url), openURL(t, url)}
+	root := record.NewPlanID()
+	serve := func() int64 {
+		var served atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Go(func() {
+				message, found, err := stores[i%2].ServeException(t.Context(), root, root)
+				if err != nil {
+					t.Error(err)
+				}
+				if found != (message != "") {
+					t.Errorf("found %v, message %q", found, message)
+				}
+				if found {
+					served.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		return served.Load()
+	}
+	waits := func() bool {
+		_, w, err := stores[0].PlanTree(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root})
+	if n := serve(); n != 0 || waits() {
+		t.Errorf("without an exception %d were served", n)
+	}
+	for _, message := range []string{"first", "second"} { // another text arms it anew, the same does not
+		for i, want := range []int64{1, 0} {
+			write(t, stores[i], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: &message})
+			if waits() != (want == 1) {
+				t.Errorf("%s, told %d times: waits = %v", message, i+1, waits())
+			}
+			if n := serve(); n != want {
+				t.Errorf("%s, told %d times: served %d times, want %d", message, i+1, n, want)
+			}
+		}
+	}
+	write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: new("third")})
+	exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 minutes'")
+	if n := serve(); n != 0 || waits() {
+		t.Error("an old exception was served")
+	}
+}
