@@ -216,8 +216,9 @@ CREATE TABLE actlog.agent_execution_record (
     CONSTRAINT agent_attempt CHECK (attempt >= 1),
     CONSTRAINT agent_origin CHECK (origin IN ('native', 'otlp'))
 );
+-- No index by plan: without statistics the planner takes it for the key, and reads
+-- every step of the tree to find one.
 CREATE INDEX agent_step ON actlog.agent_execution_record (step_id);
-CREATE INDEX agent_plan ON actlog.agent_execution_record (root_plan_id, shown_plan_id);
 
 COMMENT ON TABLE actlog.agent_execution_record IS 'A step: one agent working on one step of a plan, with the figures of its cycles and tool calls rolled up.';
 COMMENT ON COLUMN actlog.agent_execution_record.id IS 'Number of the row, for clients that want one.';
@@ -397,7 +398,9 @@ CREATE TABLE actlog.act_tool_info (
     CONSTRAINT act_tool_attempt CHECK (attempt >= 1),
     CONSTRAINT act_tool_origin CHECK (origin IN ('native', 'otlp'))
 ) PARTITION BY RANGE (part);
-CREATE INDEX act_tool_call ON actlog.act_tool_info (root_plan_id, tool_call_id);
+-- The call first: an index that begins with the root would be taken for the key,
+-- and every call of the tree read to find those of a step.
+CREATE INDEX act_tool_call ON actlog.act_tool_info (tool_call_id, root_plan_id);
 CREATE TABLE actlog.act_tool_info_default PARTITION OF actlog.act_tool_info DEFAULT;
 
 COMMENT ON TABLE actlog.act_tool_info IS 'One tool call of a cycle.';

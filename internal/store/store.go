@@ -112,8 +112,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s.writing, s.cancelWriting = context.WithCancel(context.WithoutCancel(ctx))
 	s.upkeep, s.cancelUpkeep = context.WithCancel(context.WithoutCancel(ctx))
-	s.addPartitions(ctx)
-	s.goroutines.Go(s.keepPartitions)
+	done := s.addPartitions(ctx)
+	s.goroutines.Go(func() { s.keepPartitions(done) })
 	for range config.Writers {
 		s.goroutines.Go(s.writeQueue)
 	}
@@ -131,7 +131,7 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"application_name":              "actlog",
 		"default_transaction_isolation": "read committed",
-		"jit":                           "off", // compiling costs more than any of these statements
+"jit":                           "off", // compiling costs more than any of these statements
 		"TimeZone":                      "UTC",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value
