@@ -131,7 +131,7 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"application_name":              "actlog",
 		"default_transaction_isolation": "read committed",
-"jit":                           "off", // compiling costs more than any of these statements
+		"jit":                           "off", // compiling costs more than any of these statements
 		"TimeZone":                      "UTC",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value
