@@ -103,7 +103,8 @@ func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID stri
 		switch drawn := b.String(); {
 		case drawn == shown:
 		case terminal:
-			fmt.Fprintf(e.stdout, "%s%s", strings.Repeat("\x1b[1A\x1b[2K", lines), drawn)
+			// Without wrapping, or long lines would count as more than one.
+			fmt.Fprintf(e.stdout, "%s\x1b[?7l%s\x1b[?7h", strings.Repeat("\x1b[1A\x1b[2K", lines), drawn)
 			shown, lines = drawn, v.lines
 		case last:
 			fmt.Fprintf(e.stdout, "\n%s", drawn)
