@@ -4,3 +4,19 @@ import "github.com/jackc/pgx/v5/pgxpool"
 
 // Pool is for tests that look behind the store.
 func Pool(s *Store) *pgxpool.Pool { return s.pool }
+
+// Queued tells how many rows are on their way, and how many callers wait for room.
+func Queued(s *Store) (rows, waiting int) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	return s.queue.rows, len(s.queue.line)
+}
+
+// What tests of partitions ask for.
+var (
+	PeriodStart       = periodStart
+	PartitionedTables = partitionedTables
+)
+
+// PartitionsAhead is how many periods beyond the present one have partitions.
+const PartitionsAhead = partitionsAhead

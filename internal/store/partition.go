@@ -17,38 +17,33 @@ var partitionedTables = []string{"think_act_record", "act_tool_info"}
 const partitionsAhead = 2
 
 // keepPartitions makes partitions ahead of time for as long as the store is open.
-func (s *Store) keepPartitions() {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
+func (s *Store) keepPartitions(done bool) {
 	for {
-		select {
-		case <-s.upkeep.Done():
-			return
-		case <-tick.C:
-			s.addPartitions(s.upkeep)
+		wait := time.Hour
+		if !done {
+			wait = time.Minute
 		}
+		if pause(s.upkeep, wait) != nil {
+			return
+		}
+		done = s.addPartitions(s.upkeep)
 	}
 }
 
-// addPartitions tries a few times: its lock gives way to long reports. A failure
-// costs nothing but the default partition's catching the rows.
-func (s *Store) addPartitions(ctx context.Context) {
-	var err error
-	for attempt := range 5 {
-		if err = s.tryAddPartitions(ctx); err == nil || !transient(err) {
-			break
-		}
-		if pause(ctx, backoff(attempt)) != nil {
-			return
-		}
-	}
+// addPartitions tells whether it is done, or worth another try: its lock gives
+// way to long reports. Until then it costs nothing but the default partitions'
+// catching the rows.
+func (s *Store) addPartitions(ctx context.Context) (done bool) {
+	err := s.tryAddPartitions(ctx)
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
+		return true
 	case sqlState(err) == "42501": // whoever may will
 		s.log.Debug("not allowed to add partitions", "error", err)
-	default:
-		s.log.Warn("partitions were not added; the default ones catch what comes", "error", err)
+		return true
 	}
+	s.log.Warn("partitions were not added; the default ones catch what comes", "error", err)
+	return false
 }
 
 func (s *Store) tryAddPartitions(ctx context.Context) error {

@@ -131,7 +131,9 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 	for name, value := range map[string]string{
 		"application_name":              "actlog",
 		"default_transaction_isolation": "read committed",
-		"jit":                           "off", // compiling costs more than any of these statements
+		"jit":                           "off",                // compiling costs more than any of these statements
+		"plan_cache_mode":               "force_generic_plan", // and so does planning anew
+		"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
 		"TimeZone":                      "UTC",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value

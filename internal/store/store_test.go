@@ -146,7 +146,10 @@ func dump(t testing.TB, s *store.Store, root string) string {
 	return strings.ReplaceAll(out.String(), root, "ROOT")
 }
 
-func newDB(t testing.TB) string { return pgtest.New(t).URL }
+func newDB(t testing.TB) string {
+	t.Helper()
+	return pgtest.New(t).URL
+}
 
 func openClosed(t testing.TB) *store.Store {
 	t.Helper()

@@ -11,6 +11,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// sendTimeout bounds one try of a transaction: a network may swallow the answer.
+const sendTimeout = time.Minute
+
 // Write puts changes on record and returns when they are committed. It is the
 // only way in. Changes that are not valid are named in the result and do not keep
 // the others from being written; an error means that it is not known what was
@@ -92,7 +95,11 @@ func (s *Store) writeQueue() {
 // is checked before; should it refuse something all the same, the batch is split
 // by root, then halved, until the entry at fault stands alone.
 func (s *Store) commit(entries []*entry) {
-	err := s.retry(func() error { return s.send(s.writing, entries) })
+	err := s.retry(func() error {
+		ctx, cancel := context.WithTimeout(s.writing, sendTimeout)
+		defer cancel()
+		return s.send(ctx, entries)
+	})
 	switch {
 	case err == nil:
 	case !refused(err):

@@ -1,0 +1,3 @@
+// Package imports owns the rules of who may import whom, as a test. It has no
+// code of the product.
+package imports

@@ -1,0 +1,127 @@
+package store_test
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// Four periods of 500 root plans: each plan has two sub-plans and 10 steps, a
+// step two cycles of five calls. 200,000 calls.
+const (
+	fillRoots = 2000
+	fillSQL   = `
+SELECT actlog.add_partition(t, day::date, day::date + 7) FROM unnest(ARRAY['think_act_record', 'act_tool_info']) AS t,
+	generate_series(TIMESTAMP '2026-01-05', '2026-01-26', '7 days') AS day;
+INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, tool_call_id, told_state)
+	SELECT 'root-' || r, 'root-' || r || CASE WHEN s > 0 THEN '-sub-' || s ELSE '' END, DATE '2026-01-05' + 7 * (r % 4),
+		CASE WHEN s > 0 THEN 'root-' || r END, CASE WHEN s > 0 THEN 'call-' || s || '-0-0' END, 'COMPLETED'
+	FROM generate_series(0, 1999) AS r, generate_series(0, 2) AS s;
+INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, step_index)
+	SELECT root_plan_id, root_plan_id || '-step-' || s, root_plan_id, part, s
+	FROM actlog.plan_execution_record, generate_series(0, 9) AS s WHERE root_plan_id = current_plan_id;
+INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input)
+	SELECT root_plan_id, step_id, c, part, repeat('x', 200) FROM actlog.agent_execution_record, generate_series(0, 1) AS c;
+INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, result)
+	SELECT a.root_plan_id, a.step_id, c, 'call-' || a.step_index || '-' || c || '-' || t, a.part, 'result'
+	FROM actlog.agent_execution_record AS a, generate_series(0, 1) AS c, generate_series(0, 4) AS t;
+ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record, actlog.act_tool_info`
+)
+
+// filled makes a database with 200,000 tool calls.
+func filled(t testing.TB) *pgtest.DB {
+	t.Helper()
+	pg := pgtest.Fresh(t)
+	if _, err := pg.Pool.Exec(t.Context(), fillSQL); err != nil {
+		t.Fatal(err)
+	}
+	return pg
+}
+
+// TestPlansOfReads: no read goes through a table, and none looks into partitions
+// other than its tree's, not even with the plan that fits any argument.
+func TestPlansOfReads(t *testing.T) {
+	t.Parallel()
+	pg := filled(t)
+	openURL(t, pg.URL) // adds the empty partitions of the present
+	conn, err := pg.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text) AS "+db.PlanTree+"; PREPARE detail (text) AS "+db.AgentExecutionDetail); err != nil {
+		t.Fatal(err)
+	}
+	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)`)
+	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
+	for _, execute := range []string{"tree('root-5')", "tree('root-5-sub-1')", "detail('root-5-step-3')"} {
+		rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		looked := map[string]bool{}
+		for _, line := range plan {
+			if strings.Contains(line, "never executed") {
+				continue
+			}
+			if scan.MatchString(line) {
+				t.Errorf("%s goes through a table: %s", execute, strings.TrimSpace(line))
+			}
+			if m := partition.FindStringSubmatch(line); m != nil {
+				looked[m[1]] = true
+			}
+		}
+		for name := range looked {
+			if !strings.HasSuffix(name, "_p20260112") { // root 5 is of the second period
+				t.Errorf("%s looks into %s", execute, name)
+			}
+		}
+		if len(looked) == 0 {
+			t.Errorf("%s looks into no partition", execute)
+		}
+		if t.Failed() {
+			t.Log(strings.Join(plan, "\n"))
+		}
+	}
+}
+
+// BenchmarkReads compares how Postgres may plan prepared statements: auto is a
+// plan for the arguments five times, then perhaps the generic one.
+func BenchmarkReads(b *testing.B) {
+	pg := filled(b)
+	for _, mode := range []string{"auto", "force_generic_plan", "force_custom_plan"} {
+		u, err := url.Parse(pg.URL)
+		if err != nil {
+			b.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("plan_cache_mode", mode)
+		u.RawQuery = q.Encode()
+		s := openURL(b, u.String(), func(c *store.Config) { c.Writers, c.MaxConns = 1, 2 })
+		i := 0
+		b.Run("tree/"+mode, func(b *testing.B) {
+			for b.Loop() {
+				i++
+				planTree(b, s, fmt.Sprintf("root-%d", i*7%fillRoots))
+			}
+		})
+		b.Run("detail/"+mode, func(b *testing.B) {
+			for b.Loop() {
+				i++
+				stepDetail(b, s, fmt.Sprintf("root-%d-step-%d", i*7%fillRoots, i%10))
+			}
+		})
+	}
+}
