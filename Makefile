@@ -48,9 +48,11 @@ verify: lint generate ## Lint, and check that generated code is up to date.
 
 # A private Postgres needs server binaries. Whoever is no root is told by the
 # program itself what to do where there are none.
-POSTGRES_DIRS := /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql@*/bin /usr/local/opt/postgresql@*/bin
+POSTGRES_DIRS := /usr/lib/postgresql/*/bin /usr/local/pgsql/bin /home/linuxbrew/.linuxbrew/opt/postgresql@*/bin
 postgres:
-	@if command -v initdb >/dev/null || ls -d $(addsuffix /initdb,$(POSTGRES_DIRS)) >/dev/null 2>&1; then exit 0; fi; \
+	@for initdb in "$$(command -v initdb)" $(addsuffix /initdb,$(POSTGRES_DIRS)); do \
+		if [ -x "$$initdb" ]; then exit 0; fi; \
+	done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "make: no PostgreSQL server here; installing Debian's package postgresql with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \

@@ -18,7 +18,8 @@ const imageEnv = "ACTLOG_TEST_POSTGRES_IMAGE"
 // errNoDocker says that no Docker engine answers.
 var errNoDocker = errors.New("no Docker engine answers")
 
-// startContainer runs Postgres in a container, which goes away with this program.
+// startContainer runs Postgres in a container, which goes away with this program
+// unless keepEnv is set.
 func startContainer(ctx context.Context) (*Server, error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return nil, err
@@ -44,7 +45,14 @@ func terminate(container *postgres.PostgresContainer) error {
 	return testcontainers.TerminateContainer(container)
 }
 
+// dockerAnswers comes before any other use of the library.
 func dockerAnswers(ctx context.Context) (err error) {
+	if os.Getenv(keepEnv) != "" {
+		// Its reaper would remove the container soon after this program. It looks here once.
+		if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
+			return err
+		}
+	}
 	defer func() {
 		if r := recover(); r != nil { // the library does so when it finds no host
 			err = fmt.Errorf("%w: %v", errNoDocker, r)
