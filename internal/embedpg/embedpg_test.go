@@ -478,7 +478,7 @@ func crash(t *testing.T, dir string) (postmaster int, serverDir string) {
 // publicDir is a temporary folder that others can enter.
 func publicDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "embedpg-")
+	dir, err := os.MkdirTemp("", "embedpg-") //nolint:usetesting // t.TempDir has a name that is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,7 +158,7 @@ type lazyCluster struct {
 	closed  bool
 }
 
-func (l *lazyCluster) get(t testing.TB) (*cluster, error) {
+func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // no helper: what fails here is the server, not the caller
 	if l.ctx == nil {
 		return nil, errors.New("this package needs `func TestMain(m *testing.M) { pgtest.Main(m) }`")
 	}
