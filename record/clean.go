@@ -101,13 +101,16 @@ func (f *Field) checkInt(v reflect.Value) error {
 		return f.invalid("must not be negative")
 	case n < f.min:
 		return f.invalid("must be at least %d", f.min)
-	case n > math.MaxInt32 && f.small():
-		return f.invalid("must be at most %d", math.MaxInt32)
+	case n > maxSmall && f.small():
+		return f.invalid("must be at most %d", maxSmall)
 	case n > MaxCount && f.Rule != Fixed:
 		return f.invalid("must be at most %d", int64(MaxCount))
 	}
 	return nil
 }
+
+// maxSmall leaves room in an integer column for one more: rounds are seq + 1.
+const maxSmall = math.MaxInt32 - 1
 
 // small tells which numbers stand in integer columns; all others are bigint.
 func (f *Field) small() bool {

@@ -92,11 +92,25 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// fullReader fills what it is given. The JSON decoder looks through white space
+// anew after every read; with reads that are small beside what it holds already,
+// that would take the square of a body's size.
+type fullReader struct{ r io.Reader }
+
+func (f fullReader) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = f.r.Read(p[n:])
+		n += m
+	}
+	return n, err
+}
+
 var errTooMany = fmt.Errorf("%w: the body holds over %d records", ErrTooLarge, MaxRecords)
 
 // decodeEnvelope reads {"records":[...]}.
 func decodeEnvelope(body io.Reader) ([]Item, error) {
-	dec := json.NewDecoder(body)
+	dec := json.NewDecoder(fullReader{body})
 	expect := func(want json.Delim) error {
 		token, err := dec.Token()
 		if err != nil {

@@ -1,0 +1,289 @@
+package wire_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+)
+
+// full is a change of a kind with every told field set to what JSON could spoil.
+func full(t testing.TB, kind record.Kind) record.Change {
+	t.Helper()
+	c := record.New(kind)
+	for i := range record.Fields(kind) {
+		f := &record.Fields(kind)[i]
+		if !f.Told() {
+			continue
+		}
+		v := f.In(c)
+		if v.Kind() == reflect.Pointer {
+			v.Set(reflect.New(v.Type().Elem()))
+			v = v.Elem()
+		}
+		switch f.Type {
+		case record.Text:
+			v.SetString(f.Name + " <&> \" \\ \n \u2028 é 日 🔑")
+		case record.Int:
+			v.SetInt(math.MaxInt64 - int64(i))
+		case record.Float:
+			v.SetFloat(0.1 + float64(i))
+		case record.Time:
+			v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 12, 0, i, 123456000, time.UTC)))
+		case record.Texts:
+			v.Set(reflect.ValueOf([]string{"a,b", "", "<>"}))
+		case record.JSON:
+			v.SetBytes([]byte(`{"z":1.50,"a":["<",null]}`))
+		default:
+			t.Fatalf("%s.%s is of an unknown type", kind, f.Name)
+		}
+	}
+	return c
+}
+
+func TestEveryFieldOfEveryKindSurvives(t *testing.T) {
+	t.Parallel()
+	for _, kind := range record.Kinds {
+		want := full(t, kind)
+		b, err := wire.Encode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wire.Decode(b)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", kind, err, b)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-told +decoded):\n%s", kind, diff)
+		}
+	}
+}
+
+// TestAnEmptyListIsTold: it is not the same as none.
+func TestAnEmptyListIsTold(t *testing.T) {
+	t.Parallel()
+	for _, want := range []*record.Plan{{Tags: []string{}}, {}} {
+		b, err := wire.Encode(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.RootPlanID, want.CurrentPlanID = "p", "p"
+		got, err := wire.Decode(bytes.ReplaceAll(b, []byte(`""`), []byte(`"p"`)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(record.Change(want), got); diff != "" {
+			t.Errorf("(-told +decoded):\n%s", diff)
+		}
+	}
+}
+
+func TestEncodeRefusesWhatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	for _, c := range []record.Change{
+		&record.ThinkAct{CostUSD: new(math.NaN())},
+		&record.Plan{Metadata: json.RawMessage(`{`)},
+	} {
+		if b, err := wire.Encode(c); err == nil {
+			t.Errorf("encoded as %s", b)
+		}
+	}
+}
+
+// TestWholeNumbers are read however they are written.
+func TestWholeNumbers(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]int64{
+		"0": 0, "-0": 0, "7": 7, "7.0": 7, "1.2e1": 12, "9223372036854775807": math.MaxInt64, "9007199254740992.0": 1 << 53,
+		"1.5": -1, "1e16": -1, "9223372036854775808": -1, "1e999": -1, `"7"`: -1,
+	} {
+		c, err := wire.Decode([]byte(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":` + raw + `}`))
+		switch {
+		case want < 0:
+			var invalid *record.InvalidError
+			if !errors.As(err, &invalid) || invalid.Field != "rev" {
+				t.Errorf("%s: %v", raw, err)
+			}
+		case err != nil || *c.Revision() != want:
+			t.Errorf("%s: %v, %v", raw, c, err)
+		}
+	}
+}
+
+// counter tells how much of a body was read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+// TestABodyWithoutEndIsReadToTheLimit, and no further: its memory is bounded.
+// White space, too, and in time that grows as the body does.
+func TestABodyWithoutEndIsReadToTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		contentType, start string
+		fill               endless
+	}{
+		"a line":                 {wire.TypeNDJSON, "", 'a'},
+		"white space in a list":  {wire.TypeJSON, `{"records":[`, '\n'},
+		"white space at the end": {wire.TypeJSON, `{"records":[]}`, '\t'},
+	} {
+		body := &counter{r: io.MultiReader(strings.NewReader(tt.start), tt.fill)}
+		if _, err := wire.DecodeBody(body, tt.contentType, ""); !errors.Is(err, wire.ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if body.n != wire.MaxBodyBytes+1 {
+			t.Errorf("%s: %d bytes were read", name, body.n)
+		}
+	}
+}
+
+// TestABombIsReadToTheLimit: of what is packed, no more than what unpacks to it.
+func TestABombIsReadToTheLimit(t *testing.T) {
+	t.Parallel()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := io.CopyN(w, endless('a'), 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bomb := bytes.Repeat(packed.Bytes(), 4096) // 4 GiB
+	body := &counter{r: bytes.NewReader(bomb)}
+	if _, err := wire.DecodeBody(body, wire.TypeNDJSON, "gzip"); !errors.Is(err, wire.ErrTooLarge) {
+		t.Error(err)
+	}
+	if limit := int64(packed.Len())*66 + 8<<10; body.n > limit {
+		t.Errorf("%d of %d bytes were read, at most %d are needed", body.n, len(bomb), limit)
+	}
+}
+
+// breaks gives an error behind a text.
+type breaks struct{ err error }
+
+func (b breaks) Read([]byte) (int, error) { return 0, b.err }
+
+// TestABodyThatBreaksOffIsNoBody, wherever it does.
+func TestABodyThatBreaksOffIsNoBody(t *testing.T) {
+	t.Parallel()
+	const one = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
+	for contentType, text := range map[string]string{wire.TypeJSON: `{"records":[` + one + `,` + one + `]}`, wire.TypeNDJSON: one + "\n" + one + "\n"} {
+		for i := range len(text) {
+			body := io.MultiReader(strings.NewReader(text[:i]), breaks{io.ErrUnexpectedEOF})
+			if items, err := wire.DecodeBody(body, contentType, ""); err == nil {
+				t.Errorf("%s, %d bytes: %v", contentType, i, items)
+			}
+		}
+	}
+}
+
+// FuzzDecode: whatever is a valid record stays the same when it is written and
+// read again.
+func FuzzDecode(f *testing.F) {
+	for _, kind := range record.Kinds {
+		b, err := wire.Encode(full(f, kind))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add([]byte(fmt.Sprintf(`{"kind":%q,"rootPlanId":"r","currentPlanId":"r","planId":"r","stepId":"s","seq":0,"toolCallId":"t","thoughtId":"o","name":"n","sourceId":"q","waitId":"w"}`, kind)))
+	}
+	for _, s := range []string{`null`, `{}`, `{"kind":null}`, `{"kind":"plan","rootPlanId":"\ud800","currentPlanId":"\u0000"}`,
+		`{"kind":"actTool","rootPlanId":"p","stepId":"s","seq":1e0,"toolCallId":"t","parameters":{"a":[1.0,"\ud83d\ude00"]},"result":null}`,
+		`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","metadata":{"\ud83d":"\u0000\ude00"},"tags":["\udfff",""],"startTime":"2026-11-20T12:00:00+14:00"}`,
+		`{"kind":"wait","rootPlanId":"p","planId":"p","waitId":"w","formInputs":[{"a":"b"},{}]}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := wire.Decode(raw)
+		if err != nil {
+			var invalid *record.InvalidError
+			if !errors.As(err, &invalid) || invalid.Code == "" || invalid.Reason == "" {
+				t.Fatalf("error %#v", err)
+			}
+			return
+		}
+		clean, _, err := record.Clean(c)
+		if err != nil {
+			return
+		}
+		b, err := wire.Encode(clean)
+		if err != nil {
+			t.Fatalf("cannot be written: %v", err)
+		}
+		again, err := wire.Decode(b)
+		if err != nil {
+			t.Fatalf("cannot be read again: %v\n%s", err, b)
+		}
+		if again, _, err = record.Clean(again); err != nil {
+			t.Fatalf("is no longer valid: %v\n%s", err, b)
+		}
+		// Computed from the text, which may have been cut.
+		for i := range record.Fields(c.Kind()) {
+			if f := &record.Fields(c.Kind())[i]; !f.Told() {
+				f.In(clean).SetZero()
+				f.In(again).SetZero()
+			}
+		}
+		if diff := cmp.Diff(clean, again); diff != "" {
+			t.Fatalf("(-told +read again):\n%s\n%s", diff, b)
+		}
+	})
+}
+
+// FuzzDecodeBody: every body is read or refused, within its limits.
+func FuzzDecodeBody(f *testing.F) {
+	const one = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
+	for _, encoding := range []string{"", "gzip", "zstd", "br"} {
+		f.Add([]byte(`{"records":[`+one+`,5]}`), wire.TypeJSON, encoding)
+		f.Add([]byte(one+"\r\n\n{\n"+one), wire.TypeNDJSON, encoding)
+	}
+	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00"), wire.TypeNDJSON, "gzip")
+	f.Add([]byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}, wire.TypeNDJSON, "zstd")
+	f.Add([]byte(`{"records":[],"records":[]}`), "application/json; charset=utf-8", "")
+	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding string) {
+		items, err := wire.DecodeBody(bytes.NewReader(body), contentType, encoding)
+		if err != nil {
+			if items != nil {
+				t.Fatalf("items beside %v", err)
+			}
+			return
+		}
+		if len(items) > wire.MaxRecords {
+			t.Fatalf("%d items", len(items))
+		}
+		for _, it := range items {
+			if (it.Change == nil) == (it.Err == nil) {
+				t.Fatalf("item %+v", it)
+			}
+		}
+	})
+}
