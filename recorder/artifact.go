@@ -23,7 +23,7 @@ func (p *Plan) Artifact(ctx context.Context, info ArtifactInfo) error {
 		RootPlanID: p.link.RootPlanID,
 		PlanID:     p.link.PlanID,
 		Name:       info.Name,
-		Rev:        p.t.rec.nextRev(),
+		Rev:        new(p.t.rec.nextRev()),
 		Type:       said(info.Type),
 		Value:      value,
 	}

@@ -3,7 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -64,13 +64,20 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 	return c, withUnencoded(what, unencoded, c.t.tell(ctx, what, step, row))
 }
 
-func (c *Cycle) name() string { return fmt.Sprintf("cycle %d of step %s", c.seq, c.step.id) }
+func (c *Cycle) name() string {
+	return "cycle " + strconv.FormatInt(c.seq, 10) + " of step " + c.step.id
+}
 
+// row makes a change of the cycle's row that says nothing yet, in one allocation
+// with what each holds.
 func (c *Cycle) row() *record.ThinkAct {
-	return &record.ThinkAct{
-		RootPlanID: c.step.plan.link.RootPlanID, StepID: c.step.id, Seq: c.seq,
-		Rev: c.t.rec.nextRev(), Attempt: new(c.step.attempt),
-	}
+	r := &struct {
+		record.ThinkAct
+		rev, attempt int64
+	}{rev: c.t.rec.nextRev(), attempt: c.step.attempt}
+	r.RootPlanID, r.StepID, r.Seq = c.step.plan.link.RootPlanID, c.step.id, c.seq
+	r.Rev, r.Attempt = &r.rev, &r.attempt
+	return &r.ThinkAct
 }
 
 // Seq is the number of the cycle in its step, from 0.
@@ -128,7 +135,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	row.CacheReadInputTokens = said(result.CacheReadInputTokens)
 	row.CacheCreationInputTokens = said(result.CacheCreationInputTokens)
 	row.ReasoningTokens = said(result.ReasoningTokens)
-	row.CostUSD = result.CostUSD
+	row.CostUSD = copied(result.CostUSD)
 	row.InputCharCount = said(result.InputChars)
 	row.OutputCharCount = said(result.OutputChars)
 	if result.Err != nil {

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) } // also finds goroutines that are left
 
 // memory is a Sink that folds changes into rows as the store does.
 type memory struct {

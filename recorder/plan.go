@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,14 +77,14 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	row := &record.Plan{
 		RootPlanID:     p.link.RootPlanID,
 		CurrentPlanID:  p.link.PlanID,
-		Rev:            r.nextRev(),
+		Rev:            new(r.nextRev()),
 		Executor:       said(info.Executor),
 		Name:           said(info.Name),
 		Title:          said(info.Title),
 		UserRequest:    said(info.UserRequest),
 		Project:        said(p.link.Project),
 		UserID:         said(info.UserID),
-		Tags:           info.Tags,
+		Tags:           slices.Clone(info.Tags),
 		Environment:    said(cmp.Or(info.Environment, r.options.Environment)),
 		Release:        said(cmp.Or(info.Release, r.options.Release)),
 		ConversationID: said(info.ConversationID),
@@ -147,7 +148,7 @@ func (p *Plan) SetState(ctx context.Context, state record.State) error {
 		return err
 	}
 	return p.t.send(ctx, what, &record.Plan{
-		RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: p.t.rec.nextRev(), State: &state,
+		RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: new(p.t.rec.nextRev()), State: &state,
 	})
 }
 
@@ -157,7 +158,7 @@ func (p *Plan) Exception(ctx context.Context, message string) error {
 	ctx, cancel := p.t.rec.endContext(ctx)
 	defer cancel()
 	return p.t.send(ctx, "recording an exception of plan "+p.link.PlanID, &record.Plan{
-		RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: p.t.rec.nextRev(), Exception: &message,
+		RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: new(p.t.rec.nextRev()), Exception: &message,
 	})
 }
 
@@ -180,7 +181,7 @@ func (p *Plan) End(ctx context.Context, result PlanResult) error {
 	return p.t.end(ctx, what, func() []record.Change {
 		o := outcomeOf(result.State, result.Err)
 		return []record.Change{&record.Plan{
-			RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: p.t.rec.nextRev(),
+			RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: new(p.t.rec.nextRev()),
 			State: o.state, ErrorMessage: o.message, ErrorKind: o.kind,
 			EndTime: new(notBefore(p.t.rec.now(), p.start)), Summary: said(result.Summary),
 		}}

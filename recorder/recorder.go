@@ -15,7 +15,9 @@
 // A plan that is started with the context of a tool call is its sub-plan, in
 // this process or, by [Inject] and [Extract], in another.
 //
-// Every call returns after the [Sink] has answered. An error never makes a
+// Every call returns after the [Sink] has answered: [NewHTTP] and package direct
+// make Sinks that answer after commit; a [Buffer] or package spool before one
+// answers at once and delivers later. An error never makes a
 // handle unusable: whoever decides that the work goes on without its record can
 // ignore it. What a handle could not tell about itself because the sink failed,
 // it tells with the next call on it or on anything below it.
@@ -45,7 +47,8 @@ const EndTimeoutDefault = 10 * time.Second
 // record, and the same changes may be written again, in any order and number:
 // they are idempotent. [record.ErrUnavailable] says that a later try may
 // succeed. Neither side alters a change after it was given to Write, which is
-// called from several goroutines at once.
+// called from several goroutines at once. A [Buffer] and what is built on one
+// answer sooner: what they accepted is queued.
 type Sink interface {
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
 }
@@ -110,13 +113,13 @@ func (r *Recorder) now() time.Time { return r.options.Clock().UTC() }
 // nextRev gives the revision of the next record: the clock in microseconds, but
 // always more than the last one, so that of two records the later one counts
 // even where the clock stood still or was set back.
-func (r *Recorder) nextRev() *int64 {
+func (r *Recorder) nextRev() int64 {
 	now := r.options.Clock().UnixMicro()
 	for {
 		last := r.rev.Load()
 		next := max(now, last+1)
 		if r.rev.CompareAndSwap(last, next) {
-			return &next
+			return next
 		}
 	}
 }

@@ -29,14 +29,14 @@ func (p *Plan) Source(ctx context.Context, info SourceInfo) error {
 		RootPlanID:     p.link.RootPlanID,
 		PlanID:         p.link.PlanID,
 		SourceID:       cmp.Or(info.ID, record.NewSourceID()),
-		Rev:            p.t.rec.nextRev(),
+		Rev:            new(p.t.rec.nextRev()),
 		URI:            said(info.URI),
 		Type:           said(info.Type),
 		LineStart:      said(info.LineStart),
 		LineEnd:        said(info.LineEnd),
 		Snippet:        said(info.Snippet),
 		Description:    said(info.Description),
-		RelevanceScore: info.RelevanceScore,
+		RelevanceScore: copied(info.RelevanceScore),
 		Metadata:       metadata,
 	}
 	row.StepID, row.ToolCallID = p.where(ctx)

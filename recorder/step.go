@@ -84,7 +84,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	p.mu.Lock()
 	state, known := p.steps[s.id]
 	if !known {
-		state = &stepState{index: info.Index}
+		state = &stepState{index: copied(info.Index)}
 		p.steps[s.id] = state
 		if p.whole && s.attempt == 1 {
 			if state.index == nil {
@@ -104,7 +104,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 	}
 	index := state.index
 	if info.Index != nil {
-		index = info.Index
+		index = copied(info.Index)
 	}
 	metadata, err := metadataOf(info.Metadata)
 	row := s.row()
@@ -135,10 +135,13 @@ func parseRequirement(s string) (name, request string) {
 // row makes a change of the step's row that says nothing yet. Each names the
 // attempt, so that what a given-up attempt says late is known as such.
 func (s *Step) row() *record.AgentExecution {
-	return &record.AgentExecution{
-		RootPlanID: s.plan.link.RootPlanID, StepID: s.id, PlanID: s.plan.link.PlanID,
-		Rev: s.t.rec.nextRev(), Attempt: new(s.attempt),
-	}
+	r := &struct { // see Cycle.row
+		record.AgentExecution
+		rev, attempt int64
+	}{rev: s.t.rec.nextRev(), attempt: s.attempt}
+	r.RootPlanID, r.StepID, r.PlanID = s.plan.link.RootPlanID, s.id, s.plan.link.PlanID
+	r.Rev, r.Attempt = &r.rev, &r.attempt
+	return &r.AgentExecution
 }
 
 // ID is the step's id.

@@ -37,7 +37,9 @@ func (t *teller) send(ctx context.Context, what string, changes ...record.Change
 	batch := changes
 	for up := t; up != nil; up = up.parent {
 		up.mu.Lock()
-		batch = slices.Concat(up.untold, batch)
+		if len(up.untold) > 0 {
+			batch = slices.Concat(up.untold, batch)
+		}
 		up.mu.Unlock()
 	}
 	if len(batch) == 0 {

@@ -3,6 +3,7 @@ package recorder
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/actlog/actlog/record"
 )
@@ -27,14 +28,14 @@ func (p *Plan) Thought(ctx context.Context, info ThoughtInfo) error {
 		RootPlanID:        p.link.RootPlanID,
 		PlanID:            p.link.PlanID,
 		ThoughtID:         cmp.Or(info.ID, record.NewThoughtID()),
-		Rev:               p.t.rec.nextRev(),
+		Rev:               new(p.t.rec.nextRev()),
 		AgentID:           said(info.AgentID),
 		Role:              said(info.Role),
-		Iteration:         info.Iteration,
+		Iteration:         copied(info.Iteration),
 		Type:              said(info.Type),
 		Content:           said(info.Content),
-		RelatedOperations: info.RelatedOperations,
-		Confidence:        info.Confidence,
+		RelatedOperations: slices.Clone(info.RelatedOperations),
+		Confidence:        copied(info.Confidence),
 		Time:              new(p.t.rec.now()),
 	}
 	row.StepID, _ = p.where(ctx)

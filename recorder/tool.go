@@ -77,10 +77,13 @@ func (c *Cycle) newToolCall(info ToolInfo) (*ToolCall, *record.ActTool, error) {
 
 func (t *ToolCall) row() *record.ActTool {
 	step := t.cycle.step
-	return &record.ActTool{
-		RootPlanID: step.plan.link.RootPlanID, StepID: step.id, Seq: t.cycle.seq, ToolCallID: t.id,
-		Rev: t.t.rec.nextRev(), Attempt: new(step.attempt),
-	}
+	r := &struct { // see Cycle.row
+		record.ActTool
+		rev, attempt int64
+	}{rev: t.t.rec.nextRev(), attempt: step.attempt}
+	r.RootPlanID, r.StepID, r.Seq, r.ToolCallID = step.plan.link.RootPlanID, step.id, t.cycle.seq, t.id
+	r.Rev, r.Attempt = &r.rev, &r.attempt
+	return &r.ActTool
 }
 
 // ID is the id of the tool call.

@@ -15,14 +15,23 @@ func said[T comparable](v T) *T {
 	if v == zero {
 		return nil
 	}
-	return &v
+	return new(v) // &v would make a copy of each v, also of those that are not told
+}
+
+// copied keeps what the caller does to its own value later from what is told,
+// which may wait in a [Buffer].
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }
 
 func saidTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	return &t
+	return new(t)
 }
 
 // textOf gives the text of a value: a string as it is, anything else as compact
@@ -52,7 +61,7 @@ func jsonOf(field string, v any) (json.RawMessage, error) {
 	case nil:
 		return nil, nil
 	case json.RawMessage:
-		return v, nil
+		return bytes.Clone(v), nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

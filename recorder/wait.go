@@ -66,7 +66,7 @@ func (w *Wait) ID() string { return w.id }
 
 func (w *Wait) row() *record.Wait {
 	return &record.Wait{
-		RootPlanID: w.plan.link.RootPlanID, PlanID: w.plan.link.PlanID, WaitID: w.id, Rev: w.t.rec.nextRev(),
+		RootPlanID: w.plan.link.RootPlanID, PlanID: w.plan.link.PlanID, WaitID: w.id, Rev: new(w.t.rec.nextRev()),
 	}
 }
 

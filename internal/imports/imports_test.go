@@ -30,6 +30,7 @@ var rules = map[string]rule{
 	"record":           {nil, []string{"github.com/google/uuid"}},
 	"recorder":         {[]string{"record", "internal/wire"}, nil},
 	"recorder/direct":  {[]string{"record", "recorder", "internal/store"}, nil},
+	"recorder/spool":   {[]string{"record", "recorder", "internal/wire"}, []string{"github.com/tidwall/wal"}},
 	"db":               {nil, []string{"github.com/jackc/pgx/v5"}},
 	"migrations":       {nil, nil},
 	"internal/wire":    {[]string{"record"}, []string{"github.com/klauspost/compress"}},

@@ -1,0 +1,251 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/tidwall/wal"
+
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+)
+
+// segmentBytes is the size of a file of the log. The library keeps up to three in
+// memory, and rewrites one when it drops what is before or in it.
+var segmentBytes = 4 << 20 // less in tests
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+const sealBytes = 4
+
+// seal makes an entry of a line: its checksum, then the line.
+func seal(line []byte) []byte {
+	entry := binary.LittleEndian.AppendUint32(make([]byte, 0, sealBytes+len(line)), crc32.Checksum(line, castagnoli))
+	return append(entry, line...)
+}
+
+// unseal gives the line of an entry; ok is false where it is not what was written.
+func unseal(entry []byte) (line []byte, ok bool) {
+	if len(entry) <= sealBytes {
+		return nil, false
+	}
+	line = entry[sealBytes:]
+	return line, binary.LittleEndian.Uint32(entry) == crc32.Checksum(line, castagnoli)
+}
+
+// queue is the write-ahead log as a [recorder.Queue].
+type queue struct {
+	dir    string // of the log
+	logger *slog.Logger
+	locked *os.File
+
+	mu     sync.Mutex
+	log    *wal.Log
+	failed error   // what the library met: it is to be opened anew
+	first  uint64  // the oldest entry of the log
+	next   uint64  // the oldest that is not on record
+	last   uint64  // the newest; one less than next where none waits
+	bytes  int64   // from next to last
+	gone   int64   // from first to next
+	peeked []int64 // bytes of the entries of the last Peek
+
+	syncing sync.Mutex
+	synced  uint64 // the newest entry that the disk has for good
+}
+
+var _ recorder.Queue = (*queue)(nil)
+
+func openQueue(dir string, logger *slog.Logger) (*queue, error) {
+	q := &queue{dir: filepath.Join(dir, "log"), logger: logger}
+	if err := os.MkdirAll(q.dir, 0o700); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.locked, err = lock(dir); err != nil {
+		return nil, err
+	}
+	if q.bytes, err = mend(q.dir, logger); err == nil {
+		err = q.open()
+	}
+	if err != nil {
+		_ = unlock(q.locked)
+		return nil, err
+	}
+	q.next = q.first
+	if n, bytes := q.Len(); n > 0 {
+		logger.Info("spool: records of an earlier process wait to be written", "records", n, "bytes", bytes)
+	}
+	return q, nil
+}
+
+func (q *queue) open() error {
+	log, err := wal.Open(q.dir, &wal.Options{
+		NoSync: true, SegmentSize: segmentBytes, SegmentCacheSize: 1, AllowEmpty: true,
+		DirPerms: 0o700, FilePerms: 0o600,
+	})
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	first, errFirst := log.FirstIndex()
+	last, errLast := log.LastIndex()
+	if err := errors.Join(errFirst, errLast); err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	q.log, q.first, q.last, q.failed = log, first, last, nil
+	return nil
+}
+
+// ready opens the log anew after the library met an error, which leaves it with
+// half an entry on disk and a wrong idea of it. mu is held.
+func (q *queue) ready() error {
+	if q.failed == nil {
+		return nil
+	}
+	_ = q.log.Close() // it says what failed already
+	last := q.last
+	if err := cutAfter(q.dir, last); err != nil {
+		return fmt.Errorf("mending the log: %w", err)
+	}
+	if err := q.open(); err != nil {
+		return err
+	}
+	if q.last != last || q.next < q.first {
+		return fmt.Errorf("mending the log: it ends with entry %d instead of %d", q.last, last)
+	}
+	if q.first == q.next { // the library was about to drop the rest
+		q.gone = 0
+	}
+	return nil
+}
+
+// Put implements [recorder.Queue].
+func (q *queue) Put(changes []record.Change) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.ready()
+	if err == nil {
+		var batch wal.Batch
+		var bytes int64
+		for i, c := range changes {
+			entry := c.(spooled).entry // see Write
+			batch.Write(q.last+uint64(i)+1, entry)
+			bytes += int64(len(entry))
+		}
+		if err = q.log.WriteBatch(&batch); err == nil {
+			q.last += uint64(len(changes))
+			q.bytes += bytes
+			return nil
+		}
+		q.failed = err
+	}
+	return fmt.Errorf("%w: writing to the spool: %w", record.ErrUnavailable, err)
+}
+
+// sync returns when the disk has for good what was put before. Callers at the same
+// time share what that takes.
+func (q *queue) sync() error {
+	q.mu.Lock()
+	want := q.last
+	q.mu.Unlock()
+	q.syncing.Lock()
+	defer q.syncing.Unlock()
+	if q.synced >= want {
+		return nil
+	}
+	q.mu.Lock()
+	last, log := q.last, q.log
+	q.mu.Unlock()
+	if err := errors.Join(log.Sync(), syncDir(q.dir)); err != nil {
+		return fmt.Errorf("%w: syncing the spool: %w", record.ErrUnavailable, err)
+	}
+	q.synced = last
+	return nil
+}
+
+// Len implements [recorder.Queue].
+func (q *queue) Len() (entries int, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return int(q.last + 1 - q.next), q.bytes
+}
+
+// Peek implements [recorder.Queue].
+func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.peeked = q.peeked[:0]
+	if err := q.ready(); err != nil {
+		return nil, 0, fmt.Errorf("reading the spool: %w", err)
+	}
+	for index := q.next; index <= q.last && n < entries; index++ {
+		entry, err := q.log.Read(index)
+		if err != nil {
+			q.failed = err
+			return nil, 0, fmt.Errorf("reading the spool: %w", err)
+		}
+		if bytes -= int64(len(entry)); bytes < 0 && n > 0 {
+			break
+		}
+		q.peeked = append(q.peeked, int64(len(entry)))
+		n++
+		line, ok := unseal(entry)
+		if !ok {
+			continue // mend has said so
+		}
+		c, err := wire.Decode(line)
+		if err != nil { // by a version that knows more
+			q.logger.Error("spool: a record is not understood and left out", "error", err, "record", record.Shorten(string(line), 200))
+			continue
+		}
+		changes = append(changes, c)
+	}
+	return changes, n, nil
+}
+
+// Drop implements [recorder.Queue].
+func (q *queue) Drop(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, bytes := range q.peeked[:n] {
+		q.bytes -= bytes
+		q.gone += bytes
+	}
+	q.next += uint64(n)
+	if q.next > q.last || q.gone >= 2*int64(segmentBytes) {
+		q.truncate()
+	}
+}
+
+// truncate takes what is on record off the log. Should that fail, it is tried with
+// the next Drop, or told again by the next process, which does no harm. mu is held.
+func (q *queue) truncate() {
+	err := q.ready()
+	if err == nil {
+		if err = q.log.TruncateFront(q.next); err == nil {
+			q.first, q.gone = q.next, 0
+			return
+		}
+		q.failed = err
+	}
+	q.logger.Warn("spool: what is on record stays in the log for now", "error", err)
+}
+
+// Close implements [recorder.Queue].
+func (q *queue) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.next > q.first {
+		q.truncate()
+	}
+	if err := errors.Join(q.log.Close(), unlock(q.locked)); err != nil {
+		return fmt.Errorf("closing the spool: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,594 @@
+package spool_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+	"github.com/actlog/actlog/recorder/spool"
+)
+
+// asEnv makes the test binary an agent, see agent.
+const asEnv = "ACTLOG_SPOOL_TEST_AGENT"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(asEnv); role != "" {
+		if err := agent(role, os.Args[1]); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// sink folds what it is told, in order, and fails as it is told to.
+type sink struct {
+	mu   sync.Mutex
+	fail error
+	rows map[string]string // the values of artifacts, by name
+	told []string          // names, in the order in which they came
+}
+
+func newSink() *sink { return &sink{rows: map[string]string{}} }
+
+func away() *sink { return &sink{rows: map[string]string{}, fail: record.ErrUnavailable} }
+
+func (s *sink) Write(_ context.Context, changes []record.Change) (record.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return record.Result{}, s.fail
+	}
+	for _, c := range changes {
+		a := c.(*record.Artifact)
+		s.rows[a.Name] = string(a.Value)
+		s.told = append(s.told, a.Name)
+	}
+	return record.Result{Accepted: len(changes)}, nil
+}
+
+func (s *sink) set(fail error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = fail
+}
+
+func artifact(name, value string) *record.Artifact {
+	return &record.Artifact{RootPlanID: "p", PlanID: "p", Name: name, Value: strconv.AppendQuote(nil, value)}
+}
+
+// numbered makes changes with distinct names from first on.
+func numbered(first, n int, value string) (out []record.Change) {
+	for i := range n {
+		out = append(out, artifact(fmt.Sprint(first+i), value))
+	}
+	return out
+}
+
+func names(n int) (out []string) {
+	for i := range n {
+		out = append(out, strconv.Itoa(i))
+	}
+	return out
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, dir string, sink recorder.Sink, set ...func(*spool.Options)) *spool.Spool {
+	t.Helper()
+	var options spool.Options
+	for _, f := range set {
+		f(&options)
+	}
+	s, err := spool.Open(dir, sink, options)
+	ok(t, err)
+	return s
+}
+
+func write(t *testing.T, s *spool.Spool, changes ...record.Change) {
+	t.Helper()
+	result, err := s.Write(t.Context(), changes)
+	if err != nil || result.Accepted != len(changes) || result.Rejected != nil {
+		t.Fatalf("Write gave %+v, %v", result, err)
+	}
+}
+
+// leave closes a spool whose sink is away.
+func leave(t *testing.T, s *spool.Spool, waiting int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var unwritten *recorder.UnwrittenError
+	if err := s.Close(ctx); waiting > 0 && (!errors.As(err, &unwritten) || unwritten.Waiting != waiting) || waiting == 0 && err != nil {
+		t.Fatalf("Close gave %v, want %d waiting", err, waiting)
+	}
+}
+
+// delivered opens a folder before a sink that works, and gives what comes of it.
+func delivered(t *testing.T, dir string) *sink {
+	t.Helper()
+	to := newSink()
+	s := open(t, dir, to)
+	ok(t, s.Close(t.Context()))
+	return to
+}
+
+// logFiles are those of the log, in order.
+func logFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "log", "0*"))
+	ok(t, err)
+	return paths
+}
+
+// What one process could not deliver, the next one does, in order; what was
+// delivered is gone from the disk.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	for _, durable := range []bool{false, true} {
+		t.Run(fmt.Sprint("sync ", durable), func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "a", "b")
+			set := func(o *spool.Options) { o.Sync = durable }
+			s := open(t, dir, away(), set)
+			write(t, s, numbered(0, 3, "x")...)
+			write(t, s, numbered(3, 1, "y")...)
+			if s.Pending() != 4 {
+				t.Errorf("%d wait", s.Pending())
+			}
+			leave(t, s, 4)
+			s = open(t, dir, away(), set)
+			if s.Pending() != 4 {
+				t.Errorf("%d wait", s.Pending())
+			}
+			write(t, s, numbered(4, 1, "z")...)
+			leave(t, s, 5)
+
+			to := delivered(t, dir)
+			if diff := cmp.Diff(names(5), to.told); diff != "" || to.rows["3"] != `"y"` {
+				t.Errorf("%s, row 3 is %s", diff, to.rows["3"])
+			}
+			if to := delivered(t, dir); len(to.told) != 0 {
+				t.Errorf("told again: %q", to.told)
+			}
+			for _, path := range logFiles(t, dir) {
+				if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+					t.Errorf("%v, %v", info, err)
+				}
+			}
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%v, %v", info, err)
+			}
+		})
+	}
+}
+
+// Every kind and field comes back as it was told.
+func TestFidelity(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, away())
+	at := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
+	told := []record.Change{
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Rev: new(int64(math.MaxInt64)), Title: new("é\n\"\x01<>&\u2028"), Tags: []string{"a", ""}, StartTime: &at, Metadata: []byte(`{"b":1,"a":2}`)},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 7, CostUSD: new(0.1), InputTokens: new(int64(0)), ThinkInput: new("")},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 7, ToolCallID: "t", Parameters: new(`{"a":1}`)},
+		&record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "h", Iteration: new(int64(-1)), RelatedOperations: []string{"x"}},
+		artifact("n", "v"),
+		&record.Source{RootPlanID: "p", PlanID: "p", SourceID: "o", RelevanceScore: new(0.5)},
+		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: []byte(`[{"a":"b"}]`)},
+	}
+	write(t, s, told...)
+	leave(t, s, len(told))
+	var got []record.Change
+	again := open(t, dir, sinkFunc(func(changes []record.Change) { got = append(got, changes...) }))
+	ok(t, again.Close(t.Context()))
+	if diff := cmp.Diff(told, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+type sinkFunc func([]record.Change)
+
+func (f sinkFunc) Write(_ context.Context, changes []record.Change) (record.Result, error) {
+	f(changes)
+	return record.Result{Accepted: len(changes)}, nil
+}
+
+// What has no JSON is named at once, and does not sink what stands beside it.
+func TestNoJSON(t *testing.T) {
+	t.Parallel()
+	to := newSink()
+	s := open(t, t.TempDir(), to)
+	bad := &record.Artifact{RootPlanID: "p", PlanID: "p", Name: "bad", Value: []byte("{")}
+	result, err := s.Write(t.Context(), []record.Change{artifact("a", ""), bad, artifact("b", "")})
+	ok(t, err)
+	if result.Accepted != 2 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 || result.Rejected[0].Err.Field != "value" {
+		t.Errorf("got %+v", result)
+	}
+	result, err = s.Write(t.Context(), []record.Change{bad})
+	if err != nil || result.Accepted != 0 || len(result.Rejected) != 1 {
+		t.Errorf("got %+v, %v", result, err)
+	}
+	ok(t, s.Close(t.Context()))
+	if len(to.rows) != 2 {
+		t.Errorf("on record is %v", to.rows)
+	}
+}
+
+// A folder belongs to one Spool at a time, of whatever process.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, newSink())
+	if _, err := spool.Open(dir, newSink(), spool.Options{}); !errors.Is(err, spool.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v", err)
+	}
+	if out := start(t, "fill", dir).read(t); !strings.Contains(out, spool.ErrLocked.Error()) {
+		t.Errorf("another process got %q", out)
+	}
+	ok(t, s.Close(t.Context()))
+	delivered(t, dir)
+	if _, err := s.Write(t.Context(), numbered(0, 1, "")); !errors.Is(err, record.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The bound on what waits on disk makes Write wait, and the disk is given back.
+func TestBackPressure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir, to := t.TempDir(), away()
+		const large = 4 << 10
+		s := open(t, dir, to, func(o *spool.Options) { o.Buffer.MaxBytes = 20 * large })
+		value := strings.Repeat("x", large)
+		write(t, s, numbered(0, 20, value)...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := s.Write(ctx, numbered(20, 1, value)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		to.set(nil)
+		for i := 20; i < 400; i++ { // several files of the log
+			write(t, s, numbered(i, 1, value)...)
+			if size := diskUsage(t, dir); size > 9<<17 {
+				t.Fatalf("the log takes %d bytes", size)
+			}
+		}
+		ok(t, s.Close(t.Context()))
+		if diff := cmp.Diff(names(400), to.told); diff != "" {
+			t.Error(diff)
+		}
+		if size := diskUsage(t, dir); size != 0 {
+			t.Errorf("the log takes %d bytes", size)
+		}
+	})
+}
+
+func diskUsage(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	for _, path := range logFiles(t, dir) {
+		if info, err := os.Stat(path); err == nil { // else the sender has just dropped it
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// Whatever a crash or a bad disk does to the log, the next Open delivers what is
+// whole, takes new records, and says what is lost.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	const n = 600
+	value := strings.Repeat("v", 1_175) // three files
+	tests := []struct {
+		name   string
+		damage func(files []string) error
+		lost   func(i int) bool // which may be missing; all others are there
+		logged string
+	}{
+		{"none", func([]string) error { return nil }, func(int) bool { return false }, ""},
+		{"a torn end", func(files []string) error { return cut(files[2], 600) }, func(i int) bool { return i == n-1 }, "no whole end"},
+		{"a torn length", func(files []string) error { return appendBytes(files[2], 0xff) }, func(int) bool { return false }, "no whole end"},
+		{"an end of zeros", func(files []string) error { return appendBytes(files[2], make([]byte, 5_000)...) }, func(int) bool { return false }, "no whole end"},
+		{"an empty last file", func(files []string) error { return cut(files[2], 1<<30) }, func(i int) bool { return i >= 400 }, ""},
+		{"a garbled end", func(files []string) error { return garble(files[2], -100) }, func(i int) bool { return i == n-1 }, "no whole end"},
+		{"a garbled record in the middle", func(files []string) error { return garble(files[1], 100) }, func(i int) bool { return 190 < i && i < 215 }, "some records are lost"},
+		{"a torn file in the middle", func(files []string) error { return cut(files[1], 60_000) }, func(i int) bool { return 300 < i && i < 425 }, "some records are lost"},
+		{"a missing file in the middle", func(files []string) error { return os.Remove(files[1]) }, func(i int) bool { return 200 < i && i < 425 }, "some records are lost"},
+		{"a missing first file", func(files []string) error { return os.Remove(files[0]) }, func(i int) bool { return i < 215 }, ""},
+		{"killed while the front was dropped", func(files []string) error {
+			return errors.Join(os.Rename(files[1], files[1]+".START"), os.WriteFile(files[2]+".START.TEMP", []byte("x"), 0o600))
+		}, func(i int) bool { return i < 215 }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, dir, away())
+			for i := 0; i < n; i += 10 {
+				write(t, s, numbered(i, 10, value)...)
+			}
+			leave(t, s, n)
+			files := logFiles(t, dir)
+			if len(files) != 3 {
+				t.Fatalf("files are %q", files)
+			}
+			ok(t, test.damage(files))
+
+			var log bytes.Buffer
+			to := newSink()
+			s = open(t, dir, to, func(o *spool.Options) { o.Buffer.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			write(t, s, artifact("new", "x"))
+			ok(t, s.Close(t.Context()))
+			missing := 0
+			for i := range n {
+				if to.rows[strconv.Itoa(i)] == strconv.Quote(value) {
+					continue
+				}
+				if missing++; !test.lost(i) {
+					t.Errorf("record %d is lost", i)
+				}
+			}
+			if to.rows["new"] == "" || test.lost(n-1) && missing == 0 {
+				t.Errorf("the new record is %q, %d are lost", to.rows["new"], missing)
+			}
+			if !strings.Contains(log.String(), test.logged) || test.logged == "" && strings.Contains(log.String(), "ERROR") {
+				t.Errorf("logged: %.2000s", log.String())
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, "log", "*.*")); err != nil || len(left) > 0 {
+				t.Errorf("left: %q, %v", left, err)
+			}
+			if again := delivered(t, dir); len(again.told) > 0 {
+				t.Errorf("told again: %q", again.told)
+			}
+		})
+	}
+}
+
+// cut takes n bytes off the end of a file.
+func cut(path string, n int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, max(info.Size()-n, 0))
+}
+
+func appendBytes(path string, b ...byte) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, b...), 0o600)
+}
+
+// garble alters a byte, counted from the end where at is negative.
+func garble(path string, at int) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		at += len(data)
+	}
+	data[at] ^= 0xff
+	return os.WriteFile(path, data, 0o600)
+}
+
+// A log whose files contradict each other is left as it is, for someone to see.
+func TestBeyondMending(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, dir, away())
+	write(t, s, numbered(0, 10, "x")...)
+	leave(t, s, 10)
+	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000005"), []byte("x"), 0o600))
+	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil || !strings.Contains(err.Error(), "beyond mending") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := spool.Open(filepath.Join(dir, "lock"), newSink(), spool.Options{}); err == nil {
+		t.Error("a file was taken for a folder")
+	}
+}
+
+// Whatever faults the sink has and however often the spool is opened anew, what is
+// on record at the end is what was told.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 0))
+				dir, to := t.TempDir(), newSink()
+				told := map[string]string{}
+				for round := range 5 {
+					s := open(t, dir, to, func(o *spool.Options) {
+						o.Buffer.BatchRecords, o.Buffer.MaxRecords, o.Sync = 1+random.IntN(50), 300, random.IntN(2) == 0
+					})
+					var wg sync.WaitGroup
+					var mu sync.Mutex
+					for w := range 3 {
+						wg.Go(func() {
+							for i := range 40 {
+								a := artifact(fmt.Sprintf("%d/%d", w, i%17), fmt.Sprintf("%s %d %d", strings.Repeat("x", i*100), round, i))
+								write(t, s, a)
+								mu.Lock()
+								told[a.Name] = string(a.Value)
+								mu.Unlock()
+							}
+						})
+					}
+					for range 10 {
+						to.set([]error{nil, record.ErrUnavailable, errors.New("connection lost")}[random.IntN(3)])
+						time.Sleep(time.Duration(random.IntN(1000)) * time.Millisecond)
+					}
+					wg.Wait()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					_ = s.Close(ctx) // what is left is told by the next
+					cancel()
+				}
+				to.set(nil)
+				s := open(t, dir, to)
+				ok(t, s.Close(t.Context()))
+				if diff := cmp.Diff(told, to.rows); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+// agent is what the test binary does as another process: it writes records to the
+// spool in dir while the record is away, and prints the number of each that Write
+// has returned for.
+func agent(role, dir string) error {
+	var options spool.Options
+	to := away()
+	s, err := spool.Open(dir, to, options)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	value := strings.Repeat("v", 1_000)
+	if role == "full" { // files end at 100 KB, as they do where the disk is full
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100_000, Max: 200_000}); err != nil {
+			return err
+		}
+	}
+	for i := 0; ; i++ {
+		if _, err := s.Write(ctx, numbered(i, 1, value)); err != nil {
+			if role != "full" {
+				return err
+			}
+			fmt.Println("full", i, errors.Is(err, record.ErrUnavailable), err)
+			break
+		}
+		fmt.Println(i)
+	}
+	if _, err := s.Write(ctx, numbered(1_000_000, 1, value)); err == nil {
+		return errors.New("a second write into a full disk went well")
+	}
+	to.set(nil) // what waits is sent on, and makes room
+	if err := s.Flush(ctx); err != nil {
+		return err
+	}
+	fmt.Println("sent", len(to.told))
+	if _, err := s.Write(ctx, numbered(2_000_000, 1, value)); err != nil {
+		return err
+	}
+	if err := s.Close(ctx); err != nil {
+		return err
+	}
+	fmt.Println("sent", len(to.told))
+	return nil
+}
+
+// process is an agent of ours.
+type process struct {
+	cmd *exec.Cmd
+	out io.ReadCloser
+}
+
+func start(t *testing.T, role, dir string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], dir)
+	cmd.Env = append(os.Environ(), asEnv+"="+role)
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	return &process{cmd, out}
+}
+
+// read gives all that the agent prints until it ends.
+func (p *process) read(t *testing.T) string {
+	t.Helper()
+	out, err := io.ReadAll(p.out)
+	ok(t, err)
+	_ = p.cmd.Wait() // what it says tells
+	return string(out)
+}
+
+// An agent that is killed in the middle has told all that its writes returned for.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	told := 0
+	for life := range 3 {
+		p := start(t, "fill", dir)
+		lines := bufio.NewScanner(p.out)
+		for n := 0; lines.Scan(); n++ {
+			if _, err := strconv.Atoi(lines.Text()); err != nil {
+				t.Fatalf("the agent says %q", lines.Text())
+			}
+			if n == 500*(life+1) {
+				ok(t, p.cmd.Process.Kill())
+			}
+			told = max(told, n+1)
+		}
+		if err := p.cmd.Wait(); err == nil {
+			t.Error("the agent ended by itself")
+		}
+	}
+	to := delivered(t, dir)
+	for i := range told {
+		if to.rows[strconv.Itoa(i)] == "" {
+			t.Fatalf("record %d of %d is lost", i, told)
+		}
+	}
+	if len(to.told) < 3_000 { // those of each life
+		t.Errorf("%d records were delivered", len(to.told))
+	}
+}
+
+// Where the disk is full, Write says so, what was written before is delivered, and
+// that makes room.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := start(t, "full", dir).read(t)
+	var full, sent, after int
+	_, said, _ := strings.Cut(out, "full ")
+	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 || !strings.Contains(said, "writing to the spool") {
+		t.Fatalf("the agent says %.500s", said)
+	}
+	_, counts, _ := strings.Cut(said, "\n")
+	if _, err := fmt.Sscanf(counts, "sent %d\nsent %d", &sent, &after); err != nil || sent != full || after != full+1 {
+		t.Errorf("%d were written; the agent says %.500s", full, said)
+	}
+	if to := delivered(t, dir); len(to.told) != 0 {
+		t.Errorf("told again: %q", to.told)
+	}
+}
