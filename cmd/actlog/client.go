@@ -103,6 +103,10 @@ func (c *client) step(ctx context.Context, id string) (*stepView, error) {
 	return &s, c.get(ctx, "step", "/api/v1/steps/", id, &s)
 }
 
+func (c *client) list(ctx context.Context, path string, into any) error {
+	return c.get(ctx, "list", path, "", into)
+}
+
 func (c *client) get(ctx context.Context, what, path, id string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path+url.PathEscape(id), nil)
 	if err != nil {

@@ -141,6 +141,17 @@ func TestShow(t *testing.T) {
 	}
 }
 
+func TestPsql(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-Atc", "SELECT count(*) FROM think_act_record")
+	if code != exitDone || stdout != "0\n" {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c", "SELECT nonsense"); code != exitFailed {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 // TestDemo plays the whole demo on a database of its own.
 func TestDemo(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,8 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url on a private Postgres in the data folder."`
 	Migrate migrateCmd `cmd:"" help:"Bring the schema of a database up or down."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
+	List    listCmd    `cmd:"" help:"List root plans, newest first."`
+	Psql    psqlCmd    `cmd:"" help:"Open psql on the configured or the private database."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+)
+
+type listCmd struct {
+	State   string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
+	Agent   string `help:"Only plans in which this agent worked." placeholder:"NAME"`
+	Project string `help:"Only plans of this project." placeholder:"NAME"`
+	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), or how long ago, such as 24h." placeholder:"TIME"`
+	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
+	Limit   int    `help:"How many, at most." default:"50"`
+	JSON    bool   `help:"Print the plans as JSON, one a line."`
+	serverFlags
+}
+
+// listPage is how many plans are asked for at once.
+const listPage = 100
+
+type planItem struct {
+	RootPlanID string
+	Title      string
+	Name       string
+	State      string
+	StartTime  *time.Time
+	Steps      int64
+	Total      figuresView
+}
+
+// Run implements the command.
+func (c *listCmd) Run(ctx context.Context, e *env) error {
+	query := url.Values{}
+	for name, value := range map[string]string{"state": c.State, "agent": c.Agent, "project": c.Project, "q": c.Q} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if c.Since != "" {
+		since, err := parseSince(c.Since, time.Now())
+		if err != nil {
+			return err
+		}
+		query.Set("since", since.UTC().Format(time.RFC3339Nano))
+	}
+	client := newClient(c.Server)
+	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+	if !c.JSON {
+		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
+	}
+	for left := c.Limit; left > 0; {
+		query.Set("limit", strconv.Itoa(min(left, listPage)))
+		var page struct {
+			Items      []json.RawMessage
+			NextCursor string
+		}
+		if err := client.list(ctx, "/api/v1/plans?"+query.Encode(), &page); err != nil {
+			return err
+		}
+		for _, raw := range page.Items {
+			if c.JSON {
+				fmt.Fprintf(w, "%s\n", raw)
+				continue
+			}
+			var p planItem
+			if err := json.Unmarshal(raw, &p); err != nil {
+				return fmt.Errorf("reading the list: %w", err)
+			}
+			fmt.Fprintln(w, p.row())
+		}
+		left -= len(page.Items)
+		if page.NextCursor == "" {
+			break
+		}
+		query.Set("cursor", page.NextCursor)
+	}
+	return w.Flush()
+}
+
+func (p *planItem) row() string {
+	began, took := "", ""
+	if p.StartTime != nil {
+		began = p.StartTime.Local().Format(time.DateTime)
+	}
+	if p.Total.DurationMs != nil {
+		took = duration(time.Duration(*p.Total.DurationMs) * time.Millisecond)
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), p.State, began, took, p.Steps,
+		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
+}
+
+// parseSince reads a time, or how long ago it was.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, usageError(fmt.Sprintf("--since %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", s))
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/actlog/actlog/internal/embedpg"
+)
+
+type psqlCmd struct {
+	databaseFlags
+	Args []string `arg:"" optional:"" passthrough:"" help:"Handed on to psql, such as -c 'SELECT 1'."`
+}
+
+// Run implements the command.
+func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
+	address := c.DatabaseURL
+	if address == "" {
+		dir := filepath.Join(c.DataDir, "postgres")
+		postgres, startErr := embedpg.Start(ctx, embedpg.Config{Dir: dir, Logger: e.log})
+		switch {
+		case errors.Is(startErr, embedpg.ErrInUse): // by a server, as it should be
+			if address, err = embedpg.RunningURL(dir); err != nil {
+				return err
+			}
+		case startErr != nil:
+			return startErr
+		default:
+			defer func() { err = errors.Join(err, postgres.Close(context.WithoutCancel(ctx))) }()
+			address = postgres.URL()
+		}
+	}
+	// The password goes by the environment: arguments are for all to see.
+	address, password := withoutPassword(address)
+	args := c.Args
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	cmd := exec.CommandContext(ctx, "psql", append([]string{"--dbname", address}, args...)...)
+	cmd.Env = append(os.Environ(), "PGOPTIONS=-c search_path=actlog,public")
+	if password != "" {
+		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, e.stdout, e.stderr
+	// Ctrl-C is psql's: it cancels a query.
+	signal.Ignore(os.Interrupt)
+	if err := cmd.Run(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return errors.New("psql is not installed (Debian: apt-get install postgresql-client)")
+		}
+		return fmt.Errorf("psql: %w", err)
+	}
+	return nil
+}
+
+func withoutPassword(address string) (string, string) {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address, "" // keywords and values: as they are
+	}
+	password, _ := u.User.Password()
+	u.User = url.User(u.User.Username())
+	return u.String(), password
+}
