@@ -35,6 +35,7 @@ type Cycle struct {
 	mu         sync.Mutex
 	actStart   time.Time
 	thinkEnded bool
+	answered   bool
 	nextCall   int64
 	asked      []*ToolCall
 }
@@ -116,15 +117,17 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	defer cancel()
 	what := "ending the thinking of " + c.name()
 	c.mu.Lock()
-	first := !c.thinkEnded
-	c.thinkEnded = true
+	first, late := !c.answered, c.thinkEnded
+	c.answered, c.thinkEnded = true, true
 	c.mu.Unlock()
 	if !first {
 		return c.t.tell(ctx, what)
 	}
 
 	row := c.row()
-	row.ThinkEndTime = new(notBefore(c.t.rec.now(), c.thinkStart))
+	if !late { // after End, as streams tell their figures last, the time is known
+		row.ThinkEndTime = new(notBefore(c.t.rec.now(), c.thinkStart))
+	}
 	row.ThinkOutput = said(result.Output)
 	row.ActionDescription = said(result.ActionDescription)
 	row.FinishReason = said(result.FinishReason)

@@ -3,6 +3,7 @@ package recorder
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ type stepState struct {
 	mu      sync.Mutex
 	index   *int64
 	nextSeq int64
+	attempt int64 // the highest
 }
 
 // StartStep puts a step on record as RUNNING: a new one, or, by [StepInfo.ID], one
@@ -161,10 +163,20 @@ func (s *Step) Link() Link {
 // carries the step's link. A step that was started already stays as it is.
 func (s *Step) Start(ctx context.Context) (context.Context, error) {
 	var changes []record.Change
+	if s.t.hasEnded() && s.isIdle() {
+		return ContextWithLink(ctx, s.Link()), fmt.Errorf("starting step %s: it has ended", s.id)
+	}
 	if row := s.row(); s.begin(row) {
 		changes = append(changes, row)
 	}
 	return ContextWithLink(ctx, s.Link()), s.t.tell(ctx, "starting step "+s.id, changes...)
+}
+
+// isIdle tells whether the step was never begun by this handle.
+func (s *Step) isIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.start.IsZero()
 }
 
 // begin adds to row that the step runs from now on, unless it does already.
@@ -188,7 +200,7 @@ func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 		t:       teller{rec: s.t.rec, parent: &s.t},
 		plan:    s.plan,
 		id:      s.id,
-		attempt: s.attempt + 1,
+		attempt: s.state.nextAttempt(s.attempt),
 		state:   s.state,
 	}
 	ctx, err := next.Start(ctx)
@@ -248,6 +260,14 @@ func (s *Step) Fail(ctx context.Context, err error) error {
 // goes on, or INTERRUPTED. Within another deferred function it finds no panic.
 func (s *Step) Close(ctx context.Context) error {
 	return s.t.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
+}
+
+// nextAttempt gives the number of the next attempt, whichever one's handle asks.
+func (s *stepState) nextAttempt(present int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempt = max(s.attempt, present) + 1
+	return s.attempt
 }
 
 // claimSeq gives the number of the next cycle.

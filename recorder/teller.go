@@ -78,10 +78,45 @@ func (t *teller) end(ctx context.Context, what string, changes func() []record.C
 	first := !t.ended
 	t.ended = true
 	t.mu.Unlock()
-	if !first {
-		return t.tell(ctx, what)
+	var told []record.Change
+	if first {
+		told = changes()
 	}
-	return t.tell(ctx, what, changes()...)
+	err := t.tell(ctx, what, told...)
+	if err != nil {
+		t.handUp(ctx)
+	}
+	return err
+}
+
+// maxUntold bounds what a handle keeps for those below it that have ended.
+const maxUntold = 1000
+
+// handUp leaves what is untold to the parent, whose next call tells it: hardly
+// anyone calls a handle again after its end.
+func (t *teller) handUp(ctx context.Context) {
+	if t.parent == nil {
+		return
+	}
+	t.mu.Lock()
+	untold := t.untold
+	t.untold = nil
+	t.mu.Unlock()
+	up := t.parent
+	up.mu.Lock()
+	up.untold = append(up.untold, untold...)
+	over := max(0, len(up.untold)-maxUntold)
+	up.untold = slices.Delete(up.untold, 0, over)
+	up.mu.Unlock()
+	if over > 0 {
+		t.rec.options.Logger.ErrorContext(ctx, "recorder: the sink has been away for too long, changes are lost; a Buffer would have made them wait", "changes", over)
+	}
+}
+
+func (t *teller) hasEnded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
 }
 
 // close ends what was not ended, and lets a panic go on.
