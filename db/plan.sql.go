@@ -33,12 +33,34 @@ func (q *Queries) PlanExceptionServe(ctx context.Context, db DBTX, arg PlanExcep
 
 const PlanList = `-- name: PlanList :many
 SELECT
-    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags,
-    p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name,
-    p.error_message, p.error_kind, p.metadata, p.truncated,
+    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
+    p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
+    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
-FROM actlog.plan_execution_record AS p
+FROM (
+    -- What is cheap to tell stands first.
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = x.current_plan_id
+        AND (x.first_seen_at, x.root_plan_id) < ($1::timestamptz, $2::text)
+        AND ($3::text IS NULL OR x.state = $3::text)
+        AND ($4::text IS NULL OR COALESCE(x.project, 'default') = $4::text)
+        AND ($5::text IS NULL OR x.name = $5::text)
+        AND ($6::text IS NULL OR x.user_id = $6::text)
+        AND ($7::text IS NULL OR x.conversation_id = $7::text)
+        AND ($8::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $8::timestamptz)
+        AND ($9::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $9::timestamptz)
+        AND ($10::text IS NULL OR x.tags @> ARRAY[$10::text])
+        AND ($11::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $11::text
+        ))
+        AND ($12::text IS NULL OR x.title ILIKE $12::text
+            OR x.user_request ILIKE $12::text OR x.summary ILIKE $12::text)
+    ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
+    LIMIT $13::integer
+) AS p
 CROSS JOIN LATERAL (
     SELECT
         count(*)::bigint AS steps,
@@ -56,20 +78,23 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
-WHERE p.root_plan_id = p.current_plan_id
-    AND (p.first_seen_at, p.root_plan_id) < ($1::timestamptz, $2::text)
-    AND ($3::text IS NULL OR p.state = $3::text)
-    AND ($4::text IS NULL OR COALESCE(p.project, 'default') = $4::text)
 ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
-LIMIT $5::integer
 `
 
 type PlanListParams struct {
-	BeforeTime time.Time
-	BeforeID   string
-	State      *string
-	Project    *string
-	PageSize   int32
+	BeforeTime     time.Time
+	BeforeID       string
+	State          *string
+	Project        *string
+	Name           *string
+	UserID         *string
+	ConversationID *string
+	Since          *time.Time
+	Until          *time.Time
+	Tag            *string
+	Agent          *string
+	Pattern        *string
+	PageSize       int32
 }
 
 type PlanListRow struct {
@@ -79,7 +104,6 @@ type PlanListRow struct {
 	Executor                 *string
 	Name                     *string
 	Title                    *string
-	UserRequest              *string
 	Project                  *string
 	UserID                   *string
 	Tags                     []string
@@ -90,11 +114,10 @@ type PlanListRow struct {
 	State                    string
 	StartTime                *time.Time
 	EndTime                  *time.Time
-	Summary                  *string
 	ModelName                *string
 	ErrorMessage             *string
 	ErrorKind                *string
-	Metadata                 []byte
+	LastSeenAt               *time.Time
 	Truncated                []string
 	Steps                    int64
 	ModelCalls               int64
@@ -110,13 +133,23 @@ type PlanListRow struct {
 	ToolMs                   int64
 }
 
-// Root plans, newest first, from a cursor on.
+// Root plans, newest first, from a cursor on; texts of megabytes are no matter of
+// a list. Wants a plan of its own for the
+// filters at hand: see Store.Plans.
 func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) ([]PlanListRow, error) {
 	rows, err := db.Query(ctx, PlanList,
 		arg.BeforeTime,
 		arg.BeforeID,
 		arg.State,
 		arg.Project,
+		arg.Name,
+		arg.UserID,
+		arg.ConversationID,
+		arg.Since,
+		arg.Until,
+		arg.Tag,
+		arg.Agent,
+		arg.Pattern,
 		arg.PageSize,
 	)
 	if err != nil {
@@ -133,7 +166,6 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) ([]
 			&i.Executor,
 			&i.Name,
 			&i.Title,
-			&i.UserRequest,
 			&i.Project,
 			&i.UserID,
 			&i.Tags,
@@ -144,11 +176,10 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) ([]
 			&i.State,
 			&i.StartTime,
 			&i.EndTime,
-			&i.Summary,
 			&i.ModelName,
 			&i.ErrorMessage,
 			&i.ErrorKind,
-			&i.Metadata,
+			&i.LastSeenAt,
 			&i.Truncated,
 			&i.Steps,
 			&i.ModelCalls,
@@ -206,7 +237,7 @@ plan AS (
         p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id, p.parent_step_id, p.executor,
         p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release, p.conversation_id,
         p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message, p.error_kind,
-        p.metadata, p.truncated,
+        p.metadata, p.last_seen_at, p.truncated,
         (p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED'
             AND p.exception_at > now() - INTERVAL '10 minutes') AS exception_waits,
         t.id AS t_id, t.step_id AS t_step_id, t.seq AS t_seq, t.tool_call_id AS t_tool_call_id, t.call_index AS t_call_index,
@@ -269,7 +300,7 @@ SELECT
     p.parent_plan_id, p.tool_call_id,
     p.parent_step_id, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release,
     p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message,
-    p.error_kind, p.metadata, p.truncated, COALESCE(p.exception_waits, false)::boolean AS exception_waits,
+    p.error_kind, p.metadata, p.last_seen_at, p.truncated, COALESCE(p.exception_waits, false)::boolean AS exception_waits,
     p.t_id, p.t_step_id, p.t_seq, p.t_tool_call_id, p.t_call_index, p.t_provider_call_id, p.t_server_name, p.t_name,
     p.t_parameters, p.t_result, p.t_state, p.t_attempt, p.t_error_message, p.t_error_kind, p.t_start_time, p.t_end_time,
     p.t_span_id, p.t_inferred, p.t_metadata, p.t_truncated,
@@ -316,6 +347,7 @@ type PlanTreeRow struct {
 	ErrorMessage              *string
 	ErrorKind                 *string
 	Metadata                  []byte
+	LastSeenAt                *time.Time
 	Truncated                 []string
 	ExceptionWaits            bool
 	TID                       *int64
@@ -424,6 +456,7 @@ func (q *Queries) PlanTree(ctx context.Context, db DBTX, planID string) ([]PlanT
 			&i.ErrorMessage,
 			&i.ErrorKind,
 			&i.Metadata,
+			&i.LastSeenAt,
 			&i.Truncated,
 			&i.ExceptionWaits,
 			&i.TID,

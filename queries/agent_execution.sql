@@ -83,7 +83,11 @@ FROM (
         GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
         l.name AS latest_tool_name, l.args AS latest_tool_args
     FROM unnest(@root_plan_ids::text[], @step_ids::text[]) AS u (root_plan_id, step_id)
+    -- What was rolled up before the detail of a period was dropped stays.
     JOIN actlog.agent_execution_record AS s ON s.root_plan_id = u.root_plan_id AND s.step_id = u.step_id
+        AND s.part >= COALESCE((
+            SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= s.part ORDER BY d.from_day DESC LIMIT 1
+        ), '-infinity')
     CROSS JOIN LATERAL (
         SELECT
             count(*) AS cycles,

@@ -24,7 +24,7 @@ plan AS (
         p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id, p.parent_step_id, p.executor,
         p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release, p.conversation_id,
         p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message, p.error_kind,
-        p.metadata, p.truncated,
+        p.metadata, p.last_seen_at, p.truncated,
         (p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED'
             AND p.exception_at > now() - INTERVAL '10 minutes') AS exception_waits,
         t.id AS t_id, t.step_id AS t_step_id, t.seq AS t_seq, t.tool_call_id AS t_tool_call_id, t.call_index AS t_call_index,
@@ -87,7 +87,7 @@ SELECT
     p.parent_plan_id, p.tool_call_id,
     p.parent_step_id, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release,
     p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message,
-    p.error_kind, p.metadata, p.truncated, COALESCE(p.exception_waits, false)::boolean AS exception_waits,
+    p.error_kind, p.metadata, p.last_seen_at, p.truncated, COALESCE(p.exception_waits, false)::boolean AS exception_waits,
     p.t_id, p.t_step_id, p.t_seq, p.t_tool_call_id, p.t_call_index, p.t_provider_call_id, p.t_server_name, p.t_name,
     p.t_parameters, p.t_result, p.t_state, p.t_attempt, p.t_error_message, p.t_error_kind, p.t_start_time, p.t_end_time,
     p.t_span_id, p.t_inferred, p.t_metadata, p.t_truncated,
@@ -116,14 +116,38 @@ WHERE root_plan_id = @root_plan_id AND current_plan_id = @current_plan_id
 RETURNING COALESCE(exception, '')::text AS exception;
 
 -- name: PlanList :many
--- Root plans, newest first, from a cursor on.
+-- Root plans, newest first, from a cursor on; texts of megabytes are no matter of
+-- a list. Wants a plan of its own for the
+-- filters at hand: see Store.Plans.
 SELECT
-    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags,
-    p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name,
-    p.error_message, p.error_kind, p.metadata, p.truncated,
+    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
+    p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
+    CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
-FROM actlog.plan_execution_record AS p
+FROM (
+    -- What is cheap to tell stands first.
+    SELECT x.*
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = x.current_plan_id
+        AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text)
+        AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
+        AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
+        AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
+        AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
+        AND (sqlc.narg('since')::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= sqlc.narg('since')::timestamptz)
+        AND (sqlc.narg('until')::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < sqlc.narg('until')::timestamptz)
+        AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
+        AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = sqlc.narg('agent')::text
+        ))
+        AND (sqlc.narg('pattern')::text IS NULL OR x.title ILIKE sqlc.narg('pattern')::text
+            OR x.user_request ILIKE sqlc.narg('pattern')::text OR x.summary ILIKE sqlc.narg('pattern')::text)
+    ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
+    LIMIT @page_size::integer
+) AS p
 CROSS JOIN LATERAL (
     SELECT
         count(*)::bigint AS steps,
@@ -141,9 +165,4 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
-WHERE p.root_plan_id = p.current_plan_id
-    AND (p.first_seen_at, p.root_plan_id) < (@before_time::timestamptz, @before_id::text)
-    AND (sqlc.narg('state')::text IS NULL OR p.state = sqlc.narg('state')::text)
-    AND (sqlc.narg('project')::text IS NULL OR COALESCE(p.project, 'default') = sqlc.narg('project')::text)
-ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
-LIMIT @page_size::integer;
+ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;

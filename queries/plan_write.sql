@@ -26,10 +26,12 @@ INSERT INTO actlog.plan_execution_record AS r (
     error_kind,
     exception,
     metadata,
+    last_seen_at,
     truncated,
     revs,
     part,
-    exception_at
+    exception_at,
+    beat_at
 )
 SELECT
     u.root_plan_id,
@@ -56,10 +58,12 @@ SELECT
     u.error_kind,
     u.exception,
     u.metadata::json,
+    u.last_seen_at,
     u.truncated::text[],
     u.revs::bigint[],
     root.part,
-    CASE WHEN u.exception IS NOT NULL THEN now() END
+    CASE WHEN u.exception IS NOT NULL THEN now() END,
+    CASE WHEN u.last_seen_at IS NOT NULL THEN now() END
 FROM unnest(
     $1::text[],
     $2::text[],
@@ -85,8 +89,9 @@ FROM unnest(
     $22::text[],
     $23::text[],
     $24::text[],
-    $25::text[],
-    $26::text[]
+    $25::timestamptz[],
+    $26::text[],
+    $27::text[]
 ) AS u (
     root_plan_id,
     current_plan_id,
@@ -112,6 +117,7 @@ FROM unnest(
     error_kind,
     exception,
     metadata,
+    last_seen_at,
     truncated,
     revs
 )
@@ -141,9 +147,12 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
     error_kind = CASE WHEN actlog.takes(r.error_kind, r.revs[18], excluded.error_kind, excluded.revs[18]) THEN excluded.error_kind ELSE r.error_kind END,
     exception = CASE WHEN actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19]) THEN excluded.exception ELSE r.exception END,
     metadata = CASE WHEN actlog.takes(r.metadata::text, r.revs[20], excluded.metadata::text, excluded.revs[20]) THEN excluded.metadata ELSE r.metadata END,
+    last_seen_at = GREATEST(r.last_seen_at, excluded.last_seen_at),
     -- The same text again does not arm the exception anew.
     exception_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19]) THEN excluded.exception_at ELSE r.exception_at END,
     exception_served_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19]) THEN NULL ELSE r.exception_served_at END,
+    -- By the clock of the database: those of clients differ.
+    beat_at = CASE WHEN excluded.last_seen_at > COALESCE(r.last_seen_at, '-infinity') THEN excluded.beat_at ELSE r.beat_at END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -193,4 +202,5 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.error_message, r.revs[17], excluded.error_message, excluded.revs[17])
     OR actlog.takes(r.error_kind, r.revs[18], excluded.error_kind, excluded.revs[18])
     OR actlog.takes(r.exception, r.revs[19], excluded.exception, excluded.revs[19])
-    OR actlog.takes(r.metadata::text, r.revs[20], excluded.metadata::text, excluded.revs[20]);
+    OR actlog.takes(r.metadata::text, r.revs[20], excluded.metadata::text, excluded.revs[20])
+    OR excluded.last_seen_at > COALESCE(r.last_seen_at, '-infinity');

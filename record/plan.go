@@ -33,6 +33,10 @@ type Plan struct {
 	ErrorKind      *string         `record:"errorKind,name"`
 	Exception      *string         `record:"exception,text"`
 	Metadata       json.RawMessage `record:"metadata,object"`
+	// LastSeenAt is a sign of life of the process that runs the plan, by its clock,
+	// which must not go back while it runs. Whoever tells one goes on telling them
+	// until the plan ends, or is taken for dead (see the store's InterruptAfter).
+	LastSeenAt *time.Time `record:"lastSeenAt,greatest"`
 }
 
 // Kind implements [Change].

@@ -84,11 +84,12 @@ type figuresView struct {
 // client asks a server.
 type client struct {
 	base string
+	key  string // empty: none is sent
 	http *http.Client
 }
 
-func newClient(server string) *client {
-	return &client{base: strings.TrimRight(server, "/"), http: &http.Client{Timeout: time.Minute}}
+func newClient(f serverFlags) *client {
+	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey, http: &http.Client{Timeout: time.Minute}}
 }
 
 var errNotOnRecord = errors.New("not on record")
@@ -112,6 +113,9 @@ func (c *client) get(ctx context.Context, what, path, id string, into any) error
 	if err != nil {
 		return fmt.Errorf("asking %s: %w", c.base, err)
 	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("no answer from %s (is \"actlog serve\" running? --server names another): %w", c.base, err)
@@ -121,6 +125,8 @@ func (c *client) get(ctx context.Context, what, path, id string, into any) error
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s %s: %w", what, id, err)
+	case resp.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("reading %s %s: the server wants an API key, and not this one: set ACTLOG_API_KEY", what, id)
 	case resp.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s %s: %w", what, id, errNotOnRecord)
 	case resp.StatusCode != http.StatusOK:

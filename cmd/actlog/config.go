@@ -27,6 +27,7 @@ type cli struct {
 
 	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url on a private Postgres in the data folder."`
 	Migrate migrateCmd `cmd:"" help:"Bring the schema of a database up or down."`
+	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql on the configured or the private database."`
@@ -106,6 +107,7 @@ const defaultServer = "http://127.0.0.1:8420"
 // serverFlags say which server a command talks to.
 type serverFlags struct {
 	Server string `help:"Server to ask." default:"${server}" placeholder:"URL"`
+	APIKey string `help:"API key, where the server needs one. Best given as ACTLOG_API_KEY: others can see command lines." name:"api-key" placeholder:"KEY"`
 }
 
 // version is the module's, or that of the commit it was built from.

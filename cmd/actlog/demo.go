@@ -28,6 +28,9 @@ const lookEvery = 150 * time.Millisecond
 
 // Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
+	if c.APIKeys != "" {
+		return usageError("demo shows a run to whoever is at this machine: it takes no --api-keys, actlog serve does")
+	}
 	s, err := startServer(ctx, &c.serveCmd, e.log)
 	if err != nil {
 		return err
@@ -69,11 +72,15 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 		_, err := agent.Run(ctx, planID, codereader.DemoQuestion)
 		ended <- err
 	}()
-	p, err := c.watch(ctx, e, newClient(s.url), planID, ended)
+	p, err := c.watch(ctx, e, newClient(serverFlags{Server: s.url}), planID, ended)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "\n%s\n\nThe whole run, and one step of it:\n  %s/api/executor/details/%s\n", p.Summary, s.url, url.PathEscape(planID))
+	fmt.Fprintln(e.stdout)
+	for line := range strings.Lines(p.Summary) {
+		fmt.Fprintln(e.stdout, clean(line))
+	}
+	fmt.Fprintf(e.stdout, "\nThe whole run, and one step of it:\n  %s/api/executor/details/%s\n", s.url, url.PathEscape(planID))
 	if len(p.AgentExecutionSequence) > 0 {
 		step := p.AgentExecutionSequence[0].StepID
 		fmt.Fprintf(e.stdout, "  %s/api/executor/agent-execution/%s\n", s.url, url.PathEscape(step))

@@ -50,7 +50,7 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 		}
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))
 	}
-	client := newClient(c.Server)
+	client := newClient(c.serverFlags)
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")

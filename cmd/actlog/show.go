@@ -20,7 +20,7 @@ type showCmd struct {
 
 // Run implements the command.
 func (c *showCmd) Run(ctx context.Context, e *env) error {
-	client := newClient(c.Server)
+	client := newClient(c.serverFlags)
 	p, err := client.plan(ctx, c.Plan)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 	branch, under := branches(last)
 	tool := ""
 	if p.ParentActToolCall != nil {
-		tool = p.ParentActToolCall.Name + ":"
+		tool = clean(p.ParentActToolCall.Name) + ":"
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
 	v.line(indent+branch, tool, shorten(title, 70), v.state(p.State), v.figures(p.Total), inferred(p))
@@ -184,8 +184,8 @@ func (v *view) step(st *stepView) {
 			took = duration(c.ThinkEndTime.Sub(*c.ThinkStartTime))
 		}
 		v.line("", "")
-		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), c.ModelName, took,
-			fmt.Sprintf("%s → %s tokens", grouped(c.InputTokens), grouped(c.OutputTokens)), c.FinishReason)
+		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took,
+			fmt.Sprintf("%s → %s tokens", grouped(c.InputTokens), grouped(c.OutputTokens)), clean(c.FinishReason))
 		if c.ThinkInput != "" {
 			v.line("   ", "in:      "+shorten(c.ThinkInput, 100)+"  "+v.faint("("+grouped(c.InputCharCount)+" characters)"))
 		}
@@ -260,7 +260,7 @@ func grouped(n int64) string {
 }
 
 func (v *view) state(s string) string {
-	switch s {
+	switch s = clean(s); s {
 	case "COMPLETED":
 		return v.paint("32", s)
 	case "FAILED", "INTERRUPTED", "CANCELLED", "BLOCKED", "UNKNOWN":

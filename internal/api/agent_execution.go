@@ -2,8 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -163,12 +161,9 @@ func toToolCall(t *tree.ToolCall) *toolCallJSON {
 }
 
 func (s *Server) step(c echo.Context) error {
-	id, err := pathID(c, "stepId")
+	id, err := nativeID(c, "stepId")
 	if err != nil {
 		return err
-	}
-	if strings.TrimSpace(id) == "" {
-		return &problem{Status: http.StatusBadRequest, Detail: "stepId must not be blank", Field: "stepId"}
 	}
 	st, err := s.store.StepDetail(c.Request().Context(), id)
 	if err != nil {

@@ -36,12 +36,15 @@ type client struct {
 	base string
 	http *http.Client
 	db   *pgtest.DB
+	key  string // API key that requests bring
+	api  *api.Server
 }
 
 type options struct {
 	db     *pgtest.DB
 	store  func(*store.Config)
 	server func(*api.Config)
+	log    io.Writer
 }
 
 func serve(t testing.TB) *client {
@@ -54,7 +57,10 @@ func serveWith(t testing.TB, o options) *client {
 	if o.db == nil {
 		o.db = pgtest.New(t)
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	if o.log == nil {
+		o.log = t.Output()
+	}
+	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	config := store.Config{DatabaseURL: o.db.URL, Logger: log, MaxConns: 4}
 	if o.store != nil {
 		o.store(&config)
@@ -72,11 +78,12 @@ func serveWith(t testing.TB, o options) *client {
 	if o.server != nil {
 		o.server(&serverConfig)
 	}
-	server := httptest.NewServer(api.New(s, serverConfig))
+	handler := api.New(s, serverConfig)
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{t: t, base: server.URL, http: &http.Client{Transport: transport}, db: o.db}
+	return &client{t: t, base: server.URL, http: &http.Client{Transport: transport}, db: o.db, api: handler}
 }
 
 // answer is what the server said.
@@ -107,6 +114,9 @@ func (c *client) do(method, path string, body io.Reader, header ...string) answe
 		}
 		r.Header.Set(header[i], header[i+1])
 	}
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	return c.send(r)
 }
 
@@ -122,6 +132,12 @@ func (c *client) send(r *http.Request) answer {
 		c.t.Fatal(err)
 	}
 	a := answer{resp.StatusCode, resp.Header, body}
+	if a.header.Get("X-Request-Id") == "" {
+		c.t.Errorf("%s %s: no request id", r.Method, r.URL)
+	}
+	if r.Header.Get("Accept-Encoding") == "" && !slices.Contains(a.header["Vary"], "Accept-Encoding") {
+		c.t.Errorf("%s %s: Vary %q", r.Method, r.URL, a.header["Vary"])
+	}
 	if err := contract().checkAnswer(r.Method, r.URL.EscapedPath(), a); err != nil {
 		c.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -39,6 +40,8 @@ func toProblem(err error) (p *problem, known bool) {
 		return &problem{Status: http.StatusBadRequest, Detail: invalid.Error(), Field: invalid.Field}, true
 	case errors.Is(err, record.ErrNotFound):
 		return &problem{Status: http.StatusNotFound, Detail: "nothing of that id is on record"}, true
+	case errors.Is(err, store.ErrSlow):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}, true
 	case errors.Is(err, wire.ErrTooLarge):
 		return &problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}, true
 	case errors.Is(err, wire.ErrUnsupported):
@@ -48,9 +51,16 @@ func toProblem(err error) (p *problem, known bool) {
 	case errors.Is(err, record.ErrClosed):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}, true
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &problem{Status: http.StatusServiceUnavailable, Detail: "the request was not answered in time", RetryAfter: 1}, true
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the request was not answered in time; ask for less, or again later", RetryAfter: 1}, true
 	case errors.As(err, &fromEcho):
-		return &problem{Status: fromEcho.Code, Detail: http.StatusText(fromEcho.Code)}, true
+		p := &problem{Status: fromEcho.Code, Detail: http.StatusText(fromEcho.Code)}
+		switch p.Status {
+		case http.StatusNotFound:
+			p.Detail = "there is no such path here; /openapi.yaml lists those that there are"
+		case http.StatusMethodNotAllowed:
+			p.Detail = "this path does not take that method; the Allow header lists those that it takes"
+		}
+		return p, true
 	}
 	return &problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
 }
@@ -59,11 +69,12 @@ func toProblem(err error) (p *problem, known bool) {
 func (s *Server) handleError(err error, c echo.Context) {
 	p, known := toProblem(err)
 	if !known {
-		s.log.Error("request failed", "method", c.Request().Method, "path", c.Path(), "status", p.Status, "error", err)
+		s.log.Error("request failed", "id", requestID(c), "method", methodOf(c.Request()), "route", c.Path(), "status", p.Status, "error", err)
 	}
 	if c.Response().Committed {
 		return
 	}
+	drain(c)
 	if p.RetryAfter > 0 {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}

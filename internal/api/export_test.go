@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"reflect"
+	"testing"
 
 	"github.com/labstack/echo/v4"
 )
@@ -19,9 +21,33 @@ var Answers = map[string]reflect.Type{
 	"Figures":  reflect.TypeFor[figuresJSON](),
 	"Wait":     reflect.TypeFor[waitJSON](),
 	"PlanItem": reflect.TypeFor[planItemJSON](),
-	"PlanList": reflect.TypeFor[planListJSON](),
-	"Limits":   reflect.TypeFor[limitsJSON](),
-	"Problem":  reflect.TypeFor[problem](),
+	"PlanList": reflect.TypeFor[pageJSON[planItemJSON]](),
+
+	"Thought":      reflect.TypeFor[thoughtJSON](),
+	"ThoughtList":  reflect.TypeFor[pageJSON[thoughtJSON]](),
+	"Artifact":     reflect.TypeFor[artifactJSON](),
+	"ArtifactList": reflect.TypeFor[pageJSON[artifactJSON]](),
+	"Source":       reflect.TypeFor[sourceJSON](),
+	"SourceList":   reflect.TypeFor[pageJSON[sourceJSON]](),
+	"WaitItem":     reflect.TypeFor[waitItemJSON](),
+	"WaitList":     reflect.TypeFor[pageJSON[waitItemJSON]](),
+
+	"Limits":  reflect.TypeFor[limitsJSON](),
+	"Problem": reflect.TypeFor[problem](),
 }
 
 func Routes(s *Server) []*echo.Route { return s.echo.Routes() }
+
+// Handle adds a route, for what no handler of ours does.
+func Handle(s *Server, path string, h echo.HandlerFunc) { s.handle("GET", path, ScopeRead, h) }
+
+// BodyBytes is what is held of request bodies.
+func BodyBytes(s *Server) int64 { return s.bodies.used.Load() }
+
+// CloseStore ends what the server answers from.
+func CloseStore(t testing.TB, s *Server) {
+	t.Helper()
+	if err := s.store.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -6,9 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/api"
 )
 
 // page gives the ids of a page of plans and the cursor of the next.
@@ -58,11 +62,14 @@ func TestPagesHoldEachPlanOnce(t *testing.T) {
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("a", state("RUNNING")))
-	c.write(plan("b", state("RUNNING"), obj{"project": "sales"}))
-	c.write(plan("c"))
+	c.write(plan("a", state("RUNNING"), obj{"name": "report", "userId": "u", "startTime": at(0), "title": "100% of_it", "tags": []string{"x", "y"}}),
+		subPlan("a", "a-sub", "a", "t"), step("a", "a-sub", "a-s", obj{"agentName": "reader"}))
+	c.write(plan("b", state("RUNNING"), obj{"project": "sales", "conversationId": "talk", "startTime": at(60), "userRequest": "Sum UP the quarter"}),
+		step("b", "b", "b-s", obj{"agentName": "writer"}))
+	c.write(plan("c", obj{"summary": "All summed up", "tags": []string{}})) // first seen now, as far as is known
+	all := []string{"c", "b", "a"}
 	for query, want := range map[string][]string{
-		"":                            {"c", "b", "a"},
+		"":                            all,
 		"state=RUNNING":               {"b", "a"},
 		"state=PENDING":               {"c"},
 		"state=FAILED":                nil,
@@ -70,11 +77,52 @@ func TestListFilters(t *testing.T) {
 		"project=default":             {"c", "a"},
 		"project=sales&state=RUNNING": {"b"},
 		"project=nobody":              nil,
+		"name=report":                 {"a"},
+		"name=Report":                 nil,
+		"agent=reader":                {"a"}, // at work in a sub-plan
+		"agent=writer":                {"b"},
+		"agent=nobody":                nil,
+		"userId=u":                    {"a"},
+		"conversationId=talk":         {"b"},
+		"tag=x":                       {"a"},
+		"tag=y":                       {"a"},
+		"tag=x,y":                     nil,
+		"q=SUM+UP":                    {"b"},
+		"q=sum":                       {"c", "b"},
+		"q=%25":                       {"a"},
+		"q=f_i":                       {"a"},
+		"q=f_":                        {"a"},
+		"q=f%25":                      nil,
+		"q=%5C":                       nil,
+		"since=" + at(0):              all,
+		"since=" + at(1):              {"c", "b"},
+		"since=" + at(61):             {"c"},
+		"until=" + at(60):             {"a"},
+		"until=" + at(61):             {"b", "a"},
+		"until=2026-11-20":            nil,
+		"since=2026-11-20":            all,
+		"since=2026-11-20T13:00:30%2B01:00&until=2100-01-01":                                        {"c", "b"},
+		"since=" + at(0) + "&until=" + at(60):                                                       {"a"},
+		"tag=x&agent=reader&q=of&userId=u&name=report&state=RUNNING&project=default&until=" + at(9): {"a"},
+		"tag=x&agent=writer": nil,
 	} {
 		if ids, next := c.page(query); !slices.Equal(ids, want) || next != "" {
 			t.Errorf("%q gives %q, %q", query, ids, next)
 		}
 	}
+}
+
+// TestListTellsOfPlans, and leaves out what is large.
+func TestListTellsOfPlans(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.write(plan("p", state("FAILED"), obj{"title": strings.Repeat("é", 2000), "errorMessage": strings.Repeat("x", 2000), "startTime": at(0), "endTime": at(2), "lastSeenAt": at(1), "environment": "test", "release": "r1"}),
+		step("p", "p", "s"), cycle("p", "s", 0, obj{"inputTokens": 5, "costUsd": 0.5}))
+	expect(t, c.read("/api/v1/plans"), obj{
+		"items.0.title": strings.Repeat("é", 1000), "items.0.errorMessage": strings.Repeat("x", 1000), "items.0.state": "FAILED", "items.0.steps": 1,
+		"items.0.total.durationMs": 2000, "items.0.total.inputTokens": 5, "items.0.lastSeenAt": at(1), "items.0.environment": "test", "items.0.release": "r1",
+	})
+	expect(t, c.details("p"), obj{"lastSeenAt": at(1)})
 }
 
 func TestListRefusesWhatItCannotRead(t *testing.T) {
@@ -84,10 +132,65 @@ func TestListRefusesWhatItCannotRead(t *testing.T) {
 	cursor := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for _, tt := range []struct{ field, value string }{
 		{"limit", "0"}, {"limit", "-1"}, {"limit", "501"}, {"limit", "x"}, {"limit", "1.5"}, {"limit", "99999999999999999999"},
-		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("soon a")}, {"cursor", cursor("1763640000000000")}, {"cursor", cursor("9223372036854775807 a")},
-		{"cursor", cursor("-9223372036854775808 a")}, {"cursor", cursor("1763640000000000 \x00")}, {"cursor", cursor("1763640000000000 \xff")},
+		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("plans soon 0 a")}, {"cursor", cursor("plans 1763640000000000")}, {"cursor", cursor("plans 9223372036854775807 0 a")},
+		{"cursor", cursor("plans -9223372036854775808 0 a")}, {"cursor", cursor("plans 1763640000000000 0 \x00")}, {"cursor", cursor("plans 1763640000000000 0 \xff")},
+		{"cursor", cursor("plans 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
+		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"},
+		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"},
+		{"sort", "name"}, {"State", "RUNNING"}, {"offset", ""},
 		{"state", "running"}, {"state", "IDLE"}, {"state", "\x00"}, {"project", "\x00"}, {"project", "\xff"},
 	} {
 		wantProblem(t, c.get("/api/v1/plans?"+url.Values{tt.field: {tt.value}}.Encode()), http.StatusBadRequest, tt.field)
+	}
+	wantProblem(t, c.get("/api/v1/plans?state=RUNNING&state=FAILED"), http.StatusBadRequest, "state")
+	for _, query := range []string{"q=%zz", "=x", "state;x"} {
+		wantProblem(t, c.get("/api/v1/plans?"+query), http.StatusBadRequest, nil)
+	}
+	for _, list := range besideLists {
+		path := "/api/v1/plans/a/" + list
+		wantProblem(t, c.get(path+"?offset=5"), http.StatusBadRequest, "offset")
+		wantProblem(t, c.get(path+"?limit=0"), http.StatusBadRequest, "limit")
+		for _, other := range []string{"x", cursor("plans 0 0 a"), cursor(list + " 0 0"), cursor(list + " 9223372036854775807 0 a"), cursor(list + " 0 99999999999 a"), cursor(list + " 0 0 \x00")} {
+			wantProblem(t, c.get(path+"?cursor="+other), http.StatusBadRequest, "cursor")
+		}
+	}
+}
+
+// TestAListThatTakesTooLong is given up, and says what to do.
+func TestAListThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{server: func(c *api.Config) { c.ListTimeout = time.Millisecond }})
+	c.exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, title)
+		SELECT i::text, i::text, DATE '2026-11-16', repeat('x', 1000) FROM generate_series(1, 20000) AS i`)
+	a := c.get("/api/v1/plans?q=nothing")
+	wantProblem(t, a, http.StatusServiceUnavailable, nil)
+	if !strings.Contains(string(a.body), "since and until") {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// TestAReadThatTakesTooLong is given up here, whatever holds up the database.
+func TestAReadThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{server: func(c *api.Config) { c.ReadTimeout = 10 * time.Millisecond }})
+	c.write(plan("p"))
+	tx, err := c.db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/plans", "/api/v1/plans/p", details + "p", "/api/v1/plans/p/waits"} {
+		a := c.get(path)
+		wantProblem(t, a, http.StatusServiceUnavailable, nil)
+		if !strings.Contains(string(a.body), "in time") {
+			t.Errorf("%s", a.body)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for c.get("/api/v1/plans/p").status != http.StatusOK { // the machine may be slow
 	}
 }

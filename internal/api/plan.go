@@ -2,13 +2,10 @@ package api
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"math"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +48,7 @@ type planJSON struct {
 	ConversationID          *string         `json:"conversationId"`
 	TraceID                 *string         `json:"traceId"`
 	Metadata                json.RawMessage `json:"metadata"`
+	LastSeenAt              *time.Time      `json:"lastSeenAt"`
 	Link                    *tree.Link      `json:"link"`
 	Figures                 figuresJSON     `json:"figures"`
 	Total                   figuresJSON     `json:"total"`
@@ -99,7 +97,7 @@ func toPlan(p *tree.Plan) *planJSON {
 		StructureResult: compactJSON(p.StructureResult),
 		State:           *r.State, ErrorMessage: r.ErrorMessage, ErrorKind: r.ErrorKind,
 		Project: orDefault(r.Project, defaultProject), Executor: r.Executor, Name: r.Name, UserID: r.UserID, Tags: orEmpty(r.Tags),
-		Environment: r.Environment, Release: r.Release, ConversationID: r.ConversationID, TraceID: r.TraceID, Metadata: orNull(r.Metadata),
+		Environment: r.Environment, Release: r.Release, ConversationID: r.ConversationID, TraceID: r.TraceID, Metadata: orNull(r.Metadata), LastSeenAt: r.LastSeenAt,
 		Figures: toFigures(&p.Figures), Total: toFigures(&p.Total), Truncated: orEmpty(p.Truncated),
 		AgentExecutionSequence:  make([]*stepJSON, len(p.Steps)),
 		SubPlanExecutionRecords: toPlans(p.SubPlans),
@@ -113,10 +111,7 @@ func toPlan(p *tree.Plan) *planJSON {
 	if w := p.Wait; w != nil {
 		out.UserInputWaitState = &waitJSON{
 			PlanID: r.RootPlanID, Title: orDefault(w.Title, defaultWaitTitle), Waiting: true, FormDescription: w.FormDescription,
-			FormInputs: w.FormInputs, WaitID: w.WaitID, Type: orDefault(w.Type, record.WaitUserInput),
-		}
-		if !bytes.HasPrefix(w.FormInputs, []byte("[")) { // none, or what is left of one that was cut
-			out.UserInputWaitState.FormInputs = json.RawMessage("[]")
+			FormInputs: form(w.FormInputs), WaitID: w.WaitID, Type: orDefault(w.Type, record.WaitUserInput),
 		}
 	}
 	for i, st := range p.Steps {
@@ -191,18 +186,27 @@ func orNull(raw json.RawMessage) json.RawMessage {
 }
 
 func (s *Server) plan(c echo.Context) error {
-	id, err := pathID(c, "planId")
+	id, err := nativeID(c, "planId")
 	if err != nil {
 		return err
-	}
-	if strings.TrimSpace(id) == "" {
-		return &problem{Status: http.StatusBadRequest, Detail: "planId must not be blank", Field: "planId"}
 	}
 	p, _, err := s.store.PlanTree(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
 	return sendTagged(c, toPlan(p))
+}
+
+// deletePlan deletes the tree of a root plan, for good.
+func (s *Server) deletePlan(c echo.Context) error {
+	id, err := nativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	if err := s.store.DeletePlan(c.Request().Context(), id); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
 }
 
 // planItemJSON is a root plan in a list, with the figures of its whole tree.
@@ -214,12 +218,15 @@ type planItemJSON struct {
 	Project        string       `json:"project"`
 	UserID         *string      `json:"userId"`
 	Tags           []string     `json:"tags"`
+	Environment    *string      `json:"environment"`
+	Release        *string      `json:"release"`
 	ConversationID *string      `json:"conversationId"`
 	TraceID        *string      `json:"traceId"`
 	State          record.State `json:"state"`
 	Completed      bool         `json:"completed"`
 	StartTime      *time.Time   `json:"startTime"`
 	EndTime        *time.Time   `json:"endTime"`
+	LastSeenAt     *time.Time   `json:"lastSeenAt"`
 	ErrorMessage   *string      `json:"errorMessage"`
 	ErrorKind      *string      `json:"errorKind"`
 	Steps          int64        `json:"steps"`
@@ -227,37 +234,33 @@ type planItemJSON struct {
 	Truncated      []string     `json:"truncated"`
 }
 
-type planListJSON struct {
-	Items      []planItemJSON `json:"items"`
-	NextCursor *string        `json:"nextCursor"`
+func toPlanItem(p *store.PlanSummary) planItemJSON {
+	r := &p.Record
+	return planItemJSON{
+		ID: p.ID, RootPlanID: r.RootPlanID, Name: r.Name, Title: r.Title, Project: orDefault(r.Project, defaultProject), UserID: r.UserID,
+		Tags: orEmpty(r.Tags), Environment: r.Environment, Release: r.Release, ConversationID: r.ConversationID, TraceID: r.TraceID,
+		State: *r.State, Completed: r.State.Terminal(), StartTime: r.StartTime, EndTime: r.EndTime,
+		LastSeenAt: r.LastSeenAt, ErrorMessage: r.ErrorMessage, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: toFigures(&p.Total),
+		Truncated: orEmpty(p.Truncated),
+	}
 }
 
-const (
-	defaultPageSize = 50
-	maxPageSize     = 500
-)
-
 func (s *Server) listPlans(c echo.Context) error {
-	filter := store.PlanFilter{State: record.State(c.QueryParam("state")), Project: c.QueryParam("project"), Limit: defaultPageSize}
-	if filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
-		return &problem{Status: http.StatusBadRequest, Detail: "state must be a state of plans", Field: "state"}
+	q := queryOf(c, "project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "limit", "cursor")
+	filter := store.PlanFilter{
+		Project: q.text("project"), State: record.State(q.text("state")), Name: q.text("name"), Agent: q.text("agent"), UserID: q.text("userId"),
+		ConversationID: q.text("conversationId"), Tag: q.text("tag"), Query: q.text("q"), Since: q.time("since"), Until: q.time("until"),
+		Limit: q.limit(), Timeout: s.config.ListTimeout,
 	}
-	if !storable(filter.Project) {
-		return &problem{Status: http.StatusBadRequest, Detail: "project must be valid UTF-8 without NUL", Field: "project"}
+	before := q.cursor("plans")
+	if q.err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
+		q.err = badField("state", "must be a state of plans: %s", joined(record.States(record.KindPlan)))
 	}
-	if limit := c.QueryParam("limit"); limit != "" {
-		n, err := strconv.Atoi(limit)
-		if err != nil || n < 1 || n > maxPageSize {
-			return &problem{Status: http.StatusBadRequest, Detail: "limit must be a number from 1 to " + strconv.Itoa(maxPageSize), Field: "limit"}
-		}
-		filter.Limit = n
+	if q.err != nil {
+		return q.err
 	}
-	if cursor := c.QueryParam("cursor"); cursor != "" {
-		before, err := parseCursor(cursor)
-		if err != nil {
-			return &problem{Status: http.StatusBadRequest, Detail: "cursor must be a nextCursor of this list", Field: "cursor"}
-		}
-		filter.Before = before
+	if before != nil {
+		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
 	}
 	page := filter.Limit
 	filter.Limit++ // one more tells whether there is a next page
@@ -265,43 +268,22 @@ func (s *Server) listPlans(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out := planListJSON{Items: []planItemJSON{}}
+	out := pageJSON[planItemJSON]{Items: []planItemJSON{}}
 	if len(plans) > page {
 		plans = plans[:page]
-		out.NextCursor = new(formatCursor(plans[page-1].Cursor))
+		last := plans[page-1].Cursor
+		out.NextCursor = new(formatCursor("plans", store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}))
 	}
 	for i := range plans {
-		p := &plans[i]
-		r := &p.Record
-		out.Items = append(out.Items, planItemJSON{
-			ID: p.ID, RootPlanID: r.RootPlanID, Name: r.Name, Title: r.Title, Project: orDefault(r.Project, defaultProject), UserID: r.UserID,
-			Tags: orEmpty(r.Tags), ConversationID: r.ConversationID, TraceID: r.TraceID, State: *r.State, Completed: r.State.Terminal(),
-			StartTime: r.StartTime, EndTime: r.EndTime, ErrorMessage: r.ErrorMessage, ErrorKind: r.ErrorKind, Steps: p.Steps,
-			Total: toFigures(&p.Total), Truncated: orEmpty(p.Truncated),
-		})
+		out.Items = append(out.Items, toPlanItem(&plans[i]))
 	}
-	return sendJSON(c, http.StatusOK, out)
+	return sendTagged(c, out)
 }
 
-// A cursor is opaque to clients: the place of the last plan of a page.
-
-func formatCursor(c store.PlanCursor) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.FirstSeenAt.UnixMicro(), 10) + " " + c.RootPlanID))
-}
-
-func parseCursor(s string) (*store.PlanCursor, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil {
-		return nil, err
+func joined(states []record.State) string {
+	texts := make([]string, len(states))
+	for i, s := range states {
+		texts[i] = string(s)
 	}
-	micros, id, found := strings.Cut(string(raw), " ")
-	n, err := strconv.ParseInt(micros, 10, 64)
-	if err != nil {
-		return nil, err
-	}
-	at := time.UnixMicro(n).UTC()
-	if !found || !storable(id) || at.Year() < 1 || at.Year() > 9999 {
-		return nil, errors.New("not a cursor of ours")
-	}
-	return &store.PlanCursor{FirstSeenAt: at, RootPlanID: id}, nil
+	return strings.Join(texts, ", ")
 }

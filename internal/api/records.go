@@ -2,10 +2,8 @@ package api
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -13,20 +11,20 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// drainFor is how long a refused body is read on: a client that sends all of it
-// before it reads would else see a broken connection and not the answer.
-const drainFor = 2 * time.Second
-
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
 	r := c.Request()
-	items, err := wire.DecodeBody(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding))
-	if err != nil {
-		drain(c)
-		if !errors.Is(err, wire.ErrTooLarge) && !errors.Is(err, wire.ErrUnsupported) {
-			return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
-		}
+	held := &lease{of: &s.bodies}
+	defer held.giveBack()
+	items, err := wire.DecodeHeld(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), held.take)
+	switch {
+	case err == nil:
+	case errors.Is(err, errBusy):
+		return errBusy
+	case errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrUnsupported):
 		return err
+	default:
+		return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
 	}
 	answer := wire.Answer{Rejected: []wire.Rejection{}}
 	var changes []record.Change
@@ -51,14 +49,6 @@ func (s *Server) writeRecords(c echo.Context) error {
 	}
 	slices.SortFunc(answer.Rejected, func(a, b wire.Rejection) int { return a.Index - b.Index })
 	return sendJSON(c, http.StatusMultiStatus, answer)
-}
-
-func drain(c echo.Context) {
-	// Where the connection cannot set a deadline, the server closes it instead.
-	if err := http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(drainFor)); err == nil {
-		_, _ = io.Copy(io.Discard, c.Request().Body)
-	}
-	c.Response().Header().Set("Connection", "close")
 }
 
 type limitsJSON struct {

@@ -46,6 +46,15 @@ func pathID(c echo.Context, name string) (string, error) {
 	return id, nil
 }
 
+// nativeID is pathID for the native API, where a blank id is a mistake.
+func nativeID(c echo.Context, name string) (string, error) {
+	id, err := pathID(c, name)
+	if err == nil && strings.TrimSpace(id) == "" {
+		return "", badField(name, "must not be blank")
+	}
+	return id, err
+}
+
 // storable tells whether Postgres takes a text: it holds neither NUL nor invalid
 // UTF-8.
 func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
@@ -58,7 +67,8 @@ func sendJSON(c echo.Context, status int, v any) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, body)
 }
 
-// sendTagged sends v with an ETag, or 304 where the client has it already.
+// sendTagged sends v with an ETag, or 304 where the client has it already. The tag
+// is a weak one: it is the same however the answer is compressed.
 func sendTagged(c echo.Context, v any) error {
 	body, err := encode(v)
 	if err != nil {
@@ -68,7 +78,7 @@ func sendTagged(c echo.Context, v any) error {
 	h.Write(body)
 	tag := `"` + hex.EncodeToString(h.Sum(nil)) + `"`
 	header := c.Response().Header()
-	header.Set("ETag", tag)
+	header.Set("ETag", "W/"+tag)
 	header.Set("Cache-Control", "no-cache")
 	for match := range strings.SplitSeq(c.Request().Header.Get("If-None-Match"), ",") {
 		if match = strings.TrimPrefix(strings.TrimSpace(match), "W/"); match == tag || match == "*" {

@@ -10,9 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/store"
@@ -21,49 +24,130 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Config says how the API is served.
+// Config says how the API is served. Zero values mean the defaults named here.
 type Config struct {
-	// Logger gets the causes of errors that clients are told little of. Required.
+	// Logger gets a line a request, and the causes of errors that clients are told
+	// little of. Required.
 	Logger *slog.Logger
 	// LoopbackOnly refuses requests whose Host is no loopback name, so that a web
 	// page cannot reach the record by a name of its own that leads here.
 	LoopbackOnly bool
+	// Keys are those that clients need; nil: none is needed. See [Server.SetKeys].
+	Keys *Keys
+	// Version is told by the metrics.
+	Version string
+	// ReadTimeout is how long a read may take. Default 30 s.
+	ReadTimeout time.Duration
+	// ListTimeout is how long Postgres may look for the plans of a list. Default 10 s.
+	ListTimeout time.Duration
+	// BodyBytes bounds what is held of request bodies, decompressed, over all
+	// requests. Default 512 MiB.
+	BodyBytes int64
+}
+
+func (c Config) withDefaults() Config {
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = 30 * time.Second
+	}
+	if c.ListTimeout == 0 {
+		c.ListTimeout = 10 * time.Second
+	}
+	if c.BodyBytes == 0 {
+		c.BodyBytes = 512 << 20
+	}
+	return c
 }
 
 // Server answers requests from a store.
 type Server struct {
-	store *store.Store
-	log   *slog.Logger
-	echo  *echo.Echo
+	config   Config
+	store    *store.Store
+	log      *slog.Logger
+	echo     *echo.Echo
+	handler  http.Handler // echo, and compression around it
+	routes   map[string]route
+	metrics  *metrics
+	keys     atomic.Pointer[Keys]
+	bodies   budget
+	draining atomic.Bool
+}
+
+// route is what is known of a request before it is looked at.
+type route struct {
+	need  Scope
+	quiet bool // asked by machines all day long: not worth a line of the log
 }
 
 // New makes a server. It serves until its store is closed.
 func New(s *store.Store, config Config) *Server {
-	srv := &Server{store: s, log: config.Logger, echo: echo.New()}
+	config = config.withDefaults()
+	srv := &Server{config: config, store: s, log: config.Logger, echo: echo.New(), routes: map[string]route{}, bodies: budget{size: config.BodyBytes}}
+	srv.metrics = newMetrics(srv)
+	srv.keys.Store(config.Keys)
 	e := srv.echo
 	e.HTTPErrorHandler = srv.handleError
-	e.Use(srv.recoverPanic)
+	e.Use(srv.observe, srv.recoverPanic)
 	if config.LoopbackOnly {
 		e.Use(loopbackHost)
 	}
-	e.GET("/api/executor/details/:planId", srv.executorDetails)
-	e.GET("/api/executor/details/", srv.executorDetails)
-	e.DELETE("/api/executor/details/:planId", srv.executorDelete)
-	e.GET("/api/executor/agent-execution/:stepId", srv.executorStep)
-	e.GET("/api/executor/agent-execution/", srv.executorStep)
-	e.POST("/api/v1/records", srv.writeRecords)
-	e.GET("/api/v1/limits", srv.limits)
-	e.GET("/api/v1/plans", srv.listPlans)
-	e.GET("/api/v1/plans/:planId", srv.plan)
-	e.GET("/api/v1/steps/:stepId", srv.step)
-	e.GET("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) })
-	e.GET("/livez", srv.livez)
-	e.GET("/readyz", srv.readyz)
+	e.Use(srv.authenticate, srv.limitReads)
+	srv.handle(http.MethodGet, "/api/executor/details/:planId", ScopeRead, srv.executorDetails)
+	srv.handle(http.MethodGet, "/api/executor/details/", ScopeRead, srv.executorDetails)
+	srv.handle(http.MethodDelete, "/api/executor/details/:planId", ScopeRead, srv.executorDelete)
+	srv.handle(http.MethodGet, "/api/executor/agent-execution/:stepId", ScopeRead, srv.executorStep)
+	srv.handle(http.MethodGet, "/api/executor/agent-execution/", ScopeRead, srv.executorStep)
+	srv.handle(http.MethodPost, "/api/v1/records", ScopeWrite, srv.writeRecords)
+	srv.handle(http.MethodGet, "/api/v1/limits", scopeAny, srv.limits)
+	srv.handle(http.MethodGet, "/api/v1/plans", ScopeRead, srv.listPlans)
+	srv.handle(http.MethodGet, "/api/v1/plans/:planId", ScopeRead, srv.plan)
+	srv.handle(http.MethodDelete, "/api/v1/plans/:planId", ScopeAdmin, srv.deletePlan)
+	srv.handle(http.MethodGet, "/api/v1/plans/:planId/thoughts", ScopeRead, srv.listThoughts)
+	srv.handle(http.MethodGet, "/api/v1/plans/:planId/artifacts", ScopeRead, srv.listArtifacts)
+	srv.handle(http.MethodGet, "/api/v1/plans/:planId/sources", ScopeRead, srv.listSources)
+	srv.handle(http.MethodGet, "/api/v1/plans/:planId/waits", ScopeRead, srv.listWaits)
+	srv.handle(http.MethodGet, "/api/v1/steps/:stepId", ScopeRead, srv.step)
+	srv.handle(http.MethodGet, "/metrics", ScopeRead, echo.WrapHandler(srv.metrics.handler))
+	srv.handle(http.MethodGet, "/openapi.yaml", scopeNone, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) })
+	srv.handle(http.MethodGet, "/livez", scopeNone, srv.livez)
+	srv.handle(http.MethodGet, "/readyz", scopeNone, srv.readyz)
+	srv.handler = compressed(e)
 	return srv
 }
 
+func (s *Server) handle(method, path string, need Scope, h echo.HandlerFunc) {
+	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz"}
+	s.echo.Add(method, path, h)
+}
+
+// routeOf gives the route of a request and its path, "unmatched" where it has none.
+// What no route is known of needs a key, too.
+func (s *Server) routeOf(c echo.Context) (r route, path string) {
+	if r, ok := s.routes[c.Request().Method+" "+c.Path()]; ok {
+		return r, c.Path()
+	}
+	return route{need: scopeAny}, "unmatched"
+}
+
+// compressed has answers of some size compressed as clients like it.
+func compressed(h http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.MinSize(1024))
+	if err != nil {
+		panic(err) // the options above are wrong
+	}
+	return wrap(h)
+}
+
 // ServeHTTP implements [http.Handler].
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// SetKeys replaces the keys that clients need.
+func (s *Server) SetKeys(keys *Keys) { s.keys.Store(keys) }
+
+// Drain has /readyz say that the server goes, so that no new clients are sent to
+// it. Everything else is still served.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+var errPanicked = errors.New("a handler panicked")
 
 // recoverPanic turns a mistake of ours into an answer, so that it costs one
 // request and not the server.
@@ -74,8 +158,8 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(v)
 				}
-				s.log.Error("a handler panicked", "path", c.Path(), "panic", v)
-				err = errors.New("internal error")
+				s.log.Error("a handler panicked", "route", c.Path(), "id", requestID(c), "panic", v, "stack", string(debug.Stack()))
+				err = errPanicked
 			}
 		}()
 		return next(c)
@@ -106,8 +190,12 @@ func isLoopback(host string) bool {
 
 func (s *Server) livez(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
 
-// readyz answers 200 when the database answers and is migrated.
+// readyz answers 200 when the database answers and is migrated, and the server
+// means to stay.
 func (s *Server) readyz(c echo.Context) error {
+	if s.draining.Load() {
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
+	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
 	if err := s.store.Ready(ctx); err != nil {

@@ -34,6 +34,8 @@ type batch struct {
 	rows  map[record.Key]*record.Row
 	roots map[string]map[record.Kind]bool
 	steps map[record.Key]bool // whose cycles or tool calls are written
+
+	folded int // changes that met another one
 }
 
 func newBatch(entries []*entry) *batch {
@@ -55,6 +57,7 @@ func newBatch(entries []*entry) *batch {
 				delete(shared, key)
 			}
 			r.Learn(e.row)
+			b.folded++
 		}
 		if b.roots[key.Root] == nil {
 			b.roots[key.Root] = map[record.Kind]bool{}
@@ -107,7 +110,7 @@ func (b *batch) placeholder(c record.Change) {
 // implicit transaction. Every table is gone through once, in the order of its
 // key, so that two writers never wait for each other in a ring.
 func (s *Store) send(ctx context.Context, entries []*entry) error {
-	b := newBatch(entries)
+	b, start := newBatch(entries), time.Now()
 	sorted := map[record.Kind][]*record.Row{}
 	for key, r := range b.rows {
 		sorted[key.Kind] = append(sorted[key.Kind], r)
@@ -147,7 +150,12 @@ func (s *Store) send(ctx context.Context, entries []*entry) error {
 		kinds[i] = strings.Join(names, ",")
 	}
 	q.Queue(db.ChangeAppend, roots, kinds)
-	return s.pool.SendBatch(ctx, &q).Close()
+	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
+		s.counters.lastError.Store(time.Now().UnixNano())
+		return err
+	}
+	s.counters.committed(b, time.Since(start))
+	return nil
 }
 
 // columns turns rows into the arguments of a kind's statement: an array a

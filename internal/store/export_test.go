@@ -18,5 +18,13 @@ var (
 	PartitionedTables = partitionedTables
 )
 
+// Parts of upkeep, without the loop that a store with these settings has.
+var (
+	DropDetail     = (*Store).dropDetail
+	DeleteOutdated = (*Store).deleteOutdated
+	InterruptDead  = (*Store).interruptDead
+	SweepChanges   = (*Store).sweepChanges
+)
+
 // PartitionsAhead is how many periods beyond the present one have partitions.
 const PartitionsAhead = partitionsAhead

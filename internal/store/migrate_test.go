@@ -138,10 +138,10 @@ func TestSchemaRules(t *testing.T) {
 			WHERE NOT relispartition AND attnum > 0 AND NOT attisdropped AND col_description(c.oid, attnum) IS NULL`},
 		{"every function has a comment",
 			`SELECT proname FROM pg_proc WHERE pronamespace = 'actlog'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL`},
-		{"primary keys start with the root plan (the feed belongs to no tree)",
+		{"primary keys start with the root plan (the feed and what outlives detail belong to no tree)",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname <> 'change'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily')`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
 		{"foreign keys start with the root plan on both sides",
@@ -162,7 +162,7 @@ func TestSchemaRules(t *testing.T) {
 		{"what can be told anew is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname <> 'change' AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily') AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {

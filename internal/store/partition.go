@@ -34,20 +34,24 @@ func (s *Store) keepPartitions(done bool) {
 // way to long reports. Until then it costs nothing but the default partitions'
 // catching the rows.
 func (s *Store) addPartitions(ctx context.Context) (done bool) {
-	err := s.tryAddPartitions(ctx)
+	added, err := s.tryAddPartitions(ctx)
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
+	case err == nil:
+		s.counters.partitionsAdded.Add(uint64(added))
+		return true
+	case errors.Is(err, context.Canceled):
 		return true
 	case sqlState(err) == "42501": // whoever may will
 		s.log.Debug("not allowed to add partitions", "error", err)
 		return true
 	}
+	s.counters.upkeepFailures.Add(1)
 	s.log.Warn("partitions were not added; the default ones catch what comes", "error", err)
 	return false
 }
 
-func (s *Store) tryAddPartitions(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+func (s *Store) tryAddPartitions(ctx context.Context) (added int, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A statement that waits for this lock would hold up every writer behind it.
 		// Bounds are read back as text, so their style is settled.
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL datestyle = 'ISO'"); err != nil {
@@ -58,25 +62,28 @@ func (s *Store) tryAddPartitions(ctx context.Context) error {
 			return err
 		}
 		for _, table := range partitionedTables {
-			if err := addMissing(ctx, tx, table, s.config.PartitionDays); err != nil {
+			n, err := addMissing(ctx, tx, table, s.config.PartitionDays)
+			if err != nil {
 				return fmt.Errorf("adding partitions of %s: %w", table, err)
 			}
+			added += n
 		}
 		return nil
 	})
+	return added, err
 }
 
 // addMissing continues a table's partitions from the newest one, or from the
 // present period where there is none or a gap, until enough lie ahead. A changed
 // period thus never makes two partitions overlap.
-func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) error {
+func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) (added int, err error) {
 	var today, newest time.Time
-	err := tx.QueryRow(ctx, `
+	err = tx.QueryRow(ctx, `
 		SELECT (now() AT TIME ZONE 'utc')::date, COALESCE(max(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([0-9-]+)''\)')::date), DATE '0001-01-01')
 		FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
 		WHERE i.inhparent = format('actlog.%I', $1::text)::regclass`, table).Scan(&today, &newest)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	from := periodStart(today, days)
 	if newest.After(from) {
@@ -85,11 +92,12 @@ func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) error {
 	for end := periodStart(today, days).AddDate(0, 0, days*(partitionsAhead+1)); from.Before(end); {
 		to := periodStart(from, days).AddDate(0, 0, days)
 		if _, err := tx.Exec(ctx, "SELECT actlog.add_partition($1, $2, $3)", table, from, to); err != nil {
-			return err
+			return added, err
 		}
 		from = to
+		added++
 	}
-	return nil
+	return added, nil
 }
 
 // periodStart is the first day of the period that a day lies in. Periods of a

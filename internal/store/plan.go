@@ -3,7 +3,12 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/tree"
@@ -15,7 +20,7 @@ var (
 	treeStep  = filler[db.PlanTreeRow](record.KindAgentExecution, "A")
 	treeTool  = filler[db.PlanTreeRow](record.KindActTool, "T")
 	treeWait  = filler[db.PlanTreeRow](record.KindWait, "W", "stepId", "toolCallId", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt")
-	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId")
+	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
 	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	lastOfAll = "\U0010FFFF"
 )
@@ -117,13 +122,31 @@ func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (
 
 // PlanFilter narrows a list of root plans. Empty fields do not.
 type PlanFilter struct {
-	State   record.State
-	Project string
+	State          record.State
+	Project        string
+	Name           string
+	UserID         string
+	ConversationID string
+	// Agent is one that worked on a step, anywhere in the tree.
+	Agent string
+	// Tag is one of the plan's.
+	Tag string
+	// Query is a text that title, request or summary hold, in whatever case.
+	Query string
+	// Since and Until bound when a plan began; where that was not told, when it was
+	// first seen. Since is part of the time between them, Until is not.
+	Since, Until *time.Time
 	// Before continues a list behind the plan it names.
 	Before *PlanCursor
 	// Limit bounds the list.
 	Limit int
+	// Timeout is how long to look for them: filters may lead through all plans that
+	// there are. Default 10 s.
+	Timeout time.Duration
 }
+
+// ErrSlow says that a list was given up because it took too long.
+var ErrSlow = errors.New("the list takes too long")
 
 // PlanCursor is the place of a plan in the list of all.
 type PlanCursor struct {
@@ -131,7 +154,8 @@ type PlanCursor struct {
 	RootPlanID  string
 }
 
-// PlanSummary is a root plan in a list, with the figures of its whole tree.
+// PlanSummary is a root plan in a list, with the figures of its whole tree. Its
+// texts are cut to 1,000 characters, and its request, summary and metadata left out.
 type PlanSummary struct {
 	ID        int64
 	Record    record.Plan
@@ -141,19 +165,24 @@ type PlanSummary struct {
 	Total     tree.Figures
 }
 
-// Plans lists root plans, newest first.
+// Plans lists root plans, newest first. The error is [ErrSlow] where the filters
+// lead through too many.
 func (s *Store) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
-	params := db.PlanListParams{BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit)}
+	params := db.PlanListParams{
+		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
+		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
+		ConversationID: orNil(f.ConversationID), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
+	}
+	if f.Timeout == 0 {
+		f.Timeout = 10 * time.Second
+	}
 	if f.Before != nil {
 		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
 	}
-	if f.State != "" {
-		params.State = new(string(f.State))
+	if f.Query != "" {
+		params.Pattern = new("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%")
 	}
-	if f.Project != "" {
-		params.Project = &f.Project
-	}
-	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanListRow, error) { return s.reads.PlanList(ctx, conn, params) })
+	rows, err := read(ctx, s, func(db.DBTX) ([]db.PlanListRow, error) { return s.planList(ctx, params, f.Timeout) })
 	if err != nil {
 		return nil, err
 	}
@@ -178,4 +207,28 @@ func (s *Store) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) 
 		p.Truncated = record.StillCut(&p.Record, r.Truncated)
 	}
 	return plans, nil
+}
+
+// planList runs the list with a plan of its own and a time-out, in one round
+// trip: a batch is a transaction.
+func (s *Store) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (rows []db.PlanListRow, err error) {
+	var q pgx.Batch
+	q.Queue("SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', $1, true)", strconv.FormatInt(timeout.Milliseconds(), 10))
+	q.Queue(db.PlanList, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.Pattern, p.PageSize).
+		Query(func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.PlanListRow])
+			return err
+		})
+	err = s.pool.SendBatch(ctx, &q).Close()
+	if sqlState(err) == "57014" && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: over %v", ErrSlow, timeout)
+	}
+	return rows, err
+}
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

@@ -44,7 +44,6 @@ func TestReadsAreOneStatement(t *testing.T) {
 		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "nothing") },
 		"detail of a step":   func() { stepDetail(t, s, root+"-s7") },
 		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "nothing") },
-		"a list of plans":    func() { _, _ = s.Plans(t.Context(), store.PlanFilter{Limit: 10}) },
 	} {
 		if n := sent.count(read); n != 1 {
 			t.Errorf("%s: %d statements", name, n)

@@ -35,6 +35,17 @@ type Config struct {
 	RetryFor time.Duration
 	// PartitionDays is the period of a partition of the detail. Default 7.
 	PartitionDays int
+	// DetailDays is how long cycles and tool calls are kept after the period of
+	// their partition; 0: for ever. Steps with their figures stay.
+	DetailDays int
+	// KeepDays is how long a whole tree is kept after it was first seen, once it
+	// has ended; 0: for ever.
+	KeepDays int
+	// ChangeHours is how long rows of the change feed are kept. Default 24.
+	ChangeHours int
+	// InterruptAfter is for how long a run that tells lastSeenAt may be silent, by
+	// the clock of the database, before it is marked INTERRUPTED; 0: for ever.
+	InterruptAfter time.Duration
 	// Tracer sees every statement; nil for none.
 	Tracer pgx.QueryTracer
 }
@@ -53,6 +64,7 @@ func (c Config) withDefaults() Config {
 	def(&c.QueueRows, 20_000)
 	def(&c.QueueBytes, 64<<20)
 	def(&c.PartitionDays, 7)
+	def(&c.ChangeHours, 24)
 	if c.RetryFor == 0 {
 		c.RetryFor = 15 * time.Second
 	}
@@ -67,6 +79,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("writers must be at least 1 and fewer than the %d connections, not %d", c.MaxConns, c.Writers)
 	case c.PartitionDays < 1:
 		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
+	case c.DetailDays < 0 || c.KeepDays < 0 || c.ChangeHours < 0 || c.InterruptAfter < 0:
+		return errors.New("detail days, keep days, change hours and interrupt after must not be negative")
 	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
 		return fmt.Errorf("the queue must hold a batch: %d rows, %d bytes", maxBatchRows, maxBatchBytes)
 	}
@@ -80,6 +94,8 @@ type Store struct {
 	pool   *pgxpool.Pool
 	reads  *db.Queries
 	queue  *queue
+
+	counters counters
 
 	// writing is cancelled when Close can no longer wait for the writers.
 	writing       context.Context
@@ -110,10 +126,15 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
+	if n := config.keptPartitions(); config.DetailDays > 0 && n > maxPartitions {
+		s.log.Warn("these settings keep more partitions than Postgres reads fast: set DetailDays lower or PartitionDays higher",
+			"DetailDays", config.DetailDays, "PartitionDays", config.PartitionDays, "partitions", n, "most", maxPartitions)
+	}
 	s.writing, s.cancelWriting = context.WithCancel(context.WithoutCancel(ctx))
 	s.upkeep, s.cancelUpkeep = context.WithCancel(context.WithoutCancel(ctx))
 	done := s.addPartitions(ctx)
 	s.goroutines.Go(func() { s.keepPartitions(done) })
+	s.goroutines.Go(s.keepUp)
 	for range config.Writers {
 		s.goroutines.Go(s.writeQueue)
 	}
@@ -134,6 +155,7 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 		"jit":                           "off",                // compiling costs more than any of these statements
 		"plan_cache_mode":               "force_generic_plan", // and so does planning anew
 		"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
+		"lock_timeout":                  "2s",                 // a row that someone holds must not hold up other trees
 		"TimeZone":                      "UTC",
 	} {
 		pc.ConnConfig.RuntimeParams[name] = value

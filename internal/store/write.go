@@ -24,12 +24,14 @@ const sendTimeout = time.Minute
 func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
 	entries := make([]*entry, len(changes))
 	var requests []*request
+	// Requests may be committed in any order; what is said about one row may not.
+	homes := map[record.Key]*request{}
 	for i, c := range changes {
 		row, err := record.NewRow(c)
 		entries[i] = &entry{row: row, err: err}
 		if err == nil {
 			entries[i].size = rowBytes(row)
-			requests = add(requests, entries[i])
+			requests = add(requests, homes, entries[i])
 		}
 	}
 	for i, r := range requests {
@@ -47,6 +49,7 @@ func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Resu
 		case e.err == nil:
 			result.Accepted++
 		case errors.As(e.err, &invalid):
+			s.counters.refused.Add(1)
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: invalid})
 		default:
 			return record.Result{}, fmt.Errorf("writing %d changes: %w", len(changes), e.err)
@@ -55,16 +58,23 @@ func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Resu
 	return result, nil
 }
 
-// add puts an entry into the last request, or into a new one when that is full.
-func add(requests []*request, e *entry) []*request {
-	if n := len(requests); n > 0 {
-		if r := requests[n-1]; len(r.entries) < maxBatchRows && r.bytes+e.size <= maxBatchBytes {
-			r.entries = append(r.entries, e)
-			r.bytes += e.size
-			return requests
+// add puts an entry into the request that its row is in already, else into the
+// last one, or into a new one when that is full.
+func add(requests []*request, homes map[record.Key]*request, e *entry) []*request {
+	key := e.row.Change.Key()
+	home := homes[key]
+	if home == nil {
+		if n := len(requests); n > 0 && len(requests[n-1].entries) < maxBatchRows && requests[n-1].bytes+e.size <= maxBatchBytes {
+			home = requests[n-1]
+		} else {
+			home = &request{done: make(chan struct{})}
+			requests = append(requests, home)
 		}
+		homes[key] = home
 	}
-	return append(requests, &request{entries: []*entry{e}, bytes: e.size, done: make(chan struct{})})
+	home.entries = append(home.entries, e)
+	home.bytes += e.size
+	return requests
 }
 
 func (s *Store) await(ctx context.Context, requests []*request) error {
@@ -93,16 +103,22 @@ func (s *Store) writeQueue() {
 
 // commit writes entries in one transaction. Everything that Postgres could refuse
 // is checked before; should it refuse something all the same, the batch is split
-// by root, then halved, until the entry at fault stands alone.
+// by root, then halved, until the entry at fault stands alone. It is split, too,
+// where someone holds a row of one of its trees, for the others' sake.
 func (s *Store) commit(entries []*entry) {
-	err := s.retry(func() error {
+	several := slices.ContainsFunc(entries, func(e *entry) bool { return compareRoots(e.row.Change, entries[0].row.Change) != 0 })
+	held := func(err error) bool { return several && sqlState(err) == "55P03" }
+	err := s.retry(held, func() error {
 		ctx, cancel := context.WithTimeout(s.writing, sendTimeout)
 		defer cancel()
 		return s.send(ctx, entries)
 	})
 	switch {
 	case err == nil:
-	case !refused(err):
+	case !refused(err) && !held(err):
+		if !errors.Is(err, record.ErrClosed) {
+			s.counters.givenUp.Add(uint64(len(entries)))
+		}
 		for _, e := range entries {
 			e.err = translate(err)
 		}
@@ -132,12 +148,13 @@ func splitAt(entries []*entry) int {
 	return half
 }
 
-// retry tries again what may succeed then, with growing pauses, for RetryFor.
-func (s *Store) retry(try func() error) error {
+// retry tries again what may succeed then, with growing pauses, for RetryFor; an
+// error that unless is true of comes back at once.
+func (s *Store) retry(unless func(error) bool, try func() error) error {
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
 		err := try()
-		if err == nil || s.writing.Err() != nil || !transient(err) {
+		if err == nil || s.writing.Err() != nil || !transient(err) || unless(err) {
 			if err != nil && s.writing.Err() != nil {
 				return record.ErrClosed
 			}
@@ -147,6 +164,7 @@ func (s *Store) retry(try func() error) error {
 			s.log.Error("writing was given up", "attempts", attempt+1, "error", err)
 			return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
 		}
+		s.counters.retries.Add(1)
 		s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
 		if pause(s.writing, backoff(attempt)) != nil {
 			return record.ErrClosed

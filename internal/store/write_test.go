@@ -442,3 +442,21 @@ func TestClockSkewCostsNoRow(t *testing.T) {
 		t.Errorf("figures = %+v", p.Figures)
 	}
 }
+
+// TestLargeWritesKeepTheirOrder: a write is cut into several transactions, which
+// may be committed in any order; what is said about one row may not.
+func TestLargeWritesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	text := func(n int) *string { return new(strings.Repeat("x", n)) }
+	for range 8 {
+		root := record.NewPlanID()
+		write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("first"), Summary: text(3_900_000)},
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Result: text(3_900_000)},
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("second"), UserRequest: text(3_000_000)})
+		if got := *planTree(t, s, root).Record.Title; got != "second" {
+			t.Fatalf("the title is that of the %s telling", got)
+		}
+	}
+}

@@ -201,6 +201,32 @@ func (b *builder) own(plans []*Plan) {
 			marks[p] = rooted
 		}
 	}
+	b.limitDepth(plans)
+}
+
+// maxDepth bounds how deep sub-plans nest in an answer: whoever reads it recurses.
+const maxDepth = 20_000
+
+// limitDepth hangs plans that lie too deep on the root.
+func (b *builder) limitDepth(plans []*Plan) {
+	depths := map[*Plan]int{b.root: 0}
+	for _, p := range plans {
+		var path []*Plan
+		for known := false; !known; {
+			if _, known = depths[p]; !known {
+				path = append(path, p)
+				p = b.owners[p].plan
+			}
+		}
+		for _, p := range slices.Backward(path) {
+			depth := depths[b.owners[p].plan] + 1
+			if depth > maxDepth {
+				b.owners[p] = owner{plan: b.root, link: LinkInferred}
+				depth = 1
+			}
+			depths[p] = depth
+		}
+	}
 }
 
 // find tells where a sub-plan belongs by its own links.

@@ -572,3 +572,34 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	}
 }
+
+// TestTooDeep: what lies deeper than anyone can read hangs on the root.
+func TestTooDeep(t *testing.T) {
+	t.Parallel()
+	const levels = maxDepthForTest + 10
+	id := func(n int) string { return fmt.Sprintf("p%06d", n) }
+	plans := []*tree.Plan{{Record: record.Plan{RootPlanID: id(0), CurrentPlanID: id(0), State: new(record.Running)}}}
+	for n := 1; n <= levels; n++ {
+		plans = append(plans, &tree.Plan{Record: record.Plan{
+			RootPlanID: id(0), CurrentPlanID: id(n), ParentPlanID: new(id(n - 1)), ToolCallID: new("t"), State: new(record.Running),
+		}})
+	}
+	root := tree.Build(id(0), plans, nil)
+	var depths []int
+	for child := range root.Children() {
+		depth := 0
+		for p := child; p != nil; depth++ {
+			next := (*tree.Plan)(nil)
+			for c := range p.Children() {
+				next = c
+			}
+			p = next
+		}
+		depths = append(depths, depth)
+	}
+	if want := []int{maxDepthForTest, 10}; !slices.Equal(depths, want) {
+		t.Errorf("chains under the root of %d plans, want %d", depths, want)
+	}
+}
+
+const maxDepthForTest = 20_000

@@ -38,6 +38,13 @@ type Item struct {
 // with an error. The error says why the body as a whole cannot be read; it is
 // [ErrTooLarge] or [ErrUnsupported] where it is for that.
 func DecodeBody(body io.Reader, contentType, contentEncoding string) ([]Item, error) {
+	return DecodeHeld(body, contentType, contentEncoding, nil)
+}
+
+// DecodeHeld is DecodeBody for whoever bounds what bodies hold together: hold is
+// told of so many bytes, decompressed, as they are read, and may end the reading
+// with an error of its own.
+func DecodeHeld(body io.Reader, contentType, contentEncoding string, hold func(bytes int64) error) ([]Item, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
 		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
@@ -47,7 +54,7 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string) ([]Item, er
 		return nil, err
 	}
 	defer plain.Close()
-	bounded := &boundedReader{r: plain, left: MaxBodyBytes}
+	bounded := &boundedReader{r: plain, left: MaxBodyBytes, hold: hold}
 	if mediaType == TypeNDJSON {
 		return decodeLines(bounded)
 	}
@@ -79,6 +86,7 @@ func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
 type boundedReader struct {
 	r    io.Reader
 	left int64
+	hold func(bytes int64) error
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
@@ -88,6 +96,11 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
 		return 0, fmt.Errorf("%w: the body is over %d bytes", ErrTooLarge, int64(MaxBodyBytes))
+	}
+	if b.hold != nil && n > 0 {
+		if err := b.hold(int64(n)); err != nil {
+			return 0, err
+		}
 	}
 	return n, err
 }

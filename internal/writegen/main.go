@@ -96,7 +96,8 @@ INSERT INTO actlog.{{.Name}} AS r (
     part
 {{- end}}
 {{- if eq .Query "Plan"}},
-    exception_at
+    exception_at,
+    beat_at
 {{- end}}
 )
 SELECT
@@ -109,7 +110,8 @@ SELECT
     {{.Part}}.part
 {{- end}}
 {{- if eq .Query "Plan"}},
-    CASE WHEN u.exception IS NOT NULL THEN now() END
+    CASE WHEN u.exception IS NOT NULL THEN now() END,
+    CASE WHEN u.last_seen_at IS NOT NULL THEN now() END
 {{- end}}
 FROM unnest(
 {{- range $i, $f := .Fields}}
@@ -140,6 +142,8 @@ ON CONFLICT ({{keys .Fields}}{{if eq .Part "step"}}, part{{end}}) DO UPDATE SET
     -- The same text again does not arm the exception anew.
     exception_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND {{takes (named .Fields "exception")}} THEN excluded.exception_at ELSE r.exception_at END,
     exception_served_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND {{takes (named .Fields "exception")}} THEN NULL ELSE r.exception_served_at END,
+    -- By the clock of the database: those of clients differ.
+    beat_at = CASE WHEN {{differs (named .Fields "lastSeenAt")}} THEN excluded.beat_at ELSE r.beat_at END,
 {{- end}}
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/actlog/actlog/internal/pgtest"
+)
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	secret := regexp.MustCompile(`^actlog_[A-Za-z0-9_-]{43}\n$`)
+	code, stdout, stderr := actlog(t, "key", "ci")
+	if code != exitDone || !secret.MatchString(stdout) || !regexp.MustCompile(`^ci:[0-9a-f]{64}:write,read\n$`).MatchString(stderr) {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte("# ours"), 0o600); err != nil { // without an end of line
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		code, stdout, stderr := actlog(t, "key", name, "--scopes", "read,admin", "--file", file)
+		if code != exitDone || !secret.MatchString(stdout) || strings.Contains(stderr, "actlog_") || strings.Contains(stderr, ":read") {
+			t.Errorf("%d %q %q", code, stdout, stderr)
+		}
+	}
+	if keys, err := readKeys(file); err != nil || keys.Len() != 2 {
+		t.Errorf("%v, %v", keys, err)
+	}
+	made := filepath.Join(t.TempDir(), "new")
+	actlog(t, "key", "a", "--file", made)
+	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, bad := range [][]string{{"key"}, {"key", "a:b"}, {"key", "a", "--scopes", "all"}} {
+		if code, stdout, _ := actlog(t, bad...); code != exitUsage || strings.HasPrefix(stdout, "actlog_") {
+			t.Errorf("%q: exit code %d, %q", bad, code, stdout)
+		}
+	}
+}
+
+// status gives the status of a GET with a key.
+func status(t *testing.T, client *http.Client, url, key string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestServeWithKeys reads them anew on SIGHUP, and keeps the old ones where the new
+// cannot be read. Before the end it says that it goes.
+func TestServeWithKeys(t *testing.T) {
+	t.Parallel()
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	file := filepath.Join(t.TempDir(), "keys")
+	newKey := func() string {
+		_, stdout, _ := actlog(t, "key", "ops", "--file", file)
+		return strings.TrimSpace(stdout)
+	}
+	first := newKey()
+	db := pgtest.Empty(t).URL
+	if code, _, stderr := actlog(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys", file+"-none"); code != exitFailed || !strings.Contains(stderr, "keys-none") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	p := start(t, "serve", "--listen", "0.0.0.0:0", "--database-url", db, "--api-keys", file, "--drain-delay", "1h")
+	url := strings.Replace(p.url, "[::]", "127.0.0.1", 1)
+	if got := [3]int{status(t, client, url+"/api/v1/plans", ""), status(t, client, url+"/api/v1/plans", first), status(t, client, url+"/readyz", "")}; got != [3]int{401, 200, 200} {
+		t.Errorf("without a key, with one, readyz: %v", got)
+	}
+	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url); code != exitFailed || !strings.Contains(stderr, "ACTLOG_API_KEY") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := actlog(t, "show", "plan-1", "--server", url, "--api-key", first); code != exitFailed || !strings.Contains(stderr, "not on record") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	hup := func() {
+		t.Helper()
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := newKey()
+	hup()
+	for status(t, client, url+"/api/v1/plans", second) != http.StatusOK {
+		pause()
+	}
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(good, "oops"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hup()
+	for !strings.Contains(p.stderr.String(), "line 3") {
+		pause()
+	}
+	for _, key := range []string{first, second} {
+		if got := status(t, client, url+"/api/v1/plans", key); got != http.StatusOK {
+			t.Errorf("after a slip in the file: %d", got)
+		}
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for status(t, client, url+"/readyz", "") != http.StatusServiceUnavailable {
+		pause()
+	}
+	if got := status(t, client, url+"/api/v1/plans", first); got != http.StatusOK {
+		t.Errorf("while it says that it goes: %d", got)
+	}
+	for _, secret := range []string{first, second, first[7:]} {
+		if strings.Contains(p.stderr.String(), secret) {
+			t.Error("a key stands in the log")
+		}
+	}
+	p.kill(t)
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Scope is what a key may be used for.
+type Scope string
+
+// The scopes. None implies another.
+const (
+	ScopeWrite Scope = "write" // records
+	ScopeRead  Scope = "read"  // everything that is on record, and the metrics
+	ScopeAdmin Scope = "admin" // deleting for good
+)
+
+// What a route may need instead of a scope.
+const (
+	scopeAny  Scope = "any"  // a key, whatever for
+	scopeNone Scope = "none" // not even a key
+)
+
+// keyPrefix tells people, and programs that look for leaked secrets, what a key is.
+const keyPrefix = "actlog_"
+
+// maxNameBytes bounds the names of keys.
+const maxNameBytes = 64
+
+// Keys are the API keys that a server takes. It knows their hashes only: what has
+// 32 random bytes needs no salt and no slow hash.
+type Keys struct{ keys []key }
+
+type key struct {
+	name   string
+	hash   [sha256.Size]byte
+	scopes []Scope
+}
+
+// NewKey makes a key, and the line of a file of keys that lets it in.
+func NewKey(name string, scopes []Scope) (secret, line string, err error) {
+	if err := checkName(name); err != nil {
+		return "", "", err
+	}
+	if err := checkScopes(scopes); err != nil {
+		return "", "", err
+	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails
+	secret = keyPrefix + base64.RawURLEncoding.EncodeToString(random)
+	texts := make([]string, len(scopes))
+	for i, s := range scopes {
+		texts[i] = string(s)
+	}
+	hash := sha256.Sum256([]byte(secret))
+	return secret, name + ":" + hex.EncodeToString(hash[:]) + ":" + strings.Join(texts, ","), nil
+}
+
+// ReadKeys reads a file of keys: a key a line, name:sha256-hex:scopes. Blank lines
+// and those that begin with # do not count. Errors name the line, and quote none.
+func ReadKeys(r io.Reader) (*Keys, error) {
+	var all Keys
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		k, err := parseKey(line)
+		if err == nil && slices.ContainsFunc(all.keys, func(other key) bool { return other.hash == k.hash }) {
+			err = errors.New("the same key stands in an earlier line")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		all.keys = append(all.keys, k)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading keys: %w", err)
+	}
+	if len(all.keys) == 0 {
+		return nil, errors.New("there is no key in it: no one could come in")
+	}
+	return &all, nil
+}
+
+// Len is the number of keys.
+func (k *Keys) Len() int { return len(k.keys) }
+
+func parseKey(line string) (k key, err error) {
+	parts := strings.Split(line, ":")
+	if len(parts) != 3 {
+		return key{}, errors.New("must be name:sha256-hex:scopes")
+	}
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	k.name = parts[0]
+	if err := checkName(k.name); err != nil {
+		return key{}, err
+	}
+	hash, err := hex.DecodeString(parts[1])
+	if err != nil || len(hash) != sha256.Size {
+		return key{}, fmt.Errorf("the SHA-256 of key %s must be 64 hex digits", k.name)
+	}
+	k.hash = [sha256.Size]byte(hash)
+	for s := range strings.SplitSeq(parts[2], ",") {
+		k.scopes = append(k.scopes, Scope(strings.TrimSpace(s)))
+	}
+	if err := checkScopes(k.scopes); err != nil {
+		return key{}, fmt.Errorf("key %s: %w", k.name, err)
+	}
+	return k, nil
+}
+
+func checkName(name string) error {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.@", r)
+	}
+	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, strange) {
+		return fmt.Errorf("the name of a key must be 1 to %d letters, digits, or one of - _ . @", maxNameBytes)
+	}
+	return nil
+}
+
+func checkScopes(scopes []Scope) error {
+	if len(scopes) == 0 {
+		return errors.New("scopes are missing: write, read, admin")
+	}
+	for _, s := range scopes {
+		if s != ScopeWrite && s != ScopeRead && s != ScopeAdmin {
+			return fmt.Errorf("%.20q is no scope: write, read, admin", string(s))
+		}
+	}
+	return nil
+}
+
+// find gives the key of a secret. It takes as long whichever it is, if any.
+func (k *Keys) find(secret string) (found *key) {
+	hash := sha256.Sum256([]byte(secret))
+	for i := range k.keys {
+		if subtle.ConstantTimeCompare(k.keys[i].hash[:], hash[:]) == 1 {
+			found = &k.keys[i]
+		}
+	}
+	return found
+}
+
+func (k *key) allows(need Scope) bool { return need == scopeAny || slices.Contains(k.scopes, need) }
+
+// authenticate holds that a request has a key that is good for its route, where
+// keys are needed at all.
+func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		keys := s.keys.Load()
+		at, _ := s.routeOf(c)
+		if keys == nil || at.need == scopeNone {
+			return next(c)
+		}
+		scheme, secret, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
+		var k *key
+		if strings.EqualFold(scheme, "Bearer") {
+			k = keys.find(strings.TrimSpace(secret))
+		}
+		if k == nil {
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
+			return &problem{Status: http.StatusUnauthorized, Detail: "an API key is needed: send it as Authorization: Bearer KEY; who runs this server makes one with actlog key"}
+		}
+		callOf(c).key = k.name
+		if !k.allows(at.need) {
+			return &problem{Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(at.need)}
+		}
+		return next(c)
+	}
+}
