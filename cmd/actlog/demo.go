@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -31,7 +32,11 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if c.APIKeys != "" {
 		return usageError("demo shows a run to whoever is at this machine: it takes no --api-keys, actlog serve does")
 	}
-	s, err := startServer(ctx, &c.serveCmd, e.log)
+	log := e.log
+	if !log.Enabled(ctx, slog.LevelDebug) { // a line a request would drown the tree
+		log = slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	s, err := startServer(ctx, &c.serveCmd, log)
 	if err != nil {
 		return err
 	}
