@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz lint generate verify build postgres clean
+.PHONY: help run test race fuzz chaos lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),10s) $$package; \
 		done; \
 	done
+
+chaos: build postgres ## Break everything under load and compare with a ledger; CHAOS=flags.
+	$(GO) build -o bin/chaos ./cmd/chaos
+	./bin/chaos -actlog ./bin/actlog $(CHAOS)
 
 build: ## Build bin/actlog.
 	$(GO) build -o bin/actlog ./cmd/actlog

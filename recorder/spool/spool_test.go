@@ -434,7 +434,8 @@ func TestNothingIsLost(t *testing.T) {
 				told := map[string]string{}
 				for round := range 5 {
 					s := open(t, dir, to, func(o *spool.Options) {
-						o.Buffer.BatchRecords, o.Buffer.MaxRecords, o.Sync = 1+random.IntN(50), 300, random.IntN(2) == 0
+						// Room for all: the sink may be away for as long as writers would wait.
+						o.Buffer.BatchRecords, o.Buffer.MaxRecords, o.Sync = 1+random.IntN(50), 1000, random.IntN(2) == 0
 					})
 					var wg sync.WaitGroup
 					var mu sync.Mutex

@@ -1,0 +1,456 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// recoverWithin bounds how long the server may take to come back, by itself.
+const recoverWithin = 60 * time.Second
+
+// driver runs a server, clients and the network between them, and breaks them.
+type driver struct {
+	config  config
+	out     io.Writer
+	self    string // this program
+	dir     string
+	rand    *rand.Rand
+	ledger  *ledger
+	server  *server
+	proxy   *proxy
+	http    *http.Client
+	tally   tally
+	probes  atomic.Int64
+	clients []*slot
+
+	recoveries []time.Duration
+	violations []string
+	clientPeak int64
+}
+
+// slot is the place of a client, which is started again when it was killed.
+type slot struct {
+	name  string
+	mode  mode
+	lives int
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+func newDriver(c config, dir string, out io.Writer) (*driver, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{
+		config: c, out: out, self: self, dir: dir,
+		rand:   rand.New(rand.NewPCG(c.seed, 0)),
+		ledger: newLedger(dir),
+		http:   &http.Client{Timeout: 90 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: checkers}},
+	}
+	listen, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	d.server = &server{
+		binary: c.actlog, listen: listen, dataDir: filepath.Join(dir, "data"), logFile: filepath.Join(dir, "server.log"),
+	}
+	return d, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func (d *driver) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+
+func (d *driver) violated(format string, args ...any) {
+	v := fmt.Sprintf(format, args...)
+	d.violations = append(d.violations, v)
+	d.say("VIOLATION: %s", v)
+}
+
+// run is a whole run: start, break, check, stop.
+func (d *driver) run(ctx context.Context) (err error) {
+	if err := d.server.start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		for _, s := range d.clients {
+			_ = s.kill() // what it has to say is not asked for any more
+		}
+		if stopErr := d.server.stop(); stopErr != nil {
+			d.violated("%v", stopErr)
+		}
+		if d.proxy != nil {
+			d.proxy.close()
+		}
+		d.http.CloseIdleConnections()
+	}()
+	stopSampling := d.sampling(ctx)
+	defer stopSampling()
+	if _, err := d.recovered(ctx, time.Now()); err != nil {
+		return fmt.Errorf("starting the server: %w", err)
+	}
+	if d.proxy, err = newProxy(d.server.listen); err != nil {
+		return err
+	}
+	for n, m := range []mode{modeDirect, modeDirect, modeBuffer, modeSpool} {
+		s := &slot{name: fmt.Sprintf("c%d", n), mode: m}
+		if err := d.startClient(ctx, s); err != nil {
+			return err
+		}
+		d.clients = append(d.clients, s)
+	}
+	if d.config.scenario == scenarioOutage {
+		err = d.outage(ctx)
+	} else {
+		err = d.breakThings(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return d.finish(ctx)
+}
+
+// sampling watches memory until the function that it gives is called.
+func (d *driver) sampling(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			d.server.sample()
+			pause(ctx, 200*time.Millisecond)
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+func (d *driver) startClient(ctx context.Context, s *slot) error {
+	s.lives++
+	log, err := os.OpenFile(filepath.Join(d.dir, "client.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("starting a client: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.self)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, d.proxy.url(), d.dir))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.stdin, err = cmd.StdinPipe(); err != nil {
+		return fmt.Errorf("starting a client: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting a client: %w", err)
+	}
+	s.cmd = cmd
+	return nil
+}
+
+// kill is kill -9. The error says that the client had ended before.
+func (s *slot) kill() error {
+	if s.cmd == nil || s.cmd.ProcessState != nil {
+		return nil
+	}
+	_ = s.cmd.Process.Kill()
+	err := s.cmd.Wait()
+	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+		return nil
+	}
+	return fmt.Errorf("client %s had ended by itself: %w", s.name, err)
+}
+
+// wait waits for the end of a client whose input has ended, and kills it when that
+// takes too long.
+func (s *slot) wait(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = s.cmd.Process.Kill() })()
+	err := s.cmd.Wait()
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err)
+	}
+	return err
+}
+
+// breakThings injects faults, one after the other, each under load.
+func (d *driver) breakThings(ctx context.Context) error {
+	ended := time.Now().Add(d.config.duration)
+	var round []string
+	rounds := 0
+	for n := 1; n <= d.config.kills; n++ {
+		if time.Now().After(ended) {
+			d.say("the time is up after %d of %d faults", n-1, d.config.kills)
+			break
+		}
+		if err := d.underLoad(ctx); err != nil {
+			return err
+		}
+		if len(round) == 0 {
+			round = d.round(rounds)
+			rounds++
+		}
+		name := round[0]
+		round = round[1:]
+		what, from, err := faults[name](d, ctx)
+		if err != nil {
+			return fmt.Errorf("fault %d, %s: %w", n, name, err)
+		}
+		took, err := d.recovered(ctx, from)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			d.violated("after fault %d, %s (%s): %v", n, name, what, err)
+			return nil // all else would only be what follows from this
+		}
+		d.recoveries = append(d.recoveries, took)
+		d.say("%4d %-9s %s; back after %.2fs", n, name, what, took.Seconds())
+		if n%20 == 0 && n < d.config.kills {
+			if err := d.check(ctx, d.ledger.take(100, d.rand.IntN), false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// diskEvery is in which rounds the disk becomes full, which takes half a minute.
+const diskEvery = 3
+
+// round gives the faults of a round: each once, in an order of chance, so that a
+// short run has them all.
+func (d *driver) round(n int) []string {
+	names := slices.Clone(d.config.faults)
+	if len(names) > 1 && n%diskEvery != 0 {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == diskFault })
+	}
+	d.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}
+
+// underLoad waits until clients are told that they are on record, and a bit.
+func (d *driver) underLoad(ctx context.Context) error {
+	before, err := d.ledger.catchUp()
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	for now := before; now < before+50; {
+		if time.Since(started) > recoverWithin {
+			return errors.New("no client gets anything on record")
+		}
+		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if now, err = d.ledger.catchUp(); err != nil {
+			return err
+		}
+	}
+	pause(ctx, time.Duration(d.rand.IntN(int(d.config.between))))
+	return ctx.Err()
+}
+
+// recovered waits until the server is ready and takes a record, by itself. It
+// gives the time since.
+func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration, error) {
+	ctx, cancel := context.WithDeadline(ctx, since.Add(recoverWithin))
+	defer cancel()
+	var last string
+	for ctx.Err() == nil {
+		status, _, err := d.ask(ctx, http.MethodGet, "/readyz", "")
+		if err == nil && status == http.StatusOK {
+			if status, _, err = d.probe(ctx); err == nil && status == http.StatusOK {
+				return time.Since(since), nil
+			}
+		}
+		last = fmt.Sprintf("%d %v", status, err)
+		pause(ctx, 20*time.Millisecond)
+	}
+	return 0, fmt.Errorf("the server is not back within %s, last: %s", recoverWithin, last)
+}
+
+// probe writes a record straight to the server.
+func (d *driver) probe(ctx context.Context) (status int, retryAfter string, err error) {
+	n := d.probes.Add(1) % 100
+	return d.ask(ctx, http.MethodPost, "/api/v1/records", fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
+}
+
+func (d *driver) ask(ctx context.Context, method, path, body string) (status int, retryAfter string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, d.server.url()+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	resp, err := d.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, resp.Header.Get("Retry-After"), err
+}
+
+// answers are what probes were told, how often, and how long one waited at most.
+type answers struct {
+	mu      sync.Mutex
+	counts  map[string]int
+	longest time.Duration
+}
+
+// probing writes from several sides until the function that it gives is called,
+// which waits for the last answers.
+func (d *driver) probing(ctx context.Context) (stop func() *answers) {
+	a := &answers{counts: map[string]int{}}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				started := time.Now()
+				status, retryAfter, err := d.probe(ctx)
+				if ctx.Err() != nil {
+					return
+				}
+				a.add(status, retryAfter, err, time.Since(started))
+				select {
+				case <-done:
+					return
+				case <-time.After(250 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() *answers {
+		close(done)
+		wg.Wait()
+		return a
+	}
+}
+
+func (a *answers) add(status int, retryAfter string, err error, took time.Duration) {
+	said := strconv.Itoa(status)
+	switch {
+	case err != nil:
+		said = err.Error()
+	case status == http.StatusServiceUnavailable && retryAfter == "":
+		said += " without Retry-After"
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts[said]++
+	a.longest = max(a.longest, took)
+}
+
+// check compares some plans with the ledger, and says what it found.
+func (d *driver) check(ctx context.Context, roots []string, final bool) error {
+	started := time.Now()
+	c := &checker{base: d.server.url(), http: d.http, ledger: d.ledger, final: final, tally: new(tally)}
+	err := c.check(ctx, roots)
+	if err != nil {
+		return err
+	}
+	t := c.tally
+	d.say("     checked %d plans, %d items in %.1fs: lost %d, twice %d, half %d, strange %d",
+		t.plans, t.found, time.Since(started).Seconds(), len(t.lost), len(t.twice), len(t.half), len(t.strange))
+	for _, list := range [][]string{t.lost, t.twice, t.half, t.strange} {
+		for _, said := range list[:min(len(list), 5)] {
+			d.violated("%s", said)
+		}
+	}
+	d.tally.lost = append(d.tally.lost, t.lost...)
+	d.tally.twice = append(d.tally.twice, t.twice...)
+	d.tally.half = append(d.tally.half, t.half...)
+	d.tally.strange = append(d.tally.strange, t.strange...)
+	if final {
+		d.tally.plans, d.tally.found = t.plans, t.found
+	}
+	return nil
+}
+
+// finish lets clients end what they began, and checks everything.
+func (d *driver) finish(ctx context.Context) error {
+	d.say("     clients end what they began")
+	for _, s := range d.clients {
+		d.clientPeak = max(d.clientPeak, peakRSS(s.cmd.Process.Pid))
+		_ = s.stdin.Close()
+	}
+	for _, s := range d.clients {
+		err := s.wait(ctx, deliverFor+30*time.Second)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			d.violated("client %s could not deliver: %v (see client.log)", s.name, err)
+		}
+	}
+	if _, err := d.ledger.catchUp(); err != nil {
+		return err
+	}
+	return d.check(ctx, d.ledger.all(), true)
+}
+
+// report is the table at the end.
+func (d *driver) report() {
+	for _, said := range d.ledger.brokenSoFar() {
+		d.violated("a client met: %s", said)
+	}
+	for _, said := range d.server.unexpected() {
+		d.violated("%s", said)
+	}
+	if limit := d.config.memory; d.server.peak > limit {
+		d.violated("the server took %d MiB of memory, the bound is %d", d.server.peak>>20, limit>>20)
+	}
+	if limit := d.config.memory; d.clientPeak > limit {
+		d.violated("a client took %d MiB of memory, the bound is %d", d.clientPeak>>20, limit>>20)
+	}
+	promised := 0
+	for _, root := range d.ledger.all() {
+		promised += len(d.ledger.with(root, acked|spooled))
+	}
+	var p50, longest time.Duration
+	if n := len(d.recoveries); n > 0 {
+		slices.Sort(d.recoveries)
+		p50, longest = d.recoveries[n/2], d.recoveries[n-1]
+	}
+	var b bytes.Buffer
+	row := func(what string, value any) { fmt.Fprintf(&b, "%-22s %v\n", what, value) }
+	row("faults", len(d.recoveries))
+	row("server starts", d.server.starts)
+	row("plans", d.tally.plans)
+	row("acknowledged", promised)
+	row("found", d.tally.found)
+	row("lost", len(d.tally.lost))
+	row("twice", len(d.tally.twice))
+	row("half", len(d.tally.half))
+	row("strange", len(d.tally.strange))
+	row("recovery p50", p50.Round(time.Millisecond))
+	row("recovery max", longest.Round(time.Millisecond))
+	row("server peak RSS", fmt.Sprintf("%d MiB", d.server.peak>>20))
+	row("client peak RSS", fmt.Sprintf("%d MiB", d.clientPeak>>20))
+	row("violations", len(d.violations))
+	d.say("\n%s", strings.TrimRight(b.String(), "\n"))
+}

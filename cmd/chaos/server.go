@@ -1,0 +1,237 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// restartDelay is what an init system waits before it starts a service again.
+const restartDelay = 200 * time.Millisecond
+
+// server is actlog as a child, started again whenever it ends, as an init system
+// would.
+type server struct {
+	binary, listen, dataDir, logFile string
+
+	mu       sync.Mutex
+	cmd      *exec.Cmd
+	exited   chan struct{} // closed when cmd is over
+	killed   bool          // we did it
+	stopping bool
+	starts   int
+	peak     int64    // bytes of memory, at most
+	died     []string // ends that nobody caused
+	over     chan struct{}
+}
+
+func (s *server) url() string { return "http://" + s.listen }
+
+// start starts the server and whatever follows it.
+func (s *server) start(ctx context.Context) error {
+	s.over = make(chan struct{})
+	if err := s.launch(ctx); err != nil {
+		close(s.over)
+		return err
+	}
+	go func() {
+		defer close(s.over)
+		for {
+			s.mu.Lock()
+			cmd, exited := s.cmd, s.exited
+			s.mu.Unlock()
+			err := cmd.Wait()
+			s.mu.Lock()
+			if !s.killed && !s.stopping {
+				s.died = append(s.died, fmt.Sprintf("the server ended by itself: %v", err))
+			}
+			stopping := s.stopping
+			s.mu.Unlock()
+			close(exited)
+			if stopping {
+				return
+			}
+			pause(ctx, restartDelay)
+			if ctx.Err() != nil || s.launch(ctx) != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (s *server) launch(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return errors.New("the server is to stop")
+	}
+	log, err := os.OpenFile(s.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("starting the server: %w", err)
+	}
+	defer log.Close()
+	// It ends when we say so, not when a context does.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, "serve", "--listen", s.listen, "--data-dir", s.dataDir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the server: %w", err)
+	}
+	s.cmd, s.exited, s.killed = cmd, make(chan struct{}), false
+	s.starts++
+	return nil
+}
+
+// kill is kill -9. It returns when the process is gone.
+func (s *server) kill() {
+	s.mu.Lock()
+	s.sampleLocked()
+	s.killed = true
+	_ = s.cmd.Process.Kill()
+	exited := s.exited
+	s.mu.Unlock()
+	<-exited
+}
+
+func (s *server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Signal(sig)
+}
+
+// stop ends the server for good, in good order if it can, and what it left behind.
+func (s *server) stop() error {
+	s.mu.Lock()
+	s.sampleLocked()
+	s.stopping = true
+	exited := s.exited
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.mu.Unlock()
+	var err error
+	select {
+	case <-exited:
+	case <-time.After(45 * time.Second):
+		err = errors.New("the server does not end on SIGTERM")
+		s.kill()
+	}
+	<-s.over
+	// Killed, or not started again, it could not end its Postgres.
+	pid := s.postmaster()
+	if pid > 0 && err == nil && !s.killed {
+		err = fmt.Errorf("the server left its postgres, %d, behind", pid)
+	}
+	sig := syscall.SIGQUIT
+	for until := time.Now().Add(10 * time.Second); pid > 0 && parentOf(pid) > 0; {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+		_ = syscall.Kill(pid, sig)
+		pause(context.Background(), 100*time.Millisecond)
+		if time.Now().After(until) {
+			sig = syscall.SIGKILL
+		}
+	}
+	return err
+}
+
+// keepLog saves what Postgres said, whose folder goes with its disk.
+func (s *server) keepLog() error {
+	content, err := os.ReadFile(filepath.Join(s.dataDir, "postgres", "postgres.log"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it never started
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(filepath.Dir(s.logFile), "postgres.log"), content, 0o600)
+	}
+	return err
+}
+
+// postmaster is the process of the private Postgres, 0 where none is known.
+func (s *server) postmaster() int {
+	content, err := os.ReadFile(filepath.Join(s.dataDir, "postgres", "data", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(content), "\n", 2)[0])
+	if err != nil || pid <= 1 || parentOf(pid) == 0 {
+		return 0
+	}
+	// After kill -9 the file names what may be anyone's by now.
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil || strings.TrimSpace(string(name)) != "postgres" {
+		return 0
+	}
+	return pid
+}
+
+// parentOf gives the parent of a process, 0 where there is none or it is dead.
+func parentOf(pid int) int {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may hold anything.
+	rest := string(content[strings.LastIndexByte(string(content), ')')+1:])
+	fields := strings.Fields(rest)
+	if len(fields) < 2 || fields[0] == "Z" {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}
+
+// children lists the processes of a postmaster.
+func children(pid int) []int {
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is a good one
+	var found []int
+	for _, dir := range dirs {
+		child, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && parentOf(child) == pid {
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// sample keeps the most memory that the server was seen to take.
+func (s *server) sample() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sampleLocked()
+}
+
+func (s *server) sampleLocked() { s.peak = max(s.peak, peakRSS(s.cmd.Process.Pid)) }
+
+// peakRSS is the most memory that a process had in bytes, 0 where it is no more.
+func peakRSS(pid int) int64 {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if err == nil {
+				return kib << 10
+			}
+		}
+	}
+	return 0
+}
+
+// unexpected lists the ends that nobody caused.
+func (s *server) unexpected() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.died...)
+}
