@@ -149,8 +149,12 @@ func (s *Store) interrupt(ctx context.Context, roots []string, ended map[string]
 	}
 	// Plans last: a tree is found again for as long as one of them is live.
 	for _, changes := range [][]record.Change{beneath, plans} {
-		if _, err := s.Write(ctx, changes); err != nil {
+		result, err := s.Write(ctx, changes)
+		if err != nil {
 			return err
+		}
+		if len(result.Rejected) > 0 { // they would be found, and refused, again and again
+			return result.Rejected[0].Err
 		}
 	}
 	return nil
