@@ -9,9 +9,10 @@ import (
 )
 
 var (
-	detailStep  = filler[db.AgentExecutionDetailRow](record.KindAgentExecution, "")
-	detailCycle = filler[db.AgentExecutionDetailRow](record.KindThinkAct, "C")
-	detailTool  = filler[db.AgentExecutionDetailRow](record.KindActTool, "T")
+	detailStep    = filler[db.AgentExecutionDetailRow](record.KindAgentExecution, "")
+	detailRollUps = rollUps[db.AgentExecutionDetailRow]("")
+	detailCycle   = filler[db.AgentExecutionDetailRow](record.KindThinkAct, "C")
+	detailTool    = filler[db.AgentExecutionDetailRow](record.KindActTool, "T")
 )
 
 // StepDetail reads a step with its cycles and tool calls in one statement.
@@ -46,28 +47,12 @@ func (s *Store) StepDetail(ctx context.Context, stepID string) (*tree.Step, erro
 
 func stepOfDetail(r *db.AgentExecutionDetailRow) *tree.Step {
 	st := &tree.Step{
-		ID:              orZero(r.AgentRow),
-		Record:          record.AgentExecution{RootPlanID: r.RootPlanID, StepID: r.StepID},
-		CompletedCycles: int64(orZero(r.CompletedCycles)),
-		LatestRound:     int64(orZero(r.LatestRound)),
-		LatestToolName:  r.LatestToolName,
-		LatestToolArgs:  r.LatestToolArgs,
-		Figures: tree.Figures{
-			ModelCalls:               int64(orZero(r.ModelCalls)),
-			ToolCalls:                int64(orZero(r.ToolCalls)),
-			Failures:                 int64(orZero(r.Failures)),
-			InputTokens:              orZero(r.InputTokens),
-			OutputTokens:             orZero(r.OutputTokens),
-			CacheReadInputTokens:     orZero(r.CacheReadInputTokens),
-			CacheCreationInputTokens: orZero(r.CacheCreationInputTokens),
-			ReasoningTokens:          orZero(r.ReasoningTokens),
-			CostUSD:                  r.CostUSD,
-			ThinkMs:                  orZero(r.ThinkMs),
-			ToolMs:                   orZero(r.ToolMs),
-			DurationMs:               tree.Duration(r.StartTime, r.EndTime),
-		},
+		ID:     orZero(r.AgentRow),
+		Record: record.AgentExecution{RootPlanID: r.RootPlanID, StepID: r.StepID},
 	}
 	detailStep(&st.Record, r)
+	detailRollUps(st, r)
+	st.Figures.DurationMs = tree.Duration(r.StartTime, r.EndTime)
 	st.Truncated = record.StillCut(&st.Record, r.Truncated)
 	return st
 }

@@ -16,13 +16,14 @@ import (
 )
 
 var (
-	treePlan  = filler[db.PlanTreeRow](record.KindPlan, "", "exception")
-	treeStep  = filler[db.PlanTreeRow](record.KindAgentExecution, "A")
-	treeTool  = filler[db.PlanTreeRow](record.KindActTool, "T")
-	treeWait  = filler[db.PlanTreeRow](record.KindWait, "W", "stepId", "toolCallId", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt")
-	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
-	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	lastOfAll = "\U0010FFFF"
+	treePlan    = filler[db.PlanTreeRow](record.KindPlan, "", "exception")
+	treeStep    = filler[db.PlanTreeRow](record.KindAgentExecution, "A")
+	treeRollUps = rollUps[db.PlanTreeRow]("A")
+	treeTool    = filler[db.PlanTreeRow](record.KindActTool, "T")
+	treeWait    = filler[db.PlanTreeRow](record.KindWait, "W", "stepId", "toolCallId", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt")
+	listPlan    = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
+	forever     = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	lastOfAll   = "\U0010FFFF"
 )
 
 // PlanTree reads the hierarchy of a plan, root or not, in one statement.
@@ -83,27 +84,11 @@ func planOfTree(r *db.PlanTreeRow) *tree.Plan {
 
 func stepOfTree(r *db.PlanTreeRow) *tree.Step {
 	st := &tree.Step{
-		ID:              orZero(r.AgentRow),
-		Record:          record.AgentExecution{StepID: r.AStepID},
-		CompletedCycles: int64(orZero(r.ACompletedCycles)),
-		LatestRound:     int64(orZero(r.ALatestRound)),
-		LatestToolName:  r.ALatestToolName,
-		LatestToolArgs:  r.ALatestToolArgs,
-		Figures: tree.Figures{
-			ModelCalls:               int64(orZero(r.AModelCalls)),
-			ToolCalls:                int64(orZero(r.AToolCalls)),
-			Failures:                 int64(orZero(r.AFailures)),
-			InputTokens:              orZero(r.AInputTokens),
-			OutputTokens:             orZero(r.AOutputTokens),
-			CacheReadInputTokens:     orZero(r.ACacheReadInputTokens),
-			CacheCreationInputTokens: orZero(r.ACacheCreationInputTokens),
-			ReasoningTokens:          orZero(r.AReasoningTokens),
-			CostUSD:                  r.ACostUSD,
-			ThinkMs:                  orZero(r.AThinkMs),
-			ToolMs:                   orZero(r.AToolMs),
-		},
+		ID:     orZero(r.AgentRow),
+		Record: record.AgentExecution{StepID: r.AStepID},
 	}
 	treeStep(&st.Record, r)
+	treeRollUps(st, r)
 	st.Truncated = record.StillCut(&st.Record, r.ATruncated)
 	return st
 }
