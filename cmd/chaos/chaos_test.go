@@ -44,6 +44,18 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// TestFlood is `make chaos CHAOS="-scenario flood"` in short: slow clients and garbage
+// cost good clients nothing that they notice.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{
+		"-scenario", "flood", "-lasts", "5s", "-connections", "200", "-garbage", "1000", "-rate", "5", "-writers", "2",
+	}, &out, &out); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, &out)
+	}
+}
+
 // processesOf lists the processes that work on a folder.
 func processesOf(dir string) (left []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -59,7 +71,7 @@ func processesOf(dir string) (left []string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "flood"}, {"more"}, {"-writers", "0"},
+		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"more"}, {"-writers", "0"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != exitUsage {

@@ -124,9 +124,12 @@ func (d *driver) run(ctx context.Context) (err error) {
 		}
 		d.clients = append(d.clients, s)
 	}
-	if d.config.scenario == scenarioOutage {
+	switch d.config.scenario {
+	case scenarioOutage:
 		err = d.outage(ctx)
-	} else {
+	case scenarioFlood:
+		err = d.flood(ctx)
+	default:
 		err = d.breakThings(ctx)
 	}
 	if err != nil {

@@ -291,12 +291,12 @@ func (d *driver) outage(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			d.violated("after postgres was %s for %s: %v", how, d.config.outage, err)
+			d.violated("after postgres was %s for %s: %v", how, d.config.lasts, err)
 			return nil
 		}
 		d.recoveries = append(d.recoveries, took)
 		d.say("     postgres was %s for %s: writes were answered %v, the slowest after %.1fs; back after %.2fs",
-			how, d.config.outage, told.counts, told.longest.Seconds(), took.Seconds())
+			how, d.config.lasts, told.counts, told.longest.Seconds(), took.Seconds())
 		for answer := range told.counts {
 			if answer != "200" && answer != "503" {
 				d.violated("with postgres %s, a write was answered %s", how, answer)
@@ -317,10 +317,10 @@ func (d *driver) takeAway(ctx context.Context, how string) error {
 			return err
 		}
 		defer resume()
-		pause(ctx, d.config.outage)
+		pause(ctx, d.config.lasts)
 		return nil
 	}
-	for until := time.Now().Add(d.config.outage); time.Now().Before(until) && ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
+	for until := time.Now().Add(d.config.lasts); time.Now().Before(until) && ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
 		if pid := d.server.postmaster(); pid > 0 {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

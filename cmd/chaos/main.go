@@ -30,8 +30,11 @@ const (
 	exitUsage    = 2
 )
 
-// scenarioOutage is a run of its own.
-const scenarioOutage = "outage"
+// Scenarios are runs of their own.
+const (
+	scenarioOutage = "outage"
+	scenarioFlood  = "flood"
+)
 
 // config is what a run consists of.
 type config struct {
@@ -44,9 +47,12 @@ type config struct {
 	dir      string
 	faults   []string
 	scenario string
-	outage   time.Duration
+	lasts    time.Duration // a scenario
 	between  time.Duration // at most, from one fault to the next
 	memory   int64         // bytes that the server may take
+
+	connections int // of slow clients in a flood
+	garbage     int // requests a second in a flood
 }
 
 func main() {
@@ -95,8 +101,10 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "the program to break (default: it is built)")
 	f.StringVar(&c.dir, "dir", "", "an empty folder to work in, which is kept (default: one that is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "which; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "outage: Postgres is away for -outage, frozen, and then dead; instead of faults")
-	f.DurationVar(&c.outage, "outage", time.Minute, "how long")
+	f.StringVar(&c.scenario, "scenario", "", "instead of faults; outage: Postgres is away, frozen, and then dead; flood: slow clients and garbage come in")
+	f.DurationVar(&c.lasts, "lasts", time.Minute, "how long what the scenario is about lasts")
+	f.IntVar(&c.connections, "connections", 2000, "of slow clients in a flood")
+	f.IntVar(&c.garbage, "garbage", 10_000, "requests of garbage a second in a flood")
 	f.DurationVar(&c.between, "between", time.Second, "at most, from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "bytes that the server, and each client, may take")
 	if err := f.Parse(args); err != nil {
@@ -117,11 +125,11 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is no flag", f.Arg(0))
-	case c.scenario != "" && c.scenario != scenarioOutage:
-		return c, fmt.Errorf("-scenario %s: there is outage only", c.scenario)
+	case c.scenario != "" && c.scenario != scenarioOutage && c.scenario != scenarioFlood:
+		return c, fmt.Errorf("-scenario %s: there are outage and flood", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults names none")
-	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.outage <= 0 || c.between <= 0:
+	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil
@@ -167,8 +175,11 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		defer func() { err = errors.Join(err, d.server.keepLog(), unmountDisk(d.server.dataDir)) }()
 	}
 	what := fmt.Sprintf("%d faults of %s", c.kills, strings.Join(c.faults, ", "))
-	if c.scenario == scenarioOutage {
-		what = fmt.Sprintf("postgres is away for %s, twice", c.outage)
+	switch c.scenario {
+	case scenarioOutage:
+		what = fmt.Sprintf("postgres is away for %s, twice", c.lasts)
+	case scenarioFlood:
+		what = fmt.Sprintf("%d slow clients and %d requests of garbage a second for %s", c.connections, c.garbage, c.lasts)
 	}
 	d.say("chaos: %s, seed %d, in %s", what, c.seed, dir)
 	err = d.run(ctx)
