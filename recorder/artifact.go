@@ -17,7 +17,7 @@ type ArtifactInfo struct {
 // Artifact records something that the plan produced, at the step and tool call of
 // the plan that ctx is in. One that is not taken is not kept: call again.
 func (p *Plan) Artifact(ctx context.Context, info ArtifactInfo) error {
-	what := "recording artifact " + info.Name
+	what := doing{"recording artifact " + info.Name + " of", p}
 	value, unencoded := jsonOf("value", info.Value)
 	row := &record.Artifact{
 		RootPlanID: p.link.RootPlanID,

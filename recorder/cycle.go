@@ -49,7 +49,7 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 		seq:        s.state.claimSeq(info.Seq),
 		thinkStart: s.t.rec.now(),
 	}
-	what := "starting " + c.name()
+	what := doing{"starting", c}
 	metadata, unencoded := metadataOf(info.Metadata)
 	row := c.row()
 	row.State = new(record.Running)
@@ -115,7 +115,7 @@ type ThinkResult struct {
 func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	ctx, cancel := c.t.rec.endContext(ctx)
 	defer cancel()
-	what := "ending the thinking of " + c.name()
+	what := doing{"ending the thinking of", c}
 	c.mu.Lock()
 	first, late := !c.answered, c.thinkEnded
 	c.answered, c.thinkEnded = true, true
@@ -172,18 +172,18 @@ func (c *Cycle) Tools() []*ToolCall {
 	return append([]*ToolCall(nil), c.asked...)
 }
 
-// act begins the act phase with the first tool call. It gives what is to be told
-// of it, nothing for later calls.
-func (c *Cycle) act(now time.Time) []record.Change {
+// act begins the act phase with the first tool call: it adds that to what is told
+// of the call.
+func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.actStart.IsZero() {
-		return nil
+		return []record.Change{call}
 	}
 	c.actStart = now
 	row := c.row()
-	row.ActStartTime = &now
-	return []record.Change{row}
+	row.ActStartTime = &c.actStart
+	return []record.Change{row, call}
 }
 
 // CycleResult is how a cycle ended.
@@ -201,7 +201,7 @@ type CycleResult struct {
 // has not. The first end counts; to call it again after an error tries again to
 // record that.
 func (c *Cycle) End(ctx context.Context, result CycleResult) error {
-	what := "ending " + c.name()
+	what := doing{"ending", c}
 	if err := checkEnd(what, result.State); err != nil {
 		return err
 	}

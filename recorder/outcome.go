@@ -74,7 +74,7 @@ func judge(err error) (record.State, string) {
 }
 
 // checkEnd refuses a state that is no end: the row would stay open for ever.
-func checkEnd(what string, state record.State) error {
+func checkEnd(what doing, state record.State) error {
 	if state != "" && !state.Terminal() {
 		return fmt.Errorf("%s: %w", what, &record.InvalidError{
 			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that ends, not %s", state),
@@ -84,7 +84,7 @@ func checkEnd(what string, state record.State) error {
 }
 
 // checkLive refuses a state that ends: ends carry more than a state.
-func checkLive(what string, state record.State) error {
+func checkLive(what doing, state record.State) error {
 	if state == "" || state.Terminal() {
 		return fmt.Errorf("%s: %w", what, &record.InvalidError{
 			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that does not end, not %q", string(state)),

@@ -71,7 +71,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		p.link = Link{RootPlanID: id, PlanID: id, Project: cmp.Or(info.Project, r.options.Project)}
 	}
 	ctx = ContextWithLink(ctx, p.link)
-	what := "starting plan " + p.link.PlanID
+	what := doing{"starting", p}
 
 	metadata, unencoded := metadataOf(info.Metadata)
 	row := &record.Plan{
@@ -130,6 +130,8 @@ func (r *Recorder) OpenPlan(link Link) *Plan {
 	}
 }
 
+func (p *Plan) name() string { return "plan " + p.link.PlanID }
+
 // ID is the plan's id.
 func (p *Plan) ID() string { return p.link.PlanID }
 
@@ -143,7 +145,7 @@ func (p *Plan) Steps() []*Step { return append([]*Step(nil), p.planned...) }
 // SetState tells that the plan is in another state that does not end it, such as
 // [record.Paused].
 func (p *Plan) SetState(ctx context.Context, state record.State) error {
-	what := "setting the state of plan " + p.link.PlanID
+	what := doing{"setting the state of", p}
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (p *Plan) SetState(ctx context.Context, state record.State) error {
 func (p *Plan) Exception(ctx context.Context, message string) error {
 	ctx, cancel := p.t.rec.endContext(ctx)
 	defer cancel()
-	return p.t.send(ctx, "recording an exception of plan "+p.link.PlanID, &record.Plan{
+	return p.t.send(ctx, doing{"recording an exception of", p}, &record.Plan{
 		RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: new(p.t.rec.nextRev()), Exception: &message,
 	})
 }
@@ -174,7 +176,7 @@ type PlanResult struct {
 // End records how the plan ended, even after ctx was cancelled. The first end
 // counts; to call it again after an error tries again to record that.
 func (p *Plan) End(ctx context.Context, result PlanResult) error {
-	what := "ending plan " + p.link.PlanID
+	what := doing{"ending", p}
 	if err := checkEnd(what, result.State); err != nil {
 		return err
 	}

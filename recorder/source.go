@@ -23,7 +23,7 @@ type SourceInfo struct {
 // Source records a reference, at the step and tool call of the plan that ctx is
 // in. One that is not taken is not kept: call again.
 func (p *Plan) Source(ctx context.Context, info SourceInfo) error {
-	what := "recording a source of plan " + p.link.PlanID
+	what := doing{"recording a source of", p}
 	metadata, unencoded := metadataOf(info.Metadata)
 	row := &record.Source{
 		RootPlanID:     p.link.RootPlanID,

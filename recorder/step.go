@@ -70,7 +70,7 @@ type stepState struct {
 func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *Step, error) {
 	s, row, unencoded := p.newStep(info)
 	s.begin(row)
-	what := "starting step " + s.id
+	what := doing{"starting", s}
 	return ContextWithLink(ctx, s.Link()), s, withUnencoded(what, unencoded, s.t.tell(ctx, what, row))
 }
 
@@ -146,6 +146,8 @@ func (s *Step) row() *record.AgentExecution {
 	return &r.AgentExecution
 }
 
+func (s *Step) name() string { return "step " + s.id }
+
 // ID is the step's id.
 func (s *Step) ID() string { return s.id }
 
@@ -162,14 +164,15 @@ func (s *Step) Link() Link {
 // Start puts a planned step on record as RUNNING. The context that it gives
 // carries the step's link. A step that was started already stays as it is.
 func (s *Step) Start(ctx context.Context) (context.Context, error) {
-	var changes []record.Change
+	what := doing{"starting", s}
 	if s.t.hasEnded() && s.isIdle() {
-		return ContextWithLink(ctx, s.Link()), fmt.Errorf("starting step %s: it has ended", s.id)
+		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: it has ended", what)
 	}
+	var changes []record.Change
 	if row := s.row(); s.begin(row) {
 		changes = append(changes, row)
 	}
-	return ContextWithLink(ctx, s.Link()), s.t.tell(ctx, "starting step "+s.id, changes...)
+	return ContextWithLink(ctx, s.Link()), s.t.tell(ctx, what, changes...)
 }
 
 // isIdle tells whether the step was never begun by this handle.
@@ -210,7 +213,7 @@ func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 // SetState tells that the step is in another state that does not end it, such as
 // [record.Paused] or [record.Waiting].
 func (s *Step) SetState(ctx context.Context, state record.State) error {
-	what := "setting the state of step " + s.id
+	what := doing{"setting the state of", s}
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
@@ -232,7 +235,7 @@ type StepResult struct {
 // End records how the step ended, even after ctx was cancelled. The first end
 // counts; to call it again after an error tries again to record that.
 func (s *Step) End(ctx context.Context, result StepResult) error {
-	what := "ending step " + s.id
+	what := doing{"ending", s}
 	if err := checkEnd(what, result.State); err != nil {
 		return err
 	}

@@ -22,18 +22,36 @@ type teller struct {
 	ended  bool
 }
 
-// tell writes changes in one go, and keeps them where the sink fails. Without any
-// it is a repeat of what failed.
-func (t *teller) tell(ctx context.Context, what string, changes ...record.Change) error {
-	t.mu.Lock()
-	t.untold = append(t.untold, changes...)
-	t.mu.Unlock()
-	return t.send(ctx, what)
+// doing says what a call does, for its error: it is made into text only where there
+// is one.
+type doing struct {
+	verb string
+	what interface{ name() string }
 }
 
-// send writes all that is untold here and above, then the changes, which it does
-// not keep.
-func (t *teller) send(ctx context.Context, what string, changes ...record.Change) error {
+func (d doing) String() string { return d.verb + " " + d.what.name() }
+
+// tell writes changes in one go, and keeps them where the sink fails. Without any
+// it is a repeat of what failed.
+func (t *teller) tell(ctx context.Context, what doing, changes ...record.Change) error {
+	settled, err := t.write(ctx, what, changes)
+	if !settled {
+		t.mu.Lock()
+		t.untold = append(t.untold, changes...)
+		t.mu.Unlock()
+	}
+	return err
+}
+
+// send writes changes as tell does, and does not keep them.
+func (t *teller) send(ctx context.Context, what doing, changes ...record.Change) error {
+	_, err := t.write(ctx, what, changes)
+	return err
+}
+
+// write writes all that is untold here and above, then the changes. settled tells
+// whether the sink has decided on all of them.
+func (t *teller) write(ctx context.Context, what doing, changes []record.Change) (settled bool, err error) {
 	batch := changes
 	for up := t; up != nil; up = up.parent {
 		up.mu.Lock()
@@ -43,16 +61,16 @@ func (t *teller) send(ctx context.Context, what string, changes ...record.Change
 		up.mu.Unlock()
 	}
 	if len(batch) == 0 {
-		return nil
+		return true, nil
 	}
-	settled, err := t.rec.write(ctx, batch)
-	if settled {
-		t.forget(batch)
+	settled, err = t.rec.write(ctx, batch)
+	if untold := batch[:len(batch)-len(changes)]; settled && len(untold) > 0 {
+		t.forget(untold)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		err = fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return settled, err
 }
 
 // forget drops what has been told. Another goroutine may have told or added some
@@ -71,7 +89,7 @@ func (t *teller) forget(told []record.Change) {
 
 // end tells how the handle ended, once; a second end tells nothing but what of
 // the first was not taken. It goes on after ctx was cancelled.
-func (t *teller) end(ctx context.Context, what string, changes func() []record.Change) error {
+func (t *teller) end(ctx context.Context, what doing, changes func() []record.Change) error {
 	ctx, cancel := t.rec.endContext(ctx)
 	defer cancel()
 	t.mu.Lock()

@@ -39,5 +39,5 @@ func (p *Plan) Thought(ctx context.Context, info ThoughtInfo) error {
 		Time:              new(p.t.rec.now()),
 	}
 	row.StepID, _ = p.where(ctx)
-	return p.t.send(ctx, "recording a thought of plan "+p.link.PlanID, row)
+	return p.t.send(ctx, doing{"recording a thought of", p}, row)
 }

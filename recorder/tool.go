@@ -47,9 +47,9 @@ func (c *Cycle) StartTool(ctx context.Context, info ToolInfo) (context.Context, 
 	t, row, unencoded := c.newToolCall(info)
 	t.start = t.t.rec.now()
 	row.State, row.StartTime = new(record.Running), &t.start
-	what := "starting tool call " + t.id
-	changes := append(c.act(t.start), row)
-	return ContextWithLink(ctx, t.Link()), t, withUnencoded(what, unencoded, t.t.tell(ctx, what, changes...))
+	what := doing{"starting", t}
+	err := t.t.tell(ctx, what, c.act(t.start, row)...)
+	return ContextWithLink(ctx, t.Link()), t, withUnencoded(what, unencoded, err)
 }
 
 func (c *Cycle) newToolCall(info ToolInfo) (*ToolCall, *record.ActTool, error) {
@@ -86,6 +86,8 @@ func (t *ToolCall) row() *record.ActTool {
 	return &r.ActTool
 }
 
+func (t *ToolCall) name() string { return "tool call " + t.id }
+
 // ID is the id of the tool call.
 func (t *ToolCall) ID() string { return t.id }
 
@@ -106,16 +108,16 @@ func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
 		t.start = t.t.rec.now()
 		row := t.row()
 		row.State, row.StartTime = new(record.Running), new(t.start)
-		changes = append(t.cycle.act(t.start), row)
+		changes = t.cycle.act(t.start, row)
 	}
 	t.mu.Unlock()
-	return ContextWithLink(ctx, t.Link()), t.t.tell(ctx, "starting tool call "+t.id, changes...)
+	return ContextWithLink(ctx, t.Link()), t.t.tell(ctx, doing{"starting", t}, changes...)
 }
 
 // SetState tells that the call is in another state that does not end it, such as
 // [record.AwaitingApproval].
 func (t *ToolCall) SetState(ctx context.Context, state record.State) error {
-	what := "setting the state of tool call " + t.id
+	what := doing{"setting the state of", t}
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ type ToolResult struct {
 // End records how the tool call ended, even after ctx was cancelled. The first
 // end counts; to call it again after an error tries again to record that.
 func (t *ToolCall) End(ctx context.Context, result ToolResult) error {
-	what := "ending tool call " + t.id
+	what := doing{"ending", t}
 	if err := checkEnd(what, result.State); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func jsonOf(field string, v any) (json.RawMessage, error) {
 
 // withUnencoded adds that some value could not be told to what came of telling
 // the rest.
-func withUnencoded(what string, unencoded, err error) error {
+func withUnencoded(what doing, unencoded, err error) error {
 	if unencoded == nil {
 		return err
 	}

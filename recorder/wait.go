@@ -37,7 +37,7 @@ func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 		id:    cmp.Or(info.ID, record.NewWaitID()),
 		start: p.t.rec.now(),
 	}
-	what := "starting wait " + w.id
+	what := doing{"starting", w}
 	var inputs json.RawMessage
 	var unencoded error
 	if info.FormInputs != nil {
@@ -60,6 +60,8 @@ func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 func (p *Plan) OpenWait(id string) *Wait {
 	return &Wait{t: teller{rec: p.t.rec, parent: &p.t}, plan: p, id: id}
 }
+
+func (w *Wait) name() string { return "wait " + w.id }
 
 // ID is the id of the wait.
 func (w *Wait) ID() string { return w.id }
@@ -84,7 +86,7 @@ type WaitDecision struct {
 // Decide records what came of the wait, even after ctx was cancelled. The first
 // decision counts; to call it again after an error tries again to record that.
 func (w *Wait) Decide(ctx context.Context, decision WaitDecision) error {
-	what := "deciding wait " + w.id
+	what := doing{"deciding", w}
 	switch decision.State {
 	case record.Submitted, record.Accepted, record.Modified, record.Approved, record.Rejected, record.TimedOut, record.Cancelled:
 	default:
