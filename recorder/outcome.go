@@ -49,14 +49,26 @@ func outcomeOf(given record.State, err error) outcome {
 	if given != "" {
 		state = given
 	}
-	return outcome{state: &state, message: new(err.Error()), kind: &kind}
+	return outcome{state: &state, message: new(errorText(err)), kind: &kind}
 }
 
-func judge(err error) (record.State, string) {
+// errorText gives the text of a caller's error. Where its method panics, as that of
+// a nil pointer may, fmt says so: no agent breaks by being recorded.
+func errorText(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprint(err)
+		}
+	}()
+	return err.Error()
+}
+
+func judge(err error) (state record.State, kind string) {
+	defer func() { _ = recover() }() // see errorText; what was found so far stands
 	var panicked *panicError
 	var kinded interface{ ErrorKind() string }
 	var timeout interface{ Timeout() bool }
-	state, kind := record.Failed, ErrorKindOther
+	state, kind = record.Failed, ErrorKindOther
 	switch {
 	case errors.As(err, &panicked):
 		return record.Failed, ErrorKindPanic

@@ -843,6 +843,60 @@ func TestValuesThatAreNoJSON(t *testing.T) {
 	want(t, "state", r.sink.tool(t, call.ID()).State, record.Completed)
 }
 
+// bomb is a value whose methods cannot be called through a nil pointer.
+type bomb struct{ fuse string }
+
+func (b *bomb) Error() string               { return b.fuse }
+func (b *bomb) Timeout() bool               { return b.fuse == "" }
+func (b *bomb) ErrorKind() string           { return b.fuse }
+func (b bomb) MarshalJSON() ([]byte, error) { panic(&b) }
+func (b bomb) MarshalText() ([]byte, error) { panic(&b) }
+func (b bomb) String() string               { panic(&b) }
+
+// TestValuesThatPanic: an agent goes on, and its record says what it can.
+func TestValuesThatPanic(t *testing.T) {
+	t.Parallel()
+	r := startRun(t, setup(t))
+	var none *bomb
+	var key any = map[bomb]int{{}: 1}
+	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{Name: "kept", Parameters: bomb{}, Metadata: map[string]any{"x": bomb{}}})
+	if err == nil || !strings.Contains(err.Error(), "encoding parameters: panic") || !strings.Contains(err.Error(), "encoding metadata: panic") {
+		t.Errorf("error = %v", err)
+	}
+	if err := call.End(r.stepCtx, recorder.ToolResult{Result: key, Err: none}); err == nil || !strings.Contains(err.Error(), "encoding result: panic") {
+		t.Errorf("error = %v", err)
+	}
+	tool := r.sink.tool(t, call.ID())
+	want(t, "name", tool.Name, "kept")
+	want(t, "state", tool.State, record.Failed)
+	want(t, "errorMessage", tool.ErrorMessage, "<nil>")
+	want(t, "errorKind", tool.ErrorKind, recorder.ErrorKindOther)
+
+	ok(t, r.call.End(r.toolCtx, recorder.ToolResult{Result: none}))
+	want(t, "result", r.sink.tool(t, r.call.ID()).Result, "<nil>")
+	ok(t, r.cycle.EndThink(r.stepCtx, recorder.ThinkResult{Err: none}))
+	want(t, "state", r.sink.cycle(t, r.step.ID(), 0).State, record.Failed)
+	if err := r.step.Fail(r.stepCtx, none); err != error(none) {
+		t.Errorf("Fail gave %T", err)
+	}
+	want(t, "state", r.sink.step(t, r.step.ID()).State, record.Failed)
+	// What an error says before it panics counts.
+	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{Err: fmt.Errorf("%w by %w", context.Canceled, none)}))
+	want(t, "state", r.sink.plan(t, r.plan.ID()).State, record.Cancelled)
+	func() {
+		defer func() {
+			if p, _ := recover().(bomb); p != (bomb{}) {
+				t.Errorf("the panic is %v", p)
+			}
+		}()
+		_, plan, err := r.StartPlan(t.Context(), recorder.PlanInfo{ID: "panics"})
+		ok(t, err)
+		defer plan.Close(t.Context())
+		panic(bomb{fuse: ""})
+	}()
+	want(t, "state", r.sink.plan(t, "panics").State, record.Failed)
+}
+
 func TestTextsOfValues(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))

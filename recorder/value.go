@@ -47,7 +47,7 @@ func textOf(field string, v any) (*string, error) {
 	case json.RawMessage:
 		return new(string(v)), nil
 	case error:
-		return new(v.Error()), nil
+		return new(errorText(v)), nil
 	}
 	raw, err := jsonOf(field, v)
 	if err != nil {
@@ -56,7 +56,12 @@ func textOf(field string, v any) (*string, error) {
 	return new(string(raw)), nil
 }
 
-func jsonOf(field string, v any) (json.RawMessage, error) {
+func jsonOf(field string, v any) (raw json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil { // a method of v, see errorText
+			raw, err = nil, fmt.Errorf("encoding %s: panic: %v", field, p)
+		}
+	}()
 	switch v := v.(type) {
 	case nil:
 		return nil, nil
