@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,9 +106,11 @@ type Buffer struct {
 	refusals int           // attempts that met what waiting does not mend
 	rejected int           // since the last report
 	causes   []error       // why, the first few
+
+	beats map[record.Key]record.Change // heartbeats that wait, beside the queue
 }
 
-var _ Sink = (*Buffer)(nil)
+var _ Beater = (*Buffer)(nil)
 
 // NewBuffer makes a Buffer before sink, which stays the caller's to close, after
 // the Buffer. The sink's Write must end when its context does. It panics where sink
@@ -148,6 +152,41 @@ func (b *Buffer) Write(ctx context.Context, changes []record.Change) (record.Res
 		return record.Result{}, fmt.Errorf("queueing %d records: %w", len(changes), err)
 	}
 	return record.Result{Accepted: len(changes)}, nil
+}
+
+// Beat implements [Beater]: changes are sent with the next batch, or at once where
+// none waits, and never again.
+func (b *Buffer) Beat(changes []record.Change) error {
+	select {
+	case <-b.closing:
+		return record.ErrClosed
+	default:
+	}
+	b.mu.Lock()
+	if b.beats == nil {
+		b.beats = map[record.Key]record.Change{}
+	}
+	for _, c := range changes {
+		b.beats[c.Key()] = c
+	}
+	b.mu.Unlock()
+	signal(b.wake)
+	return nil
+}
+
+// takeBeats gives the heartbeats that wait to be sent.
+func (b *Buffer) takeBeats() []record.Change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	beats := slices.Collect(maps.Values(b.beats))
+	b.beats = nil
+	return beats
+}
+
+func (b *Buffer) hasBeats() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.beats) > 0
 }
 
 // enter waits for its turn and for room. Without an error the turn is the
@@ -271,7 +310,7 @@ func (b *Buffer) awaitBatch(ctx context.Context) bool {
 	var due <-chan time.Time
 	for ctx.Err() == nil {
 		entries, bytes := b.queue.Len()
-		if b.filled(entries, bytes) || entries > 0 && b.hurried() {
+		if b.filled(entries, bytes) || entries > 0 && b.hurried() || b.hasBeats() {
 			return true
 		}
 		if entries > 0 && due == nil {
@@ -308,8 +347,8 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 		next.changes, next.n, err = b.queue.Peek(b.options.BatchRecords, b.options.BatchBytes)
 	}
 	var result record.Result
-	if err == nil && len(next.changes) > 0 {
-		result, err = b.sink.Write(ctx, next.changes)
+	if err == nil {
+		result, err = b.write(ctx, next)
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -331,6 +370,21 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 	})
 	*next = batch{}
 	return nil
+}
+
+// write writes a batch, and behind it the heartbeats that wait. Those are not kept
+// for another try, and where they are alone their failure is none of the batch.
+func (b *Buffer) write(ctx context.Context, next *batch) (record.Result, error) {
+	changes := append(slices.Clip(next.changes), b.takeBeats()...)
+	if len(changes) == 0 {
+		return record.Result{}, nil
+	}
+	result, err := b.sink.Write(ctx, changes)
+	if err != nil && next.n == 0 && ctx.Err() == nil {
+		b.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "error", err)
+		return record.Result{}, nil
+	}
+	return result, err
 }
 
 // maxCauses bounds the errors that a report names.

@@ -2,6 +2,8 @@ package recorder_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +14,15 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) } // also finds goroutines that are left
+func TestMain(m *testing.M) {
+	if url := os.Getenv(asAgent); url != "" {
+		if err := runAgent(url); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	pgtest.Main(m) // also finds goroutines that are left
+}
 
 // memory is a Sink that folds changes into rows as the store does.
 type memory struct {

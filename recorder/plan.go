@@ -90,7 +90,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		ConversationID: said(info.ConversationID),
 		TraceID:        said(info.TraceID),
 		State:          new(record.Running),
-		StartTime:      &p.start,
+		StartTime:      new(p.start), // a sink that keeps it must not keep the handle, see heart
 		ModelName:      said(info.Model),
 		Metadata:       metadata,
 	}
@@ -115,13 +115,15 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		// parent they would be the parent's.
 		return ctx, p, fmt.Errorf("%s: %w", what, err)
 	}
+	row.LastSeenAt = r.heart.begin(p)
 	return ctx, p, withUnencoded(what, unencoded, p.t.tell(ctx, what, changes...))
 }
 
 // OpenPlan gives the handle of a plan that is on record already, started here or
 // elsewhere, and tells nothing: to work on its steps in another process, to add a
 // source from within a tool, to decide a wait. RootPlanID may be left out where
-// the plan is a root.
+// the plan is a root. It has a heartbeat from the first step on that is started
+// with this handle.
 func (r *Recorder) OpenPlan(link Link) *Plan {
 	return &Plan{
 		t:     teller{rec: r},
@@ -132,11 +134,27 @@ func (r *Recorder) OpenPlan(link Link) *Plan {
 
 func (p *Plan) name() string { return "plan " + p.link.PlanID }
 
+func (p *Plan) key() record.Key {
+	return record.Key{Kind: record.KindPlan, Root: p.link.RootPlanID, ID: p.link.PlanID}
+}
+
 // ID is the plan's id.
 func (p *Plan) ID() string { return p.link.PlanID }
 
 // Link is the plan's link. Its RootPlanID is the ID of a root plan.
 func (p *Plan) Link() Link { return p.link }
+
+// takeUp lets a plan that was begun elsewhere have a heartbeat from here, too.
+func (p *Plan) takeUp() []record.Change {
+	row := &record.Plan{RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID}
+	if _, _, err := record.Clean(row); err != nil || p.t.hasEnded() {
+		return nil // its step is refused as well; or there is nothing to live for
+	}
+	if row.LastSeenAt = p.t.rec.heart.begin(p); row.LastSeenAt == nil {
+		return nil
+	}
+	return []record.Change{row}
+}
 
 // Steps gives the handles of [PlanInfo.Steps], in that order: [Step.Start] starts
 // one.
@@ -180,6 +198,7 @@ func (p *Plan) End(ctx context.Context, result PlanResult) error {
 	if err := checkEnd(what, result.State); err != nil {
 		return err
 	}
+	p.t.rec.heart.end(p.key())
 	return p.t.end(ctx, what, func() []record.Change {
 		o := outcomeOf(result.State, result.Err)
 		return []record.Change{&record.Plan{

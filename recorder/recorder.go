@@ -33,6 +33,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/actlog/actlog/record"
 )
@@ -48,7 +49,7 @@ const EndTimeoutDefault = 10 * time.Second
 // they are idempotent. [record.ErrUnavailable] says that a later try may
 // succeed. Neither side alters a change after it was given to Write, which is
 // called from several goroutines at once. A [Buffer] and what is built on one
-// answer sooner: what they accepted is queued.
+// answer sooner: what they accepted is queued. One that queues is best a [Beater].
 type Sink interface {
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
 }
@@ -76,11 +77,18 @@ type Options struct {
 	// most this long. Default [EndTimeoutDefault].
 	EndTimeout time.Duration
 
-	// Clock gives the times that are recorded, and revisions. Default [time.Now].
+	// Heartbeat is how often a sign of life (lastSeenAt) is told of each plan that
+	// was started here and has not ended, so that a server with --interrupt-after can
+	// tell a long silence from a dead process. No call waits for it, and one that
+	// fails is only logged. Negative: none is told. Default [HeartbeatDefault].
+	Heartbeat time.Duration
+
+	// Clock gives the times that are recorded, and revisions. It is called from
+	// several goroutines at once. Default [time.Now].
 	Clock func() time.Time
 
 	// Logger is told what no call can return: that a Close could not be recorded
-	// while its goroutine panics. Default: nothing is logged.
+	// while its goroutine panics, or a heartbeat. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -90,6 +98,7 @@ type Recorder struct {
 	sink    Sink
 	options Options
 	rev     atomic.Int64
+	heart   heart
 }
 
 // New makes a Recorder that writes to sink. It panics where sink is nil: to
@@ -99,13 +108,16 @@ func New(sink Sink, options Options) *Recorder {
 		panic("recorder: New without a sink; recorder.Discard records nothing")
 	}
 	options.EndTimeout = cmp.Or(options.EndTimeout, EndTimeoutDefault)
+	options.Heartbeat = cmp.Or(options.Heartbeat, HeartbeatDefault)
 	if options.Clock == nil {
 		options.Clock = time.Now
 	}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recorder{sink: sink, options: options}
+	r := &Recorder{sink: sink, options: options}
+	r.heart = heart{rec: r, every: options.Heartbeat, plans: map[record.Key][]weak.Pointer[Plan]{}}
+	return r
 }
 
 func (r *Recorder) now() time.Time { return r.options.Clock().UTC() }

@@ -71,7 +71,11 @@ func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *
 	s, row, unencoded := p.newStep(info)
 	s.begin(row)
 	what := doing{"starting", s}
-	return ContextWithLink(ctx, s.Link()), s, withUnencoded(what, unencoded, s.t.tell(ctx, what, row))
+	changes := []record.Change{row}
+	if !p.whole {
+		changes = append(changes, p.takeUp()...)
+	}
+	return ContextWithLink(ctx, s.Link()), s, withUnencoded(what, unencoded, s.t.tell(ctx, what, changes...))
 }
 
 // newStep makes a step's handle and what is told of it. Defaults are for steps

@@ -56,7 +56,7 @@ type Spool struct {
 	sync   bool
 }
 
-var _ recorder.Sink = (*Spool)(nil)
+var _ recorder.Beater = (*Spool)(nil)
 
 // Open opens the spool in folder dir, which is made where there is none, before
 // sink, and begins to deliver what an earlier process left in it. The sink stays
@@ -113,6 +113,10 @@ func (s *Spool) Write(ctx context.Context, changes []record.Change) (record.Resu
 	result.Rejected = rejected
 	return result, nil
 }
+
+// Beat implements [recorder.Beater]: heartbeats go past the log. Those of a process
+// that has ended would tell nothing.
+func (s *Spool) Beat(changes []record.Change) error { return s.buffer.Beat(changes) }
 
 // invalid says which field it is that has no JSON.
 func invalid(c record.Change, err error) *record.InvalidError {

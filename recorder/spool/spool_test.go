@@ -245,6 +245,22 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
+// TestHeartbeats go past the log: those of a process that was killed tell nothing.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	told := make(chan record.Change, 1)
+	s := open(t, t.TempDir(), sinkFunc(func(changes []record.Change) { told <- changes[0] }))
+	beat := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: new(time.Unix(1, 0))}
+	ok(t, s.Beat([]record.Change{beat}))
+	if got := <-told; got != beat || s.Pending() != 0 {
+		t.Errorf("told %+v, %d wait", got, s.Pending())
+	}
+	leave(t, s, 0)
+	if err := s.Beat([]record.Change{beat}); !errors.Is(err, record.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
 // A folder belongs to one Spool at a time, of whatever process.
 func TestLocked(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,423 @@
+package recorder_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/recorder"
+)
+
+// beats gives the writes after the first n: of which plans each told a sign of life.
+func (m *memory) beats(t *testing.T, n int) (out [][]string) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.writes[n:] {
+		var plans []string
+		for _, c := range w {
+			p, ok := c.(*record.Plan)
+			if !ok || p.LastSeenAt == nil || cmp.Diff(&record.Plan{RootPlanID: p.RootPlanID, CurrentPlanID: p.CurrentPlanID, LastSeenAt: p.LastSeenAt}, p) != "" {
+				t.Errorf("not a heartbeat: %+v", c)
+				continue
+			}
+			plans = append(plans, p.CurrentPlanID)
+		}
+		out = append(out, plans)
+	}
+	return out
+}
+
+// seenNow checks that a plan was seen just now; signs of life are microseconds apart.
+func seenNow(t *testing.T, m *memory, plan string) {
+	t.Helper()
+	if seen := m.plan(t, plan).LastSeenAt; seen == nil || time.Since(*seen).Abs() > time.Millisecond {
+		t.Errorf("%s was seen at %v, and it is %s", plan, seen, time.Now())
+	}
+}
+
+// TestHeartbeats: one record a plan and beat, from its start until its end, without
+// any call of the agent's.
+func TestHeartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(m, recorder.Options{})
+		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
+		ok(t, err)
+		seenNow(t, m, "p")
+		ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
+		ok(t, err)
+		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
+		ok(t, err)
+		toolCtx, _, err := cycle.StartTool(ctx, recorder.ToolInfo{})
+		ok(t, err)
+		n := m.writeCount()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
+			t.Error(diff)
+		}
+		seenNow(t, m, "p")
+
+		subCtx, sub, err := rec.StartPlan(toolCtx, recorder.PlanInfo{ID: "sub"})
+		ok(t, err)
+		ok(t, plan.SetState(ctx, record.Waiting))
+		n = m.writeCount()
+		time.Sleep(2 * recorder.HeartbeatDefault)
+		synctest.Wait()
+		if got := m.beats(t, n); len(got) != 2 || len(got[0]) != 2 || len(got[1]) != 2 {
+			t.Errorf("beats are %q", got)
+		}
+		ok(t, sub.End(subCtx, recorder.PlanResult{}))
+		n = m.writeCount()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
+			t.Error(diff)
+		}
+		ok(t, plan.End(ctx, recorder.PlanResult{}))
+		n = m.writeCount()
+		time.Sleep(time.Hour)
+		if m.writeCount() != n {
+			t.Errorf("%d writes after the end", m.writeCount()-n)
+		}
+
+		n = m.writeCount() // the next plan has a heartbeat again
+		_, again, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "again"})
+		ok(t, err)
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"again"}}, m.beats(t, n+1)); diff != "" {
+			t.Error(diff)
+		}
+		ok(t, again.Fail(t.Context(), nil))
+	})
+}
+
+// TestNoHeartbeats: where none are wanted, no plan tells that it would have some.
+func TestNoHeartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(m, recorder.Options{Heartbeat: -1})
+		_, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{})
+		ok(t, err)
+		_, _, err = rec.OpenPlan(plan.Link()).StartStep(t.Context(), recorder.StepInfo{})
+		ok(t, err)
+		time.Sleep(time.Hour)
+		untold(t, "lastSeenAt", m.plan(t, plan.ID()).LastSeenAt)
+		if m.writeCount() != 2 {
+			t.Errorf("%d writes", m.writeCount())
+		}
+	})
+}
+
+// TestHeartbeatsOfAnOpenedPlan begin with the work on it, and end with the plan,
+// whichever handle says so.
+func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(m, recorder.Options{})
+		plan := rec.OpenPlan(recorder.Link{PlanID: "p"})
+		time.Sleep(time.Hour)
+		if m.writeCount() != 0 {
+			t.Errorf("%d writes", m.writeCount())
+		}
+		_, _, err := plan.StartStep(t.Context(), recorder.StepInfo{})
+		ok(t, err)
+		seenNow(t, m, "p")
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, 1)); diff != "" {
+			t.Error(diff)
+		}
+		ok(t, rec.OpenPlan(recorder.Link{PlanID: "p"}).End(t.Context(), recorder.PlanResult{}))
+		time.Sleep(time.Hour)
+		if m.writeCount() != 3 {
+			t.Errorf("%d writes after the end", m.writeCount()-3)
+		}
+		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
+		_, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}) // too late to live
+		ok(t, err)
+		time.Sleep(time.Hour)
+		if m.writeCount() != 5 {
+			t.Errorf("%d writes after the end", m.writeCount()-5)
+		}
+	})
+}
+
+// TestForgottenPlans: whom nobody can end any more shows no signs of life.
+func TestForgottenPlans(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(m, recorder.Options{})
+		var step *recorder.Step
+		func() {
+			_, _, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "forgotten"})
+			ok(t, err)
+			_, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "held"})
+			ok(t, err)
+			_, step, err = plan.StartStep(t.Context(), recorder.StepInfo{})
+			ok(t, err)
+		}()
+		n := m.writeCount()
+		runtime.GC()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"held"}}, m.beats(t, n)); diff != "" {
+			t.Error(diff)
+		}
+		ok(t, step.End(t.Context(), recorder.StepResult{}))
+		step = nil
+		runtime.GC()
+		n = m.writeCount()
+		time.Sleep(time.Hour)
+		if got := m.beats(t, n); len(got) > 0 {
+			t.Errorf("beats are %q", got)
+		}
+	})
+}
+
+// TestHeartbeatsOfAClockThatIsSetBack: the record keeps the latest, so each beat is
+// later than the one before.
+func TestHeartbeatsOfAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := setup(t)
+		_, plan, err := b.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
+		ok(t, err)
+		for range 5 {
+			before := b.sink.plan(t, "p").LastSeenAt
+			b.clock.move(-time.Hour)
+			time.Sleep(recorder.HeartbeatDefault)
+			synctest.Wait()
+			if after := b.sink.plan(t, "p").LastSeenAt; after.Sub(*before) < time.Microsecond { // what Postgres tells apart
+				t.Fatalf("seen at %s, then at %s", before, after)
+			}
+		}
+		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
+	})
+}
+
+// TestFailingHeartbeats: they are logged, one at a time is under way, and none is
+// made up for. The end of the plan ends them.
+func TestFailingHeartbeats(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		g := &gated{memory: newMemory(), gate: make(chan struct{}, 1)}
+		rec := recorder.New(g, recorder.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		g.gate <- struct{}{}
+		_, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
+		ok(t, err)
+		time.Sleep(10 * recorder.HeartbeatDefault) // nobody lets a beat through
+		synctest.Wait()
+		if n := strings.Count(log.String(), "a heartbeat is not on record"); n < 4 || n > 5 {
+			t.Errorf("%d logged:\n%s", n, log.String())
+		}
+		g.gate <- struct{}{}
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, g.beats(t, 1)); diff != "" {
+			t.Error(diff)
+		}
+		time.Sleep(2 * recorder.HeartbeatDefault)
+		synctest.Wait() // a beat hangs
+		log.Reset()
+		g.gate <- struct{}{}
+		g.gate <- struct{}{}
+		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
+}
+
+// TestHeartbeatsPastABuffer: while the record is away nothing piles up, and no beat
+// takes room that a call needs; when it is back, the newest goes with the first
+// batch.
+func TestHeartbeatsPastABuffer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		buffer := recorder.NewBuffer(m, recorder.BufferOptions{MaxRecords: 2})
+		first, second := recorder.New(buffer, recorder.Options{}), recorder.New(buffer, recorder.Options{})
+		ctx, p1, err := first.StartPlan(t.Context(), recorder.PlanInfo{ID: "p1"})
+		ok(t, err)
+		_, p2, err := second.StartPlan(t.Context(), recorder.PlanInfo{ID: "p2"})
+		ok(t, err)
+		ok(t, buffer.Flush(t.Context()))
+		n := m.writeCount()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if got := m.beats(t, n); len(got) == 0 || len(got) > 2 {
+			t.Errorf("beats are %q", got)
+		}
+		for _, id := range []string{"p1", "p2"} {
+			seenNow(t, m, id)
+		}
+
+		m.setFail(record.ErrUnavailable)
+		time.Sleep(time.Hour) // only beats fail
+		if buffer.Pending() != 0 {
+			t.Errorf("%d records wait", buffer.Pending())
+		}
+		ok(t, buffer.Flush(t.Context()))
+		ok(t, p1.Thought(ctx, recorder.ThoughtInfo{}))
+		ok(t, p1.Thought(ctx, recorder.ThoughtInfo{})) // now it is full
+		time.Sleep(time.Hour)
+		if buffer.Pending() != 2 {
+			t.Errorf("%d records wait", buffer.Pending())
+		}
+		n = m.writeCount()
+		m.setFail(nil)
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		for _, id := range []string{"p1", "p2"} {
+			if seen := *m.plan(t, id).LastSeenAt; time.Since(seen) > recorder.HeartbeatDefault {
+				t.Errorf("%s was seen %s ago", id, time.Since(seen))
+			}
+		}
+		if n := m.writeCount() - n; n > 3 {
+			t.Errorf("%d writes", n)
+		}
+		ok(t, errors.Join(p1.End(ctx, recorder.PlanResult{}), p2.End(ctx, recorder.PlanResult{})))
+		closeNow(t, buffer)
+		if err := buffer.Beat(nil); !errors.Is(err, record.ErrClosed) {
+			t.Errorf("error = %v", err)
+		}
+	})
+}
+
+// TestALateHeartbeat arrives after the end of its plan, and changes nothing else.
+func TestALateHeartbeat(t *testing.T) {
+	t.Parallel()
+	url, s := serveRecord(t)
+	sink, err := recorder.NewHTTP(url, recorder.HTTPOptions{Client: client(t)})
+	ok(t, err)
+	ctx, plan, err := recorder.New(sink, recorder.Options{}).StartPlan(t.Context(), recorder.PlanInfo{Title: "T"})
+	ok(t, err)
+	ok(t, plan.End(ctx, recorder.PlanResult{Summary: "S"}))
+	before, _, err := s.PlanTree(t.Context(), plan.ID())
+	ok(t, err)
+	late := before.Record.EndTime.Add(time.Hour)
+	write(t, sink, &record.Plan{RootPlanID: plan.ID(), CurrentPlanID: plan.ID(), LastSeenAt: &late})
+	after, _, err := s.PlanTree(t.Context(), plan.ID())
+	ok(t, err)
+	want(t, "lastSeenAt", after.Record.LastSeenAt, late)
+	before.Record.LastSeenAt = after.Record.LastSeenAt
+	if diff := cmp.Diff(before.Record, after.Record); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// client has connections of its own, for tests that look for what is left.
+func client(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// asAgent makes the test binary an agent that writes to the server that it names.
+const asAgent = "ACTLOG_RECORDER_TEST_SERVER"
+
+// runAgent calls a tool that never comes back.
+func runAgent(url string) error {
+	sink, err := recorder.NewHTTP(url, recorder.HTTPOptions{})
+	if err != nil {
+		return err
+	}
+	rec := recorder.New(sink, recorder.Options{Heartbeat: 100 * time.Millisecond})
+	plan, err := callTool(context.Background(), rec)
+	if err != nil {
+		return err
+	}
+	fmt.Println(plan.ID())
+	_, err = io.Copy(io.Discard, os.Stdin) // until it is killed
+	runtime.KeepAlive(plan)
+	return err
+}
+
+// callTool begins a run, and is about to wait for its tool.
+func callTool(ctx context.Context, rec *recorder.Recorder) (*recorder.Plan, error) {
+	ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{})
+	ctx, step, err2 := plan.StartStep(ctx, recorder.StepInfo{})
+	cycle, err3 := step.StartCycle(ctx, recorder.CycleInfo{})
+	_, _, err4 := cycle.StartTool(ctx, recorder.ToolInfo{Name: "slow"})
+	return plan, errors.Join(err, err2, err3, err4)
+}
+
+// TestAKilledAgentIsInterrupted, and not one that says nothing for as long because
+// its tool takes its time.
+func TestAKilledAgentIsInterrupted(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Logger: log, MaxConns: 4, InterruptAfter: 3 * time.Second})
+	ok(t, err)
+	t.Cleanup(func() { ok(t, s.Close(context.Background())) })
+	server := httptest.NewServer(api.New(s, api.Config{Logger: log}))
+	t.Cleanup(server.Close)
+	state := func(plan string) record.State {
+		p, _, err := s.PlanTree(t.Context(), plan)
+		ok(t, err)
+		return *p.Record.State
+	}
+
+	sink, err := recorder.NewHTTP(server.URL, recorder.HTTPOptions{Client: client(t)})
+	ok(t, err)
+	alive, err := callTool(t.Context(), recorder.New(sink, recorder.Options{Heartbeat: 100 * time.Millisecond}))
+	ok(t, err)
+
+	agent := exec.CommandContext(t.Context(), os.Args[0])
+	agent.Env = append(os.Environ(), asAgent+"="+server.URL)
+	in, err := agent.StdinPipe()
+	ok(t, err)
+	defer in.Close()
+	out, err := agent.StdoutPipe()
+	ok(t, err)
+	ok(t, agent.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	ok(t, err)
+	killed := strings.TrimSpace(line)
+	ok(t, agent.Process.Kill())
+	_ = agent.Wait() // it was killed
+
+	for tick := time.NewTicker(50 * time.Millisecond); state(killed) == record.Running; {
+		<-tick.C
+	}
+	p, _, err := s.PlanTree(t.Context(), killed)
+	ok(t, err)
+	want(t, "state", p.Record.State, record.Interrupted)
+	want(t, "errorKind", p.Record.ErrorKind, store.NotSeen)
+	if got := state(alive.ID()); got != record.Running {
+		t.Errorf("the agent that lives is %s", got)
+	}
+	ok(t, alive.End(t.Context(), recorder.PlanResult{}))
+	if got := state(alive.ID()); got != record.Completed {
+		t.Errorf("the agent that has ended is %s", got)
+	}
+}
