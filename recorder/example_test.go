@@ -154,12 +154,18 @@ func start(rec *recorder.Recorder) (context.Context, *recorder.ToolCall) {
 // started there is the sub-plan of the call.
 func Example_subPlan() {
 	rec := recorder.New(recorder.Discard, recorder.Options{})
-	toolCtx, call := start(rec)
+	expert := func(ctx context.Context) string { // an agent of its own, that is also a tool
+		ctx, plan, _ := rec.StartPlan(ctx, recorder.PlanInfo{ID: "subplan-1", Title: "Ask an expert"})
+		_ = plan.End(ctx, recorder.PlanResult{Summary: "42"})
+		return fmt.Sprint(plan.ID(), " of ", plan.Link().RootPlanID)
+	}
 
-	_, sub, _ := rec.StartPlan(toolCtx, recorder.PlanInfo{ID: "subplan-1", Title: "Ask an expert"})
+	toolCtx, call := start(rec) // the context that StartTool gave, not the one of the step
+	ran := expert(toolCtx)
+	_ = call.End(toolCtx, recorder.ToolResult{Result: ran})
 
-	fmt.Println(call.ID(), "runs", sub.ID(), "of", sub.Link().RootPlanID)
-	// Output: toolcall-1 runs subplan-1 of plan-1
+	fmt.Println(call.ID(), "ran", ran)
+	// Output: toolcall-1 ran subplan-1 of plan-1
 }
 
 // The link goes to other processes as a header.
