@@ -3,3 +3,29 @@
 //   sqlc v1.31.1
 
 package db
+
+import (
+	"time"
+)
+
+// What models cost, in US dollars per million tokens, by day. Change it with actlog price set; servers follow within a minute.
+type ActlogModelPrice struct {
+	// Who serves the model, as cycles tell it; empty: whoever does.
+	Provider string
+	// The model's name in small letters; * stands for any characters. The pattern with the most other characters wins.
+	Model string
+	// First UTC day of this price; the next one of the same model ends it.
+	FromDay time.Time
+	// Dollars per million input tokens that no cache was used for.
+	InputUSD float64
+	// Dollars per million output tokens, reasoning included.
+	OutputUSD float64
+	// Dollars per million input tokens read from a cache; null: as input.
+	CacheReadUSD *float64
+	// Dollars per million input tokens written to a cache; null: as input.
+	CacheWriteUSD *float64
+	// Where the price is published.
+	Source *string
+	// When it was seen there.
+	Seen *time.Time
+}

@@ -27,12 +27,16 @@ INSERT INTO actlog.think_act_record AS r (
     cache_read_input_tokens,
     cache_creation_input_tokens,
     reasoning_tokens,
-    cost_usd,
+    told_cost_usd,
     attempt,
     span_id,
     metadata,
     think_input_chars,
     think_output_chars,
+    input_price,
+    output_price,
+    cache_read_price,
+    cache_write_price,
     truncated,
     revs,
     part
@@ -63,12 +67,16 @@ SELECT
     u.cache_read_input_tokens,
     u.cache_creation_input_tokens,
     u.reasoning_tokens,
-    u.cost_usd,
+    u.told_cost_usd,
     u.attempt,
     u.span_id,
     u.metadata::json,
     u.think_input_chars,
     u.think_output_chars,
+    u.input_price,
+    u.output_price,
+    u.cache_read_price,
+    u.cache_write_price,
     u.truncated::text[],
     u.revs::bigint[],
     step.part
@@ -104,8 +112,12 @@ FROM unnest(
     $29::text[],
     $30::bigint[],
     $31::bigint[],
-    $32::text[],
-    $33::text[]
+    $32::double precision[],
+    $33::double precision[],
+    $34::double precision[],
+    $35::double precision[],
+    $36::text[],
+    $37::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -132,12 +144,16 @@ FROM unnest(
     cache_read_input_tokens,
     cache_creation_input_tokens,
     reasoning_tokens,
-    cost_usd,
+    told_cost_usd,
     attempt,
     span_id,
     metadata,
     think_input_chars,
     think_output_chars,
+    input_price,
+    output_price,
+    cache_read_price,
+    cache_write_price,
     truncated,
     revs
 )
@@ -167,12 +183,16 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     cache_read_input_tokens = CASE WHEN actlog.takes(r.cache_read_input_tokens, r.revs[16], excluded.cache_read_input_tokens, excluded.revs[16]) THEN excluded.cache_read_input_tokens ELSE r.cache_read_input_tokens END,
     cache_creation_input_tokens = CASE WHEN actlog.takes(r.cache_creation_input_tokens, r.revs[17], excluded.cache_creation_input_tokens, excluded.revs[17]) THEN excluded.cache_creation_input_tokens ELSE r.cache_creation_input_tokens END,
     reasoning_tokens = CASE WHEN actlog.takes(r.reasoning_tokens, r.revs[18], excluded.reasoning_tokens, excluded.revs[18]) THEN excluded.reasoning_tokens ELSE r.reasoning_tokens END,
-    cost_usd = CASE WHEN actlog.takes(r.cost_usd, r.revs[19], excluded.cost_usd, excluded.revs[19]) THEN excluded.cost_usd ELSE r.cost_usd END,
+    told_cost_usd = CASE WHEN actlog.takes(r.told_cost_usd, r.revs[19], excluded.told_cost_usd, excluded.revs[19]) THEN excluded.told_cost_usd ELSE r.told_cost_usd END,
     attempt = GREATEST(r.attempt, excluded.attempt),
     span_id = CASE WHEN actlog.takes(r.span_id, r.revs[20], excluded.span_id, excluded.revs[20]) THEN excluded.span_id ELSE r.span_id END,
     metadata = CASE WHEN actlog.takes(r.metadata::text, r.revs[21], excluded.metadata::text, excluded.revs[21]) THEN excluded.metadata ELSE r.metadata END,
     think_input_chars = CASE WHEN actlog.takes(r.think_input, r.revs[2], excluded.think_input, excluded.revs[2]) THEN excluded.think_input_chars ELSE r.think_input_chars END,
     think_output_chars = CASE WHEN actlog.takes(r.think_output, r.revs[3], excluded.think_output, excluded.revs[3]) THEN excluded.think_output_chars ELSE r.think_output_chars END,
+    input_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.input_price ELSE r.input_price END,
+    output_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.output_price ELSE r.output_price END,
+    cache_read_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.cache_read_price ELSE r.cache_read_price END,
+    cache_write_price = CASE WHEN actlog.takes(r.model_name, r.revs[13], excluded.model_name, excluded.revs[13]) THEN excluded.cache_write_price ELSE r.cache_write_price END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -224,7 +244,7 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.cache_read_input_tokens, r.revs[16], excluded.cache_read_input_tokens, excluded.revs[16])
     OR actlog.takes(r.cache_creation_input_tokens, r.revs[17], excluded.cache_creation_input_tokens, excluded.revs[17])
     OR actlog.takes(r.reasoning_tokens, r.revs[18], excluded.reasoning_tokens, excluded.revs[18])
-    OR actlog.takes(r.cost_usd, r.revs[19], excluded.cost_usd, excluded.revs[19])
+    OR actlog.takes(r.told_cost_usd, r.revs[19], excluded.told_cost_usd, excluded.revs[19])
     OR excluded.attempt > COALESCE(r.attempt, 0)
     OR actlog.takes(r.span_id, r.revs[20], excluded.span_id, excluded.revs[20])
     OR actlog.takes(r.metadata::text, r.revs[21], excluded.metadata::text, excluded.revs[21]);

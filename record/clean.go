@@ -37,8 +37,11 @@ func Clean(c Change) (Change, []string, error) {
 		}
 	}
 	for i := range tables[k] {
-		if f := &tables[k][i]; f.Of != nil {
+		switch f := &tables[k][i]; {
+		case f.counts:
 			f.count(c, out)
+		case f.Of != nil:
+			f.In(out).SetZero()
 		}
 	}
 	if p, ok := out.(*Plan); ok {

@@ -53,7 +53,7 @@ const (
 	Greatest
 	// Attempt is the highest told. It re-opens the fields that are Scoped.
 	Attempt
-	// Follows is for a figure that belongs to a text and comes and goes with it.
+	// Follows is for a figure that belongs to another field and comes and goes with it.
 	Follows
 	// Fixed is for keys and the revision itself.
 	Fixed
@@ -80,6 +80,7 @@ type Field struct {
 	limit  int   // bytes; 0: none
 	cuts   bool  // longer is cut, not refused
 	min    int64 // of numbers
+	counts bool  // the characters of Of
 	values []string
 	shape  string // of JSON: object, stringMaps, or any
 }
@@ -139,8 +140,8 @@ func FieldNamed(k Kind, name string) (*Field, bool) {
 //	record:"<name on the wire>[,option...]"
 //
 // key, required; id (refused when too long), name (cut), text (cut), enum; json,
-// object, stringMaps; state, least, greatest, attempt, charsOf=<text> (rules);
-// scoped; anyJSON; min=<number>; column=<name>.
+// object, stringMaps; state, least, greatest, attempt, charsOf=<text>, of=<field>
+// (rules); scoped; anyJSON; min=<number>; column=<name>.
 func table(k Kind) []Field {
 	t := reflect.TypeOf(New(k)).Elem()
 	fields := make([]Field, 0, t.NumField())
@@ -180,8 +181,8 @@ func table(k Kind) []Field {
 				f.Rule = Greatest
 			case "attempt":
 				f.Rule = Attempt
-			case "charsOf":
-				f.Rule = Follows
+			case "charsOf", "of":
+				f.Rule, f.counts = Follows, option == "charsOf"
 				follows[len(fields)] = value
 			case "scoped":
 				f.Scoped = true

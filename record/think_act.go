@@ -6,8 +6,9 @@ import (
 )
 
 // ThinkAct is one think-act cycle of a step: one model call, then the tool calls
-// that it asked for. Seq counts from 0. InputTokens include cached ones; costs
-// are US dollars; character counts are computed where they are not told.
+// that it asked for. Seq counts from 0. InputTokens include cached ones; costs are
+// US dollars. Where they are not told, costs are computed from the model's prices,
+// character counts from the texts.
 type ThinkAct struct {
 	RootPlanID               string          `record:"rootPlanId,key"`
 	StepID                   string          `record:"stepId,key"`
@@ -35,7 +36,7 @@ type ThinkAct struct {
 	CacheReadInputTokens     *int64          `record:"cacheReadInputTokens"`
 	CacheCreationInputTokens *int64          `record:"cacheCreationInputTokens"`
 	ReasoningTokens          *int64          `record:"reasoningTokens"`
-	CostUSD                  *float64        `record:"costUsd,min=0"`
+	CostUSD                  *float64        `record:"costUsd,min=0,column=told_cost_usd"`
 	Attempt                  *int64          `record:"attempt,attempt,min=1"`
 	SpanID                   *string         `record:"spanId,id"`
 	Metadata                 json.RawMessage `record:"metadata,object"`
@@ -44,6 +45,13 @@ type ThinkAct struct {
 	// [Clean], before it cuts them. They are not told.
 	ThinkInputChars  *int64 `record:"thinkInputChars,charsOf=thinkInput"`
 	ThinkOutputChars *int64 `record:"thinkOutputChars,charsOf=thinkOutput"`
+
+	// The prices are US dollars per million tokens. The store looks them up for the
+	// model. They are not told.
+	InputPrice      *float64 `record:"inputPrice,of=modelName"`
+	OutputPrice     *float64 `record:"outputPrice,of=modelName"`
+	CacheReadPrice  *float64 `record:"cacheReadPrice,of=modelName"`
+	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
 }
 
 // Kind implements [Change].

@@ -28,3 +28,6 @@ var (
 
 // PartitionsAhead is how many periods beyond the present one have partitions.
 const PartitionsAhead = partitionsAhead
+
+// LoadPrices reads the prices, as an open store does each minute.
+var LoadPrices = (*Store).loadPrices

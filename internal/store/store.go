@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -95,6 +96,8 @@ type Store struct {
 	reads  *db.Queries
 	queue  *queue
 
+	prices atomic.Pointer[priceList]
+
 	counters counters
 
 	// writing is cancelled when Close can no longer wait for the writers.
@@ -132,6 +135,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s.writing, s.cancelWriting = context.WithCancel(context.WithoutCancel(ctx))
 	s.upkeep, s.cancelUpkeep = context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.loadPrices(ctx); err != nil {
+		s.log.Warn("costs are not computed until prices can be read", "error", err)
+	}
+	s.goroutines.Go(s.keepPrices)
 	done := s.addPartitions(ctx)
 	s.goroutines.Go(func() { s.keepPartitions(done) })
 	s.goroutines.Go(s.keepUp)

@@ -30,6 +30,7 @@ func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Resu
 		row, err := record.NewRow(c)
 		entries[i] = &entry{row: row, err: err}
 		if err == nil {
+			s.price(row.Change)
 			entries[i].size = rowBytes(row)
 			requests = add(requests, homes, entries[i])
 		}

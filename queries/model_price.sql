@@ -1,0 +1,56 @@
+-- name: ModelPrices :many
+SELECT provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen
+FROM actlog.model_price
+ORDER BY provider, model, from_day;
+
+-- name: ModelPriceSet :exec
+INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen)
+VALUES (@provider::text, @model::text, @from_day::date, @input_usd::double precision, @output_usd::double precision,
+    sqlc.narg('cache_read_usd')::double precision, sqlc.narg('cache_write_usd')::double precision,
+    sqlc.narg('source')::text, sqlc.narg('seen')::date)
+ON CONFLICT (provider, model, from_day) DO UPDATE SET
+    input_usd = excluded.input_usd,
+    output_usd = excluded.output_usd,
+    cache_read_usd = excluded.cache_read_usd,
+    cache_write_usd = excluded.cache_write_usd,
+    source = excluded.source,
+    seen = excluded.seen;
+
+-- name: ModelPriceDelete :execrows
+DELETE FROM actlog.model_price
+WHERE provider = @provider::text AND model = @model::text AND from_day = @from_day::date;
+
+-- name: ModelUnpriced :many
+-- What cycles lack the price of their model, by model and day.
+SELECT c.provider, c.model_name::text AS model, (c.think_start_time AT TIME ZONE 'utc')::date AS day, count(*) AS cycles
+FROM actlog.think_act_record AS c
+WHERE c.think_start_time >= @since::timestamptz AND c.input_price IS NULL AND c.model_name IS NOT NULL
+GROUP BY 1, 2, 3
+ORDER BY 3, 2, 1;
+
+-- name: ModelUnpricedSteps :many
+-- Steps with such cycles of a model and day, locked in the order of the writers.
+SELECT a.root_plan_id, a.step_id
+FROM actlog.agent_execution_record AS a
+WHERE (a.root_plan_id, a.step_id) IN (
+    SELECT DISTINCT c.root_plan_id, c.step_id
+    FROM actlog.think_act_record AS c
+    WHERE c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
+        AND c.input_price IS NULL AND c.model_name = @model::text
+        AND COALESCE(c.provider, '') = @provider::text
+    ORDER BY 1, 2
+    LIMIT 500
+)
+ORDER BY a.root_plan_id, a.step_id
+FOR NO KEY UPDATE;
+
+-- name: ModelPriceApply :execrows
+UPDATE actlog.think_act_record AS c
+SET input_price = @input_usd::double precision,
+    output_price = @output_usd::double precision,
+    cache_read_price = @cache_read_usd::double precision,
+    cache_write_price = @cache_write_usd::double precision
+FROM unnest(@root_plan_ids::text[], @step_ids::text[]) AS s (root_plan_id, step_id)
+WHERE c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id
+    AND c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
+    AND c.input_price IS NULL AND c.model_name = @model::text AND COALESCE(c.provider, '') = @provider::text;
