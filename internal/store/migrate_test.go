@@ -59,23 +59,23 @@ func lines(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
 
 // sqlCatalog tells all that a migration can make, one line an object.
 const sqlCatalog = `
-SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, c.relispartition, pg_get_expr(c.relpartbound, c.oid), pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'))
-	FROM pg_class AS c WHERE c.relnamespace = 'actlog'::regnamespace
+SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, c.relispartition, pg_get_expr(c.relpartbound, c.oid), pg_get_partkeydef(c.oid), CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, c.relacl, obj_description(c.oid, 'pg_class'))
+	FROM pg_class AS c WHERE c.relnamespace::regnamespace::text IN ('actlog', 'report')
 UNION ALL
 SELECT concat_ws(' | ', 'column', c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated,
 		pg_get_expr(d.adbin, d.adrelid), a.attcollation::regcollation, a.attstorage, a.attcompression, col_description(c.oid, a.attnum))
 	FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-	WHERE c.relnamespace = 'actlog'::regnamespace AND a.attnum > 0
+	WHERE c.relnamespace::regnamespace::text IN ('actlog', 'report') AND a.attnum > 0
 UNION ALL
-SELECT concat_ws(' | ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace = 'actlog'::regnamespace
+SELECT concat_ws(' | ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace::regnamespace::text IN ('actlog', 'report')
 UNION ALL
 SELECT concat_ws(' | ', 'index', indexdef) FROM pg_indexes WHERE schemaname = 'actlog'
 UNION ALL
-SELECT concat_ws(' | ', 'function', pg_get_functiondef(oid), obj_description(oid, 'pg_proc')) FROM pg_proc WHERE pronamespace = 'actlog'::regnamespace
+SELECT concat_ws(' | ', 'function', pg_get_functiondef(oid), obj_description(oid, 'pg_proc')) FROM pg_proc WHERE pronamespace::regnamespace::text IN ('actlog', 'report')
 UNION ALL
 SELECT concat_ws(' | ', 'trigger', tgrelid::regclass, pg_get_triggerdef(oid)) FROM pg_trigger WHERE NOT tgisinternal
 UNION ALL
-SELECT concat_ws(' | ', 'type', typname) FROM pg_type WHERE typnamespace = 'actlog'::regnamespace AND typtype <> 'b' AND typrelid = 0
+SELECT concat_ws(' | ', 'type', typname) FROM pg_type WHERE typnamespace::regnamespace::text IN ('actlog', 'report') AND typtype <> 'b' AND typrelid = 0
 UNION ALL
 SELECT concat_ws(' | ', 'schema', nspname) FROM pg_namespace WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\_%'
 ORDER BY 1`
@@ -113,7 +113,7 @@ func TestUpDownUp(t *testing.T) {
 			left = append(left, line)
 		}
 	}
-	if diff := gocmp.Diff([]string{"schema | actlog", "schema | public"}, left); diff != "" {
+	if diff := gocmp.Diff([]string{"schema | actlog", "schema | public", "schema | report"}, left); diff != "" {
 		t.Errorf("after down (-want +got):\n%s", diff)
 	}
 	if err := m.Down(t.Context()); err == nil {
@@ -138,10 +138,26 @@ func TestSchemaRules(t *testing.T) {
 			WHERE NOT relispartition AND attnum > 0 AND NOT attisdropped AND col_description(c.oid, attnum) IS NULL`},
 		{"every function has a comment",
 			`SELECT proname FROM pg_proc WHERE pronamespace = 'actlog'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL`},
-		{"primary keys start with the root plan (the feed and what outlives detail belong to no tree)",
+		{"every view has a comment, and so have their columns",
+			`SELECT concat_ws('.', v.relname, a.attname) FROM pg_class AS v JOIN pg_attribute AS a ON a.attrelid = v.oid
+			WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND attnum > 0 AND col_description(v.oid, attnum) IS NULL
+			UNION ALL SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND obj_description(oid, 'pg_class') IS NULL`},
+		{"the text that a view reads is a title, or an error",
+			`SELECT DISTINCT v.relname || ' reads ' || d.refobjid::regclass || '.' || a.attname
+			FROM pg_class AS v
+			JOIN pg_rewrite AS w ON w.ev_class = v.oid
+			JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refobjsubid > 0
+			JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+			WHERE v.relnamespace = 'report'::regnamespace AND (a.atttypid = 'json'::regtype OR a.attname IN ('user_request', 'summary', 'exception', 'agent_description',
+				'agent_request', 'result', 'think_input', 'think_output', 'action_description', 'action_result', 'parameters', 'latest_tool_args', 'form_description', 'decision', 'revs'))`},
+		{"a view has a column of time to filter on, and no JSON",
+			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
+				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
+				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
+		{"primary keys start with the root plan (the feed, what outlives detail, and prices belong to no tree)",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily')`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price')`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
 		{"foreign keys start with the root plan on both sides",
@@ -162,7 +178,7 @@ func TestSchemaRules(t *testing.T) {
 		{"what can be told anew is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily') AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {
@@ -253,6 +269,13 @@ func TestLeastPrivileges(t *testing.T) {
 		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
+	}
+	prepare := "CREATE SCHEMA report AUTHORIZATION " + name
+	if err := newMigrator(t, roleURL).Up(t.Context()); err == nil || !strings.Contains(err.Error(), prepare) {
+		t.Errorf("without schema report: %v", err)
+	}
+	if _, err := db.Pool.Exec(t.Context(), prepare); err != nil {
+		t.Fatal(err)
 	}
 	migrate(t, roleURL)
 	s := openURL(t, roleURL)

@@ -1,3 +1,4 @@
--- For sqlc only, which reads migrations and not the migrator: the schema that the
--- migrator makes before the first one.
+-- For sqlc only, which reads migrations and neither the migrator nor DO blocks: the
+-- schemas that these make.
 CREATE SCHEMA actlog;
+CREATE SCHEMA report;

@@ -1,0 +1,473 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+var update = flag.Bool("update", false, "rewrite the answers in docs/reporting.md")
+
+// reportNow is the moment at which the questions of docs/reporting.md are asked.
+var reportNow = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// question is a query of docs/reporting.md with its answer.
+type question struct{ title, sql, answer string }
+
+const reportingPage = "../../docs/reporting.md"
+
+var questionPattern = regexp.MustCompile("(?s)### (\\d+\\. [^\n]+)\n\n```sql\n(.*?)```\n\n```text\n(.*?)```\n")
+
+func questions(t testing.TB) (page string, all []question) {
+	t.Helper()
+	content, err := os.ReadFile(reportingPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
+		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
+	}
+	if len(all) != 20 {
+		t.Fatalf("%d questions, not twenty", len(all))
+	}
+	return string(content), all
+}
+
+// TestReportingPage asks every question of the page, as the role that reports do,
+// and compares the answers.
+func TestReportingPage(t *testing.T) {
+	t.Parallel()
+	page, all := questions(t)
+	db := pgtest.New(t)
+	tellTwoWeeks(t, openURL(t, db.URL))
+	conn, err := db.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Hijack().Close(context.Background()) }() // it has another role now
+	answer(t, conn.Conn(), "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
+	for _, q := range all {
+		got := answer(t, conn.Conn(), q.sql)
+		if strings.Count(got, "\n") < 3 {
+			t.Errorf("%s: the answer has no rows:\n%s", q.title, got)
+		}
+		if *update {
+			page = strings.Replace(page, "```\n\n```text\n"+q.answer+"```", "```\n\n```text\n"+got+"```", 1)
+			continue
+		}
+		if diff := gocmp.Diff(q.answer, got); diff != "" {
+			t.Errorf("%s (-page +now; -update rewrites the page):\n%s", q.title, diff)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(reportingPage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// answer gives the rows of a query as psql shows them.
+func answer(t testing.TB, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll() // values as text
+	if err != nil {
+		t.Fatalf("%s\n%v", sql, err)
+	}
+	return tabulate(results[0])
+}
+
+func tabulate(r *pgconn.Result) string {
+	cells := make([][]string, 1, len(r.Rows)+1)
+	widths := make([]int, len(r.FieldDescriptions))
+	numeric := make([]bool, len(widths))
+	for i, f := range r.FieldDescriptions {
+		cells[0] = append(cells[0], f.Name)
+		numeric[i] = slices.Contains([]uint32{20, 21, 23, 700, 701, 1700}, f.DataTypeOID)
+	}
+	for _, row := range r.Rows {
+		var line []string
+		for _, v := range row {
+			line = append(line, strings.TrimSuffix(string(v), "+00"))
+		}
+		cells = append(cells, line)
+	}
+	for _, line := range cells {
+		for i, c := range line {
+			widths[i] = max(widths[i], len([]rune(c)))
+		}
+	}
+	var b bytes.Buffer
+	for n, line := range cells {
+		for i, c := range line {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			pad := strings.Repeat(" ", widths[i]-len([]rune(c)))
+			if numeric[i] {
+				c = pad + c
+			} else if i < len(line)-1 {
+				c += pad
+			}
+			b.WriteString(c)
+		}
+		b.WriteString("\n")
+		if n == 0 {
+			for i, w := range widths {
+				if i > 0 {
+					b.WriteString("-+-")
+				}
+				b.WriteString(strings.Repeat("-", w))
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// TestReportRole: who reports sees the views, and nothing else.
+func TestReportRole(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	conn, err := db.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Hijack().Close(context.Background()) }()
+	views := lines(t, db.Pool, "SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'")
+	if len(views) < 12 {
+		t.Errorf("%d views", len(views))
+	}
+	answer(t, conn.Conn(), "SET ROLE actlog_report")
+	for _, view := range views {
+		answer(t, conn.Conn(), "SELECT * FROM report."+view)
+	}
+	for _, sql := range []string{
+		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info", "SELECT * FROM actlog.goose_db_version",
+		"CREATE VIEW report.mine AS SELECT 1", "CREATE TABLE public.mine ()", "DROP VIEW report.plan",
+		"INSERT INTO report.model_price (provider, model) VALUES ('', 'm')", "DELETE FROM report.model_price",
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// sqlFigures gives the figures of a plan as report.plan has them.
+const sqlFigures = `
+	SELECT jsonb_build_object('steps', steps, 'modelCalls', model_calls, 'toolCalls', tool_calls, 'failures', failures, 'input', input_tokens, 'output', output_tokens,
+		'cached', cache_read_input_tokens, 'cost', round(cost_usd, 9), 'think', round(think_seconds::numeric, 3), 'tool', round(tool_seconds::numeric, 3))::text
+	|| jsonb_build_object('plans', total_plans, 'modelCalls', total_model_calls, 'toolCalls', total_tool_calls, 'failures', total_failures, 'input', total_input_tokens,
+		'output', total_output_tokens, 'cached', total_cache_read_input_tokens, 'cost', round(total_cost_usd, 9), 'think', round(total_think_seconds::numeric, 3),
+		'tool', round(total_tool_seconds::numeric, 3))::text
+	FROM report.plan WHERE plan_id = $1`
+
+// figuresOf gives the same from its tree.
+func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
+	t.Helper()
+	object := func(head string, n int, f tree.Figures) string {
+		var cost any
+		if f.CostUSD != nil {
+			cost = fmt.Sprintf("%.9f", *f.CostUSD)
+		}
+		return lines(t, pool, `SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
+			'cached', $8::bigint, 'cost', $9::text::numeric, 'think', round($10::bigint / 1000.0, 3), 'tool', round($11::bigint / 1000.0, 3))::text`,
+			head, n, f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens, f.CacheReadInputTokens, cost, f.ThinkMs, f.ToolMs)[0]
+	}
+	return object("steps", len(p.Steps), p.Figures) + object("plans", countPlans(p), p.Total)
+}
+
+func countPlans(p *tree.Plan) int {
+	n := 1
+	for _, s := range p.Steps {
+		for _, sub := range s.SubPlans {
+			n += countPlans(sub)
+		}
+	}
+	for _, sub := range p.SubPlans {
+		n += countPlans(sub)
+	}
+	return n
+}
+
+// TestReportFigures holds the views together with the tree, and with each other,
+// before and after detail is dropped.
+func TestReportFigures(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	s := openURL(t, db.URL)
+	tellTwoWeeks(t, s)
+	plans := lines(t, db.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR current_plan_id LIKE '%0'")
+	check := func(when string) {
+		t.Helper()
+		for _, id := range plans {
+			if diff := gocmp.Diff(figuresOf(t, db.Pool, planTree(t, s, id)), lines(t, db.Pool, sqlFigures, id)[0]); diff != "" {
+				t.Fatalf("%s, plan %s (-tree +view):\n%s", when, id, diff)
+			}
+		}
+	}
+	check("with detail")
+	// What the days add up to.
+	const sqlDays = `
+		SELECT concat_ws(' ', 'agent', agent_name, sum(executions), sum(model_calls), sum(tool_calls), round(sum(cost_usd), 9)) FROM report.agent_daily GROUP BY agent_name
+		UNION ALL SELECT concat_ws(' ', 'model', agent_name, model_name, sum(model_calls), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
+			FROM report.usage_daily GROUP BY agent_name, model_name
+		UNION ALL SELECT concat_ws(' ', 'tool', day, project, tool_name, calls, failures, total_seconds, p50_seconds, p95_seconds, p99_seconds) FROM report.tool_daily
+		ORDER BY 1`
+	days := lines(t, db.Pool, sqlDays)
+	rows := lines(t, db.Pool, `
+		SELECT concat_ws(' ', 'model', agent_name, model_name, count(*), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
+			FROM report.think_act GROUP BY agent_name, model_name ORDER BY 1`)
+	if diff := gocmp.Diff(rows, slices.DeleteFunc(slices.Clone(days), func(l string) bool { return !strings.HasPrefix(l, "model") })); diff != "" {
+		t.Errorf("calls by day (-cycles +days):\n%s", diff)
+	}
+	if n, m := query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"), query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
+		t.Errorf("%d tool calls by day, %d of them", n, m)
+	}
+	// Percentiles of a histogram are near those of the calls.
+	if off := query[float64](t, s, `
+		SELECT max(abs(ln(d.p95_seconds / c.p95))) FROM report.tool_daily AS d
+		JOIN (SELECT date_trunc('day', start_time, 'UTC') AS day, project, tool_name, percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_seconds) AS p95, count(*) AS n
+			FROM report.tool_call GROUP BY 1, 2, 3) AS c USING (day, project, tool_name) WHERE c.n > 20`); off > 0.2 {
+		t.Errorf("a percentile is off by %.0f%%", 100*(math.Exp(off)-1))
+	}
+
+	age(t, db.Pool, oldMonday, lines(t, db.Pool, "SELECT DISTINCT root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT EXISTS (SELECT FROM actlog.plan_execution_record AS q WHERE q.root_plan_id = p.root_plan_id AND NOT q.completed)")...)
+	dropDetail(t, s)
+	if n := query[int](t, s, "SELECT count(*) FROM report.tool_call"); n == 0 || n > 200 {
+		t.Errorf("%d tool calls are left, those of a few live runs should be", n)
+	}
+	check("without detail")
+	if diff := gocmp.Diff(days, lines(t, db.Pool, sqlDays)); diff != "" {
+		t.Errorf("days (-with +without detail):\n%s", diff)
+	}
+}
+
+// tellTwoWeeks records the two weeks of docs/reporting.md: about thirty runs a day
+// of three kinds of plan. It is the same each time.
+func tellTwoWeeks(t testing.TB, s *store.Store) {
+	t.Helper()
+	for model, price := range map[string][4]float64{"gpt-5-mini": {0.25, 2, 0.025, 0.25}, "claude-sonnet-4-5": {3, 15, 0.3, 3.75}} {
+		if err := s.SetPrice(t.Context(), store.Price{
+			Model: model, FromDay: reportNow.AddDate(-1, 0, 0), Input: price[0], Output: price[1], CacheRead: &price[2], CacheWrite: &price[3],
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &reportSeed{r: rand.New(rand.NewPCG(20261120, 1))}
+	for day := 13; day >= 0; day-- {
+		date := reportNow.Truncate(24*time.Hour).AddDate(0, 0, -day)
+		for range 24 + g.r.IntN(12) {
+			start := date.Add(time.Duration(g.r.IntN(24*3600)) * time.Second)
+			if day == 0 {
+				start = date.Add(time.Duration(g.r.IntN(9*3600)) * time.Second)
+			}
+			g.run(start)
+		}
+	}
+	for part := range slices.Chunk(g.changes, 1000) {
+		result, err := s.Write(t.Context(), part)
+		if err != nil || len(result.Rejected) > 0 {
+			t.Fatal(err, result.Rejected)
+		}
+	}
+	// The server saw them when they began.
+	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
+}
+
+// reportSeed makes runs up.
+type reportSeed struct {
+	r       *rand.Rand
+	runs    int
+	changes []record.Change
+}
+
+func (g *reportSeed) tell(c record.Change) { g.changes = append(g.changes, c) }
+
+func (g *reportSeed) seconds(least, most float64) time.Duration {
+	f := g.r.Float64()
+	return time.Duration((least + (most-least)*f*f*f) * float64(time.Second)).Truncate(time.Millisecond)
+}
+
+func (g *reportSeed) chance(percent float64) bool { return g.r.Float64()*100 < percent }
+
+func oneOf[T any](g *reportSeed, of ...T) T { return of[g.r.IntN(len(of))] }
+
+type reportAgent struct {
+	name, model, provider string
+	tools                 []string
+}
+
+var (
+	reportTriage     = reportAgent{"triage", "gpt-5-mini", "openai", []string{"read_ticket", "find_customer"}}
+	reportResearcher = reportAgent{"researcher", "claude-sonnet-4-5", "anthropic", []string{"search_docs", "run_sql", "fetch_page"}}
+	reportWriter     = reportAgent{"writer", "claude-sonnet-4-5", "anthropic", []string{"save_draft"}}
+	reportCounter    = reportAgent{"counter", "inhouse-7b", "", []string{"run_sql"}}
+)
+
+// run tells one run that begins at start.
+func (g *reportSeed) run(start time.Time) {
+	g.runs++
+	id := fmt.Sprintf("run-%03d", g.runs)
+	p := &record.Plan{
+		RootPlanID: id, CurrentPlanID: id, Name: new("answer-ticket"), Title: new(fmt.Sprintf("Ticket %d", 4100+g.runs)),
+		UserID: new(oneOf(g, "ada", "grace", "linus")), Project: new("support"), Environment: new("production"),
+		ConversationID: new(fmt.Sprintf("ticket-%d", 4100+g.runs)), StartTime: &start, State: new(record.Completed),
+	}
+	agents := []reportAgent{reportTriage, reportResearcher, reportWriter}
+	switch {
+	case g.chance(15):
+		p.Name, p.Title, p.Project, p.ConversationID = new("weekly-figures"), new("Figures of the week"), new("finance"), nil
+		agents = []reportAgent{reportCounter, reportWriter}
+	case g.chance(20):
+		p.Name, p.Title, p.ConversationID = new("review-docs"), new("Find pages that are out of date"), nil
+		agents = []reportAgent{reportResearcher, reportWriter}
+	}
+	end, state := g.steps(id, id, start, agents, 0)
+	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // someone has a look before it goes out
+		asked := end
+		w := &record.Wait{
+			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), Type: new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
+			Title: new("Send this answer?"), StartTime: &asked,
+		}
+		end = end.Add(g.seconds(30, 7200))
+		switch {
+		case end.After(reportNow), start.After(reportNow.AddDate(0, 0, -2)) && g.chance(40):
+			p.State = new(record.Waiting)
+		case g.chance(10):
+			w.State, w.EndTime = new(record.TimedOut), new(end)
+		default:
+			w.State, w.EndTime, w.DecidedBy = new(record.Approved), new(end), new("grace")
+		}
+		g.tell(w)
+	}
+	switch {
+	case state == record.Failed:
+		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("step_failed"), new("a step failed")
+	case *p.State == record.Waiting:
+	case end.After(reportNow.Add(-time.Hour)) && g.chance(50), g.runs == 380: // at work, or its process has died
+		p.State = new(record.Running)
+	}
+	if *p.State != record.Waiting && *p.State != record.Running {
+		p.EndTime = &end
+	}
+	g.tell(p)
+}
+
+// steps tells the steps of a plan and gives when it ended, and how.
+func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAgent, depth int) (end time.Time, state record.State) {
+	end, state = start, record.Completed
+	for i, agent := range agents {
+		began := end.Add(g.seconds(0.01, 0.2))
+		step := &record.AgentExecution{
+			RootPlanID: root, PlanID: plan, StepID: fmt.Sprintf("%s-s%d", plan, i), StepIndex: new(int64(i)), AgentName: new(agent.name),
+			AgentVersion: new("1.4"), ModelName: new(agent.model), StartTime: &began, State: new(record.Completed),
+		}
+		if began.After(reportNow.AddDate(0, 0, -5)) {
+			step.AgentVersion = new("1.5")
+		}
+		if g.chance(4) {
+			step.Attempt = new(int64(2))
+		}
+		end = began
+		for seq := range int64(1 + g.r.IntN(3)) {
+			var failed bool
+			if end, failed = g.cycle(root, plan, step, agent, seq, end, depth); failed && g.chance(40) {
+				step.State, step.ErrorKind, step.ErrorMessage = new(record.Failed), new("tool_failed"), new("gave up after a tool failed")
+				break
+			}
+		}
+		step.EndTime = new(end)
+		g.tell(step)
+		if *step.State == record.Failed {
+			return end, record.Failed
+		}
+	}
+	return end, state
+}
+
+func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent reportAgent, seq int64, start time.Time, depth int) (end time.Time, failed bool) {
+	start = start.Add(g.seconds(0.01, 0.1))
+	first := start.Add(g.seconds(0.3, 2))
+	thought := first.Add(g.seconds(0.5, 12))
+	input := int64(800 + g.r.IntN(6000))
+	c := &record.ThinkAct{
+		RootPlanID: root, StepID: step.StepID, Seq: seq, Attempt: step.Attempt, ModelName: new(agent.model),
+		ThinkStartTime: &start, FirstTokenTime: &first, ThinkEndTime: &thought, State: new(record.Completed),
+		InputTokens: &input, CacheReadInputTokens: new(input * int64(g.r.IntN(80)) / 100), OutputTokens: new(int64(40 + g.r.IntN(700))),
+		ThinkInput: new("What now?"), ThinkOutput: new("Let me see."), FinishReason: new("tool_calls"),
+	}
+	if agent.provider != "" {
+		c.Provider = new(agent.provider)
+	}
+	end = thought
+	for n := range int64(1 + g.r.IntN(2)) {
+		name := oneOf(g, agent.tools...)
+		began := thought.Add(g.seconds(0.01, 0.05))
+		took := g.seconds(0.05, 1.5)
+		switch {
+		case name == "run_sql":
+			took = g.seconds(0.2, 20)
+		case name == "fetch_page":
+			took = g.seconds(0.3, 6)
+			if began.After(reportNow.AddDate(0, 0, -7)) {
+				took *= 2
+			}
+		}
+		call := &record.ActTool{
+			RootPlanID: root, StepID: step.StepID, Seq: seq, ToolCallID: fmt.Sprintf("%s-c%d-t%d", step.StepID, seq, n), CallIndex: &n,
+			Attempt: step.Attempt, Name: &name, StartTime: &began, State: new(record.Completed), Parameters: new(`{}`), Result: new("ok"),
+		}
+		if name == "search_docs" && depth < 2 && g.chance(20) { // a plan of its own answers it
+			sub := fmt.Sprintf("%s-p%d%d", call.StepID, seq, n)
+			subEnd, state := g.steps(root, sub, began, []reportAgent{reportResearcher}, depth+1)
+			g.tell(&record.Plan{
+				RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &plan, ToolCallID: &call.ToolCallID, Name: new("search"),
+				StartTime: &began, EndTime: &subEnd, State: &state,
+			})
+			took = subEnd.Sub(began)
+		}
+		chance := 1.5
+		if agent.name == "researcher" && *step.AgentVersion == "1.5" {
+			chance = 4
+		}
+		if g.chance(chance) {
+			failed = true
+			call.State, call.Result = new(record.Failed), nil
+			call.ErrorKind, call.ErrorMessage = new("timeout"), new(name+" did not answer within 10 s\nstack: ...")
+			if name == "fetch_page" {
+				call.ErrorKind, call.ErrorMessage = new("http_429"), new("429 Too Many Requests")
+				if began.After(reportNow.AddDate(0, 0, -3)) {
+					call.ErrorKind, call.ErrorMessage = new("tls_expired"), new("certificate has expired")
+				}
+			}
+		}
+		called := began.Add(took)
+		call.EndTime = &called
+		if called.After(end) {
+			end = called
+		}
+		g.tell(call)
+	}
+	c.ActStartTime, c.ActEndTime = &thought, new(end)
+	g.tell(c)
+	return end, failed
+}
