@@ -188,7 +188,7 @@ FROM (SELECT DISTINCT p.root_plan_id FROM actlog.plan_execution_record AS p WHER
 CROSS JOIN LATERAL (
     SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, max(t.beat_at) AS beat_at, bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
     FROM actlog.plan_execution_record AS t
-    WHERE t.root_plan_id = live.root_plan_id
+    WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
 WHERE r.beat_at < now() - make_interval(secs => $2::double precision) AND NOT r.waits
 ORDER BY r.root_plan_id COLLATE "C"
@@ -205,8 +205,9 @@ type PlanUnseenRow struct {
 	LastSeenAt pgtype.Timestamptz
 }
 
-// Trees that gave signs of life and then none for too long, by the clock of the
-// database, from a cursor on. One that waits or pauses on purpose is not dead.
+// Trees whose live plans gave signs of life and then none for too long, by the
+// clock of the database, from a cursor on. One that waits or pauses on purpose is
+// not dead.
 func (q *Queries) PlanUnseen(ctx context.Context, db DBTX, arg PlanUnseenParams) ([]PlanUnseenRow, error) {
 	rows, err := db.Query(ctx, PlanUnseen, arg.AfterID, arg.UnseenSeconds)
 	if err != nil {

@@ -35,14 +35,15 @@ ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id D
 LIMIT 1;
 
 -- name: PlanUnseen :many
--- Trees that gave signs of life and then none for too long, by the clock of the
--- database, from a cursor on. One that waits or pauses on purpose is not dead.
+-- Trees whose live plans gave signs of life and then none for too long, by the
+-- clock of the database, from a cursor on. One that waits or pauses on purpose is
+-- not dead.
 SELECT r.root_plan_id, r.last_seen_at::timestamptz AS last_seen_at
 FROM (SELECT DISTINCT p.root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT p.completed AND p.root_plan_id > @after_id::text) AS live
 CROSS JOIN LATERAL (
     SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, max(t.beat_at) AS beat_at, bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
     FROM actlog.plan_execution_record AS t
-    WHERE t.root_plan_id = live.root_plan_id
+    WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
 WHERE r.beat_at < now() - make_interval(secs => @unseen_seconds::double precision) AND NOT r.waits
 ORDER BY r.root_plan_id COLLATE "C"

@@ -423,10 +423,10 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 		name := oneOf(g, agent.tools...)
 		began := thought.Add(g.seconds(0.01, 0.05))
 		took := g.seconds(0.05, 1.5)
-		switch {
-		case name == "run_sql":
+		switch name {
+		case "run_sql":
 			took = g.seconds(0.2, 20)
-		case name == "fetch_page":
+		case "fetch_page":
 			took = g.seconds(0.3, 6)
 			if began.After(reportNow.AddDate(0, 0, -7)) {
 				took *= 2

@@ -73,6 +73,14 @@ func (c *counters) committed(b *batch, took time.Duration) {
 	c.batchCounts[i].Add(1)
 }
 
+// failedAt gives when a transaction last failed; zero: never.
+func (c *counters) failedAt() time.Time {
+	if at := c.lastError.Load(); at != 0 {
+		return time.Unix(0, at).UTC()
+	}
+	return time.Time{}
+}
+
 // Stats gives a snapshot, without asking the database. It is cheap.
 func (s *Store) Stats() Stats {
 	c, pool := &s.counters, s.pool.Stat()
@@ -92,9 +100,7 @@ func (s *Store) Stats() Stats {
 		st.BatchSeconds.Counts = append(st.BatchSeconds.Counts, n)
 		st.BatchSeconds.Count += n
 	}
-	if at := c.lastError.Load(); at != 0 {
-		st.LastErrorAt = time.Unix(0, at).UTC()
-	}
+	st.LastErrorAt = c.failedAt()
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.rows, s.queue.bytes, len(s.queue.line)

@@ -27,15 +27,21 @@ func (s *Store) keepUp() {
 			return
 		}
 	}
+	// Who was away, or could not write, has missed signs of life: no run is dead
+	// before its process had the time to give another.
+	listening := time.Now()
 	var due time.Time
 	for {
+		now := time.Now()
 		var err error
-		if now := time.Now(); now.Before(due) {
+		if listening = latest(listening, s.counters.failedAt()); now.Sub(listening) >= s.config.InterruptAfter {
 			err = s.interruptDead(s.upkeep, s.config.InterruptAfter)
-		} else if err = s.round(s.upkeep); err == nil {
-			due = now.Add(time.Hour)
-		} else {
-			due = now.Add(time.Minute)
+		}
+		if !now.Before(due) {
+			err = errors.Join(err, s.tidy(s.upkeep))
+			if due = now.Add(time.Hour); err != nil {
+				due = now.Add(time.Minute)
+			}
 		}
 		switch {
 		case s.upkeep.Err() != nil:
@@ -43,11 +49,23 @@ func (s *Store) keepUp() {
 		case err != nil:
 			s.counters.upkeepFailures.Add(1)
 			s.log.Warn("upkeep is tried again later", "error", err)
+			listening = time.Now()
 		}
+		asleep := time.Now().Round(0) // by the wall clock: the other one sleeps, too
 		if pause(s.upkeep, often) != nil {
 			return
 		}
+		if time.Since(asleep) > 2*often {
+			listening = time.Now()
+		}
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Upkeep does at once what an open store does each hour by itself: it marks dead
@@ -55,17 +73,17 @@ func (s *Store) keepUp() {
 // sweeps the change feed. Several servers may do it at the same time; each part
 // is then done by one of them.
 func (s *Store) Upkeep(ctx context.Context) error {
-	if err := s.round(ctx); err != nil {
+	if err := errors.Join(s.interruptDead(ctx, s.config.InterruptAfter), s.tidy(ctx)); err != nil {
 		return fmt.Errorf("upkeep: %w", translate(err))
 	}
 	return nil
 }
 
-func (s *Store) round(ctx context.Context) error {
+// tidy removes what is too old.
+func (s *Store) tidy(ctx context.Context) error {
 	var errs []error
 	for _, err := range []error{
-		s.interruptDead(ctx, s.config.InterruptAfter), s.dropDetail(ctx, s.config.DetailDays),
-		s.deleteOutdated(ctx, s.config.KeepDays), s.sweepChanges(ctx, s.config.ChangeHours),
+		s.dropDetail(ctx, s.config.DetailDays), s.deleteOutdated(ctx, s.config.KeepDays), s.sweepChanges(ctx, s.config.ChangeHours),
 	} {
 		if errors.Is(err, errNotOwner) || sqlState(err) == "42501" { // whoever may will
 			s.log.Debug("not allowed to do some upkeep", "error", err)

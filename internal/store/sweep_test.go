@@ -101,7 +101,8 @@ func TestDeadRuns(t *testing.T) {
 }
 
 // TestWhoIsNotDead: whoever never gave a sign of life, whose sub-plan still does,
-// who waits or pauses on purpose, and who has ended.
+// who waits or pauses on purpose, and who has ended; the sub-plan's end is no
+// silence of the rest.
 func TestWhoIsNotDead(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
@@ -112,12 +113,16 @@ func TestWhoIsNotDead(t *testing.T) {
 		"waiting":  {RootPlanID: "waiting", CurrentPlanID: "waiting", State: new(record.Waiting)},
 		"paused":   {RootPlanID: "paused", CurrentPlanID: "paused-sub", State: new(record.Paused)},
 		"ended":    {RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
+		"silent":   {RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
 	} {
 		var seen *time.Time
-		if root != "imported" {
+		if root != "imported" && root != "silent" {
 			seen = at(0)
 		}
 		tellRun(t, s, root, seen)
+		if root == "silent" { // only its sub-plan gives any
+			write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: at(0)})
+		}
 		if root == "ended" {
 			write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", State: new(record.Completed)})
 		}
@@ -129,6 +134,28 @@ func TestWhoIsNotDead(t *testing.T) {
 	interrupt(t, s)
 	if got := lines(t, pg.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED'"); len(got) > 0 {
 		t.Errorf("interrupted: %q", got)
+	}
+}
+
+// TestWhoeverWasAwayListensFirst: a server that was down hears what lives before it
+// takes anything for dead.
+func TestWhoeverWasAwayListensFirst(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := openURL(t, pg.URL)
+	for _, root := range []string{"lives", "dead"} {
+		tellRun(t, s, root, at(0))
+		silent(t, s, root, "1 day")
+	}
+	openURL(t, pg.URL, func(c *store.Config) { c.InterruptAfter = 2 * time.Second })
+	second := 0
+	until(t, "the dead run is interrupted", func() bool {
+		second++
+		write(t, s, &record.Plan{RootPlanID: "lives", CurrentPlanID: "lives", LastSeenAt: at(second)})
+		return *planTree(t, s, "dead").Record.State == record.Interrupted
+	})
+	if state := *planTree(t, s, "lives").Record.State; state != record.Running {
+		t.Errorf("the run that lives is %s", state)
 	}
 }
 
@@ -214,7 +241,7 @@ func TestTheStoreKeepsItself(t *testing.T) {
 	exec(t, s, "UPDATE actlog.change SET at = at - interval '2 hours'")
 	silent(t, s, "run", "1 hour")
 	keeper := openURL(t, pg.URL, keepDetail(30), func(c *store.Config) {
-		c.KeepDays, c.ChangeHours, c.InterruptAfter = 60, 1, time.Minute
+		c.KeepDays, c.ChangeHours, c.InterruptAfter = 60, 1, 100*time.Millisecond
 	})
 	until(t, "everything is done", func() bool {
 		return query[bool](t, s, `SELECT count(*) = 2 AND bool_and(completed) AND NOT EXISTS (SELECT FROM actlog.change WHERE at < now() - interval '1 hour')
