@@ -30,7 +30,7 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
-	Psql    psqlCmd    `cmd:"" help:"Open psql on the configured or the private database."`
+	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
 
 	Version kong.VersionFlag `help:"Print the version."`

@@ -15,7 +15,8 @@ import (
 
 type psqlCmd struct {
 	databaseFlags
-	Args []string `arg:"" optional:"" passthrough:"" help:"Handed on to psql, such as -c 'SELECT 1'."`
+	Client string   `help:"Another client of Postgres to run instead: pg_dump, pg_restore, pg_basebackup, ..." default:"psql" placeholder:"NAME"`
+	Args   []string `arg:"" optional:"" passthrough:"" help:"Handed on to it, such as -c 'SELECT 1'."`
 }
 
 // Run implements the command.
@@ -42,7 +43,7 @@ func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	cmd := exec.CommandContext(ctx, "psql", append([]string{"--dbname", address}, args...)...)
+	cmd := exec.CommandContext(ctx, c.Client, append([]string{"--dbname", address}, args...)...)
 	cmd.Env = append(os.Environ(), "PGOPTIONS=-c search_path=actlog,public")
 	if password != "" {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
@@ -52,9 +53,9 @@ func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
 	signal.Ignore(os.Interrupt)
 	if err := cmd.Run(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return errors.New("psql is not installed (Debian: apt-get install postgresql-client)")
+			return fmt.Errorf("%s is not installed (Debian: apt-get install postgresql-client)", c.Client)
 		}
-		return fmt.Errorf("psql: %w", err)
+		return fmt.Errorf("%s: %w", c.Client, err)
 	}
 	return nil
 }

@@ -85,6 +85,14 @@ func counter(name, help string, value func(*store.Stats) float64) storeMetric {
 	return storeMetric{prometheus.NewDesc("actlog_store_"+name+"_total", help, nil, nil), prometheus.CounterValue, value}
 }
 
+// timestamp gives seconds since 1970, and 0 for never.
+func timestamp(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
 var storeMetrics = []storeMetric{
 	gauge("queue_rows", "Rows that wait to be written, or are being written.", func(s *store.Stats) float64 { return float64(s.QueueRows) }),
 	gauge("queue_bytes", "Their bytes, as estimated.", func(s *store.Stats) float64 { return float64(s.QueueBytes) }),
@@ -95,18 +103,14 @@ var storeMetrics = []storeMetric{
 	counter("retries", "Transactions that were tried again.", func(s *store.Stats) float64 { return float64(s.Retries) }),
 	counter("refused", "Records that were answered with a rejection.", func(s *store.Stats) float64 { return float64(s.Refused) }),
 	counter("given_up", "Records that were answered with an error, because Postgres was away for too long.", func(s *store.Stats) float64 { return float64(s.GivenUp) }),
-	gauge("last_error_timestamp_seconds", "When a transaction last failed; 0: never.", func(s *store.Stats) float64 {
-		if s.LastErrorAt.IsZero() {
-			return 0
-		}
-		return float64(s.LastErrorAt.UnixMilli()) / 1000
-	}),
+	gauge("last_error_timestamp_seconds", "When a transaction last failed; 0: never.", func(s *store.Stats) float64 { return timestamp(s.LastErrorAt) }),
 	gauge("connections_acquired", "Connections to Postgres in use.", func(s *store.Stats) float64 { return float64(s.Pool.Acquired) }),
 	gauge("connections_idle", "Connections to Postgres not in use.", func(s *store.Stats) float64 { return float64(s.Pool.Idle) }),
 	gauge("connections_max", "Connections to Postgres that there may be.", func(s *store.Stats) float64 { return float64(s.Pool.Max) }),
 	counter("connection_waits", "Times that a connection had to be waited for.", func(s *store.Stats) float64 { return float64(s.Pool.Waits) }),
 	counter("connection_wait_seconds", "Time spent acquiring connections.", func(s *store.Stats) float64 { return s.Pool.WaitDuration.Seconds() }),
 	counter("partitions_added", "Partitions that this server added.", func(s *store.Stats) float64 { return float64(s.PartitionsAdded) }),
+	gauge("partitions_until_timestamp_seconds", "The day from which on only the default partitions catch detail; 0: there are no others.", func(s *store.Stats) float64 { return timestamp(s.PartitionsUntil) }),
 	counter("partitions_dropped", "Partitions of detail that this server dropped, by retention.", func(s *store.Stats) float64 { return float64(s.PartitionsDropped) }),
 	counter("trees_deleted", "Trees that this server deleted, by retention or on request.", func(s *store.Stats) float64 { return float64(s.TreesDeleted) }),
 	counter("runs_interrupted", "Silent runs that this server marked INTERRUPTED.", func(s *store.Stats) float64 { return float64(s.RunsInterrupted) }),

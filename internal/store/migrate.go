@@ -88,6 +88,13 @@ func (m *Migrator) Up(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrating up: %w", translate(err))
 	}
+	version, err := m.provider.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("migrating up: %w", translate(err))
+	}
+	if version > newestVersion { // as in the middle of an upgrade of several servers
+		m.log.Warn("the database is ahead of this version of actlog", "version", version, "known", newestVersion)
+	}
 	return nil
 }
 
@@ -97,6 +104,8 @@ func (m *Migrator) Down(ctx context.Context) error {
 	switch {
 	case errors.Is(err, goose.ErrNoNextVersion):
 		return errors.New("migrating down: no migration is applied")
+	case errors.Is(err, goose.ErrVersionNotFound):
+		return errors.New("migrating down: the newest migration is of a newer version of actlog, and only that can take it back")
 	case err != nil:
 		return fmt.Errorf("migrating down: %w", translate(err))
 	}

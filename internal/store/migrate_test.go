@@ -237,6 +237,37 @@ func TestTwoMigratorsAtOnce(t *testing.T) {
 	openURL(t, db.URL)
 }
 
+// TestADatabaseThatIsAhead: while servers are upgraded one by one, the old ones
+// serve a database that a new one has migrated, and may be started anew.
+func TestADatabaseThatIsAhead(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	old := openURL(t, db.URL)
+	if _, err := db.Pool.Exec(t.Context(), "INSERT INTO actlog.goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Ready(t.Context()); err != nil {
+		t.Errorf("an old server: %v", err)
+	}
+	var warned warnings
+	m, err := store.NewMigrator(t.Context(), db.URL, slog.New(slog.NewTextHandler(&warned, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Up(t.Context()); err != nil || !strings.Contains(warned.String(), "ahead") || !strings.Contains(warned.String(), "99999") {
+		t.Errorf("migrating up: %v; it was said:\n%s", err, &warned)
+	}
+	if err := m.Down(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version of actlog") {
+		t.Errorf("migrating down: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	again := openURL(t, db.URL)
+	write(t, again, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
+	stepDetail(t, again, "s")
+}
+
 // role makes a role for a test, and the URL by which it connects to db.
 func role(t testing.TB, db *pgtest.DB) (name, roleURL string) {
 	t.Helper()

@@ -34,15 +34,21 @@ func (s *Store) keepPartitions(done bool) {
 // way to long reports. Until then it costs nothing but the default partitions'
 // catching the rows.
 func (s *Store) addPartitions(ctx context.Context) (done bool) {
-	added, err := s.tryAddPartitions(ctx)
+	added, until, err := s.tryAddPartitions(ctx)
+	if !until.IsZero() {
+		s.counters.partitionsUntil.Store(until.Unix())
+	}
 	switch {
 	case err == nil:
 		s.counters.partitionsAdded.Add(uint64(added))
 		return true
 	case errors.Is(err, context.Canceled):
 		return true
-	case sqlState(err) == "42501": // whoever may will
+	case sqlState(err) == "42501" && until.After(time.Now()): // whoever may will
 		s.log.Debug("not allowed to add partitions", "error", err)
+		return true
+	case sqlState(err) == "42501":
+		s.log.Warn("not allowed to add partitions, and no one else did; the default ones catch what comes", "error", err)
 		return true
 	}
 	s.counters.upkeepFailures.Add(1)
@@ -50,15 +56,22 @@ func (s *Store) addPartitions(ctx context.Context) (done bool) {
 	return false
 }
 
-func (s *Store) tryAddPartitions(ctx context.Context) (added int, err error) {
+// tryAddPartitions also tells until when all tables have partitions, as far as it
+// came to know.
+func (s *Store) tryAddPartitions(ctx context.Context) (added int, until time.Time, err error) {
+	var before, after time.Time
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A statement that waits for this lock would hold up every writer behind it.
 		// Bounds are read back as text, so their style is settled.
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
+		if before, err = partitionedUntil(ctx, tx); err != nil {
+			return err
+		}
 		var mine bool
 		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtext('actlog.add_partition'))").Scan(&mine); err != nil || !mine {
+			after = before
 			return err
 		}
 		for _, table := range partitionedTables {
@@ -68,9 +81,24 @@ func (s *Store) tryAddPartitions(ctx context.Context) (added int, err error) {
 			}
 			added += n
 		}
-		return nil
+		after, err = partitionedUntil(ctx, tx)
+		return err
 	})
-	return added, err
+	if err != nil {
+		return 0, before, err
+	}
+	return added, after, nil
+}
+
+// sqlNewest is the day at which the newest partition of a table ends.
+const sqlNewest = `
+	SELECT COALESCE(max(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([0-9-]+)''\)')::date), DATE '0001-01-01')
+	FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+	WHERE i.inhparent = format('actlog.%I', t)::regclass`
+
+func partitionedUntil(ctx context.Context, tx pgx.Tx) (until time.Time, err error) {
+	err = tx.QueryRow(ctx, "SELECT min(("+sqlNewest+")) FROM unnest($1::text[]) AS t", partitionedTables).Scan(&until)
+	return until, err
 }
 
 // addMissing continues a table's partitions from the newest one, or from the
@@ -78,10 +106,7 @@ func (s *Store) tryAddPartitions(ctx context.Context) (added int, err error) {
 // period thus never makes two partitions overlap.
 func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) (added int, err error) {
 	var today, newest time.Time
-	err = tx.QueryRow(ctx, `
-		SELECT (now() AT TIME ZONE 'utc')::date, COALESCE(max(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([0-9-]+)''\)')::date), DATE '0001-01-01')
-		FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-		WHERE i.inhparent = format('actlog.%I', $1::text)::regclass`, table).Scan(&today, &newest)
+	err = tx.QueryRow(ctx, "SELECT (now() AT TIME ZONE 'utc')::date, ("+sqlNewest+") FROM CAST($1 AS text) AS t", table).Scan(&today, &newest)
 	if err != nil {
 		return 0, err
 	}

@@ -165,8 +165,9 @@ func restrict(t *testing.T, pg *pgtest.DB) string {
 func TestARoleWithoutDDL(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
+	roleURL := restrict(t, pg)
 	var warned warnings
-	s := openURL(t, restrict(t, pg), warned.logger)
+	s := openURL(t, roleURL, warned.logger)
 	write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
 	if st := stepDetail(t, s, "s"); len(st.Cycles) != 1 {
 		t.Errorf("step = %+v", st)
@@ -179,7 +180,24 @@ func TestARoleWithoutDDL(t *testing.T) {
 			t.Errorf("%d rows in the default partition of %s", n, table)
 		}
 	}
-	if w := warned.String(); w != "" {
+	if w := warned.String(); strings.Count(w, "not allowed to add partitions") != 1 {
+		t.Errorf("it was said:\n%s", w)
+	}
+	if until := s.Stats().PartitionsUntil; !until.IsZero() {
+		t.Errorf("partitions until %s", until)
+	}
+	// Once someone else made them, there is nothing to say.
+	owner := openURL(t, pg.URL)
+	until := owner.Stats().PartitionsUntil
+	if days := time.Until(until).Hours() / 24; days < 14 || days > 21 {
+		t.Errorf("partitions until %s", until)
+	}
+	var after warnings
+	lesser := openURL(t, roleURL, after.logger)
+	if got := lesser.Stats().PartitionsUntil; !got.Equal(until) {
+		t.Errorf("partitions until %s, want %s", got, until)
+	}
+	if w := after.String(); w != "" {
 		t.Errorf("it was said:\n%s", w)
 	}
 }

@@ -26,9 +26,12 @@ type Stats struct {
 	Pool PoolStats
 
 	PartitionsAdded, PartitionsDropped uint64 // by this store
-	TreesDeleted                       uint64
-	RunsInterrupted                    uint64
-	UpkeepFailures                     uint64 // rounds of upkeep, and tries to add partitions, that failed
+	// PartitionsUntil is the day from which on only the default partitions catch
+	// detail, as of the last hour; zero: there are no others.
+	PartitionsUntil time.Time
+	TreesDeleted    uint64
+	RunsInterrupted uint64
+	UpkeepFailures  uint64 // rounds of upkeep, and tries to add partitions, that failed
 }
 
 // PoolStats is the state of the connections to Postgres.
@@ -57,6 +60,7 @@ type counters struct {
 	partitionsAdded, partitionsDropped, treesDeleted atomic.Uint64
 	runsInterrupted, upkeepFailures                  atomic.Uint64
 	lastError                                        atomic.Int64 // Unix nanoseconds
+	partitionsUntil                                  atomic.Int64 // Unix seconds; 0: not known
 	batchNanos                                       atomic.Int64
 	batchCounts                                      [len(batchBounds) + 1]atomic.Uint64
 }
@@ -101,6 +105,9 @@ func (s *Store) Stats() Stats {
 		st.BatchSeconds.Count += n
 	}
 	st.LastErrorAt = c.failedAt()
+	if until := c.partitionsUntil.Load(); until > 0 { // the year 1 stands for none
+		st.PartitionsUntil = time.Unix(until, 0).UTC()
+	}
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.rows, s.queue.bytes, len(s.queue.line)

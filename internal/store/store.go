@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -148,6 +150,17 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
+// settings are those of each connection.
+var settings = map[string]string{
+	"application_name":              "actlog",
+	"default_transaction_isolation": "read committed",
+	"jit":                           "off",                // compiling costs more than any of these statements
+	"plan_cache_mode":               "force_generic_plan", // and so does planning anew
+	"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
+	"lock_timeout":                  "2s",                 // a row that someone holds must not hold up other trees
+	"TimeZone":                      "UTC",
+}
+
 func poolConfig(config Config) (*pgxpool.Config, error) {
 	pc, err := pgxpool.ParseConfig(config.DatabaseURL)
 	if err != nil {
@@ -156,17 +169,7 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 	pc.MaxConns = int32(config.MaxConns)
 	pc.ConnConfig.Tracer = config.Tracer
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
-	for name, value := range map[string]string{
-		"application_name":              "actlog",
-		"default_transaction_isolation": "read committed",
-		"jit":                           "off",                // compiling costs more than any of these statements
-		"plan_cache_mode":               "force_generic_plan", // and so does planning anew
-		"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
-		"lock_timeout":                  "2s",                 // a row that someone holds must not hold up other trees
-		"TimeZone":                      "UTC",
-	} {
-		pc.ConnConfig.RuntimeParams[name] = value
-	}
+	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
 	return pc, nil
 }
 
@@ -183,7 +186,27 @@ func (s *Store) check(ctx context.Context) error {
 	case encoding != "UTF8":
 		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
 	}
+	if err := s.checkSettings(ctx); err != nil {
+		return err
+	}
 	return s.Ready(ctx)
+}
+
+// checkSettings warns where a pooler in between keeps settings to itself: reads
+// would grow slow, and writers wait for each other. Names it may well add to.
+func (s *Store) checkSettings(ctx context.Context) error {
+	names := slices.Sorted(maps.Keys(settings))
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = settings[name]
+	}
+	var lost []string
+	err := s.pool.QueryRow(ctx, `SELECT COALESCE(array_agg(name ORDER BY name), '{}') FROM unnest($1::text[], $2::text[]) AS s (name, value)
+		WHERE name <> 'application_name' AND current_setting(name) <> value`, names, values).Scan(&lost)
+	if len(lost) > 0 {
+		s.log.Warn("settings of the connection did not reach the database, as with a pooler in between: set them for the role", "settings", lost)
+	}
+	return translate(err)
 }
 
 // Ready tells whether the database answers and every migration is applied:

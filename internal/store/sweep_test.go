@@ -271,7 +271,10 @@ func TestStats(t *testing.T) {
 	if got.Pool.Max != 4 || got.Pool.Acquired+got.Pool.Idle < 1 {
 		t.Errorf("pool = %+v", got.Pool)
 	}
-	got.BatchSeconds, got.Pool = store.Histogram{}, store.PoolStats{}
+	if want := store.PeriodStart(today(t, pg.Pool), 7).AddDate(0, 0, 7*(1+store.PartitionsAhead)); !got.PartitionsUntil.Equal(want) {
+		t.Errorf("partitions until %s, want %s", got.PartitionsUntil, want)
+	}
+	got.BatchSeconds, got.Pool, got.PartitionsUntil = store.Histogram{}, store.PoolStats{}, time.Time{}
 	want := store.Stats{Batches: 1, Rows: 4, Folded: 1, Refused: 1, PartitionsAdded: 2 * (1 + store.PartitionsAhead)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/actlog/actlog/internal/pgtest"
+)
+
+// pooler passes connections on as PgBouncer does in session mode: of what a client
+// wants to set at the start, it passes on very little. It gives its address.
+func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, server := "tcp", net.JoinHostPort(config.Host, fmt.Sprint(config.Port))
+	if strings.HasPrefix(config.Host, "/") {
+		network, server = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer client.Close()
+				first, err := pgproto3.NewBackend(client, client).ReceiveStartupMessage()
+				start, ok := first.(*pgproto3.StartupMessage)
+				if err != nil || !ok {
+					t.Errorf("a client began with %T: %v", first, err)
+					return
+				}
+				for name := range start.Parameters {
+					switch name {
+					case "user", "database", "application_name", "client_encoding", "datestyle", "TimeZone":
+					default:
+						delete(start.Parameters, name)
+					}
+				}
+				up, err := new(net.Dialer).DialContext(context.Background(), network, server)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer up.Close()
+				front := pgproto3.NewFrontend(up, up)
+				front.Send(start)
+				if err := front.Flush(); err != nil {
+					t.Error(err)
+					return
+				}
+				all.Go(func() {
+					_, _ = io.Copy(up, client)
+					_ = up.Close()
+				})
+				_, _ = io.Copy(client, up)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait()
+	})
+	return listener.Addr().String()
+}
+
+func TestAPoolerKeepsSettings(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	name, roleURL := role(t, db)
+	if _, err := db.Pool.Exec(t.Context(), "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name); err != nil {
+		t.Fatal(err)
+	}
+	config, err := pgx.ParseConfig(roleURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := (&url.URL{
+		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: pooler(t, config), Path: "/" + config.Database, RawQuery: "sslmode=disable",
+	}).String()
+
+	openURL(t, db.URL) // makes partitions, which the role may not
+	var warned warnings
+	openURL(t, through, warned.logger)
+	for _, setting := range []string{"enable_seqscan", "jit", "lock_timeout", "plan_cache_mode"} {
+		if !strings.Contains(warned.String(), setting) {
+			t.Errorf("nothing was said of %s:\n%s", setting, &warned)
+		}
+	}
+
+	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "lock_timeout = '2s'"} {
+		if _, err := db.Pool.Exec(t.Context(), "ALTER ROLE "+name+" SET "+set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var after warnings
+	openURL(t, through, after.logger)
+	if w := after.String(); w != "" {
+		t.Errorf("with the role's own settings it was said:\n%s", w)
+	}
+}
