@@ -51,6 +51,14 @@ type lines struct {
 // start runs the program until it says where it serves.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	p := begin(t, args...)
+	p.served(t)
+	return p
+}
+
+// begin starts the program.
+func begin(t *testing.T, args ...string) *program {
+	t.Helper()
 	p := &program{stderr: &lines{want: make(chan string, 1)}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), beMain+"=1")
@@ -68,12 +76,17 @@ func start(t *testing.T, args ...string) *program {
 		read.Wait()
 		_ = p.cmd.Wait()
 	})
+	return p
+}
+
+// served waits until the program says where it serves.
+func (p *program) served(t *testing.T) {
+	t.Helper()
 	url, ok := <-p.stderr.want
 	if !ok {
 		t.Fatalf("the program ended before it served:\n%s", p.stderr)
 	}
 	p.url = url
-	return p
 }
 
 func (l *lines) follow(r io.Reader) {
