@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -247,7 +248,7 @@ func TestRolesOfDocs(t *testing.T) {
 		{reader, "CREATE TABLE public.x ()", denied},
 	} {
 		_, err := runSQL(t, tt.conn, tt.sql)
-		if pg, ok := err.(*pgconn.PgError); !ok || pg.Code != tt.state { //nolint:errorlint // as it comes
+		if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != tt.state {
 			t.Errorf("%s: %s: %v", tt.conn.Config().User, tt.sql, err)
 		}
 	}

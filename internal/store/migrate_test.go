@@ -340,6 +340,30 @@ func TestADatabaseThatIsNotUTF8(t *testing.T) {
 	}
 }
 
+// TestAPostgresWithoutLZ4 reads texts that one with it has compressed: every write
+// and most reads would fail.
+func TestAPostgresWithoutLZ4(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	compressed := len(lines(t, db.Pool, "SELECT attname::text FROM pg_attribute WHERE attcompression = 'l'")) > 0
+	// A Postgres that has it, and says that it has not.
+	for _, sql := range []string{
+		"CREATE VIEW public.pg_settings AS SELECT name, ARRAY['pglz'] AS enumvals FROM pg_catalog.pg_settings",
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$",
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
+	if err == nil {
+		err = s.Close(t.Context())
+	}
+	if said := err != nil && strings.Contains(err.Error(), "lz4"); said != compressed {
+		t.Errorf("error = %v", err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	empty := pgtest.Empty(t)

@@ -177,12 +177,17 @@ func poolConfig(config Config) (*pgxpool.Config, error) {
 func (s *Store) check(ctx context.Context) error {
 	var version int
 	var encoding string
-	err := s.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding')").Scan(&version, &encoding)
+	var noLZ4 bool // here, but in the texts; a migration chose it where it was there
+	err := s.pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'),
+		EXISTS (SELECT FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.relnamespace = to_regnamespace('actlog') AND a.attcompression = 'l')
+		AND NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`).Scan(&version, &encoding, &noLZ4)
 	switch {
 	case err != nil:
 		return translate(err)
 	case version < 140000:
 		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", version/10000)
+	case noLZ4:
+		return errors.New("texts of this record are compressed with lz4, and this Postgres was built without it: run it with server binaries that have it, such as those of Debian")
 	case encoding != "UTF8":
 		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
 	}
