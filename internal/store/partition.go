@@ -56,6 +56,10 @@ func (s *Store) addPartitions(ctx context.Context) (done bool) {
 	return false
 }
 
+// giveWay has a lock of upkeep wait no longer than Postgres does before it looks
+// for a deadlock (1 s), and might choose a reader or a writer to end it.
+const giveWay = "SET LOCAL lock_timeout = '900ms'"
+
 // tryAddPartitions also tells until when all tables have partitions, as far as it
 // came to know.
 func (s *Store) tryAddPartitions(ctx context.Context) (added int, until time.Time, err error) {
@@ -63,7 +67,7 @@ func (s *Store) tryAddPartitions(ctx context.Context) (added int, until time.Tim
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A statement that waits for this lock would hold up every writer behind it.
 		// Bounds are read back as text, so their style is settled.
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL datestyle = 'ISO'"); err != nil {
+		if _, err := tx.Exec(ctx, giveWay+"; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
 		if before, err = partitionedUntil(ctx, tx); err != nil {

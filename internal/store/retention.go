@@ -152,7 +152,7 @@ func (s *Store) dropPeriod(ctx context.Context, p period) error {
 // up every writer behind it.
 func (s *Store) inTurn(ctx context.Context, f func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL datestyle = 'ISO'"); err != nil {
+		if _, err := tx.Exec(ctx, giveWay+"; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
 		var mine bool
@@ -190,7 +190,8 @@ func (s *Store) detach(ctx context.Context, p period) error {
 		if !owned {
 			return errNotOwner
 		}
-		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '1s'"); err != nil { // of all locks together
+		// Of all locks together, see giveWay: readers lock in another order.
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '900ms'"); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "LOCK TABLE "+strings.Join(locks, ", ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
@@ -462,7 +463,7 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string, alone bool) (de
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if alone {
 			// Every writer begins with this table: whoever waits here holds nothing.
-			if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			if _, err := tx.Exec(ctx, giveWay+"; LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 				return err
 			}
 		}
