@@ -7,10 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/actlog/actlog/internal/embedpg"
 )
 
 // The program's exit codes.
@@ -31,6 +34,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
+	Price   priceCmd   `cmd:"" help:"What models cost: list, set, delete, apply."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
 
 	Version kong.VersionFlag `help:"Print the version."`
@@ -99,6 +103,25 @@ func (e usageError) Error() string { return string(e) }
 type databaseFlags struct {
 	DatabaseURL string `help:"Postgres to keep the record in, postgres://user:password@host/database. Default: a private one in the data folder." placeholder:"URL"`
 	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
+}
+
+// open gives the URL of the configured database, or of the private one, which is
+// started where no server has it running.
+func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatabase func() error, err error) {
+	nothing := func() error { return nil }
+	if f.DatabaseURL != "" {
+		return f.DatabaseURL, nothing, nil
+	}
+	dir := filepath.Join(f.DataDir, "postgres")
+	postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: dir, Logger: e.log})
+	switch {
+	case errors.Is(err, embedpg.ErrInUse): // by a server, as it should be
+		url, err = embedpg.RunningURL(dir)
+		return url, nothing, err
+	case err != nil:
+		return "", nil, err
+	}
+	return postgres.URL(), func() error { return postgres.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 // defaultServer is where a server is when no one says otherwise.

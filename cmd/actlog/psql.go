@@ -8,9 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-
-	"github.com/actlog/actlog/internal/embedpg"
 )
 
 type psqlCmd struct {
@@ -21,22 +18,11 @@ type psqlCmd struct {
 
 // Run implements the command.
 func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
-	address := c.DatabaseURL
-	if address == "" {
-		dir := filepath.Join(c.DataDir, "postgres")
-		postgres, startErr := embedpg.Start(ctx, embedpg.Config{Dir: dir, Logger: e.log})
-		switch {
-		case errors.Is(startErr, embedpg.ErrInUse): // by a server, as it should be
-			if address, err = embedpg.RunningURL(dir); err != nil {
-				return err
-			}
-		case startErr != nil:
-			return startErr
-		default:
-			defer func() { err = errors.Join(err, postgres.Close(context.WithoutCancel(ctx))) }()
-			address = postgres.URL()
-		}
+	address, closeDatabase, err := c.open(ctx, e)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, closeDatabase()) }()
 	// The password goes by the environment: arguments are for all to see.
 	address, password := withoutPassword(address)
 	args := c.Args

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+type priceCmd struct {
+	List   priceListCmd   `cmd:"" help:"List what models cost, in US dollars per million tokens."`
+	Set    priceSetCmd    `cmd:"" help:"Set the price of a model. Servers follow within a minute; what is on record keeps its cost."`
+	Delete priceDeleteCmd `cmd:"" help:"Take a price out. What is on record keeps its cost."`
+	Apply  priceApplyCmd  `cmd:"" help:"Compute the cost of calls on record that have no price yet."`
+}
+
+type priceListCmd struct {
+	databaseFlags
+	Name string `arg:"" optional:"" help:"Only models, or providers, with this in their name."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// priceJSON is a price as --json prints it.
+type priceJSON struct {
+	Provider      string   `json:"provider"`
+	Model         string   `json:"model"`
+	FromDay       string   `json:"fromDay"`
+	InputUSD      float64  `json:"inputUsd"`
+	OutputUSD     float64  `json:"outputUsd"`
+	CacheReadUSD  *float64 `json:"cacheReadUsd"`
+	CacheWriteUSD *float64 `json:"cacheWriteUsd"`
+	Source        string   `json:"source"`
+	Seen          *string  `json:"seen"`
+}
+
+// Run implements the command.
+func (c *priceListCmd) Run(ctx context.Context, e *env) error {
+	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
+		prices, err := s.Prices(ctx)
+		if err != nil {
+			return err
+		}
+		found := []priceJSON{}
+		for _, p := range prices {
+			if name := strings.ToLower(c.Name); !strings.Contains(p.Model, name) && !strings.Contains(p.Provider, name) {
+				continue
+			}
+			j := priceJSON{
+				Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input, OutputUSD: p.Output,
+				CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, Source: p.Source,
+			}
+			if p.Seen != nil {
+				j.Seen = new(p.Seen.Format(time.DateOnly))
+			}
+			found = append(found, j)
+		}
+		if c.JSON {
+			enc := json.NewEncoder(e.stdout)
+			enc.SetIndent("", "  ")
+			return enc.Encode(found)
+		}
+		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "PROVIDER\tMODEL\tFROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tSEEN")
+		amount := func(v *float64) string {
+			if v == nil {
+				return "-"
+			}
+			return strconv.FormatFloat(*v, 'f', -1, 64)
+		}
+		for _, p := range found {
+			provider, seen := p.Provider, "-"
+			if provider == "" {
+				provider = "(any)"
+			}
+			if p.Seen != nil {
+				seen = *p.Seen
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", provider, p.Model, p.FromDay,
+				amount(&p.InputUSD), amount(&p.OutputUSD), amount(p.CacheReadUSD), amount(p.CacheWriteUSD), seen)
+		}
+		return w.Flush()
+	})
+}
+
+// pricedModel names what a price is for.
+type pricedModel struct {
+	Provider string `arg:"" help:"Who serves the model, as cycles tell it; \"\" for whoever does."`
+	Model    string `arg:"" help:"The model's name; * stands for any characters."`
+}
+
+type priceSetCmd struct {
+	databaseFlags
+	pricedModel
+	Input      float64  `required:"" help:"Dollars per million input tokens." placeholder:"USD"`
+	Output     float64  `required:"" help:"Dollars per million output tokens, reasoning included." placeholder:"USD"`
+	CacheRead  *float64 `help:"Dollars per million input tokens read from a cache. Default: as --input." placeholder:"USD"`
+	CacheWrite *float64 `help:"Dollars per million input tokens written to a cache. Default: as --input." placeholder:"USD"`
+	From       string   `help:"First day of the price (UTC). Default: today." placeholder:"YYYY-MM-DD"`
+	Source     string   `help:"Where the price is published." placeholder:"URL"`
+}
+
+// Run implements the command.
+func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
+	from := time.Now().UTC().Truncate(24 * time.Hour)
+	if c.From != "" {
+		var err error
+		if from, err = parseDay("--from", c.From); err != nil {
+			return err
+		}
+	}
+	p := store.Price{
+		Provider: c.Provider, Model: c.Model, FromDay: from, Input: c.Input, Output: c.Output,
+		CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Source: c.Source,
+	}
+	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
+		err := s.SetPrice(ctx, p)
+		if invalid := (*record.InvalidError)(nil); errors.As(err, &invalid) {
+			return usageError(invalid.Error())
+		}
+		return err
+	})
+}
+
+type priceDeleteCmd struct {
+	databaseFlags
+	pricedModel
+	From string `required:"" help:"First day of the price." placeholder:"YYYY-MM-DD"`
+}
+
+// Run implements the command.
+func (c *priceDeleteCmd) Run(ctx context.Context, e *env) error {
+	from, err := parseDay("--from", c.From)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
+		err := s.DeletePrice(ctx, c.Provider, c.Model, from)
+		if errors.Is(err, record.ErrNotFound) {
+			return fmt.Errorf("%q of %q has no price that begins on %s; see actlog price list", c.Model, c.Provider, c.From)
+		}
+		return err
+	})
+}
+
+type priceApplyCmd struct {
+	databaseFlags
+	Since string `required:"" help:"First day of the calls (UTC)." placeholder:"YYYY-MM-DD"`
+}
+
+// Run implements the command.
+func (c *priceApplyCmd) Run(ctx context.Context, e *env) error {
+	since, err := parseDay("--since", c.Since)
+	if err != nil {
+		return err
+	}
+	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
+		last := time.Now()
+		cycles, err := s.ApplyPrices(ctx, since, func(cycles int64) {
+			if time.Since(last) > time.Second {
+				fmt.Fprintf(e.stderr, "calls priced so far: %d\n", cycles)
+				last = time.Now()
+			}
+		})
+		fmt.Fprintf(e.stdout, "calls priced: %d\n", cycles)
+		return err
+	})
+}
+
+func parseDay(flag, s string) (time.Time, error) {
+	day, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		return day, usageError(fmt.Sprintf("%s must be a day such as 2026-11-20, not %q", flag, s))
+	}
+	return day, nil
+}
+
+// withStore opens the record and closes it.
+func withStore(ctx context.Context, flags databaseFlags, e *env, do func(*store.Store) error) (err error) {
+	url, closeDatabase, err := flags.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDatabase()) }()
+	s, err := store.Open(ctx, store.Config{DatabaseURL: url, Logger: e.log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close(context.WithoutCancel(ctx))) }()
+	return do(s)
+}
