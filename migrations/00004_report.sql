@@ -17,15 +17,28 @@ END
 $$;
 -- +goose StatementEnd
 
--- By time. Block ranges cost a write next to nothing, rows come in about that
--- order, and none of these columns changes when a row learns how it ended.
+-- By time: block ranges cost a write next to nothing, and rows come in about that
+-- order. By failure: few rows. Of plans and steps, nothing is indexed that heartbeats
+-- and roll-ups change, or these would be no cheap (heap-only) updates any more; cycles
+-- and tool calls grow out of their pages anyway.
 CREATE INDEX plan_time ON actlog.plan_execution_record USING brin (first_seen_at) WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX agent_time ON actlog.agent_execution_record USING brin (
-    start_time, (date_trunc('day', start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc')) WITH (pages_per_range = 32, autosummarize = on);
+    start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
+    WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX think_act_time ON actlog.think_act_record USING brin (
-    think_start_time, (date_trunc('day', think_start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc')) WITH (pages_per_range = 32, autosummarize = on);
+    think_start_time, (date_trunc('day', COALESCE(think_start_time AT TIME ZONE 'utc', think_end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
+    WITH (pages_per_range = 32, autosummarize = on);
 CREATE INDEX act_tool_time ON actlog.act_tool_info USING brin (
-    start_time, (date_trunc('day', start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc')) WITH (pages_per_range = 32, autosummarize = on);
+    start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
+    WITH (pages_per_range = 32, autosummarize = on);
+CREATE INDEX plan_failed ON actlog.plan_execution_record ((COALESCE(end_time, start_time, first_seen_at)))
+    WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
+CREATE INDEX agent_failed ON actlog.agent_execution_record ((COALESCE(end_time, start_time)))
+    WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
+CREATE INDEX think_act_failed ON actlog.think_act_record ((COALESCE(GREATEST(think_end_time, act_end_time), act_start_time, think_start_time)))
+    WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
+CREATE INDEX act_tool_failed ON actlog.act_tool_info ((COALESCE(end_time, start_time)))
+    WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 
 -- One row each. ------------------------------------------------------------------
 
@@ -183,27 +196,27 @@ FROM (
         NULL::text AS step_id, NULL::integer AS seq, NULL::text AS tool_call_id, x.part,
         NULL::text AS agent_name, NULL::text AS tool_name, x.state, x.error_kind, x.error_message
     FROM actlog.plan_execution_record AS x
-    WHERE x.state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
     UNION ALL
     SELECT
-        'agent_execution', COALESCE(x.end_time, x.last_seen_at, x.start_time), x.root_plan_id, x.shown_plan_id,
+        'agent_execution', COALESCE(x.end_time, x.start_time), x.root_plan_id, x.shown_plan_id,
         x.step_id, NULL, NULL, x.part, x.agent_name, NULL, x.state, x.error_kind, x.error_message
     FROM actlog.agent_execution_record AS x
-    WHERE x.state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
     UNION ALL
     SELECT
         'think_act', COALESCE(GREATEST(x.think_end_time, x.act_end_time), x.act_start_time, x.think_start_time), x.root_plan_id, a.shown_plan_id,
         x.step_id, x.seq, NULL, x.part, a.agent_name, NULL, x.state, x.error_kind, x.error_message
     FROM actlog.think_act_record AS x
     LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
-    WHERE x.state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
     UNION ALL
     SELECT
         'tool_call', COALESCE(x.end_time, x.start_time), x.root_plan_id, a.shown_plan_id,
         x.step_id, x.seq, x.tool_call_id, x.part, a.agent_name, x.name, x.state, x.error_kind, x.error_message
     FROM actlog.act_tool_info AS x
     LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
-    WHERE x.state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
 ) AS f
 LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.plan_id
 LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id AND r.current_plan_id = f.root_plan_id;
@@ -242,6 +255,7 @@ WHERE NOT p.completed;
 -- By day (of UTC). ------------------------------------------------------------------
 
 -- Cycles that are on record; where they were dropped, what their steps have kept.
+-- Late ones of a dropped period are in no figure.
 CREATE VIEW report.usage_daily AS
 SELECT
     d.day, d.project, d.agent_name, d.provider, d.model_name,
@@ -253,43 +267,22 @@ SELECT
     COALESCE(sum(d.think_ms), 0)::double precision / 1000 AS think_seconds
 FROM (
     SELECT
-        c.day, COALESCE(p.project, r.project, 'default') AS project, a.agent_name, c.provider, COALESCE(c.model_name, a.model_name) AS model_name,
-        c.model_calls, c.failures, c.input_tokens, c.output_tokens, c.cache_read_input_tokens, c.cache_creation_input_tokens,
-        c.reasoning_tokens, c.cost_usd, c.think_ms
-    FROM (
-        -- A step's first: its cycles are many, and joins cost.
-        SELECT
-            x.root_plan_id, x.step_id, x.day, x.provider, x.model_name,
-            count(*) FILTER (WHERE x.model_call) AS model_calls, count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
-            sum(x.input_tokens) AS input_tokens, sum(x.output_tokens) AS output_tokens,
-            sum(x.cache_read_input_tokens) AS cache_read_input_tokens, sum(x.cache_creation_input_tokens) AS cache_creation_input_tokens,
-            sum(x.reasoning_tokens) AS reasoning_tokens, sum(x.cost_usd) AS cost_usd, sum(x.think_ms) AS think_ms
-        FROM (
-            SELECT
-                y.root_plan_id, y.step_id, date_trunc('day', y.think_start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc' AS day,
-                y.provider, y.model_name, y.state, true AS model_call, y.input_tokens, y.output_tokens, y.cache_read_input_tokens,
-                y.cache_creation_input_tokens, y.reasoning_tokens, y.cost_usd,
-                GREATEST(0, round(1000 * extract(epoch FROM y.think_end_time - y.think_start_time))) AS think_ms
-            FROM actlog.think_act_record AS y
-            WHERE y.think_start_time IS NOT NULL
-            UNION ALL
-            SELECT
-                y.root_plan_id, y.step_id,
-                date_trunc('day', COALESCE(y.think_end_time AT TIME ZONE 'utc', y.act_start_time AT TIME ZONE 'utc', y.part)) AT TIME ZONE 'utc',
-                y.provider, y.model_name, y.state,
-                COALESCE(y.input_char_count, y.output_char_count, y.input_tokens, y.output_tokens) IS NOT NULL
-                    OR y.think_end_time IS NOT NULL OR y.model_name IS NOT NULL,
-                y.input_tokens, y.output_tokens, y.cache_read_input_tokens,
-                y.cache_creation_input_tokens, y.reasoning_tokens, y.cost_usd, NULL
-            FROM actlog.think_act_record AS y
-            WHERE y.think_start_time IS NULL
-        ) AS x
-        GROUP BY x.root_plan_id, x.step_id, x.day, x.provider, x.model_name
-    ) AS c
+        date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' AS day,
+        COALESCE(p.project, r.project, 'default') AS project, a.agent_name, c.provider, COALESCE(c.model_name, a.model_name) AS model_name,
+        count(*) FILTER (WHERE COALESCE(c.think_start_time, c.think_end_time) IS NOT NULL
+            OR COALESCE(c.input_char_count, c.output_char_count, c.input_tokens, c.output_tokens) IS NOT NULL
+            OR c.model_name IS NOT NULL) AS model_calls,
+        count(*) FILTER (WHERE c.state = 'FAILED') AS failures,
+        sum(c.input_tokens) AS input_tokens, sum(c.output_tokens) AS output_tokens,
+        sum(c.cache_read_input_tokens) AS cache_read_input_tokens, sum(c.cache_creation_input_tokens) AS cache_creation_input_tokens,
+        sum(c.reasoning_tokens) AS reasoning_tokens, sum(c.cost_usd) AS cost_usd,
+        sum(GREATEST(0, round(1000 * extract(epoch FROM c.think_end_time - c.think_start_time))::bigint)) AS think_ms
+    FROM actlog.think_act_record AS c
     LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
     LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = a.root_plan_id AND p.current_plan_id = a.shown_plan_id
     LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = c.root_plan_id AND r.current_plan_id = c.root_plan_id
-    WHERE NOT EXISTS (SELECT FROM actlog.dropped_detail AS x WHERE a.part >= x.from_day AND a.part < x.to_day)
+    WHERE c.part <> ALL (ARRAY(SELECT u.day::date FROM actlog.dropped_detail AS x, generate_series(x.from_day, x.to_day - 1, INTERVAL '1 day') AS u (day)))
+    GROUP BY 1, 2, 3, 4, 5
     UNION ALL
     SELECT
         date_trunc('day', COALESCE(a.start_time AT TIME ZONE 'utc', a.part)) AT TIME ZONE 'utc',
@@ -318,32 +311,19 @@ FROM (
         actlog.histogram(array_agg(d.bucket) FILTER (WHERE d.bucket IS NOT NULL), array_agg(d.n) FILTER (WHERE d.bucket IS NOT NULL)) AS histogram
     FROM (
         SELECT
-            c.day, COALESCE(p.project, r.project, 'default') AS project, c.tool_name, c.server_name, c.bucket,
-            sum(c.calls)::bigint AS n, sum(c.calls) AS calls, sum(c.failures) AS failures, sum(c.ms) AS ms
+            c.day, COALESCE(p.project, r.project, 'default') AS project, c.tool_name, c.server_name, actlog.duration_bucket(c.ms) AS bucket,
+            count(*) AS n, count(*) AS calls, count(*) FILTER (WHERE c.state = 'FAILED') AS failures, sum(c.ms) AS ms
         FROM (
             SELECT
-                x.root_plan_id, x.step_id, x.day, x.tool_name, x.server_name, actlog.duration_bucket(x.ms) AS bucket,
-                count(*) AS calls, count(*) FILTER (WHERE x.state = 'FAILED') AS failures, sum(x.ms) AS ms
-            FROM (
-                SELECT
-                    y.root_plan_id, y.step_id, date_trunc('day', y.start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc' AS day,
-                    y.name AS tool_name, y.server_name, y.state,
-                    GREATEST(0, round(1000 * extract(epoch FROM y.end_time - y.start_time)))::bigint AS ms
-                FROM actlog.act_tool_info AS y
-                WHERE y.start_time IS NOT NULL
-                UNION ALL
-                SELECT
-                    y.root_plan_id, y.step_id, date_trunc('day', COALESCE(y.end_time AT TIME ZONE 'utc', y.part)) AT TIME ZONE 'utc',
-                    y.name, y.server_name, y.state, NULL
-                FROM actlog.act_tool_info AS y
-                WHERE y.start_time IS NULL
-            ) AS x
-            GROUP BY 1, 2, 3, 4, 5, 6
+                y.root_plan_id, y.step_id, y.name AS tool_name, y.server_name, y.state,
+                date_trunc('day', COALESCE(y.start_time AT TIME ZONE 'utc', y.end_time AT TIME ZONE 'utc', y.part)) AT TIME ZONE 'utc' AS day,
+                GREATEST(0, round(1000 * extract(epoch FROM y.end_time - y.start_time)))::bigint AS ms
+            FROM actlog.act_tool_info AS y
+            WHERE y.part <> ALL (ARRAY(SELECT u.day::date FROM actlog.dropped_detail AS x, generate_series(x.from_day, x.to_day - 1, INTERVAL '1 day') AS u (day)))
         ) AS c
         LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
         LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = a.root_plan_id AND p.current_plan_id = a.shown_plan_id
         LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = c.root_plan_id AND r.current_plan_id = c.root_plan_id
-        WHERE NOT EXISTS (SELECT FROM actlog.dropped_detail AS x WHERE a.part >= x.from_day AND a.part < x.to_day)
         GROUP BY 1, 2, 3, 4, 5
         UNION ALL
         SELECT
@@ -374,13 +354,8 @@ SELECT
     percentile_cont(0.95) WITHIN GROUP (ORDER BY d.duration_seconds) AS p95_seconds,
     percentile_cont(0.99) WITHIN GROUP (ORDER BY d.duration_seconds) AS p99_seconds
 FROM (
-    SELECT date_trunc('day', a.start_time AT TIME ZONE 'utc') AT TIME ZONE 'utc' AS day, a.*
+    SELECT date_trunc('day', COALESCE(a.start_time AT TIME ZONE 'utc', a.end_time AT TIME ZONE 'utc', a.part)) AT TIME ZONE 'utc' AS day, a.*
     FROM report.agent_execution AS a
-    WHERE a.start_time IS NOT NULL
-    UNION ALL
-    SELECT date_trunc('day', COALESCE(a.end_time AT TIME ZONE 'utc', a.part)) AT TIME ZONE 'utc', a.*
-    FROM report.agent_execution AS a
-    WHERE a.start_time IS NULL
 ) AS d
 GROUP BY d.day, d.project, d.agent_name, d.agent_version;
 
@@ -603,6 +578,10 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+DROP INDEX actlog.act_tool_failed;
+DROP INDEX actlog.think_act_failed;
+DROP INDEX actlog.agent_failed;
+DROP INDEX actlog.plan_failed;
 DROP INDEX actlog.act_tool_time;
 DROP INDEX actlog.think_act_time;
 DROP INDEX actlog.agent_time;
