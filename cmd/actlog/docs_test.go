@@ -322,6 +322,31 @@ func explain(t *testing.T, conn *pgx.Conn, sql string) string {
 	return strings.Join(plan, "\n")
 }
 
+// TestReportLoginOfDocs makes the login as the docs say, where the migrating role may
+// make no roles.
+func TestReportLoginOfDocs(t *testing.T) {
+	t.Parallel()
+	database := docsServer(t)
+	admin := connect(t, database, "")
+	mustSQL(t, admin, `CREATE ROLE migrator LOGIN; CREATE SCHEMA actlog AUTHORIZATION migrator; CREATE SCHEMA report AUTHORIZATION migrator`)
+	code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "migrator"))
+	if code != exitDone || !strings.Contains(stderr, "docs/reporting.md") {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	sql := under(t, codeBlocks(t, "reporting.md", "sql"), "A login for reports", 2)
+	mustSQL(t, admin, "SET ROLE NONE; "+sql[1])
+	mustSQL(t, admin, sql[0])
+	grafana := connect(t, database, "grafana")
+	if n := mustSQL(t, grafana, "SELECT FROM plan UNION ALL SELECT FROM failure UNION ALL SELECT FROM model_price"); n < 100 {
+		t.Errorf("%d rows", n)
+	}
+	for _, sql := range []string{"SELECT FROM actlog.plan_execution_record", "CREATE TABLE report.x ()", "CREATE TEMPORARY TABLE x ()"} {
+		if _, err := runSQL(t, grafana, sql); err == nil {
+			t.Errorf("%s: it may", sql)
+		}
+	}
+}
+
 // TestAlertsOfDocs holds the page to the figures that there are.
 func TestAlertsOfDocs(t *testing.T) {
 	t.Parallel()
