@@ -31,6 +31,27 @@ func (q *Queries) PlanExceptionServe(ctx context.Context, db DBTX, arg PlanExcep
 	return exception, err
 }
 
+const PlanHome = `-- name: PlanHome :one
+SELECT root_plan_id, part
+FROM actlog.plan_execution_record
+WHERE current_plan_id = $1::text
+ORDER BY first_seen_at DESC, root_plan_id DESC
+LIMIT 1
+`
+
+type PlanHomeRow struct {
+	RootPlanID string
+	Part       time.Time
+}
+
+// Where the tree of a plan is. Where one id stands under several roots, the newest.
+func (q *Queries) PlanHome(ctx context.Context, db DBTX, planID string) (PlanHomeRow, error) {
+	row := db.QueryRow(ctx, PlanHome, planID)
+	var i PlanHomeRow
+	err := row.Scan(&i.RootPlanID, &i.Part)
+	return i, err
+}
+
 const PlanList = `-- name: PlanList :many
 SELECT
     p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,

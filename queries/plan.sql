@@ -166,3 +166,11 @@ CROSS JOIN LATERAL (
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
 ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
+
+-- name: PlanHome :one
+-- Where the tree of a plan is. Where one id stands under several roots, the newest.
+SELECT root_plan_id, part
+FROM actlog.plan_execution_record
+WHERE current_plan_id = @plan_id::text
+ORDER BY first_seen_at DESC, root_plan_id DESC
+LIMIT 1;

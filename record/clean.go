@@ -200,6 +200,8 @@ func (f *Field) cleanJSON(v reflect.Value) (cut bool, err error) {
 	if len(out) > f.limit {
 		// JSON cannot be cut and stay JSON: what fits is kept as a string.
 		out, cut = quoteShortened(out, f.limit), true
+	} else if wasCut(out, f.limit) {
+		cut = true
 	} else if err := f.checkShape(out); err != nil {
 		return false, err
 	}
@@ -275,18 +277,16 @@ func StillCut(c Change, names []string) []string {
 
 // mayBeCut tells whether what c holds could be what is left of a longer value.
 func (f *Field) mayBeCut(c Change) bool {
-	// A cut at a character boundary leaves at most three bytes unused.
-	full := func(s string) bool { return len(s) >= f.limit-utf8.UTFMax+1 }
 	switch v := f.In(c); {
 	case v.IsZero():
 		return false
 	case f.Type == Texts:
 		texts := v.Interface().([]string)
-		return len(texts) >= MaxListItems || slices.ContainsFunc(texts, full)
+		return len(texts) >= MaxListItems || slices.ContainsFunc(texts, f.full)
 	case f.Type == JSON:
 		return v.Bytes()[0] == '"' // see quoteShortened
 	default:
 		s, _ := f.Text(c)
-		return full(s)
+		return f.full(s)
 	}
 }

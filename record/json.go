@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // cleanJSON compacts a JSON value, keeping the order and spelling of its
@@ -124,4 +126,12 @@ func quoteShortened(raw []byte, limit int) json.RawMessage {
 		quoted, _ = json.Marshal(Shorten(string(raw), limit/6-2))
 	}
 	return quoted
+}
+
+// wasCut tells whether a JSON value is what quoteShortened makes, as an export
+// tells it: a long string that begins like JSON and is none.
+func wasCut(raw []byte, limit int) bool {
+	var s string
+	return raw[0] == '"' && len(raw) <= limit && len(raw) >= limit/6-utf8.UTFMax && json.Unmarshal(raw, &s) == nil &&
+		s != "" && strings.ContainsRune(`{["`, rune(s[0])) && !json.Valid([]byte(s))
 }
