@@ -50,7 +50,7 @@ func toProblem(err error) (p *problem, known bool) {
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the database cannot be reached right now; nothing is known to be on record of this request", RetryAfter: 1}, false
 	case errors.Is(err, record.ErrClosed):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}, true
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errGone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the request was not answered in time; ask for less, or again later", RetryAfter: 1}, true
 	case errors.As(err, &fromEcho):
 		p := &problem{Status: fromEcho.Code, Detail: http.StatusText(fromEcho.Code)}

@@ -10,6 +10,8 @@ import (
 // The executor API: the contract of source 001, exactly. Its clients get plain
 // texts and empty bodies where the native API has problem documents.
 
+const blankPlanID = "Plan ID cannot be null or empty"
+
 func isExecutor(c echo.Context) bool { return strings.HasPrefix(c.Path(), "/api/executor/") }
 
 // executorDetails serves the hierarchy of a plan; first, once, an exception that
@@ -20,14 +22,14 @@ func (s *Server) executorDetails(c echo.Context) error {
 		return err
 	}
 	if strings.TrimSpace(id) == "" {
-		return c.String(http.StatusBadRequest, "Plan ID cannot be null or empty")
+		return c.String(http.StatusBadRequest, blankPlanID)
 	}
 	ctx := c.Request().Context()
 	p, exceptionWaits, err := s.store.PlanTree(ctx, id)
 	if err != nil {
 		return err
 	}
-	if exceptionWaits {
+	if exceptionWaits && c.Request().Method != http.MethodHead { // who sees no body was not told
 		message, found, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
 		if err != nil {
 			return err
@@ -44,6 +46,9 @@ func (s *Server) executorDelete(c echo.Context) error {
 	id, err := pathID(c, "planId")
 	if err != nil {
 		return err
+	}
+	if strings.TrimSpace(id) == "" {
+		return c.String(http.StatusBadRequest, blankPlanID)
 	}
 	if _, _, err := s.store.PlanTree(c.Request().Context(), id); err != nil {
 		return err

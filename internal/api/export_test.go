@@ -51,3 +51,9 @@ func CloseStore(t testing.TB, s *Server) {
 		t.Fatal(err)
 	}
 }
+
+// MaxExports is how many exports there may be at once.
+const MaxExports = maxExports
+
+// Exports is how many there are.
+func Exports(s *Server) int { return len(s.exports) }

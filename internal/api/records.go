@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -49,6 +52,74 @@ func (s *Server) writeRecords(c echo.Context) error {
 	}
 	slices.SortFunc(answer.Rejected, func(a, b wire.Rejection) int { return a.Index - b.Index })
 	return sendJSON(c, http.StatusMultiStatus, answer)
+}
+
+// exportPath is where a tree is given as the records that make it.
+const exportPath = "/api/v1/plans/:planId/records"
+
+// maxExports is how many there may be at once: each holds a connection to Postgres
+// and its picture of the database until its client has read everything.
+const maxExports = 4
+
+var (
+	errExports = &problem{Status: http.StatusServiceUnavailable, Detail: "the server gives as many exports as it can at the moment; ask again soon", RetryAfter: 1}
+	// errGone says that a client does not read its answer any more.
+	errGone = errors.New("the client reads no further")
+	// errHead ends an export whose body is not asked for.
+	errHead = errors.New("the head is enough")
+)
+
+// exportRecords gives the whole tree of a plan as the records that make it, one a
+// line, as they come from the database. Should that break off, so does the answer.
+func (s *Server) exportRecords(c echo.Context) error {
+	id, err := nativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	select {
+	case s.exports <- struct{}{}:
+		defer func() { <-s.exports }()
+	default:
+		return errExports
+	}
+	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ReadTimeout}, 64<<10)
+	err = s.store.Told(c.Request().Context(), id, func(change record.Change) error {
+		if c.Request().Method == http.MethodHead {
+			return errHead
+		}
+		line, err := wire.Encode(change)
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(append(line, '\n'))
+		return err
+	})
+	switch {
+	case errors.Is(err, errHead):
+		c.Response().Header().Set(echo.HeaderContentType, wire.TypeNDJSON)
+		return c.NoContent(http.StatusOK)
+	case err != nil:
+		return err
+	}
+	return out.Flush()
+}
+
+// steadyWriter writes records to a client that may be slow, but has to go on
+// reading.
+type steadyWriter struct {
+	to       http.ResponseWriter
+	patience time.Duration
+}
+
+func (w *steadyWriter) Write(p []byte) (int, error) {
+	w.to.Header().Set(echo.HeaderContentType, wire.TypeNDJSON) // not before: an error is none
+	// Where the connection cannot set a deadline, the server's own bounds the answer.
+	_ = http.NewResponseController(w.to).SetWriteDeadline(time.Now().Add(w.patience))
+	n, err := w.to.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("%w: %w", errGone, err)
+	}
+	return n, nil
 }
 
 type limitsJSON struct {

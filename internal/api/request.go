@@ -43,7 +43,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
-		if err := next(c); err != nil {
+		err := next(c)
+		begun := c.Response().Committed
+		if err != nil {
 			c.Error(err)
 		}
 		took, status := time.Since(began), c.Response().Status
@@ -55,6 +57,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.log.Log(r.Context(), level, "request", "id", noted.id, "method", methodOf(r), "route", path, "status", status,
 			"duration", took, "bytes", c.Response().Size, "key", noted.key)
+		if err != nil && begun {
+			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
+		}
 		return nil
 	}
 }
@@ -83,7 +88,8 @@ func usableID(told string) string {
 // limitReads bounds how long a read may take.
 func (s *Server) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if c.Request().Method != http.MethodGet {
+		at, _ := s.routeOf(c)
+		if method := c.Request().Method; at.long || method != http.MethodGet && method != http.MethodHead {
 			return next(c)
 		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), s.config.ReadTimeout)

@@ -69,6 +69,7 @@ type Server struct {
 	metrics  *metrics
 	keys     atomic.Pointer[Keys]
 	bodies   budget
+	exports  chan struct{} // as many as there may be at once
 	draining atomic.Bool
 }
 
@@ -76,12 +77,13 @@ type Server struct {
 type route struct {
 	need  Scope
 	quiet bool // asked by machines all day long: not worth a line of the log
+	long  bool // takes as long as its client does
 }
 
 // New makes a server. It serves until its store is closed.
 func New(s *store.Store, config Config) *Server {
 	config = config.withDefaults()
-	srv := &Server{config: config, store: s, log: config.Logger, echo: echo.New(), routes: map[string]route{}, bodies: budget{size: config.BodyBytes}}
+	srv := &Server{config: config, store: s, log: config.Logger, echo: echo.New(), routes: map[string]route{}, bodies: budget{size: config.BodyBytes}, exports: make(chan struct{}, maxExports)}
 	srv.metrics = newMetrics(srv)
 	srv.keys.Store(config.Keys)
 	e := srv.echo
@@ -94,6 +96,7 @@ func New(s *store.Store, config Config) *Server {
 	srv.handle(http.MethodGet, "/api/executor/details/:planId", ScopeRead, srv.executorDetails)
 	srv.handle(http.MethodGet, "/api/executor/details/", ScopeRead, srv.executorDetails)
 	srv.handle(http.MethodDelete, "/api/executor/details/:planId", ScopeRead, srv.executorDelete)
+	srv.handle(http.MethodDelete, "/api/executor/details/", ScopeRead, srv.executorDelete)
 	srv.handle(http.MethodGet, "/api/executor/agent-execution/:stepId", ScopeRead, srv.executorStep)
 	srv.handle(http.MethodGet, "/api/executor/agent-execution/", ScopeRead, srv.executorStep)
 	srv.handle(http.MethodPost, "/api/v1/records", ScopeWrite, srv.writeRecords)
@@ -105,6 +108,7 @@ func New(s *store.Store, config Config) *Server {
 	srv.handle(http.MethodGet, "/api/v1/plans/:planId/artifacts", ScopeRead, srv.listArtifacts)
 	srv.handle(http.MethodGet, "/api/v1/plans/:planId/sources", ScopeRead, srv.listSources)
 	srv.handle(http.MethodGet, "/api/v1/plans/:planId/waits", ScopeRead, srv.listWaits)
+	srv.handle(http.MethodGet, exportPath, ScopeRead, srv.exportRecords)
 	srv.handle(http.MethodGet, "/api/v1/steps/:stepId", ScopeRead, srv.step)
 	srv.handle(http.MethodGet, "/metrics", ScopeRead, echo.WrapHandler(srv.metrics.handler))
 	srv.handle(http.MethodGet, "/openapi.yaml", scopeNone, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) })
@@ -114,9 +118,13 @@ func New(s *store.Store, config Config) *Server {
 	return srv
 }
 
+// handle adds a route. HEAD is GET, of which net/http sends no body.
 func (s *Server) handle(method, path string, need Scope, h echo.HandlerFunc) {
-	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz"}
+	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz", long: path == exportPath}
 	s.echo.Add(method, path, h)
+	if method == http.MethodGet {
+		s.handle(http.MethodHead, path, need, h)
+	}
 }
 
 // routeOf gives the route of a request and its path, "unmatched" where it has none.
@@ -180,7 +188,7 @@ func isLoopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}

@@ -78,7 +78,7 @@ func TestAWaitingExceptionIsASecondStatement(t *testing.T) {
 func TestForeignHostIsRefused(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{server: func(c *api.Config) { c.LoopbackOnly = true }})
-	for _, host := range []string{"localhost", "LOCALHOST:8420", "127.0.0.1:8420", "127.8.9.1", "[::1]:8420", "[::1]", "actlog.localhost:1", "[::ffff:127.0.0.1]:80"} {
+	for _, host := range []string{"localhost", "LOCALHOST:8420", "127.0.0.1:8420", "127.8.9.1", "[::1]:8420", "[::1]", "actlog.localhost:1", "localhost.", "localhost.:8420", "127.0.0.1.", "[::ffff:127.0.0.1]:80"} {
 		wantStatus(t, c.get("/livez", "Host", host), http.StatusOK)
 	}
 	for _, host := range []string{"evil.example", "evil.example:8420", "localhost.evil.example", "127.0.0.1.nip.io", "10.0.0.1:8420", "[2001:db8::1]", "0.0.0.0", "notlocalhost"} {

@@ -1,0 +1,258 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/wire"
+)
+
+func exported(root string) string { return "/api/v1/plans/" + root + "/records" }
+
+// everything reads all that the API gives of a tree, without row numbers.
+func (c *client) everything(root string) (all []any) {
+	c.t.Helper()
+	var visit func(any)
+	var strip func(any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case obj:
+			if _, isNumber := v["id"].(float64); isNumber {
+				delete(v, "id")
+			}
+			delete(v, "parentExecutionId")
+			for _, member := range v {
+				strip(member)
+			}
+		case []any:
+			for _, item := range v {
+				strip(item)
+			}
+		}
+	}
+	read := func(path string) any {
+		v := c.read(path)
+		strip(v)
+		all = append(all, v)
+		return v
+	}
+	visit = func(v any) {
+		switch v := v.(type) {
+		case obj:
+			if id, ok := v["currentPlanId"].(string); ok {
+				for _, beside := range []string{"thoughts", "artifacts", "sources", "waits"} {
+					read("/api/v1/plans/" + id + "/" + beside)
+				}
+			} else if id, ok := v["stepId"].(string); ok {
+				read(agentExecution + id)
+			}
+			for _, name := range []string{"agentExecutionSequence", "subPlanExecutionRecords"} {
+				visit(v[name])
+			}
+		case []any:
+			for _, item := range v {
+				visit(item)
+			}
+		}
+	}
+	visit(read(details + root))
+	return all
+}
+
+// TestExportMakesTheSameTreeElsewhere: all that the API gives is the same, but for
+// row numbers; and written to its own server again, it changes nothing.
+func TestExportMakesTheSameTreeElsewhere(t *testing.T) {
+	t.Parallel()
+	c, other := serve(t), serve(t)
+	example, _ := contract().find("paths", "/api/v1/records", "post", "requestBody", "content", "application/json", "examples", "run", "value")
+	c.write(example["records"].([]any)...)
+	c.write(
+		tool("plan-7", "step-1", 3, "call-9", obj{"attempt": 2, "rev": 12, "spanId": "span-1", "state": "FAILED", "errorMessage": "no", "parameters": "<&>\u2028"}),
+		tool("plan-7", "step-1", 3, "call-9", obj{"attempt": 2, "rev": 5, "name": "fetch", "callIndex": 1, "endTime": at(9)}),
+		step("plan-7", "plan-8", "step-2", obj{"stepIndex": 1, "maxSteps": 4, "metadata": obj{"z": 1, "a": []any{nil, 1.5}}}),
+		cycle("plan-7", "unplanned", 0, obj{"inputCharCount": 77, "thinkOutput": "é"}),
+		subPlan("plan-7", "plan-9", "plan-8", "lost", obj{"project": "p", "tags": []any{}, "lastSeenAt": at(3), "title": strings.Repeat("x", 2000), "name": strings.Repeat("é", 200)}),
+		rec("artifact", obj{"rootPlanId": "plan-7", "planId": "plan-8", "name": "text", "value": "just text"}, nil),
+		wait("plan-7", "plan-9", "w", obj{"state": "APPROVED", "decision": "yes", "decidedBy": "ops", "expiresAt": at(60)}))
+	want := c.everything("plan-7")
+
+	a := wantStatus(t, c.get(exported("plan-8")), http.StatusOK)
+	var records []any
+	for line := range bytes.Lines(a.body) {
+		var r any
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	other.write(records...)
+	if diff := cmp.Diff(want, other.everything("plan-7")); diff != "" {
+		t.Errorf("elsewhere (-original +copy):\n%s", diff)
+	}
+	c.write(records...)
+	if diff := cmp.Diff(want, c.everything("plan-7")); diff != "" {
+		t.Errorf("written again (-before +after):\n%s", diff)
+	}
+	if again := other.get(exported("plan-7")); !bytes.Equal(a.body, again.body) {
+		t.Errorf("the copy's own export differs:\n%s\n%s", a.body, again.body)
+	}
+}
+
+func TestExportOfNothing(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	wantProblem(t, c.get(exported("nobody")), http.StatusNotFound, nil)
+	wantProblem(t, c.get(exported("%20")), http.StatusBadRequest, "planId")
+	wantProblem(t, c.get(exported("%00")), http.StatusNotFound, nil)
+}
+
+// large writes a tree that no buffer on the way holds.
+func (c *client) large(root string) {
+	c.t.Helper()
+	text := strings.Repeat("0123456789", 100_000)
+	for i := range 40 {
+		c.write(cycle(root, "s", i, obj{"thinkInput": text}))
+	}
+}
+
+// TestAnExportThatBreaksOffIsSeen: the database goes while it is given. Whatever
+// the encoding, the client meets an error, and the log has the cause.
+func TestAnExportThatBreaksOffIsSeen(t *testing.T) {
+	t.Parallel()
+	log := new(buffer)
+	c := serveWith(t, options{log: log})
+	c.large("p")
+	for _, encoding := range []string{"identity", "gzip", "zstd"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+exported("p"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", encoding)
+		r.Header.Set("X-Request-Id", encoding)
+		resp, err := c.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if encoding == "identity" { // the others pack it all into what is on the way
+			if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.exec("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		broken := len(log.lines("level=ERROR", "id="+encoding)) == 1
+		if encoding == "identity" && !broken {
+			t.Errorf("%s: it did not break off:\n%.2000s", encoding, log)
+		}
+		if broken != errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: broken %v, the client saw %v", encoding, broken, err)
+		}
+		wantStatus(t, c.get("/livez"), http.StatusOK)
+	}
+}
+
+// ask sends a request for an export that no one reads the answer of.
+func (c *client) ask(root, id string) net.Conn {
+	c.t.Helper()
+	conn := c.dial()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: %s\r\n\r\n", exported(root), id)
+	return conn
+}
+
+// TestExportsAtOnceAreBounded: those beyond are asked to come again.
+func TestExportsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	log := new(buffer)
+	c := serveWith(t, options{log: log})
+	c.large("p")
+	var conns []net.Conn
+	for i := range api.MaxExports {
+		conns = append(conns, c.ask("p", fmt.Sprint("slow/", i)))
+	}
+	for api.Exports(c.api) < api.MaxExports {
+		c.get("/livez")
+	}
+	wantProblem(t, c.get(exported("p")), http.StatusServiceUnavailable, nil)
+	for _, conn := range conns {
+		conn.Close()
+	}
+	for api.Exports(c.api) > 0 {
+		c.get("/livez")
+	}
+	if n := bytes.Count(wantStatus(t, c.get(exported("p")), http.StatusOK).body, []byte("\n")); n != 41 {
+		t.Errorf("%d records", n)
+	}
+	if errs := log.lines("level=ERROR"); len(errs) > 0 {
+		t.Errorf("clients that go are no errors: %s", errs)
+	}
+}
+
+// TestAClientThatDoesNotReadOnIsCutOff, and holds no connection to Postgres.
+func TestAClientThatDoesNotReadOnIsCutOff(t *testing.T) {
+	t.Parallel()
+	log := new(buffer)
+	c := serveWith(t, options{log: log, server: func(config *api.Config) { config.ReadTimeout = 50 * time.Millisecond }})
+	c.large("p")
+	c.ask("p", "slow")
+	for len(log.lines("msg=request", "id=slow")) == 0 {
+		c.get("/livez")
+	}
+	if n := api.Exports(c.api); n != 0 {
+		t.Errorf("%d exports are held", n)
+	}
+}
+
+// TestHead answers as GET does, without the body, and takes nothing.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.write(plan("p", obj{"title": strings.Repeat("x", 5000)}), plan("q"), step("q", "q", "s"))
+	for _, path := range []string{details + "p", details + "nobody", details, agentExecution + "s", "/api/v1/plans", "/api/v1/plans?limit=x", "/api/v1/plans/q", "/api/v1/steps/s", "/api/v1/plans/q/waits", exported("q"), exported("nobody"), "/livez", "/readyz", "/openapi.yaml", "/nowhere"} {
+		get, head := c.get(path), c.do(http.MethodHead, path, nil)
+		wantStatus(t, head, get.status)
+		if len(head.body) > 0 {
+			t.Errorf("%s: body %q", path, head.body)
+		}
+		for _, name := range []string{"Content-Type", "ETag"} {
+			if get.header.Get(name) != head.header.Get(name) {
+				t.Errorf("%s: %s %q, of GET %q", path, name, head.header.Get(name), get.header.Get(name))
+			}
+		}
+	}
+	tag := c.get("/api/v1/plans/p").header.Get("ETag")
+	wantStatus(t, c.do(http.MethodHead, "/api/v1/plans/p", nil, "If-None-Match", tag), http.StatusNotModified)
+	c.write(plan("p", obj{"exception": "boom"}))
+	wantStatus(t, c.do(http.MethodHead, details+"p", nil), http.StatusOK)
+	wantStatus(t, c.get(details+"p"), http.StatusInternalServerError)
+	wantStatus(t, c.do(http.MethodHead, "/api/v1/records", nil), http.StatusMethodNotAllowed)
+	wantProblem(t, c.get("/api/v1/plans/"), http.StatusNotFound, nil)
+	for _, path := range []string{details, details + "%20"} {
+		if a := wantStatus(t, c.do(http.MethodDelete, path, nil), http.StatusBadRequest); string(a.body) != "Plan ID cannot be null or empty" {
+			t.Errorf("DELETE %s: %s", path, a.body)
+		}
+	}
+}
+
+// TestTheExportIsWhatTheRecorderSends: lines of the wire format.
+func TestTheExportIsWhatTheRecorderSends(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.write(plan("p", obj{"rev": 3, "state": "RUNNING"}), plan("p", obj{"title": "t"}))
+	a := c.get(exported("p"))
+	want := `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"t"}` + "\n" + `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","rev":3,"state":"RUNNING"}` + "\n"
+	if string(a.body) != want || a.header.Get("Content-Type") != wire.TypeNDJSON {
+		t.Errorf("%s %s", a.header.Get("Content-Type"), a.body)
+	}
+}
