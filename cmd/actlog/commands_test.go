@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -71,6 +74,9 @@ func TestUsage(t *testing.T) {
 		"no connections":  {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
 		"keyed demo":      {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
 		"no server":       {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
+		"unknown state":   {[]string{"list", "--state", "DONE"}, exitUsage, "one of PENDING, "},
+		"no file":         {[]string{"import"}, exitUsage, "file"},
+		"no shell":        {[]string{"completion"}, exitUsage, "shell"},
 		"bad database":    {[]string{"migrate", "up", "--database-url", "postgres://127.0.0.1:1/x"}, exitFailed, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,21 +102,46 @@ func TestMigrate(t *testing.T) {
 		if tt.applied != "" && !regexp.MustCompile(`(?m)^1 +00001_record.sql +(?s:.*) `+tt.applied+`\n\z`).MatchString(stdout) {
 			t.Errorf("migrate %s, want applied %s:\n%s", tt.command, tt.applied, stdout)
 		}
+		if want := fmt.Sprintf(`,"applied":%v}`+"\n", tt.applied == "yes"); tt.command == "status" {
+			if out := must(t, "migrate", "status", "--json", "--database-url", url); !strings.HasPrefix(out, `{"version":1,"name":"00001_record.sql",`) || !strings.HasSuffix(out, want) {
+				t.Errorf("%s, want %s", out, want)
+			}
+		}
 	}
 }
 
-// TestShow draws a tree with everything in it that a tree may have, and a step.
-func TestShow(t *testing.T) {
-	t.Parallel()
+// serve serves a record of the test's own. around, which may be nil, gets the
+// requests first.
+func serve(t *testing.T, config api.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
+	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	server := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}))
+	config.Logger = slog.New(slog.DiscardHandler)
+	handler := http.Handler(api.New(s, config))
+	if around != nil {
+		handler = around(handler)
+	}
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	at := func(ms int) *time.Time { return new(time.UnixMilli(1_760_000_000_000 + int64(ms)).UTC()) }
-	result, err := s.Write(t.Context(), []record.Change{
+	return server.URL, s
+}
+
+func write(t *testing.T, s *store.Store, changes ...record.Change) {
+	t.Helper()
+	result, err := s.Write(t.Context(), changes)
+	if err != nil || len(result.Rejected) > 0 {
+		t.Fatal(result, err)
+	}
+}
+
+func at(ms int) *time.Time { return new(time.UnixMilli(1_760_000_000_000 + int64(ms)).UTC()) }
+
+// run1 is a run with everything in it that a tree may have.
+func run1() []record.Change {
+	return []record.Change{
 		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", Title: new("Report on\n\x1b[31msales"), State: new(record.Failed), ErrorMessage: new("no region"), StartTime: at(0), EndTime: at(75_000)},
 		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-1", StepIndex: new(int64(0)), AgentName: new("collector"), AgentRequest: new("collect"), State: new(record.Completed), Result: new("done"), StartTime: at(0), EndTime: at(900)},
 		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-2", StepIndex: new(int64(1)), AgentName: new("writer"), Attempt: new(int64(2)), State: new(record.Failed), ErrorMessage: new("broke")},
@@ -122,22 +153,74 @@ func TestShow(t *testing.T) {
 		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "sub-1", StepID: "step-4", AgentName: new("fetcher"), State: new(record.Completed)},
 		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "sub-2", ParentPlanID: new("plan-1"), ToolCallID: new("lost"), Title: new("Lost"), State: new(record.Running), StartTime: at(300)},
 		&record.Wait{RootPlanID: "plan-1", PlanID: "plan-1", WaitID: "w", Title: new("Which region?")},
-	})
-	if err != nil || len(result.Rejected) > 0 {
-		t.Fatal(result, err)
 	}
+}
+
+// TestShowOfARunningPlan: what it waits for, when it was last heard of, and what
+// went wrong beneath it.
+func TestShowOfARunningPlan(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, api.Config{}, nil)
+	write(t, s, run1()...)
+	hourAgo := time.Now().Add(-time.Hour)
+	write(t, s,
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running), LastSeenAt: &hourAgo},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("fetch")},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "sub", ParentPlanID: new("p"), ToolCallID: new("t"), Title: new("Sub"), State: new(record.Failed), ErrorMessage: new("no\nroute")},
+		&record.Wait{RootPlanID: "p", PlanID: "sub", WaitID: "w", Type: new(record.WaitPlanValidation), Title: new("Is it fine?"), FormDescription: new("Look first")},
+		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", LastSeenAt: &hourAgo})
+	out := must(t, "show", "p", "--server", url)
+	for _, want := range []string{"p  RUNNING  1 tool call\n", "waits for plan validation:  Is it fine?\nLook first\n", "last sign of life 1h0m", " ago\n", "fetch:  Sub  FAILED\n      no route\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out := must(t, "show", "plan-1", "--server", url); strings.Contains(out, "sign of life") {
+		t.Errorf("it has ended:\n%s", out)
+	}
+	if out := must(t, "list", "--state", "RUNNING", "--json", "--server", url); strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, `{"id":`) {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestColours(t *testing.T) {
+	t.Parallel()
+	for colour, want := range map[bool]string{true: "\x1b[1mp\x1b[0m  \x1b[31mFAILED\x1b[0m\n", false: "p  FAILED\n"} {
+		var out strings.Builder
+		(&view{w: &out, colour: colour}).plan(&planView{CurrentPlanID: "p", State: "FAILED"})
+		if out.String() != want {
+			t.Errorf("%q", out.String())
+		}
+	}
+}
+
+// TestAVersionInTheEnvironment is no wish to see ours.
+func TestAVersionInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), program0(t), "completion", "fish")
+	cmd.Env = append(os.Environ(), "ACTLOG_VERSION=1.2.3")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != fishCompletion {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestShow draws a tree with everything in it that a tree may have, and a step.
+func TestShow(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, api.Config{}, nil)
+	write(t, s, run1()...)
 	for name, args := range map[string][]string{
 		"tree.txt": {"show", "plan-1"},
 		"step.txt": {"show", "plan-1", "--step", "step-1"},
 	} {
-		code, stdout, stderr := actlog(t, append(args, "--server", server.URL)...)
+		code, stdout, stderr := actlog(t, append(args, "--server", url)...)
 		if code != exitDone {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
 		golden(t, name, stdout)
 	}
 	for _, args := range [][]string{{"show", "plan-2"}, {"show", "plan-1", "--step", "step-9"}} {
-		if code, _, stderr := actlog(t, append(args, "--server", server.URL)...); code != exitFailed || !strings.Contains(stderr, "not on record") {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed || !strings.Contains(stderr, "not on record") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)
 		}
 	}

@@ -33,15 +33,21 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
+	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one a line, that import reads."`
+	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
 	Price   priceCmd   `cmd:"" help:"What models cost: list, set, delete, apply."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
 
-	Version kong.VersionFlag `help:"Print the version."`
+	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
+	Complete   completeCmd   `cmd:"" hidden:""`
+
+	Version kong.VersionFlag `help:"Print the version." env:"-"`
 }
 
 // env is what commands get of the world.
 type env struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *slog.Logger
 }
@@ -81,7 +87,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	}
-	e := &env{stdout: stdout, stderr: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
+	e := &env{stdin: os.Stdin, stdout: stdout, stderr: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
 	switch err := parsed.Run(e); {
 	case err == nil:
 		return exitDone
@@ -129,7 +135,7 @@ const defaultServer = "http://127.0.0.1:8420"
 
 // serverFlags say which server a command talks to.
 type serverFlags struct {
-	Server string `help:"Server to ask." default:"${server}" placeholder:"URL"`
+	Server string `help:"Server to talk to. Default: ${server}." default:"${server}" placeholder:"URL"`
 	APIKey string `help:"API key, where the server needs one. Best given as ACTLOG_API_KEY: others can see command lines." name:"api-key" placeholder:"KEY"`
 }
 
@@ -151,10 +157,13 @@ func version() string {
 	return "actlog " + v
 }
 
-// isTerminal tells whether w is a terminal that understands colours and motion.
+// hasColour tells whether w is a terminal whose user likes colours.
+func hasColour(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
+
+// isTerminal tells whether w is a terminal that understands motion.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "" {
+	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	info, err := f.Stat()

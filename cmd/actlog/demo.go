@@ -70,6 +70,10 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 	defer folder.Close()
 	agent := codereader.New(chat, folder, &codereader.Options{Recorder: recorder.New(s.store, recorder.Options{Environment: "demo"})})
 
+	client, err := newClient(serverFlags{Server: s.url})
+	if err != nil {
+		return err
+	}
 	planID := record.NewPlanID()
 	fmt.Fprintf(e.stdout, "An agent explores %s: %s\n\n", c.Dir, codereader.DemoQuestion)
 	ended := make(chan error, 1)
@@ -77,7 +81,7 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 		_, err := agent.Run(ctx, planID, codereader.DemoQuestion)
 		ended <- err
 	}()
-	p, err := c.watch(ctx, e, newClient(serverFlags{Server: s.url}), planID, ended)
+	p, err := c.watch(ctx, e, client, planID, ended)
 	if err != nil {
 		return err
 	}
@@ -110,7 +114,7 @@ func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID stri
 			return nil, err
 		}
 		var b bytes.Buffer
-		v := &view{w: &b, colour: terminal, brief: !terminal && !last}
+		v := &view{w: &b, colour: hasColour(e.stdout), brief: !terminal && !last, now: time.Now()}
 		v.plan(p)
 		switch drawn := b.String(); {
 		case drawn == shown:

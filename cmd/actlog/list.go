@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/actlog/actlog/record"
 )
 
 type listCmd struct {
@@ -18,7 +22,7 @@ type listCmd struct {
 	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), or how long ago, such as 24h." placeholder:"TIME"`
 	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
 	Limit   int    `help:"How many, at most." default:"50"`
-	JSON    bool   `help:"Print the plans as JSON, one a line."`
+	JSON    bool   `help:"Print the plans as JSON, a plan a line."`
 	serverFlags
 }
 
@@ -37,6 +41,9 @@ type planItem struct {
 
 // Run implements the command.
 func (c *listCmd) Run(ctx context.Context, e *env) error {
+	if c.State != "" && !slices.Contains(planStates(), c.State) {
+		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
+	}
 	query := url.Values{}
 	for name, value := range map[string]string{"state": c.State, "agent": c.Agent, "project": c.Project, "q": c.Q} {
 		if value != "" {
@@ -50,7 +57,10 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 		}
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))
 	}
-	client := newClient(c.serverFlags)
+	client, err := newClient(c.serverFlags)
+	if err != nil {
+		return err
+	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
@@ -61,7 +71,7 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 			Items      []json.RawMessage
 			NextCursor string
 		}
-		if err := client.list(ctx, "/api/v1/plans?"+query.Encode(), &page); err != nil {
+		if err := client.get(ctx, "listing plans", "/api/v1/plans?"+query.Encode(), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Items {
@@ -82,6 +92,13 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 		query.Set("cursor", page.NextCursor)
 	}
 	return w.Flush()
+}
+
+func planStates() (all []string) {
+	for _, s := range record.States(record.KindPlan) {
+		all = append(all, string(s))
+	}
+	return all
 }
 
 func (p *planItem) row() string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,8 +22,18 @@ type migrateCmd struct {
 type (
 	migrateUpCmd     struct{ databaseFlags }
 	migrateDownCmd   struct{ databaseFlags }
-	migrateStatusCmd struct{ databaseFlags }
+	migrateStatusCmd struct {
+		JSON bool `help:"Print the migrations as JSON, one a line."`
+		databaseFlags
+	}
 )
+
+// migrationView is a migration as JSON.
+type migrationView struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+}
 
 // Run implements the command.
 func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
@@ -40,6 +51,15 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 		migrations, err := m.Status(ctx)
 		if err != nil {
 			return err
+		}
+		if c.JSON {
+			enc := json.NewEncoder(e.stdout)
+			for _, v := range migrations {
+				if err := enc.Encode(migrationView(v)); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")

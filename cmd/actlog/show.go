@@ -15,23 +15,31 @@ import (
 type showCmd struct {
 	Plan string `arg:"" help:"Id of a plan, root or not."`
 	Step string `help:"Show the cycles of this step of it instead." placeholder:"STEP"`
+	JSON bool   `help:"Print what the API gives, as JSON."`
 	serverFlags
 }
 
 // Run implements the command.
 func (c *showCmd) Run(ctx context.Context, e *env) error {
-	client := newClient(c.serverFlags)
+	client, err := newClient(c.serverFlags)
+	if err != nil {
+		return err
+	}
 	p, err := client.plan(ctx, c.Plan)
 	if err != nil {
 		return err
 	}
-	view := &view{w: e.stdout, colour: isTerminal(e.stdout)}
-	if c.Step == "" {
+	view := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
+	switch {
+	case c.Step != "" && !holdsStep(p, c.Step):
+		return fmt.Errorf("step %s %w in plan %s", c.Step, errNotOnRecord, c.Plan)
+	case c.JSON && c.Step != "":
+		return client.copy(ctx, e.stdout, "step "+c.Step, stepPath(c.Step))
+	case c.JSON:
+		return client.copy(ctx, e.stdout, "plan "+c.Plan, planPath(c.Plan))
+	case c.Step == "":
 		view.plan(p)
 		return view.err
-	}
-	if !holdsStep(p, c.Step) {
-		return fmt.Errorf("step %s: %w in plan %s", c.Step, errNotOnRecord, c.Plan)
 	}
 	st, err := client.step(ctx, c.Step)
 	if err != nil {
@@ -65,6 +73,7 @@ type view struct {
 	w      io.Writer
 	colour bool
 	brief  bool // without figures
+	now    time.Time
 	lines  int
 	err    error
 }
@@ -91,8 +100,14 @@ func (v *view) plan(p *planView) {
 	if p.ErrorMessage != "" {
 		v.line("", v.red(shorten(p.ErrorMessage, 100)))
 	}
-	if p.UserInputWaitState != nil {
-		v.line("", "waits: "+shorten(p.UserInputWaitState.Title, 100))
+	if w := p.UserInputWaitState; w != nil {
+		v.line("", v.yellow("waits for "+strings.ToLower(strings.ReplaceAll(clean(w.Type), "_", " "))+":"), shorten(w.Title, 100))
+		if w.FormDescription != "" {
+			v.line("", shorten(w.FormDescription, 100))
+		}
+	}
+	if p.LastSeenAt != nil && !p.Completed {
+		v.line("", v.faint("last sign of life "+duration(max(v.now.Sub(*p.LastSeenAt), 0).Round(time.Second))+" ago"))
 	}
 	v.children("", p)
 }
@@ -126,6 +141,9 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
 	v.line(indent+branch, tool, shorten(title, 70), v.state(p.State), v.figures(p.Total), inferred(p))
+	if p.ErrorMessage != "" {
+		v.line(indent+under, v.red(shorten(p.ErrorMessage, 100)))
+	}
 	v.children(indent+under, p)
 }
 
@@ -152,17 +170,14 @@ func (v *view) figures(f figuresView) string {
 	if f.DurationMs != nil {
 		out = append(out, duration(time.Duration(*f.DurationMs)*time.Millisecond))
 	}
-	count := func(n int64, one, many string) {
-		switch {
-		case n == 1:
-			out = append(out, "1 "+one)
-		case n > 1:
-			out = append(out, grouped(n)+" "+many)
+	for _, count := range []struct {
+		n   int64
+		one string
+	}{{f.ModelCalls, "model call"}, {f.ToolCalls, "tool call"}, {f.Failures, "failure"}} {
+		if count.n > 0 {
+			out = append(out, plural(count.n, count.one))
 		}
 	}
-	count(f.ModelCalls, "model call", "model calls")
-	count(f.ToolCalls, "tool call", "tool calls")
-	count(f.Failures, "failure", "failures")
 	if f.InputTokens+f.OutputTokens > 0 {
 		out = append(out, grouped(f.InputTokens)+" → "+grouped(f.OutputTokens)+" tokens")
 	}
@@ -179,13 +194,15 @@ func (v *view) step(st *stepView) {
 		v.line("", "asked:   "+shorten(st.AgentRequest, 110))
 	}
 	for _, c := range st.ThinkActSteps {
-		took := ""
+		took, tokens := "", ""
 		if c.ThinkStartTime != nil && c.ThinkEndTime != nil {
 			took = duration(c.ThinkEndTime.Sub(*c.ThinkStartTime))
 		}
+		if c.InputTokens+c.OutputTokens > 0 {
+			tokens = fmt.Sprintf("%s → %s tokens", grouped(c.InputTokens), grouped(c.OutputTokens))
+		}
 		v.line("", "")
-		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took,
-			fmt.Sprintf("%s → %s tokens", grouped(c.InputTokens), grouped(c.OutputTokens)), clean(c.FinishReason))
+		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took, tokens, clean(c.FinishReason))
 		if c.ThinkInput != "" {
 			v.line("   ", "in:      "+shorten(c.ThinkInput, 100)+"  "+v.faint("("+grouped(c.InputCharCount)+" characters)"))
 		}
@@ -250,6 +267,14 @@ func duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
+// plural counts things.
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + one + "s"
+}
+
 // grouped writes a number with commas.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
@@ -266,14 +291,15 @@ func (v *view) state(s string) string {
 	case "FAILED", "INTERRUPTED", "CANCELLED", "BLOCKED", "UNKNOWN":
 		return v.red(s)
 	case "RUNNING", "WAITING", "PAUSED", "AWAITING_APPROVAL":
-		return v.paint("33", s)
+		return v.yellow(s)
 	}
 	return v.faint(s)
 }
 
-func (v *view) bold(s string) string  { return v.paint("1", clean(s)) }
-func (v *view) red(s string) string   { return v.paint("31", s) }
-func (v *view) faint(s string) string { return v.paint("2", clean(s)) }
+func (v *view) bold(s string) string   { return v.paint("1", clean(s)) }
+func (v *view) red(s string) string    { return v.paint("31", s) }
+func (v *view) yellow(s string) string { return v.paint("33", s) }
+func (v *view) faint(s string) string  { return v.paint("2", clean(s)) }
 
 func (v *view) paint(code, s string) string {
 	if !v.colour || s == "" {

@@ -46,7 +46,7 @@ var rules = map[string]rule{
 	"internal/scriptmodel":   {nil, nil},
 	"internal/imports":       {nil, nil},
 	"internal/writegen":      {[]string{"record"}, nil},
-	"cmd/...":                {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/labstack/echo/v4", "golang.org/x/net"}},
+	"cmd/...":                {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "golang.org/x/net"}},
 	"examples/...":           {[]string{"record", "recorder", "recorder/direct", "internal/scriptmodel", "examples/..."}, nil},
 }
 
