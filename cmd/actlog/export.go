@@ -27,8 +27,8 @@ type exportCmd struct {
 // Help implements kong's: what the long help adds.
 func (*exportCmd) Help() string {
 	return `The records go one a line, as POST /api/v1/records takes them. "actlog import" makes the same tree of them at another
-server; at the same one it changes nothing. Left out are figures of detail that was dropped for its age, and exceptions,
-which are for one reader once.`
+server; at the same one it changes nothing. Exceptions, which are for one reader once, are not among them, nor is what is
+left of detail that was dropped for its age.`
 }
 
 const (

@@ -32,8 +32,8 @@ var partitioned = map[record.Kind]bool{record.KindThinkAct: true, record.KindAct
 // kind, parents before children, in the order of their keys. They are of one moment,
 // and read row by row, so that a tree may be of any size.
 //
-// Left out is what is no part of the tree: an exception, which is for one reader
-// once, and figures of detail that was dropped. [record.ErrNotFound] where there is
+// An exception, which is for one reader once, is not among them, nor is what is left
+// of detail that was dropped, which no change can tell. [record.ErrNotFound] where there is
 // no such plan; an error of each ends it.
 func (s *Store) Told(ctx context.Context, planID string, each func(record.Change) error) error {
 	// Closing rows that were not read to their end would read them: cancelling does
