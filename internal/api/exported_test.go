@@ -120,10 +120,10 @@ func TestExportOfNothing(t *testing.T) {
 // large writes a tree that no buffer on the way holds.
 func (c *client) large(root string) {
 	c.t.Helper()
-	text := strings.Repeat("0123456789", 100_000)
-	for i := range 40 {
-		c.write(cycle(root, "s", i, obj{"thinkInput": text}))
-	}
+	c.write(cycle(root, "s", 0))
+	c.exec(`INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input)
+		SELECT x.root_plan_id, x.step_id, n, x.part, repeat('0123456789', 100000)
+		FROM actlog.think_act_record AS x, generate_series(1, 40) AS n WHERE x.root_plan_id = $1`, root)
 }
 
 // TestAnExportThatBreaksOffIsSeen: the database goes while it is given. Whatever
@@ -191,9 +191,7 @@ func TestExportsAtOnceAreBounded(t *testing.T) {
 	for api.Exports(c.api) > 0 {
 		c.get("/livez")
 	}
-	if n := bytes.Count(wantStatus(t, c.get(exported("p")), http.StatusOK).body, []byte("\n")); n != 41 {
-		t.Errorf("%d records", n)
-	}
+	wantStatus(t, c.do(http.MethodHead, exported("p"), nil), http.StatusOK)
 	if errs := log.lines("level=ERROR"); len(errs) > 0 {
 		t.Errorf("clients that go are no errors: %s", errs)
 	}
