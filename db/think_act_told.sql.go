@@ -38,12 +38,16 @@ SELECT
     r.cache_read_input_tokens,
     r.cache_creation_input_tokens,
     r.reasoning_tokens,
-    r.cost_usd,
+    r.told_cost_usd,
     r.attempt,
     r.span_id,
     r.metadata,
     r.think_input_chars,
     r.think_output_chars,
+    r.input_price,
+    r.output_price,
+    r.cache_read_price,
+    r.cache_write_price,
     r.truncated,
     r.revs
 FROM actlog.think_act_record AS r
@@ -82,12 +86,16 @@ type ThinkActToldRow struct {
 	CacheReadInputTokens     *int64
 	CacheCreationInputTokens *int64
 	ReasoningTokens          *int64
-	CostUSD                  *float64
+	ToldCostUsd              *float64
 	Attempt                  *int32
 	SpanID                   *string
 	Metadata                 []byte
 	ThinkInputChars          *int64
 	ThinkOutputChars         *int64
+	InputPrice               *float64
+	OutputPrice              *float64
+	CacheReadPrice           *float64
+	CacheWritePrice          *float64
 	Truncated                []string
 	Revs                     []int64
 }
@@ -128,12 +136,16 @@ func (q *Queries) ThinkActTold(ctx context.Context, db DBTX, arg ThinkActToldPar
 			&i.CacheReadInputTokens,
 			&i.CacheCreationInputTokens,
 			&i.ReasoningTokens,
-			&i.CostUSD,
+			&i.ToldCostUsd,
 			&i.Attempt,
 			&i.SpanID,
 			&i.Metadata,
 			&i.ThinkInputChars,
 			&i.ThinkOutputChars,
+			&i.InputPrice,
+			&i.OutputPrice,
+			&i.CacheReadPrice,
+			&i.CacheWritePrice,
 			&i.Truncated,
 			&i.Revs,
 		); err != nil {

@@ -27,12 +27,16 @@ SELECT
     r.cache_read_input_tokens,
     r.cache_creation_input_tokens,
     r.reasoning_tokens,
-    r.cost_usd,
+    r.told_cost_usd,
     r.attempt,
     r.span_id,
     r.metadata,
     r.think_input_chars,
     r.think_output_chars,
+    r.input_price,
+    r.output_price,
+    r.cache_read_price,
+    r.cache_write_price,
     r.truncated,
     r.revs
 FROM actlog.think_act_record AS r
