@@ -45,7 +45,8 @@ type HTTPOptions struct {
 	// APIKey is sent as a bearer token. Default: none is sent.
 	APIKey string
 
-	// Client sends the requests; its Timeout bounds each attempt. Redirects are
+	// Client sends the requests; its Timeout bounds each attempt. A server that
+	// cannot write says so, and why, within 15 seconds: give it longer. Redirects are
 	// never followed, whatever it says: neither the key nor the record goes where
 	// nobody sent it. Default: one with a Timeout of [HTTPTimeoutDefault].
 	Client *http.Client

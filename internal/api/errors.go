@@ -33,6 +33,7 @@ func (p *problem) Error() string { return p.Detail }
 func toProblem(err error) (p *problem, known bool) {
 	var invalid *record.InvalidError
 	var fromEcho *echo.HTTPError
+	var locked *store.LockedError
 	switch {
 	case errors.As(err, &p):
 		return p, true
@@ -46,6 +47,8 @@ func toProblem(err error) (p *problem, known bool) {
 		return &problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}, true
 	case errors.Is(err, wire.ErrUnsupported):
 		return &problem{Status: http.StatusUnsupportedMediaType, Detail: err.Error()}, true
+	case errors.As(err, &locked):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: locked.Error() + "; nothing is known to be on record of this request", RetryAfter: 1}, true
 	case errors.Is(err, record.ErrUnavailable):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the database cannot be reached right now; nothing is known to be on record of this request", RetryAfter: 1}, false
 	case errors.Is(err, record.ErrClosed):

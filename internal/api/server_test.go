@@ -99,8 +99,8 @@ func TestWithoutADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Pool.Reset()
+	serveWith(t, options{db: db}).write(plan("p"), step("p", "p", "s"))
 	c := serveWith(t, options{db: db, store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
-	c.write(plan("p"), step("p", "p", "s"))
 	wantStatus(t, c.get("/readyz"), http.StatusOK)
 	allow := func(v bool) {
 		t.Helper()
@@ -132,6 +132,38 @@ func TestWithoutADatabase(t *testing.T) {
 	allow(true)
 	wantStatus(t, c.get("/readyz"), http.StatusOK)
 	expect(t, c.details("p"), obj{"currentPlanId": "p"})
+}
+
+// TestWritesThatWait in vain are told for what. Reads go on, and so the server is
+// ready.
+func TestWritesThatWait(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c := serveWith(t, options{db: db, store: func(c *store.Config) { c.RetryFor = 4 * time.Second }})
+	c.write(plan("p"))
+	refused := func(says string) {
+		t.Helper()
+		a := c.do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p","title":"x"}`), "Content-Type", "application/x-ndjson")
+		wantProblem(t, a, http.StatusServiceUnavailable, nil)
+		if !strings.Contains(string(a.body), says) || strings.Contains(string(a.body), "folder") || a.header.Get("Retry-After") == "" {
+			t.Errorf("answered %s, want %q and Retry-After", a.body, says)
+		}
+		wantStatus(t, c.get("/readyz"), http.StatusOK)
+		expect(t, c.details("p"), obj{"currentPlanId": "p", "title": nil})
+	}
+	tx, err := db.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT FROM actlog.plan_execution_record FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	refused("a row of plan p is locked by another session")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.write(plan("p", obj{"title": "y"}))
+	expect(t, c.details("p"), obj{"title": "y"})
 }
 
 func TestReadyNeedsMigrations(t *testing.T) {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -108,8 +107,15 @@ func (b *batch) placeholder(c record.Change) {
 
 // send writes entries in one round trip: a batch without begin and commit is one
 // implicit transaction. Every table is gone through once, in the order of its
-// key, so that two writers never wait for each other in a ring.
-func (s *Store) send(ctx context.Context, entries []*entry) error {
+// key, so that two writers never wait for each other in a ring. Locks are waited
+// for as long as the connection says, or as lockTimeout does.
+func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.writing, sendTimeout)
+	defer cancel()
+	var entries []*entry
+	for _, r := range requests {
+		entries = append(entries, r.entries...)
+	}
 	b, start := newBatch(entries), time.Now()
 	sorted := map[record.Kind][]*record.Row{}
 	for key, r := range b.rows {
@@ -118,6 +124,9 @@ func (s *Store) send(ctx context.Context, entries []*entry) error {
 	roots := slices.Sorted(maps.Keys(b.roots))
 
 	var q pgx.Batch
+	if lockTimeout > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	}
 	q.Queue(db.PlanRoots, int32(s.config.PartitionDays), roots)
 	for _, kind := range record.Kinds {
 		rows := sorted[kind]
@@ -268,5 +277,3 @@ func rowBytes(r *record.Row) int {
 	}
 	return n
 }
-
-func compareRoots(a, b record.Change) int { return cmp.Compare(a.Key().Root, b.Key().Root) }

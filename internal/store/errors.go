@@ -18,6 +18,23 @@ import (
 // ErrNotMigrated says that the database lacks migrations of this version.
 var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
 
+// LockedError says that another session of the database holds a row of a plan's
+// tree. It wraps [record.ErrUnavailable]: writes go on when it lets go.
+type LockedError struct {
+	// RootPlanID is the plan; empty where it is not known which.
+	RootPlanID string
+}
+
+func (e *LockedError) Error() string {
+	if e.RootPlanID == "" {
+		return "what is asked for is locked by another session of the database"
+	}
+	return fmt.Sprintf("a row of plan %s is locked by another session of the database", e.RootPlanID)
+}
+
+// Unwrap gives [record.ErrUnavailable].
+func (e *LockedError) Unwrap() error { return record.ErrUnavailable }
+
 // translate turns what pgx says into the errors of package record. It is the only
 // place that does.
 func translate(err error) error {
@@ -31,6 +48,8 @@ func translate(err error) error {
 			return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
 		}
 		return err
+	case locked(err):
+		return fmt.Errorf("%w: %w", &LockedError{}, err)
 	case transient(err):
 		return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
 	}
@@ -56,10 +75,10 @@ func transient(err error) bool {
 	case code == "":
 		return false
 	case strings.HasPrefix(code, "08"), // connection
-		strings.HasPrefix(code, "53"),    // disk full, out of memory, too many connections
-		strings.HasPrefix(code, "40"),    // serialization failure, deadlock
-		strings.HasPrefix(code, "58"),    // I/O error
-		code == "55P03",                  // lock not available
+		strings.HasPrefix(code, "53"), // disk full, out of memory, too many connections
+		strings.HasPrefix(code, "40"), // serialization failure, deadlock
+		strings.HasPrefix(code, "58"), // I/O error
+		locked(err),
 		code == "25006",                  // read-only: a standby that is being promoted
 		code == "57014",                  // cancelled by an administrator
 		code == "23502", code == "23503": // a parent was deleted in between; it is made anew
@@ -67,6 +86,9 @@ func transient(err error) bool {
 	}
 	return false
 }
+
+// locked is true where someone holds what the statement needs.
+func locked(err error) bool { return sqlState(err) == "55P03" }
 
 func shuttingDown(err error) bool {
 	switch sqlState(err) {

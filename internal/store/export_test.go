@@ -31,3 +31,14 @@ const PartitionsAhead = partitionsAhead
 
 // LoadPrices reads the prices, as an open store does each minute.
 var LoadPrices = (*Store).loadPrices
+
+// Held tells how many requests wait aside, by the root of their tree.
+func Held(s *Store) map[string]int {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	held := map[string]int{}
+	for root, h := range s.queue.held {
+		held[root] = len(h.requests)
+	}
+	return held
+}

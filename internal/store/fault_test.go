@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -226,8 +227,8 @@ func (o outage) allow(t *testing.T, connections bool) {
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
 	o := newOutage(t)
+	write(t, openURL(t, o.db.URL), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("before")})
 	s := openURL(t, o.db.URL, impatient)
-	write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("before")})
 	o.begin(t)
 	for range 3 {
 		if _, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}); !errors.Is(err, record.ErrUnavailable) {
@@ -241,9 +242,40 @@ func TestPostgresAway(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	o.end(t)
-	write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("after")})
+	write(t, openURL(t, o.db.URL), &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("after")})
 	if p := planTree(t, s, "p").Record; *p.Title != "before" || *p.Summary != "after" {
 		t.Errorf("plan = %+v", p)
+	}
+}
+
+// TestADatabaseThatHangs: everyone is answered in time, whatever the writers wait
+// for and wherever their requests are. Later, writes go on.
+func TestADatabaseThatHangs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	s := openURL(t, db.URL, smallQueue, func(c *store.Config) { c.Writers, c.RetryFor = 1, 500*time.Millisecond })
+	exec(t, s, `CREATE FUNCTION actlog.hang() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3600); RETURN NEW; END $$`)
+	exec(t, s, `CREATE TRIGGER hang BEFORE INSERT ON actlog.plan_execution_record
+		FOR EACH ROW WHEN (NEW.title = 'hang') EXECUTE FUNCTION actlog.hang()`)
+	hung := writing(t.Context(), s, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("hang")}})
+	const hanging = "FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+	until(t, "a writer hangs", func() bool { return query[int](t, s, "SELECT count(*) "+hanging) == 1 })
+	behind, line := writing(t.Context(), s, plans("behind", 1)), writing(t.Context(), s, plans("line", 2000))
+	for what, done := range map[string]<-chan error{"being written": hung, "queued": behind, "in line": line} {
+		if err := <-done; !errors.Is(err, record.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if rows, waiting := store.Queued(s); rows != 1 || waiting != 0 {
+		t.Errorf("%d rows are still queued, %d callers wait", rows, waiting)
+	}
+	query[bool](t, s, "SELECT bool_and(pg_terminate_backend(pid)) "+hanging)
+	until(t, "writes go on", func() bool {
+		_, err := s.Write(t.Context(), plans("later", 1))
+		return err == nil
+	})
+	if n := query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE current_plan_id NOT LIKE 'later%'"); n != 0 {
+		t.Errorf("%d plans are on record whose writers were turned away", n)
 	}
 }
 
@@ -599,5 +631,36 @@ func TestChangeFeed(t *testing.T) {
 		if got := rows(); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// lineCount counts the lines of a log that hold a text.
+type lineCount struct {
+	with string
+	n    atomic.Int64
+}
+
+func (l *lineCount) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), l.with) {
+		l.n.Add(1)
+	}
+	return len(line), nil
+}
+
+// TestAnOutageDoesNotFloodTheLog, whatever waits and however often it is tried.
+func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	log := lineCount{with: "writing is tried again"}
+	s := openURL(t, o.db.URL, patient, func(c *store.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	o.begin(t)
+	done := writing(t.Context(), s, plans("p", 1))
+	until(t, "it is tried again and again", func() bool { return s.Stats().Retries >= 5 })
+	if n := log.n.Load(); n == 0 || n >= 5 { // one in ten seconds
+		t.Errorf("%d lines", n)
+	}
+	o.end(t)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -451,6 +451,8 @@ func (s *Store) DeletePlan(ctx context.Context, rootPlanID string) error {
 			if pause(ctx, backoff(attempt)) == nil {
 				continue
 			}
+		case locked(err):
+			err = &LockedError{RootPlanID: rootPlanID}
 		}
 		return fmt.Errorf("deleting plan %s: %w", rootPlanID, translate(err))
 	}
@@ -528,7 +530,7 @@ func (s *Store) deleteOutdated(ctx context.Context, days int) error {
 			roots[i] = p.RootPlanID
 		}
 		n, err := s.deleteTrees(ctx, roots, false)
-		if sqlState(err) == "55P03" { // not together, then one by one
+		if locked(err) { // not together, then one by one
 			n, err = s.deleteSingly(ctx, roots)
 		}
 		if err != nil {
@@ -542,7 +544,7 @@ func (s *Store) deleteOutdated(ctx context.Context, days int) error {
 func (s *Store) deleteSingly(ctx context.Context, roots []string) (deleted int, err error) {
 	for _, root := range roots {
 		n, err := s.deleteTrees(ctx, []string{root}, false)
-		if err != nil && sqlState(err) != "55P03" {
+		if err != nil && !locked(err) {
 			return deleted, err
 		}
 		deleted += n

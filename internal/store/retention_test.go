@@ -635,8 +635,8 @@ func TestDeletePlanAmongWriters(t *testing.T) {
 func TestASubPlanIsToldMeanwhile(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
+	tellTree(t, openURL(t, pg.URL), "a", record.Completed)
 	s := openURL(t, pg.URL, impatient)
-	tellTree(t, s, "a", record.Completed)
 	writer, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -674,7 +674,8 @@ func TestABusyTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	impatient := openURL(t, pg.URL, impatient)
-	if err := impatient.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) {
+	var locked *store.LockedError
+	if err := impatient.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrUnavailable) || !errors.As(err, &locked) || locked.RootPlanID != "a" {
 		t.Errorf("while a row is held: %v", err)
 	}
 	done := make(chan error, 1)

@@ -16,7 +16,7 @@ type Stats struct {
 	Folded  uint64 // changes that met another one to the same row in their transaction
 	Retries uint64 // tries of a transaction after the first
 	Refused uint64 // changes answered with a rejection
-	GivenUp uint64 // changes answered with an error: Postgres was away for too long
+	GivenUp uint64 // changes answered with an error: they could not be written within RetryFor
 
 	// LastErrorAt is when a transaction last failed; zero: never.
 	LastErrorAt time.Time
@@ -56,7 +56,7 @@ var batchBounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 
 // counters is what Stats is read from. The zero value is ready.
 type counters struct {
-	batches, rows, folded, retries, refused, givenUp atomic.Uint64
+	batches, rows, folded, retries, refused          atomic.Uint64
 	partitionsAdded, partitionsDropped, treesDeleted atomic.Uint64
 	runsInterrupted, upkeepFailures                  atomic.Uint64
 	lastError                                        atomic.Int64 // Unix nanoseconds
@@ -90,7 +90,7 @@ func (s *Store) Stats() Stats {
 	c, pool := &s.counters, s.pool.Stat()
 	st := Stats{
 		Batches: c.batches.Load(), Rows: c.rows.Load(), Folded: c.folded.Load(), Retries: c.retries.Load(),
-		Refused: c.refused.Load(), GivenUp: c.givenUp.Load(),
+		Refused: c.refused.Load(), GivenUp: s.queue.givenUp.Load(),
 		BatchSeconds: Histogram{Bounds: batchBounds[:], Sum: time.Duration(c.batchNanos.Load()).Seconds()},
 		Pool: PoolStats{
 			Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),

@@ -34,7 +34,8 @@ type Config struct {
 	// waits. Default 20,000 rows, 64 MiB.
 	QueueRows  int
 	QueueBytes int
-	// RetryFor is how long a write is tried again when Postgres is away. Default 15 s.
+	// RetryFor is how long a write waits, in all, when Postgres is away or a row
+	// is locked. Default 15 s.
 	RetryFor time.Duration
 	// PartitionDays is the period of a partition of the detail. Default 7.
 	PartitionDays int
@@ -101,6 +102,8 @@ type Store struct {
 	prices atomic.Pointer[priceList]
 
 	counters counters
+	// Warnings of what may go on for long.
+	retryLogged, heldLogged seldom
 
 	// writing is cancelled when Close can no longer wait for the writers.
 	writing       context.Context
@@ -126,7 +129,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
-	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes)}
+	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor)}
 	if err := s.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("opening the record: %w", err)
@@ -147,6 +150,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	for range config.Writers {
 		s.goroutines.Go(s.writeQueue)
 	}
+	s.goroutines.Go(s.writeHeld)
 	return s, nil
 }
 
