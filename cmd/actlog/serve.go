@@ -101,17 +101,18 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 			err = errors.Join(err, s.close())
 		}
 	}()
-	url, err := s.openDatabase(ctx, c)
-	if err != nil {
+	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter}
+	if config.DatabaseURL == "" {
+		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: log})
+		if err != nil {
+			return nil, err
+		}
+		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
+	}
+	if err := migrateUp(ctx, config.DatabaseURL, log); err != nil {
 		return nil, err
 	}
-	if err := migrateUp(ctx, url, log); err != nil {
-		return nil, err
-	}
-	s.store, err = store.Open(ctx, store.Config{
-		DatabaseURL: url, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter,
-	})
-	if err != nil {
+	if s.store, err = store.Open(ctx, config); err != nil {
 		return nil, err
 	}
 	s.api = api.New(s.store, api.Config{Logger: log, LoopbackOnly: loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog ")})
@@ -129,18 +130,6 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 	go func() { s.failed <- s.http.Serve(netutil.LimitListener(listener, c.MaxConnections)) }()
 	return s, nil
-}
-
-// openDatabase gives the configured database, or starts the private one.
-func (s *server) openDatabase(ctx context.Context, c *serveCmd) (url string, err error) {
-	if c.DatabaseURL != "" {
-		return c.DatabaseURL, nil
-	}
-	s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: s.log})
-	if err != nil {
-		return "", err
-	}
-	return s.postgres.URL(), nil
 }
 
 func readKeys(path string) (*api.Keys, error) {

@@ -184,8 +184,13 @@ func (d *driver) moveClock(context.Context) (string, time.Time, error) {
 const (
 	// diskBytes is the size of the disk that can be full. It is memory.
 	diskBytes = 3 << 30
-	// diskLeft is what is left when it is about to be full.
+	// It is filled as if another program wrote: what is free at first, what is taken
+	// of that each diskEach, and what is left.
+	diskNear = 256 << 20
+	diskStep = 4 << 20
+	diskEach = 20 * time.Millisecond
 	diskLeft = 2 << 20
+	// diskFull is how long it stays so after the first write was refused.
 	diskFull = 6 * time.Second
 )
 
@@ -205,29 +210,39 @@ func resizeDisk(dir string, size uint64) error {
 	return syscall.Mount("chaos", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", size))
 }
 
-// fillDisk lets the disk become full under load, holds it there, and makes room.
-// Meanwhile writes are refused with a clear answer, and reads go on.
-func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err error) {
-	dir := d.server.dataDir
+// shrinkDisk leaves so much room on the disk.
+func shrinkDisk(dir string, left uint64) error {
 	for try := 0; ; try++ {
 		var st syscall.Statfs_t
 		if err := syscall.Statfs(dir, &st); err != nil {
-			return "", time.Time{}, err
+			return fmt.Errorf("filling the disk: %w", err)
 		}
 		used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
-		if err = resizeDisk(dir, used+diskLeft); err == nil {
-			break
-		}
-		if try == 100 { // it grows meanwhile
-			return "", time.Time{}, fmt.Errorf("filling the disk: %w", err)
+		err := resizeDisk(dir, used+left)
+		if err == nil || try == 100 { // it may have grown meanwhile
+			return err
 		}
 	}
+}
+
+// fillDisk lets the disk become full under load, holds it there, and makes room.
+// Meanwhile writes are refused with a clear answer, and reads go on. That writes
+// go on afterwards is for the driver to see.
+func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err error) {
+	dir := d.server.dataDir
 	defer func() {
 		if mendErr := resizeDisk(dir, diskBytes); err == nil && mendErr != nil {
 			err = fmt.Errorf("making room: %w", mendErr)
 		}
 		from = time.Now()
 	}()
+	for left := uint64(diskNear); left > diskLeft && ctx.Err() == nil; {
+		left = max(left-diskStep, diskLeft)
+		if err := shrinkDisk(dir, left); err != nil {
+			return "", time.Time{}, err
+		}
+		pause(ctx, diskEach)
+	}
 	started := time.Now()
 	var refused bool
 	var reads, failed int
@@ -264,6 +279,9 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 	what = fmt.Sprintf("the disk was full for %.1fs, writes refused: %v, reads %d", time.Since(started).Seconds(), refused, reads)
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()
+	}
+	if !refused {
+		d.violated("with the disk full, no write was refused")
 	}
 	if failed > 0 {
 		what += fmt.Sprintf(" (%d failed, first after %.1fs)", failed, firstFailed.Seconds())

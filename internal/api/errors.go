@@ -47,6 +47,8 @@ func toProblem(err error) (p *problem, known bool) {
 		return &problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}, true
 	case errors.Is(err, wire.ErrUnsupported):
 		return &problem{Status: http.StatusUnsupportedMediaType, Detail: err.Error()}, true
+	case errors.Is(err, store.ErrDiskFull):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the database's disk is full: writes wait until there is room, reads go on; nothing is known to be on record of this request", RetryAfter: 10}, true
 	case errors.As(err, &locked):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: locked.Error() + "; nothing is known to be on record of this request", RetryAfter: 1}, true
 	case errors.Is(err, record.ErrUnavailable):

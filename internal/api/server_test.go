@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -139,7 +140,16 @@ func TestWithoutADatabase(t *testing.T) {
 func TestWritesThatWait(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	c := serveWith(t, options{db: db, store: func(c *store.Config) { c.RetryFor = 4 * time.Second }})
+	var full atomic.Bool
+	c := serveWith(t, options{db: db, store: func(c *store.Config) {
+		c.RetryFor = 4 * time.Second
+		c.Room = func() error {
+			if full.Load() {
+				return errors.New("no room in /some/folder")
+			}
+			return nil
+		}
+	}})
 	c.write(plan("p"))
 	refused := func(says string) {
 		t.Helper()
@@ -151,6 +161,10 @@ func TestWritesThatWait(t *testing.T) {
 		wantStatus(t, c.get("/readyz"), http.StatusOK)
 		expect(t, c.details("p"), obj{"currentPlanId": "p", "title": nil})
 	}
+	full.Store(true)
+	refused("disk is full")
+	full.Store(false)
+
 	tx, err := db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

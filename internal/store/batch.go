@@ -110,6 +110,9 @@ func (b *batch) placeholder(c record.Change) {
 // key, so that two writers never wait for each other in a ring. Locks are waited
 // for as long as the connection says, or as lockTimeout does.
 func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
+	if err := s.room(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(s.writing, sendTimeout)
 	defer cancel()
 	var entries []*entry

@@ -18,6 +18,10 @@ import (
 // ErrNotMigrated says that the database lacks migrations of this version.
 var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
 
+// ErrDiskFull says that the database has no room for more. It wraps
+// [record.ErrUnavailable]: writes go on when there is room.
+var ErrDiskFull = fmt.Errorf("%w: the database's disk is full", record.ErrUnavailable)
+
 // LockedError says that another session of the database holds a row of a plan's
 // tree. It wraps [record.ErrUnavailable]: writes go on when it lets go.
 type LockedError struct {
@@ -50,6 +54,10 @@ func translate(err error) error {
 		return err
 	case locked(err):
 		return fmt.Errorf("%w: %w", &LockedError{}, err)
+	case sqlState(err) == "53100":
+		return fmt.Errorf("%w: %w", ErrDiskFull, err)
+	case errors.Is(err, ErrDiskFull):
+		return err
 	case transient(err):
 		return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
 	}
@@ -68,7 +76,7 @@ func connectionLost(err error) bool {
 // transient is true where the same transaction may succeed when it is tried
 // again: a lost connection, a lost race, or a server short of something.
 func transient(err error) bool {
-	if connectionLost(err) || errors.Is(err, puddle.ErrClosedPool) {
+	if connectionLost(err) || errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, ErrDiskFull) {
 		return true
 	}
 	switch code := sqlState(err); {

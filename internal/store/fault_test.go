@@ -664,3 +664,52 @@ func TestAnOutageDoesNotFloodTheLog(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestADiskThatIsFull: writes wait for room and say so in the end; reads and what
+// makes room go on.
+func TestADiskThatIsFull(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var full atomic.Bool
+	s := openURL(t, db.URL, func(c *store.Config) {
+		c.RetryFor = 500 * time.Millisecond
+		c.Room = func() error {
+			if full.Load() {
+				return errors.New("nothing is left")
+			}
+			return nil
+		}
+	})
+	until(t, "it is written", func() bool { _, err := s.Write(t.Context(), plans("p", 2)); return err == nil })
+	full.Store(true)
+	if _, err := s.Write(t.Context(), plans("q", 1)); !errors.Is(err, store.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) || !strings.Contains(err.Error(), "nothing is left") {
+		t.Errorf("error = %v", err)
+	}
+	planTree(t, s, "p0")
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if err := s.DeletePlan(t.Context(), "p1"); err != nil {
+		t.Errorf("a delete: %v", err)
+	}
+	full.Store(false)
+	until(t, "writes go on", func() bool { _, err := s.Write(t.Context(), plans("r", 1)); return err == nil })
+	if _, _, err := s.PlanTree(t.Context(), "q0"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("what was refused: %v", err)
+	}
+}
+
+// TestPostgresSaysThatItsDiskIsFull: it is tried again, then the error says so.
+func TestPostgresSaysThatItsDiskIsFull(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	s := openURL(t, db.URL, func(c *store.Config) { c.RetryFor = 2 * time.Second })
+	exec(t, s, `CREATE FUNCTION actlog.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full; END $$`)
+	exec(t, s, `CREATE TRIGGER refuse BEFORE INSERT ON actlog.plan_execution_record FOR EACH ROW EXECUTE FUNCTION actlog.refuse()`)
+	if _, err := s.Write(t.Context(), plans("p", 1)); !errors.Is(err, store.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) {
+		t.Errorf("error = %v", err)
+	}
+	if s.Stats().Retries == 0 {
+		t.Error("it was tried once")
+	}
+}

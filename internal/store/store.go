@@ -34,9 +34,12 @@ type Config struct {
 	// waits. Default 20,000 rows, 64 MiB.
 	QueueRows  int
 	QueueBytes int
-	// RetryFor is how long a write waits, in all, when Postgres is away or a row
-	// is locked. Default 15 s.
+	// RetryFor is how long a write waits, in all, when Postgres is away, its disk is
+	// full or a row is locked. Default 15 s.
 	RetryFor time.Duration
+	// Room tells before each transaction why the database's disk has no room for it;
+	// nil: it has. Default: Postgres is asked by trying.
+	Room func() error
 	// PartitionDays is the period of a partition of the detail. Default 7.
 	PartitionDays int
 	// DetailDays is how long cycles and tool calls are kept after the period of
@@ -227,6 +230,18 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	if version < newestVersion {
 		return fmt.Errorf("%w: at version %d of %d", ErrNotMigrated, version, newestVersion)
+	}
+	return nil
+}
+
+// room tells why there is none for a transaction.
+func (s *Store) room() error {
+	if s.config.Room == nil {
+		return nil
+	}
+	if err := s.config.Room(); err != nil {
+		s.counters.lastError.Store(time.Now().UnixNano())
+		return fmt.Errorf("%w: %w", ErrDiskFull, err)
 	}
 	return nil
 }

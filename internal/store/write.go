@@ -28,8 +28,8 @@ const (
 // Callers at the same time share a transaction. When the queue is full, Write
 // waits. [record.ErrUnavailable] comes after RetryFor, from when Write was called
 // (where that is more than the queue holds: from when the last part of it was
-// committed), because Postgres is away or another session holds a row
-// ([LockedError]).
+// committed), because Postgres is away, its disk is full ([ErrDiskFull]) or
+// another session holds a row ([LockedError]).
 func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
 	entries := make([]*entry, len(changes))
 	var sorted sorter

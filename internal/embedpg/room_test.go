@@ -1,0 +1,21 @@
+package embedpg
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := room(dir, 1); err != nil {
+		t.Errorf("there is room: %v", err)
+	}
+	if err := room(dir, math.MaxUint64); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("there can be no such room: %v", err)
+	}
+	if err := room(dir+"/none", math.MaxUint64); err != nil {
+		t.Errorf("what is not known: %v", err)
+	}
+}
