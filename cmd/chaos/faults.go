@@ -290,6 +290,9 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 	return what, from, nil
 }
 
+// answerWithin is the 15 s that a write may wait, and some for a busy machine.
+const answerWithin = 20 * time.Second
+
 // outage takes Postgres away for a while, in two ways: frozen, then dead as often
 // as it is started.
 func (d *driver) outage(ctx context.Context) error {
@@ -315,6 +318,9 @@ func (d *driver) outage(ctx context.Context) error {
 		d.recoveries = append(d.recoveries, took)
 		d.say("     postgres was %s for %s: writes were answered %v, the slowest after %.1fs; back after %.2fs",
 			how, d.config.lasts, told.counts, told.longest.Seconds(), took.Seconds())
+		if told.longest > answerWithin {
+			d.violated("with postgres %s, a write was answered after %.1fs", how, told.longest.Seconds())
+		}
 		for answer := range told.counts {
 			if answer != "200" && answer != "503" {
 				d.violated("with postgres %s, a write was answered %s", how, answer)
