@@ -134,7 +134,7 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	open.Add(1)
 	defer open.Add(-1)
@@ -173,11 +173,11 @@ func (d *driver) shovel(ctx context.Context, r *rand.Rand, next *time.Time, sent
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	var read sync.WaitGroup
 	read.Go(func() {
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := conn.Read(buf)
