@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"text/tabwriter"
 
-	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -76,15 +74,11 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 
 // withMigrator opens the configured or the private database, and closes it.
 func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator) error) (err error) {
-	url := flags.DatabaseURL
-	if url == "" {
-		postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(flags.DataDir, "postgres"), Logger: e.log})
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, postgres.Close(context.WithoutCancel(ctx))) }()
-		url = postgres.URL()
+	url, closeDatabase, err := flags.open(ctx, e)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, closeDatabase()) }()
 	m, err := store.NewMigrator(ctx, url, e.log)
 	if err != nil {
 		return err
