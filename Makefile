@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz chaos lint generate verify build postgres clean
+.PHONY: help run test race fuzz chaos bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 chaos: build postgres ## Break everything under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
+
+bench: build postgres ## Measure, side by side; SCALE=0.01 is quick, BENCH=write,tree chooses, BENCHFLAGS=flags.
+	$(GO) build -o bin/bench ./cmd/bench
+	./bin/bench -actlog ./bin/actlog -scale $(or $(SCALE),1) $(if $(BENCH),-bench $(BENCH)) $(BENCHFLAGS)
 
 build: ## Build bin/actlog.
 	$(GO) build -o bin/actlog ./cmd/actlog

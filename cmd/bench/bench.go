@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// bench is what the figures share: a private Postgres and texts.
+type bench struct {
+	config
+	text     *text
+	postgres *embedpg.Server
+	machine  machine
+}
+
+// machine is what a run's absolute numbers depend on.
+type machine struct {
+	CPUs     int    `json:"cpus"`
+	OS       string `json:"os"`
+	Go       string `json:"go"`
+	Postgres string `json:"postgres"`
+	// FsyncMS is how long it takes to write 8 KiB to the disk and wait for it.
+	FsyncMS float64 `json:"fsyncMs"`
+	// LZ4 is by how much Postgres compresses the texts, each value for itself. Zstd is
+	// for a MiB of them in one.
+	LZ4  float64 `json:"lz4"`
+	Zstd float64 `json:"zstd"`
+}
+
+func (m machine) String() string {
+	return fmt.Sprintf("%d CPUs, %s, %s, Postgres %s, fsync of 8 KiB %s ms; texts compress %s times (lz4, each for itself), %s times (zstd, 1 MiB)",
+		m.CPUs, m.OS, m.Go, m.Postgres, digits(m.FsyncMS), digits(m.LZ4), digits(m.Zstd))
+}
+
+func newBench(ctx context.Context, c config) (*bench, error) {
+	b := &bench{config: c, text: newText(c.seed)}
+	var err error
+	if b.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.dir, "postgres")}); err != nil {
+		return nil, err
+	}
+	b.machine = machine{CPUs: runtime.NumCPU(), OS: runtime.GOOS, Go: runtime.Version(), Postgres: b.postgres.Version()}
+	if err := b.look(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// look measures what the machine and the texts are like.
+func (b *bench) look(ctx context.Context) (err error) {
+	if b.machine.FsyncMS, err = fsyncMS(b.dir); err != nil {
+		return err
+	}
+	if b.machine.Zstd, err = b.text.zstd(); err != nil {
+		return err
+	}
+	b.machine.LZ4, err = b.text.lz4(ctx, b.postgres.URL())
+	return err
+}
+
+func fsyncMS(dir string) (float64, error) {
+	f, err := os.CreateTemp(dir, "fsync-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	defer f.Close()
+	var took []float64
+	for range 50 {
+		start := time.Now()
+		if _, err := f.WriteAt(make([]byte, 8<<10), 0); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, ms(time.Since(start)))
+	}
+	return valueOf(took).Median, nil
+}
+
+func (b *bench) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return b.postgres.Close(ctx)
+}
+
+// n is an amount of data at the run's scale, at least so much.
+func (b *bench) n(full, least int) int { return max(least, int(float64(full)*b.scale)) }
+
+// database is a migrated one, for one group of figures.
+type database struct {
+	url  string
+	pool *pgxpool.Pool
+	drop func() error
+}
+
+// database makes an empty database on the private Postgres.
+func (b *bench) database(ctx context.Context, name string) (_ *database, err error) {
+	name = "bench_" + name
+	exec := func(ctx context.Context, sql string) error {
+		admin, err := pgxpool.New(ctx, b.postgres.URL())
+		if err != nil {
+			return err
+		}
+		defer admin.Close()
+		_, err = admin.Exec(ctx, sql)
+		return err
+	}
+	u, err := url.Parse(b.postgres.URL())
+	if err != nil {
+		return nil, err
+	}
+	u.Path = "/" + name
+	d := &database{url: u.String()}
+	if err := exec(ctx, "CREATE DATABASE "+name); err != nil {
+		return nil, err
+	}
+	d.drop = func() error {
+		if d.pool != nil {
+			d.pool.Close()
+		}
+		return exec(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)")
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.drop())
+		}
+	}()
+	m, err := store.NewMigrator(ctx, d.url, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
+		return nil, err
+	}
+	d.pool, err = pgxpool.New(ctx, d.url)
+	return d, err
+}
+
+// recordTables are the four of the record proper, parents first.
+var recordTables = []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"}
+
+// empty empties the record and has Postgres write out what it still holds back, so
+// that no side pays for another.
+func (d *database) empty(ctx context.Context) error {
+	_, err := d.pool.Exec(ctx, `TRUNCATE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record,
+		actlog.act_tool_info, actlog.change CASCADE`)
+	if err == nil {
+		_, err = d.pool.Exec(ctx, "CHECKPOINT")
+	}
+	return err
+}
+
+// settle has Postgres know what is in the tables, as it does after a while.
+func (d *database) settle(ctx context.Context) error {
+	_, err := d.pool.Exec(ctx, "VACUUM (ANALYZE)")
+	if err == nil {
+		_, err = d.pool.Exec(ctx, "CHECKPOINT")
+	}
+	return err
+}
+
+// rows counts what is in the record.
+func (d *database) rows(ctx context.Context) (n int, err error) {
+	for _, t := range recordTables {
+		var rows int
+		if err := d.pool.QueryRow(ctx, "SELECT count(*) FROM actlog."+t).Scan(&rows); err != nil {
+			return 0, err
+		}
+		n += rows
+	}
+	return n, nil
+}
+
+// store opens the record as actlog serve does.
+func (d *database) store(ctx context.Context) (s *store.Store, err error) {
+	// Its writers bear the label of whoever opens it.
+	onSide(ctx, sideOurs, func(ctx context.Context) { s, err = store.Open(ctx, store.Config{DatabaseURL: d.url}) })
+	return s, err
+}
+
+// closing ends something within a fair time.
+func closing(end func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return end(ctx)
+}
+
+// clients is how many goroutines write, or ask over HTTP, at once.
+const clients = 8
+
+// newAPI is the API as actlog serve has it. Its log is written, to nowhere.
+func newAPI(s *store.Store) http.Handler {
+	return api.New(s, api.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoopbackOnly: true})
+}
+
+// listen serves a handler on a loopback port.
+func listen(ctx context.Context, h http.Handler) (url string, stop func() error, err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	return "http://" + l.Addr().String(), func() error {
+		err := closing(server.Shutdown)
+		if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+			err = errors.Join(err, serveErr)
+		}
+		return err
+	}, nil
+}
+
+// newClient is an HTTP client that keeps a connection for each of the clients, and
+// asks for no compression by itself.
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestBench measures everything at a scale that tells nothing, so that it does not
+// rot.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	page := filepath.Join(dir, "reporting.md")
+	if err := os.WriteFile(page, []byte("## Failures\n```sql\nSELECT count(*) FROM actlog.act_tool_info WHERE state = 'FAILED'\n```\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, file := new(bytes.Buffer), filepath.Join(dir, "figures.json")
+	args := []string{"-scale", "0.001", "-repeats", "1", "-json", file, "-reporting", page,
+		"-cpuprofile", filepath.Join(dir, "cpu"), "-memprofile", filepath.Join(dir, "mem")}
+	if code := run(t.Context(), args, out, out); code != exitDone {
+		t.Fatalf("exit code %d:\n%s", code, out)
+	}
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got report
+	if err := json.Unmarshal(encoded, &got); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, f := range got.Figures {
+		seen[f.Group]++
+		if f.Ours == nil || !(f.Ours.Median > 0) || f.Target != nil && f.OK == nil {
+			t.Errorf("%s: %s: %+v", f.Group, f.Name, f)
+		}
+		if f.Beside != nil && (f.Ratio == nil || !(f.Ratio.Median > 0)) {
+			t.Errorf("%s: %s has no ratio: %+v", f.Group, f.Name, f)
+		}
+		if !strings.Contains(out.String(), f.Group+": "+f.Name) {
+			t.Errorf("the table lacks %s: %s", f.Group, f.Name)
+		}
+	}
+	for name, n := range map[string]int{"write": 3, "http": 3, "tree": 1, "read": 3, "large": 6, "growth": 3, "call": 3, "report": 1, "retention": 3, "memory": 2} {
+		if seen[name] != n {
+			t.Errorf("%d figures of %s, want %d", seen[name], name, n)
+		}
+	}
+	if m := got.Machine; m.LZ4 < 1 || m.Zstd < m.LZ4 || m.Postgres == "" || m.FsyncMS <= 0 {
+		t.Errorf("the machine: %+v", m)
+	}
+	for _, profile := range []string{"cpu", "mem"} {
+		if info, err := os.Stat(filepath.Join(dir, profile)); err != nil || info.Size() == 0 {
+			t.Errorf("profile %s: %v, %v", profile, info, err)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"-bench write,nothing", exitUsage, "-bench nothing: there is none of that name, there are write, http"},
+		{"-scale 0", exitUsage, "-scale must be more than 0"},
+		{"-repeats 0", exitUsage, "-repeats must be at least 1"},
+		{"write", exitUsage, `"write" is no flag`},
+		{"-dir .", exitFailed, "-dir . must be an empty folder"},
+		{"-h", exitDone, "-cpuprofile"},
+	} {
+		var out bytes.Buffer
+		if code := run(t.Context(), strings.Fields(tt.args), &out, &out); code != tt.code || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("bench %s: exit code %d, %q; want %d, %q", tt.args, code, &out, tt.code, tt.want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	a := against("x", "s", []float64{2, 6, 9}, []float64{4, 8, 9}, "y", atLeast(0.75))
+	if *a.Ratio != (value{0.75, 0.5, 1}) || !*a.OK {
+		t.Errorf("the median of the turns' ratios decides: %+v, %v", *a.Ratio, *a.OK)
+	}
+	if b := alone("x", "s", []float64{3, 1, 2, 4}, atMost(2.4)); b.Ours.Median != 2.5 || *b.OK {
+		t.Errorf("%+v, %v", *b.Ours, *b.OK)
+	}
+	var out bytes.Buffer
+	if err := (report{Figures: []figure{a, alone("none", "s", nil, nil).noted("not measured")}}).table(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"6 s (2 to 9)", "0.75 (0.5 to 1)", ">= 0.75  ok", "none: not measured"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+	for v, want := range map[float64]string{0: "0", 1234.5: "1234", 0.012345: "0.0123", 12.3: "12.3", 100: "100", math.Inf(1): "+Inf"} {
+		if got := digits(v); got != want {
+			t.Errorf("digits(%v) is %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestQueriesOf(t *testing.T) {
+	t.Parallel()
+	page := "# Reports\n```sh\npsql\n```\n## One\ntext\n```sql\nSELECT 1;\n```\n## Two\n```sql\nALTER ROLE x;\n```\n```sql\nWITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x\n```\n"
+	want := []query{{"One", "SELECT 1;"}, {"Two", "WITH x AS (SELECT 2)\n-- # no heading\nSELECT * FROM x"}}
+	if got := queriesOf(page); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestTextIsRealistic: neither noise nor repetition, the same for a seed.
+func TestTextIsRealistic(t *testing.T) {
+	t.Parallel()
+	a, b := newText(7), newText(7)
+	if !slices.Equal(a.sample(10), b.sample(10)) {
+		t.Error("a seed gives different texts")
+	}
+	ratio, err := a.zstd()
+	if err != nil || ratio < 2 || ratio > 6 {
+		t.Errorf("zstd compresses %v times, %v; what people write: 2.5 to 5 times", ratio, err)
+	}
+	for _, arg := range a.args[:100] {
+		if !json.Valid([]byte(arg)) {
+			t.Errorf("no JSON: %s", arg)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+)
+
+// figure is one thing that was measured.
+type figure struct {
+	Group string `json:"group"`
+	Name  string `json:"name"`
+	Unit  string `json:"unit,omitempty"`
+	Ours  *value `json:"ours"`
+	// Beside is what ours is held against; nil: only itself.
+	Beside     *value `json:"beside,omitempty"`
+	BesideName string `json:"besideName,omitempty"`
+	// Ratio is ours divided by what is beside, turn by turn.
+	Ratio *value `json:"ratio,omitempty"`
+	// Target is for the ratio, or for ours where there is none; nil: only shown.
+	Target *target `json:"target,omitempty"`
+	OK     *bool   `json:"ok,omitempty"`
+	Note   string  `json:"note,omitempty"`
+}
+
+// value is what came of some repeats.
+type value struct {
+	Median float64 `json:"median"`
+	Least  float64 `json:"least"`
+	Most   float64 `json:"most"`
+}
+
+func valueOf(repeats []float64) *value {
+	if len(repeats) == 0 {
+		return nil
+	}
+	s := slices.Sorted(slices.Values(repeats))
+	n := len(s)
+	return &value{Median: (s[n/2] + s[(n-1)/2]) / 2, Least: s[0], Most: s[n-1]}
+}
+
+// target is a bound that is meant to be kept.
+type target struct {
+	AtLeast float64 `json:"atLeast,omitempty"`
+	AtMost  float64 `json:"atMost,omitempty"`
+}
+
+func atLeast(v float64) *target { return &target{AtLeast: v} }
+func atMost(v float64) *target  { return &target{AtMost: v} }
+
+func (t target) kept(v float64) bool {
+	return v >= t.AtLeast && (t.AtMost == 0 || v <= t.AtMost)
+}
+
+func (t target) String() string {
+	if t.AtMost != 0 {
+		return "<= " + digits(t.AtMost)
+	}
+	return ">= " + digits(t.AtLeast)
+}
+
+// against makes a figure of ours and what is beside it, measured by turns.
+func against(name, unit string, ours, beside []float64, besideName string, t *target) figure {
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i] / beside[i]
+	}
+	f := figure{Name: name, Unit: unit, Ours: valueOf(ours), Beside: valueOf(beside), BesideName: besideName, Ratio: valueOf(ratios), Target: t}
+	return f.judged(f.Ratio)
+}
+
+// alone makes a figure of ours only.
+func alone(name, unit string, ours []float64, t *target) figure {
+	f := figure{Name: name, Unit: unit, Ours: valueOf(ours), Target: t}
+	return f.judged(f.Ours)
+}
+
+func (f figure) judged(v *value) figure {
+	if f.Target != nil {
+		f.OK = new(f.Target.kept(v.Median))
+	}
+	return f
+}
+
+func (f figure) noted(format string, args ...any) figure {
+	f.Note = fmt.Sprintf(format, args...)
+	return f
+}
+
+// report is a run's outcome.
+type report struct {
+	Machine machine  `json:"machine"`
+	Scale   float64  `json:"scale"`
+	Repeats int      `json:"repeats"`
+	Figures []figure `json:"figures"`
+}
+
+// table prints the figures: medians, with the least and the most of the repeats.
+func (r report) table(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "figure\tours\tbeside\tratio\ttarget\t")
+	for _, f := range r.Figures {
+		bound, verdict := "-", ""
+		if f.Target != nil {
+			bound = f.Target.String()
+		}
+		if f.OK != nil {
+			verdict = map[bool]string{true: "ok", false: "short"}[*f.OK]
+		}
+		beside := "-"
+		if f.Beside != nil {
+			beside = f.Beside.show(f.Unit) + ", " + f.BesideName
+		}
+		fmt.Fprintf(w, "%s: %s\t%s\t%s\t%s\t%s\t%s\n", f.Group, f.Name, f.Ours.show(f.Unit), beside, f.Ratio.show(""), bound, verdict)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Figures {
+		if f.Note != "" {
+			fmt.Fprintf(out, "%s: %s: %s\n", f.Group, f.Name, f.Note)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s; scale %v, %d repeats: median (least to most)\n", r.Machine, r.Scale, r.Repeats)
+	return err
+}
+
+func (v *value) show(unit string) string {
+	if v == nil {
+		return "-"
+	}
+	s := digits(v.Median)
+	if unit != "" {
+		s += " " + unit
+	}
+	if v.Least != v.Most {
+		s += " (" + digits(v.Least) + " to " + digits(v.Most) + ")"
+	}
+	return s
+}
+
+// digits shows three digits that count.
+func digits(v float64) string {
+	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return fmt.Sprint(v)
+	}
+	places := 2 - int(math.Floor(math.Log10(math.Abs(v))))
+	if places <= 0 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	s := fmt.Sprintf("%.*f", min(places, 6), v)
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+}
+
+// byTurns measures ours and what is beside it by turns, so that what else the
+// machine does meets both. The first turn warms up and does not count. beside may
+// be nil.
+func (b *bench) byTurns(ctx context.Context, ours, beside func(context.Context) (float64, error)) (o, n []float64, err error) {
+	for turn := range b.repeats + 1 {
+		for _, s := range []struct {
+			name    string
+			measure func(context.Context) (float64, error)
+			to      *[]float64
+		}{{sideOurs, ours, &o}, {sideBeside, beside, &n}} {
+			if s.measure == nil {
+				continue
+			}
+			var v float64
+			onSide(ctx, s.name, func(ctx context.Context) { v, err = s.measure(ctx) })
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+			if turn > 0 {
+				*s.to = append(*s.to, v)
+			}
+		}
+	}
+	return o, n, nil
+}
+
+// The sides of a comparison, by which a CPU profile can be told apart.
+const (
+	sideOurs   = "ours"
+	sideBeside = "beside"
+)
+
+func onSide(ctx context.Context, side string, f func(context.Context)) {
+	pprof.Do(ctx, pprof.Labels("side", side), f)
+}
+
+// concurrently runs f for 0 to n-1 at once.
+func concurrently(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+)
+
+// load is requests to write records, for each client.
+type load [clients][]request
+
+type request struct {
+	body    []byte
+	records int
+}
+
+// loadOf makes a load of so many runs. Encoding is not part of what is measured:
+// clients are on other machines, as a rule.
+func (b *bench) loadOf(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (l load, err error) {
+	batches, err := b.batches(ctx, runs, changes)
+	if err != nil {
+		return l, err
+	}
+	for i := range batches {
+		for _, batch := range batches[i] {
+			var body bytes.Buffer
+			for _, c := range batch {
+				line, err := wire.Encode(c)
+				if err != nil {
+					return l, err
+				}
+				body.Write(line)
+				body.WriteByte('\n')
+			}
+			l[i] = append(l[i], request{body.Bytes(), len(batch)})
+		}
+	}
+	return l, nil
+}
+
+// send has one client send its requests, one after the other.
+func (l *load) send(ctx context.Context, client *http.Client, server string, i int) error {
+	for _, q := range l[i] {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/records", bytes.NewReader(q.body))
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/x-ndjson")
+		answer, err := ask(client, r)
+		if err != nil {
+			return err
+		}
+		var said wire.Answer
+		if err := json.Unmarshal(answer, &said); err != nil {
+			return err
+		}
+		if said.Accepted != q.records {
+			return fmt.Errorf("%d of %d records were accepted: %.300s", said.Accepted, q.records, answer)
+		}
+	}
+	return nil
+}
+
+// ask gives the body of an answer that must be 200.
+func ask(client *http.Client, r *http.Request) ([]byte, error) {
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s: %.300s", r.Method, r.URL.Path, response.Status, body)
+	}
+	return body, err
+}
+
+// inTurn gives the changes of runs that are told one after the other.
+func (t *text) inTurn(ctx context.Context, from, to int) ([]record.Change, error) {
+	return t.changes(ctx, from, to, 1)
+}
+
+// apart gives the changes of runs that are told side by side.
+func (t *text) apart(ctx context.Context, from, to int) ([]record.Change, error) {
+	return t.changes(ctx, from, to, runsApart)
+}
+
+// measureHTTP posts runs from 8 clients, 500 records a request, until all are
+// answered, which is after their commit.
+func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
+	db, err := b.database(ctx, "http")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.drop()) }()
+	s, err := db.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	server, stop, err := listen(ctx, newAPI(s))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	client := newClient()
+	defer client.CloseIdleConnections()
+
+	for _, v := range []struct {
+		name    string
+		runs    int
+		changes func(ctx context.Context, from, to int) ([]record.Change, error)
+		target  *target
+	}{
+		{"run after run", b.n(clients*runsOfClient, clients), b.text.inTurn, atLeast(0.35)},
+		{"rows told whole", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
+		{"started, later ended", b.n(clients*runsApart, clients), b.text.apart, nil}, // see measureWrite
+	} {
+		l, err := b.loadOf(ctx, v.runs, v.changes)
+		if err != nil {
+			return nil, err
+		}
+		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs, func(ctx context.Context, i int) error {
+			return l.send(ctx, client, server, i)
+		}, v.target)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.name, err)
+		}
+		figures = append(figures, f)
+	}
+	return figures, nil
+}

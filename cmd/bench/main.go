@@ -1,0 +1,214 @@
+// Command bench measures what Actlog promises of its speed and size. Wherever it
+// can, a figure is a ratio: ours, and what it is held against, by turns in the same
+// run, on the same private Postgres, which is as durable as that of actlog serve.
+// docs/performance.md says what each figure means.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The program's exit codes. A figure that falls short is no failure: this is a
+// benchmark, not a test.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// group is a set of figures that are measured together.
+type group struct {
+	name    string
+	what    string
+	measure func(context.Context, *bench) ([]figure, error)
+}
+
+var groups = []group{
+	{"write", "a Recorder in process, against COPY", measureWrite},
+	{"http", "records over HTTP, against COPY", measureHTTP},
+	{"tree", "a large tree, against the statements of the Java original", measureTree},
+	{"read", "both reads over HTTP, against a row by its key", measureRead},
+	{"large", "a plan of 10,000 steps, and a list of a million plans", measureLarge},
+	{"growth", "reads and writes as the record grows a hundredfold", measureGrowth},
+	{"call", "one call of a Recorder, against a commit of one row", measureCall},
+	{"report", "the queries of docs/reporting.md", measureReport},
+	{"retention", "dropping a partition of a million tool calls", measureRetention},
+	{"memory", "the memory of actlog serve", measureMemory},
+}
+
+func groupNames() (names []string) {
+	for _, g := range groups {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// config is what a run consists of.
+type config struct {
+	scale      float64
+	repeats    int
+	seed       uint64
+	groups     []string
+	json       string
+	dir        string
+	actlog     string
+	reporting  string
+	cpuProfile string
+	memProfile string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program. It gives the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitDone
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return exitUsage
+	}
+	if err := c.run(ctx, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+func parse(args []string, stderr io.Writer) (config, error) {
+	var c config
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.Float64Var(&c.scale, "scale", 1, "of the amounts of data; targets are meant for 1")
+	f.IntVar(&c.repeats, "repeats", 5, "that count, of each measurement")
+	f.Uint64Var(&c.seed, "seed", 1, "of the texts")
+	names := f.String("bench", strings.Join(groupNames(), ","), "which figures")
+	f.StringVar(&c.json, "json", "", "a file for the figures as JSON")
+	f.StringVar(&c.dir, "dir", "", "an empty folder for the data (default: a temporary one); on a disk, for what is durable is measured")
+	f.StringVar(&c.actlog, "actlog", "", "the program whose memory is measured (default: it is built)")
+	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "the page whose queries are measured")
+	f.StringVar(&c.cpuProfile, "cpuprofile", "", "a file for the CPU profile; its label side is ours or beside")
+	f.StringVar(&c.memProfile, "memprofile", "", "a file for the profile of allocations")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	for name := range strings.SplitSeq(*names, ",") {
+		if !slices.Contains(groupNames(), name) {
+			return c, fmt.Errorf("-bench %s: there is none of that name, there are %s", name, strings.Join(groupNames(), ", "))
+		}
+		c.groups = append(c.groups, name)
+	}
+	switch {
+	case f.NArg() > 0:
+		return c, fmt.Errorf("%q is no flag", f.Arg(0))
+	case c.scale <= 0 || c.scale > 100:
+		return c, fmt.Errorf("-scale must be more than 0 and at most 100, not %v", c.scale)
+	case c.repeats < 1:
+		return c, fmt.Errorf("-repeats must be at least 1, not %d", c.repeats)
+	}
+	return c, nil
+}
+
+// run measures, and shows what came of it.
+func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
+	if c.dir == "" {
+		if c.dir, err = os.MkdirTemp("", "actlog-bench-"); err != nil {
+			return err
+		}
+		defer func(temporary string) { err = errors.Join(err, os.RemoveAll(temporary)) }(c.dir)
+		if err := os.Chmod(c.dir, 0o755); err != nil { // Postgres may have to be another user
+			return err
+		}
+	} else if entries, err := os.ReadDir(c.dir); err != nil || len(entries) > 0 {
+		return errors.Join(fmt.Errorf("-dir %s must be an empty folder", c.dir), err)
+	}
+	stop, err := c.profile()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	b, err := newBench(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	r := report{Machine: b.machine, Scale: c.scale, Repeats: c.repeats}
+	fmt.Fprintf(stderr, "bench: %s; scale %v, %d repeats\n", b.machine, c.scale, c.repeats)
+	for _, g := range groups {
+		if !slices.Contains(c.groups, g.name) {
+			continue
+		}
+		start := time.Now()
+		fmt.Fprintf(stderr, "bench: %s: %s ", g.name, g.what)
+		figures, err := g.measure(ctx, b)
+		if err != nil {
+			fmt.Fprintln(stderr)
+			return fmt.Errorf("%s: %w", g.name, err)
+		}
+		fmt.Fprintf(stderr, "(%.0f s)\n", time.Since(start).Seconds())
+		for i := range figures {
+			figures[i].Group = g.name
+		}
+		r.Figures = append(r.Figures, figures...)
+	}
+	if err := r.table(stdout); err != nil {
+		return err
+	}
+	if c.json == "" {
+		return nil
+	}
+	encoded, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.json, append(encoded, '\n'), 0o644)
+}
+
+// profile starts what profiles were asked for. stop writes them.
+func (c config) profile() (stop func() error, err error) {
+	var cpu *os.File
+	if c.cpuProfile != "" {
+		if cpu, err = os.Create(filepath.Clean(c.cpuProfile)); err != nil {
+			return nil, err
+		}
+		if err := pprof.StartCPUProfile(cpu); err != nil {
+			return nil, errors.Join(err, cpu.Close())
+		}
+	}
+	return func() error {
+		var errs []error
+		if cpu != nil {
+			pprof.StopCPUProfile()
+			errs = append(errs, cpu.Close())
+		}
+		if c.memProfile != "" {
+			f, err := os.Create(filepath.Clean(c.memProfile))
+			if err == nil {
+				runtime.GC() // up to date
+				err = errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
+			}
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}, nil
+}
