@@ -8,7 +8,8 @@ import (
 )
 
 // fillCalls adds tool calls by SQL: plans of 5 steps, of 2 cycles, of 5 calls each.
-// The plans were first seen in whole weeks, the last one so many weeks ago.
+// The plans were first seen in whole weeks, the last one so many weeks ago. Texts are
+// short: neither reports nor retention read them.
 func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago int) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE sample ON COMMIT DROP AS SELECT n - 1 AS n, value FROM unnest($1::text[]) WITH ORDINALITY AS u (value, n)", b.text.sample(100)); err != nil {
@@ -34,11 +35,11 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 					2, 2, 2, 10, CASE state WHEN 'FAILED' THEN 1 ELSE 0 END, 3000, 300, 0.012, 6000, 4000
 				FROM actlog.plan_execution_record, generate_series(0, 4) AS s`, nil},
 			{`INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input, think_output, told_state, model_name, input_tokens, output_tokens, cost_usd, think_start_time, think_end_time)
-				SELECT a.root_plan_id, a.step_id, c, a.part, input.value, output.value, 'COMPLETED', 'large-1', 1500, 150, 0.006, a.start_time + make_interval(mins => c), a.start_time + make_interval(mins => c, secs => 3)
+				SELECT a.root_plan_id, a.step_id, c, a.part, left(input.value, 1000), output.value, 'COMPLETED', 'large-1', 1500, 150, 0.006, a.start_time + make_interval(mins => c), a.start_time + make_interval(mins => c, secs => 3)
 				FROM actlog.agent_execution_record AS a CROSS JOIN generate_series(0, 1) AS c
 				JOIN sample AS input ON input.n = 4 * (a.id % 100) JOIN sample AS output ON output.n = 1 + 4 * (a.id % 100)`, nil},
 			{`INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, call_index, name, parameters, result, told_state, error_kind, start_time, end_time)
-				SELECT c.root_plan_id, c.step_id, c.seq, 'toolcall-' || c.id || '-' || t, c.part, t, 'tool-' || (c.id + t) % 30, args.value, result.value,
+				SELECT c.root_plan_id, c.step_id, c.seq, 'toolcall-' || c.id || '-' || t, c.part, t, 'tool-' || (c.id + t) % 30, args.value, left(result.value, 500),
 					CASE WHEN (c.id + t) % 19 = 0 THEN 'FAILED' ELSE 'COMPLETED' END, CASE WHEN (c.id + t) % 19 = 0 THEN 'timeout' END,
 					c.think_end_time + make_interval(secs => t), c.think_end_time + make_interval(secs => t + (c.id + t) % 700 / 1000.0)
 				FROM actlog.think_act_record AS c CROSS JOIN generate_series(0, 4) AS t

@@ -17,7 +17,7 @@ const chunksOfTenth = 10
 // of that. Reads of both are compared, and the first tenth of the large one with its
 // last.
 func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) {
-	rows := b.n(2_000_000, 10*chunksOfTenth*clients*rowsOfRun)
+	rows := b.n(2_000_000, 10*chunksOfTenth*rowsOfRun)
 	large, largeStore, err := b.openStore(ctx, "growth_large")
 	if err != nil {
 		return nil, err

@@ -154,26 +154,28 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := report{Machine: b.machine, Scale: c.scale, Repeats: c.repeats}
 	fmt.Fprintf(stderr, "bench: %s; scale %v, %d repeats\n", b.machine, c.scale, c.repeats)
+	var failed error // a group that fails keeps none of the others from being shown
 	for _, g := range groups {
-		if !slices.Contains(c.groups, g.name) {
+		if !slices.Contains(c.groups, g.name) || ctx.Err() != nil {
 			continue
 		}
 		start := time.Now()
 		fmt.Fprintf(stderr, "bench: %s: %s ", g.name, g.what)
 		figures, err := g.measure(ctx, b)
-		if err != nil {
-			fmt.Fprintln(stderr)
-			return fmt.Errorf("%s: %w", g.name, err)
-		}
 		fmt.Fprintf(stderr, "(%.0f s)\n", time.Since(start).Seconds())
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", g.name, err))
+			continue
+		}
 		for i := range figures {
 			figures[i].Group = g.name
 		}
 		r.Figures = append(r.Figures, figures...)
 	}
-	if err := r.table(stdout); err != nil {
-		return err
-	}
+	return errors.Join(failed, ctx.Err(), r.table(stdout), c.writeJSON(r))
+}
+
+func (c config) writeJSON(r report) error {
 	if c.json == "" {
 		return nil
 	}

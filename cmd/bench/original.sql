@@ -53,7 +53,7 @@ CREATE TABLE original.act_tool_info (
     think_act_record_id bigint REFERENCES original.think_act_record (id)
 );
 INSERT INTO original.plan_execution_record
-SELECT id, current_plan_id, root_plan_id, parent_plan_id, title, user_request, start_time, end_time, NULL, completed, summary, tool_call_id, model_name
+SELECT id, current_plan_id, root_plan_id, parent_plan_id, left(title, 255), user_request, start_time, end_time, NULL, completed, summary, tool_call_id, model_name
 FROM actlog.plan_execution_record;
 INSERT INTO original.agent_execution_record
 SELECT a.id, a.step_id, p.id, a.agent_name, a.agent_description, a.start_time, a.end_time, 0, 0, a.status, a.agent_request, a.result, a.error_message, a.model_name

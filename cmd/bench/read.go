@@ -70,7 +70,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	client := newClient()
 	defer client.CloseIdleConnections()
 
-	requests := b.n(20_000, 80)
+	requests := b.n(8_000, 80)
 	rate := func(prefix string, of []string) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
 			rate, _, err := getAll(ctx, client, prefix, of, requests)
