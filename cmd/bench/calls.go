@@ -34,7 +34,7 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 				SELECT root_plan_id, 'step-' || substr(root_plan_id, 6) || '-' || s, root_plan_id, part, s, 'agent-' || s, 'v' || s % 2, 'large-1', state, start_time + make_interval(mins => 2 * s), start_time + make_interval(mins => 2 * s + 2),
 					2, 2, 2, 10, CASE state WHEN 'FAILED' THEN 1 ELSE 0 END, 3000, 300, 0.012, 6000, 4000
 				FROM actlog.plan_execution_record, generate_series(0, 4) AS s`, nil},
-			{`INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input, think_output, told_state, model_name, input_tokens, output_tokens, cost_usd, think_start_time, think_end_time)
+			{`INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part, think_input, think_output, told_state, model_name, input_tokens, output_tokens, told_cost_usd, think_start_time, think_end_time)
 				SELECT a.root_plan_id, a.step_id, c, a.part, left(input.value, 1000), output.value, 'COMPLETED', 'large-1', 1500, 150, 0.006, a.start_time + make_interval(mins => c), a.start_time + make_interval(mins => c, secs => 3)
 				FROM actlog.agent_execution_record AS a CROSS JOIN generate_series(0, 1) AS c
 				JOIN sample AS input ON input.n = 4 * (a.id % 100) JOIN sample AS output ON output.n = 1 + 4 * (a.id % 100)`, nil},
