@@ -2,15 +2,14 @@ package api
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"net/http"
 	"net/url"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/record"
@@ -74,9 +73,7 @@ func sendTagged(c echo.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	h := fnv.New128a()
-	h.Write(body)
-	tag := `"` + hex.EncodeToString(h.Sum(nil)) + `"`
+	tag := fmt.Sprintf(`"%x-%016x"`, len(body), xxhash.Sum64(body))
 	header := c.Response().Header()
 	header.Set("ETag", "W/"+tag)
 	header.Set("Cache-Control", "no-cache")

@@ -40,7 +40,7 @@ var rules = map[string]rule{
 	"internal/otlp":    {[]string{"record"}, []string{"go.opentelemetry.io/collector/pdata"}},
 	"internal/embedpg": {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 	// The store gives trees, so whoever shows them names their types.
-	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang"}},
+	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang"}},
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/scriptmodel":   {nil, nil},
