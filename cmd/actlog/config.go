@@ -30,6 +30,7 @@ type cli struct {
 
 	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url on a private Postgres in the data folder."`
 	Migrate migrateCmd `cmd:"" help:"Bring the schema of a database up or down."`
+	Ready   readyCmd   `cmd:"" help:"Tell whether a server is ready. Exit code 1: it is not, or does not answer."`
 	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+)
+
+var deployFolder = filepath.Join("..", "..", "deploy")
+
+// composeStack is deploy/compose/compose.yaml as Docker Compose takes it.
+func composeStack(t *testing.T, environment types.Mapping) (*types.Project, error) {
+	t.Helper()
+	folder, err := filepath.Abs(filepath.Join(deployFolder, "compose"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir: folder, ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(folder, "compose.yaml")}}, Environment: environment,
+	})
+}
+
+// passwords are those that deploy/compose/init has made.
+func passwords(t *testing.T) types.Mapping {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(deployFolder, "compose", "init"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	path := filepath.Join(folder, "init")
+	if err := os.WriteFile(path, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	made := types.Mapping{}
+	var before []byte
+	for range 2 { // the second time changes nothing
+		if out, err := exec.CommandContext(t.Context(), "sh", path).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		env, err := os.ReadFile(filepath.Join(folder, ".env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before != nil && !bytes.Equal(before, env) {
+			t.Error("init wrote over .env")
+		}
+		before = env
+	}
+	if info, err := os.Stat(filepath.Join(folder, ".env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)=([0-9a-f]{48})$`).FindAllStringSubmatch(string(before), -1) {
+		made[m[1]] = m[2]
+	}
+	if distinct := slices.Compact(slices.Sorted(maps.Values(made))); len(made) != 3 || len(distinct) != 3 {
+		t.Errorf("init wrote\n%s", before)
+	}
+	return made
+}
+
+// TestComposeStack: the containers fit together, and with the files around them.
+func TestComposeStack(t *testing.T) {
+	t.Parallel()
+	secrets := passwords(t)
+	for name := range secrets {
+		without := maps.Clone(secrets)
+		delete(without, name)
+		if _, err := composeStack(t, without); err == nil || !strings.Contains(err.Error(), "./init") {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	project, err := composeStack(t, secrets) // of the schema, and services and volumes are there
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"actlog", "grafana", "postgres", "report-login"}; !slices.Equal(project.ServiceNames(), want) {
+		t.Fatalf("services %v, want %v", project.ServiceNames(), want)
+	}
+	actlogService, grafana, postgres, login := project.Services["actlog"], project.Services["grafana"], project.Services["postgres"], project.Services["report-login"]
+	for name, s := range project.Services {
+		if s.Build == nil && !regexp.MustCompile(`^[a-z/]+:\d+\.\d+`).MatchString(s.Image) {
+			t.Errorf("%s: image %q has no version", name, s.Image)
+		}
+		for _, p := range s.Ports {
+			if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
+				t.Errorf("%s: port %s is open to others", name, p.Published)
+			}
+		}
+		for _, v := range s.Volumes {
+			if v.Type != types.VolumeTypeBind {
+				continue
+			}
+			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
+				t.Errorf("%s: mount %+v: %v", name, v, err)
+			}
+		}
+		if oneShot := name == "report-login"; oneShot != (s.HealthCheck == nil) {
+			t.Errorf("%s: health check %+v", name, s.HealthCheck)
+		}
+	}
+
+	// Postgres is that of docker-compose.yml, with a password of its own, for these only.
+	if len(postgres.Ports) > 0 || postgres.Image != login.Image || *postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
+		t.Errorf("%+v", postgres)
+	}
+	u, err := url.Parse(*actlogService.Environment["ACTLOG_DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	if password != secrets["POSTGRES_PASSWORD"] || u.Hostname() != postgres.Name || u.User.Username() != *postgres.Environment["POSTGRES_USER"] || u.Path != "/"+*postgres.Environment["POSTGRES_DB"] {
+		t.Errorf("actlog connects to %s", u)
+	}
+	for name, want := range map[string]string{"PGHOST": u.Hostname(), "PGUSER": u.User.Username(), "PGPASSWORD": password, "PGDATABASE": u.Path[1:]} {
+		if *login.Environment[name] != want {
+			t.Errorf("report-login: %s is %q, want %q", name, *login.Environment[name], want)
+		}
+	}
+
+	// In order: Postgres, Actlog, which migrates, the login, Grafana.
+	for _, tt := range []struct {
+		service   types.ServiceConfig
+		on        string
+		condition string
+	}{
+		{actlogService, "postgres", types.ServiceConditionHealthy},
+		{login, "actlog", types.ServiceConditionHealthy},
+		{grafana, "report-login", types.ServiceConditionCompletedSuccessfully},
+	} {
+		if got := tt.service.DependsOn[tt.on].Condition; got != tt.condition {
+			t.Errorf("%s waits for %s to be %q", tt.service.Name, tt.on, got)
+		}
+	}
+
+	// The commands are actlog's.
+	for _, args := range [][]string{actlogService.Command, actlogService.HealthCheck.Test[2:]} {
+		if code, _, stderr := actlog(t, append(slices.Clone(args), "--help")...); code != exitDone {
+			t.Errorf("%q: %s", args, stderr)
+		}
+	}
+	dockerfile, err := os.ReadFile(filepath.Join(actlogService.Build.Context, actlogService.Build.Dockerfile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entrypoint := `ENTRYPOINT ["` + actlogService.HealthCheck.Test[1] + `"]`
+	for _, line := range []string{entrypoint, "USER 65532:65532"} {
+		if !strings.Contains(string(dockerfile), "\n"+line+"\n") {
+			t.Errorf("Dockerfile lacks %s", line)
+		}
+	}
+	module, err := os.ReadFile(filepath.Join(actlogService.Build.Context, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, wants, _ := strings.Cut(string(module), "\ngo "); !strings.HasPrefix(string(regexp.MustCompile(`golang:[\d.]+`).Find(dockerfile)), "golang:"+wants[:4]) {
+		t.Error("Dockerfile has another Go than go.mod")
+	}
+
+	// Grafana finds what it is told, where it looks.
+	provisioning := map[string]string{}
+	for _, v := range grafana.Volumes {
+		provisioning[v.Target] = v.Source
+	}
+	sources, err := os.ReadFile(filepath.Join(provisioning["/etc/grafana/provisioning"], "datasources", "actlog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(string(sources), -1) {
+		if grafana.Environment[name[1]] == nil {
+			t.Errorf("Grafana is not told %s", name[1])
+		}
+	}
+	home := *grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+	if _, err := os.Stat(filepath.Join(provisioning[filepath.Dir(home)], filepath.Base(home))); err != nil {
+		t.Error(err)
+	}
+	if *grafana.Environment["ACTLOG_REPORT_PASSWORD"] != *login.Environment["ACTLOG_REPORT_PASSWORD"] {
+		t.Error("Grafana has another password than its login")
+	}
+}
+
+// TestGrafanaLogin: login.sql makes a login that reads reports and nothing else, and
+// may be run again.
+func TestGrafanaLogin(t *testing.T) {
+	t.Parallel()
+	databaseURL := docsServer(t)
+	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", databaseURL); code != exitDone {
+		t.Fatal(stderr)
+	}
+	admin := connect(t, databaseURL, "")
+	var before string
+	for _, password := range []string{"first", `it's "$2"`} {
+		cmd := exec.CommandContext(t.Context(), "psql", "--no-psqlrc", "--quiet", "--file="+filepath.Join(deployFolder, "grafana", "login.sql"), databaseURL)
+		cmd.Env = append(os.Environ(), "ACTLOG_REPORT_PASSWORD="+password)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var kept string
+		if err := admin.QueryRow(t.Context(), "SELECT rolpassword FROM pg_authid WHERE rolname = 'grafana'").Scan(&kept); err != nil {
+			t.Fatal(err)
+		}
+		if kept == before || !strings.HasPrefix(kept, "SCRAM-SHA-256$") {
+			t.Errorf("password %s is kept as %s", password, kept)
+		}
+		before = kept
+	}
+	conn := connect(t, databaseURL, "grafana")
+	mustSQL(t, conn, "SELECT * FROM plan") // of schema report
+	for sql, says := range map[string]string{
+		"SELECT * FROM actlog.plan_execution_record": "permission denied",
+		"CREATE TEMPORARY TABLE mine ()":             "read-only transaction",
+	} {
+		if _, err := runSQL(t, conn, sql); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// TestReady: a supervisor is told whether a server is ready.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	handler := api.New(openStore(t, store.Config{DatabaseURL: pgtest.New(t).URL}), api.Config{Logger: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	if code, stdout, stderr := actlog(t, "ready", "--server", server.URL); code != exitDone || stdout != "ready\n" {
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	handler.Drain()
+	if code, _, stderr := actlog(t, "ready", "--server", server.URL); code != exitFailed || !strings.Contains(stderr, "shutting down") {
+		t.Errorf("while it stops: exit code %d: %s", code, stderr)
+	}
+}

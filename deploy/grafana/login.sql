@@ -1,0 +1,14 @@
+-- The login that Grafana reads with: the views of schema report, and nothing else.
+-- After actlog has migrated, as a role that may make roles; again to change the
+-- password:
+--
+--   ACTLOG_REPORT_PASSWORD='a long one' psql -f deploy/grafana/login.sql postgres://...
+\set ON_ERROR_STOP on
+SET client_min_messages = warning;
+\getenv password ACTLOG_REPORT_PASSWORD
+SELECT 'CREATE ROLE grafana LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'grafana') \gexec
+ALTER ROLE grafana PASSWORD :'password';
+ALTER ROLE grafana SET default_transaction_read_only = on;
+ALTER ROLE grafana SET statement_timeout = '30s';
+ALTER ROLE grafana SET search_path = report;
+GRANT actlog_report TO grafana;
