@@ -10,5 +10,6 @@ SELECT 'CREATE ROLE grafana LOGIN' WHERE NOT EXISTS (SELECT FROM pg_roles WHERE 
 ALTER ROLE grafana PASSWORD :'password';
 ALTER ROLE grafana SET default_transaction_read_only = on;
 ALTER ROLE grafana SET statement_timeout = '30s';
+ALTER ROLE grafana SET work_mem = '64MB'; -- percentiles of a million calls sort in memory
 ALTER ROLE grafana SET search_path = report;
 GRANT actlog_report TO grafana;
