@@ -67,7 +67,12 @@ type (
 		Targets                  []grafanaQuery
 		Options                  map[string]any
 		FieldConfig              struct {
-			Defaults  map[string]any
+			Defaults struct {
+				Unit, NoValue     string
+				Min, Decimals     *int
+				Color, Thresholds map[string]any
+				Custom            map[string]any
+			}
 			Overrides []grafanaOverride
 		}
 	}
@@ -199,7 +204,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		if want := map[string]string{"stat": "table", "table": "table", "timeseries": "time_series"}[p.Type]; len(p.Targets) != 1 || want == "" || p.Targets[0].Format != want {
 			t.Fatalf("panel %q: type %q, %+v", p.Title, p.Type, p.Targets)
 		}
-		if p.Type != "table" && p.FieldConfig.Defaults["unit"] == nil {
+		if p.Type != "table" && p.FieldConfig.Defaults.Unit == "" {
 			t.Errorf("panel %q has no unit", p.Title)
 		}
 		for _, m := range regexp.MustCompile(`\$\{(\w+)(:\w+)?\}`).FindAllStringSubmatch(p.Targets[0].RawSQL, -1) {
