@@ -263,6 +263,27 @@ func (q *Queries) AgentExecutionDetail(ctx context.Context, db DBTX, stepID stri
 	return items, nil
 }
 
+const AgentExecutionLock = `-- name: AgentExecutionLock :exec
+SELECT 1
+FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, step_id)
+JOIN actlog.agent_execution_record AS a ON a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
+ORDER BY a.root_plan_id, a.step_id
+FOR NO KEY UPDATE OF a
+`
+
+type AgentExecutionLockParams struct {
+	RootPlanIds []string
+	StepIds     []string
+}
+
+// Locks steps in the order of their key. Who rolls a step up has to have it locked
+// from before it looks at its cycles and tool calls, or two writers miss each
+// other's.
+func (q *Queries) AgentExecutionLock(ctx context.Context, db DBTX, arg AgentExecutionLockParams) error {
+	_, err := db.Exec(ctx, AgentExecutionLock, arg.RootPlanIds, arg.StepIds)
+	return err
+}
+
 const AgentExecutionRollUp = `-- name: AgentExecutionRollUp :exec
 UPDATE actlog.agent_execution_record AS a
 SET cycles = f.cycles,

@@ -53,6 +53,16 @@ FROM asked AS a
 LEFT JOIN detail AS d ON true
 ORDER BY d.seq, d.nth;
 
+-- name: AgentExecutionLock :exec
+-- Locks steps in the order of their key. Who rolls a step up has to have it locked
+-- from before it looks at its cycles and tool calls, or two writers miss each
+-- other's.
+SELECT 1
+FROM unnest(@root_plan_ids::text[], @step_ids::text[]) AS u (root_plan_id, step_id)
+JOIN actlog.agent_execution_record AS a ON a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
+ORDER BY a.root_plan_id, a.step_id
+FOR NO KEY UPDATE OF a;
+
 -- name: AgentExecutionRollUp :exec
 -- Recomputes the figures of steps from the small columns of their cycles and
 -- tool calls: the same in any order, whatever was written when.

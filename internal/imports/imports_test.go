@@ -35,7 +35,7 @@ var rules = map[string]rule{
 	"migrations":       {nil, nil},
 	"internal/wire":    {[]string{"record"}, []string{"github.com/klauspost/compress"}},
 	"internal/tree":    {[]string{"record"}, nil},
-	"internal/store":   {[]string{"record", "internal/tree", "db", "migrations"}, []string{"github.com/jackc/pgx/v5", "github.com/jackc/puddle/v2", "github.com/pressly/goose/v3"}},
+	"internal/store":   {[]string{"record", "internal/tree", "internal/upsert", "db", "migrations"}, []string{"github.com/jackc/pgx/v5", "github.com/jackc/puddle/v2", "github.com/pressly/goose/v3"}},
 	"internal/live":    {[]string{"record", "internal/store"}, nil},
 	"internal/otlp":    {[]string{"record"}, []string{"go.opentelemetry.io/collector/pdata"}},
 	"internal/embedpg": {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
@@ -45,7 +45,8 @@ var rules = map[string]rule{
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/scriptmodel":   {nil, nil},
 	"internal/imports":       {nil, nil},
-	"internal/writegen":      {[]string{"record"}, nil},
+	"internal/upsert":        {[]string{"record"}, nil},
+	"internal/writegen":      {[]string{"record", "internal/upsert"}, nil},
 	// It measures Postgres itself beside us, and compresses to describe its texts.
 	"cmd/bench":    {[]string{"..."}, []string{"github.com/jackc/pgx/v5", "github.com/klauspost/compress", "github.com/labstack/echo/v4"}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "golang.org/x/net"}},

@@ -7,25 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/upsert"
 	"github.com/actlog/actlog/record"
 )
-
-// writes is the statement of each kind.
-var writes = map[record.Kind]string{
-	record.KindPlan:           db.PlanWrite,
-	record.KindAgentExecution: db.AgentExecutionWrite,
-	record.KindThinkAct:       db.ThinkActWrite,
-	record.KindActTool:        db.ActToolWrite,
-	record.KindThought:        db.ThoughtWrite,
-	record.KindArtifact:       db.ArtifactWrite,
-	record.KindSource:         db.SourceWrite,
-	record.KindWait:           db.WaitWrite,
-}
 
 // batch is what a transaction writes: what was told about each key, folded, and
 // placeholders for parents that no one has told about.
@@ -33,12 +23,14 @@ type batch struct {
 	rows  map[record.Key]*record.Row
 	roots map[string]map[record.Kind]bool
 	steps map[record.Key]bool // whose cycles or tool calls are written
+	known *known
 
 	folded int // changes that met another one
 }
 
-func newBatch(entries []*entry) *batch {
+func newBatch(entries []*entry, known *known) *batch {
 	b := &batch{
+		known: known,
 		rows:  make(map[record.Key]*record.Row, 2*len(entries)),
 		roots: map[string]map[record.Kind]bool{},
 		steps: map[record.Key]bool{},
@@ -100,9 +92,35 @@ func (b *batch) addParents(c record.Change) {
 }
 
 func (b *batch) placeholder(c record.Change) {
-	if _, told := b.rows[c.Key()]; !told {
+	if _, told := b.rows[c.Key()]; !told && !b.known.has(c.Key()) {
 		b.rows[c.Key()] = record.Placeholder(c)
 	}
+}
+
+// toLock gives the steps that have to be locked before they are written to, in their
+// order: none where the upsert does it, which has all that are rolled up.
+func (b *batch) toLock() []record.Key {
+	steps := maps.Clone(b.steps)
+	maps.DeleteFunc(steps, func(key record.Key, _ bool) bool { return b.rows[key] != nil })
+	if len(steps) == 0 {
+		return nil
+	}
+	maps.Copy(steps, b.steps)
+	for key := range b.rows {
+		if key.Kind == record.KindAgentExecution {
+			steps[key] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(steps), record.Key.Compare)
+}
+
+// keyColumns gives the roots and the ids of keys, as arguments.
+func keyColumns(keys []record.Key) []any {
+	roots, ids := make([]string, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		roots[i], ids[i] = key.Root, key.ID
+	}
+	return []any{roots, ids}
 }
 
 // send writes entries in one round trip: a batch without begin and commit is one
@@ -119,7 +137,7 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	for _, r := range requests {
 		entries = append(entries, r.entries...)
 	}
-	b, start := newBatch(entries), time.Now()
+	b, start := newBatch(entries, &s.known), time.Now()
 	sorted := map[record.Kind][]*record.Row{}
 	for key, r := range b.rows {
 		sorted[key.Kind] = append(sorted[key.Kind], r)
@@ -130,26 +148,28 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if lockTimeout > 0 {
 		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	}
-	q.Queue(db.PlanRoots, int32(s.config.PartitionDays), roots)
+	if unknown := slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return s.known.has(rootKey(root)) }); len(unknown) > 0 {
+		q.Queue(db.PlanRoots, int32(s.config.PartitionDays), unknown)
+	}
 	for _, kind := range record.Kinds {
 		rows := sorted[kind]
+		if kind == record.KindAgentExecution {
+			if lock := b.toLock(); len(lock) > 0 {
+				q.Queue(db.AgentExecutionLock, keyColumns(lock)...)
+			}
+		}
 		if len(rows) == 0 {
 			continue
 		}
 		slices.SortFunc(rows, func(x, y *record.Row) int { return x.Change.Key().Compare(y.Change.Key()) })
-		q.Queue(writes[kind], columns(kind, rows)...)
+		sql, args, err := s.upsert(kind, rows)
+		if err != nil {
+			return err
+		}
+		q.Queue(sql, args...)
 	}
 	if len(b.steps) > 0 {
-		steps := slices.SortedFunc(maps.Keys(b.steps), record.Key.Compare)
-		of := func(get func(record.Key) string) (out []string) {
-			for _, k := range steps {
-				out = append(out, get(k))
-			}
-			return out
-		}
-		q.Queue(db.AgentExecutionRollUp,
-			of(func(k record.Key) string { return k.Root }),
-			of(func(k record.Key) string { return k.ID }))
+		q.Queue(db.AgentExecutionRollUp, keyColumns(slices.SortedFunc(maps.Keys(b.steps), record.Key.Compare))...)
 	}
 	kinds := make([]string, len(roots))
 	for i, root := range roots {
@@ -164,22 +184,68 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	q.Queue(db.ChangeAppend, roots, kinds)
 	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
+		s.known.forget()
 		return err
 	}
+	s.known.add(b)
 	s.counters.committed(b, time.Since(start))
 	return nil
 }
 
-// columns turns rows into the arguments of a kind's statement: an array a
-// column, in the order of the kind's fields, then the cut fields and revisions.
-func columns(kind record.Kind, rows []*record.Row) []any {
-	var args []any
-	fields := record.Fields(kind)
-	for i := range fields {
-		f := &fields[i]
-		if f.Name == "rev" {
-			continue
+const (
+	// fewRows have a statement of their own shape: to set up that of everything takes
+	// longer than they do.
+	fewRows = 16
+	// maxShapes bounds the shapes of a kind, whose plans each connection keeps. What
+	// comes later is written by the statement of everything.
+	maxShapes = 32
+)
+
+// statements makes the statements of the shapes that come by.
+type statements struct {
+	fewRows int
+
+	mu  sync.Mutex
+	sql map[record.Kind]map[upsert.Shape]string
+}
+
+// of gives the statement of a shape, or of everything; shape becomes the one that
+// it is for.
+func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.sql[kind]
+	if known == nil {
+		if s.sql == nil {
+			s.sql = map[record.Kind]map[upsert.Shape]string{}
 		}
+		known = map[upsert.Shape]string{}
+		s.sql[kind] = known
+	}
+	if known[*shape] == "" && len(known) >= maxShapes {
+		*shape = upsert.Whole(kind)
+	}
+	if sql := known[*shape]; sql != "" {
+		return sql, nil
+	}
+	sql, err := upsert.Statement(kind, *shape)
+	known[*shape] = sql
+	return sql, err
+}
+
+// upsert gives the statement that writes rows, and its arguments: an array a
+// column, then the cut fields and revisions.
+func (s *Store) upsert(kind record.Kind, rows []*record.Row) (sql string, args []any, err error) {
+	shape := upsert.Whole(kind)
+	if len(rows) <= s.statements.fewRows {
+		shape = shapeOf(kind, rows)
+	}
+	if sql, err = s.statements.of(kind, &shape); err != nil {
+		return "", nil, err
+	}
+	fields := record.Fields(kind)
+	for _, place := range shape.Args(kind) {
+		f := &fields[place]
 		switch f.Type {
 		case record.Int:
 			args = append(args, column[int64](f, rows))
@@ -191,16 +257,39 @@ func columns(kind record.Kind, rows []*record.Row) []any {
 			args = append(args, texts(f, rows))
 		}
 	}
-	cut, revs := make([]*string, len(rows)), make([]*string, len(rows))
-	for i, r := range rows {
-		if len(r.Cut) > 0 {
-			cut[i] = new(arrayLiteral(r.Cut))
+	if shape.Cut {
+		cut := make([]*string, len(rows))
+		for i, r := range rows {
+			if len(r.Cut) > 0 {
+				cut[i] = new(arrayLiteral(r.Cut))
+			}
 		}
-		if r.Revs != nil {
-			revs[i] = new(revsLiteral(r.Revs))
+		args = append(args, cut)
+	}
+	if shape.Revs {
+		revs := make([]*string, len(rows))
+		for i, r := range rows {
+			if r.Revs != nil {
+				revs[i] = new(revsLiteral(r.Revs))
+			}
+		}
+		args = append(args, revs)
+	}
+	return sql, args, nil
+}
+
+func shapeOf(kind record.Kind, rows []*record.Row) (shape upsert.Shape) {
+	fields := record.Fields(kind)
+	for _, r := range rows {
+		shape.Revs = shape.Revs || r.Revs != nil
+		shape.Cut = shape.Cut || len(r.Cut) > 0
+		for i := range fields {
+			if f := &fields[i]; !f.Key && f.Name != "rev" && !f.In(r.Change).IsZero() {
+				shape.Fields |= 1 << i
+			}
 		}
 	}
-	return append(args, cut, revs)
+	return shape
 }
 
 func column[T any](f *record.Field, rows []*record.Row) []*T {

@@ -42,3 +42,9 @@ func Held(s *Store) map[string]int {
 	}
 	return held
 }
+
+// WriteWhole has a store write everything with the statements of everything.
+func WriteWhole(s *Store) { s.statements.fewRows = 0 }
+
+// Forget has a store make sure of plans and steps again.
+func Forget(s *Store) { s.known.forget() }

@@ -502,6 +502,7 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string, alone bool) (de
 		return 0, err
 	}
 	s.counters.treesDeleted.Add(uint64(deleted))
+	s.known.forget()
 	return deleted, nil
 }
 

@@ -102,7 +102,9 @@ type Store struct {
 	reads  *db.Queries
 	queue  *queue
 
-	prices atomic.Pointer[priceList]
+	prices     atomic.Pointer[priceList]
+	statements statements
+	known      known
 
 	counters counters
 	// Warnings of what may go on for long.
@@ -133,6 +135,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
 	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor)}
+	s.statements.fewRows = fewRows
 	if err := s.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("opening the record: %w", err)

@@ -131,10 +131,13 @@ func setField(f *record.Field, c record.Change, version int) {
 }
 
 // TestAnyOrderAnySplitAnyRepetition holds Write to its promise: whatever the
-// order, the cuts between calls and the repetitions, the reads say the same.
+// order, the cuts between calls and the repetitions, the reads say the same; and
+// whether a statement is of a few columns, or of all of them.
 func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	url := newDB(t)
+	s, whole := openURL(t, url), openURL(t, url)
+	store.WriteWhole(whole)
 	for name, tell := range map[string]func(*rapid.T, record.Change, universe) record.Change{
 		"not contradicting": func(rt *rapid.T, _ record.Change, u universe) record.Change {
 			return u.change(rt, func() int { return 1 })
@@ -153,7 +156,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(rt, "changes") {
 					changes = append(changes, tell(rt, nil, u))
 				}
-				write(t, s, changes...)
+				write(t, whole, changes...)
 				want := dump(t, s, u.root)
 
 				other := universe{record.NewPlanID()}
@@ -164,7 +167,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				shuffled := rapid.Permutation(slices.Concat(moved, moved)).Draw(rt, "order")
 				for len(shuffled) > 0 {
 					n := rapid.IntRange(1, len(shuffled)).Draw(rt, "cut")
-					write(t, s, shuffled[:n]...)
+					write(t, rapid.SampledFrom([]*store.Store{s, s, s, whole}).Draw(rt, "by"), shuffled[:n]...)
 					shuffled = shuffled[n:]
 				}
 				if diff := cmp.Diff(want, dump(t, s, other.root)); diff != "" {
@@ -458,5 +461,60 @@ func TestLargeWritesKeepTheirOrder(t *testing.T) {
 		if got := *planTree(t, s, root).Record.Title; got != "second" {
 			t.Fatalf("the title is that of the %s telling", got)
 		}
+	}
+}
+
+// TestWhatIsKnownWasDeleted by another server: what is told beneath it is on record
+// all the same, under placeholders.
+func TestWhatIsKnownWasDeleted(t *testing.T) {
+	t.Parallel()
+	url := newDB(t)
+	s, other := openURL(t, url, patient), openURL(t, url)
+	call := func(id string) *record.ActTool {
+		return &record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: id, Name: new("n")}
+	}
+	for _, told := range []record.Change{
+		call("a"), title("r", "t"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"},
+		&record.Thought{RootPlanID: "r", PlanID: "r-sub", ThoughtID: "x"}, &record.Wait{RootPlanID: "r", PlanID: "r", WaitID: "w"},
+	} {
+		write(t, s, call("a"), &record.AgentExecution{RootPlanID: "r", PlanID: "r-sub", StepID: "s"}) // now they are known
+		if err := other.DeletePlan(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s, told)
+		if got := *planTree(t, s, "r"); got.Record.CurrentPlanID != "r" {
+			t.Errorf("after %T: %+v", told, got.Record)
+		}
+		if err := other.DeletePlan(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFiguresOfTwoWriters at once: whoever rolls a step up last has seen what the
+// other wrote, though nobody told of the step itself.
+func TestFiguresOfTwoWriters(t *testing.T) {
+	t.Parallel()
+	url := newDB(t)
+	stores := []*store.Store{openURL(t, url, patient), openURL(t, url, patient)}
+	const steps = 200
+	for _, s := range stores { // both know the steps from here on
+		var told []record.Change
+		for n := range steps {
+			told = append(told, &record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: fmt.Sprint("s", n)})
+		}
+		write(t, s, told...)
+	}
+	for n := range steps {
+		var wg sync.WaitGroup
+		for w, s := range stores {
+			wg.Go(func() {
+				write(t, s, &record.ActTool{RootPlanID: "r", StepID: fmt.Sprint("s", n), Seq: int64(w), ToolCallID: fmt.Sprint("t", w), Name: new("n")})
+			})
+		}
+		wg.Wait()
+	}
+	if wrong := query[int](t, stores[0], "SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
+		t.Errorf("the figures of %d of %d steps are wrong", wrong, steps)
 	}
 }

@@ -1,0 +1,362 @@
+// Package upsert owns the SQL that merges what is told about rows into their table,
+// by the rules of record's table of fields: what two changes become does not depend
+// on whether they meet in memory or in the database.
+package upsert
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/actlog/actlog/record"
+)
+
+// Table says where a kind is kept.
+type Table struct {
+	Kind  record.Kind
+	Name  string // in schema actlog
+	Query string // begins the names of its queries
+	Part  string // the row that a new row takes its partition from: root or step; "": not partitioned
+	File  string // begins the names of their files
+}
+
+// Tables are those of all kinds.
+var Tables = []Table{
+	{Kind: record.KindPlan, Name: "plan_execution_record", Query: "Plan", Part: "root", File: "plan"},
+	{Kind: record.KindAgentExecution, Name: "agent_execution_record", Query: "AgentExecution", Part: "root", File: "agent_execution"},
+	{Kind: record.KindThinkAct, Name: "think_act_record", Query: "ThinkAct", Part: "step", File: "think_act"},
+	{Kind: record.KindActTool, Name: "act_tool_info", Query: "ActTool", Part: "step", File: "act_tool"},
+	{Kind: record.KindThought, Name: "thought", Query: "Thought", File: "thought"},
+	{Kind: record.KindArtifact, Name: "artifact", Query: "Artifact", File: "artifact"},
+	{Kind: record.KindSource, Name: "source_reference", Query: "Source", File: "source_reference"},
+	{Kind: record.KindWait, Name: "wait_state", Query: "Wait", File: "wait_state"},
+}
+
+// Shape is what the rows of a statement tell. A statement names nothing else:
+// Postgres sets each expression up anew, every time.
+type Shape struct {
+	// Fields is a set of places in record.Fields, a bit each; keys are in it anyhow.
+	Fields uint64
+	// Revs and Cut tell whether any row has revisions, or fields that were cut.
+	Revs, Cut bool
+}
+
+// Whole is the shape of everything.
+func Whole(k record.Kind) Shape {
+	return Shape{Fields: 1<<len(record.Fields(k)) - 1, Revs: true, Cut: true}
+}
+
+// Args gives the places in record.Fields whose columns are the statement's
+// parameters, an array each, in their order. Those of the names that were cut, and
+// of the revisions, follow, where the shape has them.
+func (s Shape) Args(k record.Kind) (places []int) {
+	fields := record.Fields(k)
+	at := func(name string) int {
+		return slices.IndexFunc(fields, func(f record.Field) bool { return f.Name == name })
+	}
+	told := func(i int) bool { return s.Fields&(1<<i) != 0 }
+	attempt := at("attempt")
+	for i := range fields {
+		switch f := &fields[i]; {
+		case f.Name == "rev":
+		case f.Key, told(i),
+			f.Of != nil && told(at(f.Of.Name)),        // comes and goes with it
+			f.Scoped && attempt >= 0 && told(attempt): // starts anew with it
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// Statement gives the statement of a shape: it takes what is told about many rows,
+// as one array a column, and merges it into the table in the order of its key (so
+// that no two writers deadlock). Where nothing is told but keys, it makes the rows
+// that are missing and waits for nobody; steps are locked all the same, as they are
+// to be rolled up.
+func Statement(k record.Kind, shape Shape) (string, error) {
+	d := data{Shape: shape}
+	for _, t := range Tables {
+		if t.Kind == k {
+			d.Table = t
+		}
+	}
+	fields := record.Fields(k)
+	for _, i := range shape.Args(k) {
+		d.Fields = append(d.Fields, fields[i])
+	}
+	d.all = fields
+	var b bytes.Buffer
+	if err := statement.Execute(&b, d); err != nil {
+		return "", fmt.Errorf("statement of %s: %w", k, err)
+	}
+	return b.String(), nil
+}
+
+// data is what the template sees.
+type data struct {
+	Table
+	Shape
+	Fields []record.Field
+	all    []record.Field
+}
+
+// Merges tells whether a row on record may change.
+func (d data) Merges() bool {
+	return d.Cut || slices.ContainsFunc(d.Fields, func(f record.Field) bool { return !f.Key })
+}
+
+// Locks tells whether rows on record are locked though they do not change.
+func (d data) Locks() bool { return d.Kind == record.KindAgentExecution }
+
+// Tells tells whether a field is in the shape.
+func (d data) Tells(name string) bool {
+	return slices.ContainsFunc(d.Fields, func(f record.Field) bool { return f.Name == name })
+}
+
+// Named gives a field.
+func (d data) Named(name string) record.Field {
+	return d.Fields[slices.IndexFunc(d.Fields, func(f record.Field) bool { return f.Name == name })]
+}
+
+// Keys gives the key, as columns.
+func (d data) Keys() string {
+	var keys []string
+	for _, f := range d.Fields {
+		if f.Key {
+			keys = append(keys, f.Column)
+		}
+	}
+	return strings.Join(keys, ", ")
+}
+
+// statement: r is the row on record.
+var statement = template.Must(template.New("").Funcs(template.FuncMap{
+	"inc": func(n ...int) (sum int) {
+		for _, n := range n {
+			sum += n
+		}
+		return sum + 1
+	},
+	"param": param, "value": value,
+}).Parse(`INSERT INTO actlog.{{.Name}} AS r (
+{{- range $i, $f := .Fields}}{{if $i}},{{end}}
+    {{.Column}}
+{{- end}}
+{{- if .Cut}},
+    truncated
+{{- end}}
+{{- if .Revs}},
+    revs
+{{- end}}
+{{- if .Part}},
+    part
+{{- end}}
+{{- if .Tells "exception"}},
+    exception_at
+{{- end}}
+{{- if .Tells "lastSeenAt"}},
+    beat_at
+{{- end}}
+)
+SELECT
+{{- range $i, $f := .Fields}}{{if $i}},{{end}}
+    {{value .}}
+{{- end}}
+{{- if .Cut}},
+    u.truncated::text[]
+{{- end}}
+{{- if .Revs}},
+    u.revs::bigint[]
+{{- end}}
+{{- if .Part}},
+    {{.Part}}.part
+{{- end}}
+{{- if .Tells "exception"}},
+    CASE WHEN u.exception IS NOT NULL THEN now() END
+{{- end}}
+{{- if .Tells "lastSeenAt"}},
+    CASE WHEN u.last_seen_at IS NOT NULL THEN now() END
+{{- end}}
+FROM unnest(
+{{- range $i, $f := .Fields}}{{if $i}},{{end}}
+    {{param (inc $i) $f}}
+{{- end}}
+{{- if .Cut}},
+    ${{inc (len .Fields)}}::text[]
+{{- end}}
+{{- if .Revs}},
+    ${{if .Cut}}{{inc (len .Fields) 1}}{{else}}{{inc (len .Fields)}}{{end}}::text[]
+{{- end}}
+) AS u (
+{{- range $i, $f := .Fields}}{{if $i}},{{end}}
+    {{.Column}}
+{{- end}}
+{{- if .Cut}},
+    truncated
+{{- end}}
+{{- if .Revs}},
+    revs
+{{- end}}
+)
+{{- if eq .Part "root"}}
+LEFT JOIN actlog.plan_execution_record AS root
+    ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
+{{- else if eq .Part "step"}}
+LEFT JOIN actlog.agent_execution_record AS step
+    ON step.root_plan_id = u.root_plan_id AND step.step_id = u.step_id
+{{- end}}
+ORDER BY {{range $i, $f := .Fields}}{{if .Key}}{{if $i}}, {{end}}u.{{.Column}}{{if eq .Type 0}} COLLATE "C"{{end}}{{end}}{{end}}
+ON CONFLICT ({{.Keys}}{{if eq .Part "step"}}, part{{end}}) DO
+{{- if .Merges}} UPDATE SET
+{{- $d := .}}{{$sep := ""}}
+{{- range .Fields}}{{if not .Key}}{{$sep}}
+    {{.Column}} = {{$d.Set .}}{{$sep = ","}}
+{{- end}}{{end}}
+{{- if .Tells "exception"}},
+    -- The same text again does not arm the exception anew.
+    exception_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND {{.Takes (.Named "exception")}} THEN excluded.exception_at ELSE r.exception_at END,
+    exception_served_at = CASE WHEN r.exception IS DISTINCT FROM excluded.exception AND {{.Takes (.Named "exception")}} THEN NULL ELSE r.exception_served_at END
+{{- end}}
+{{- if .Tells "lastSeenAt"}},
+    -- By the clock of the database: those of clients differ.
+    beat_at = CASE WHEN {{.Differs (.Named "lastSeenAt")}} THEN excluded.beat_at ELSE r.beat_at END
+{{- end}}
+{{- if .Cut}}{{$sep}}
+    truncated = CASE
+        WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
+        WHEN excluded.truncated IS NULL THEN r.truncated
+        ELSE r.truncated || excluded.truncated
+    END{{$sep = ","}}
+{{- end}}
+{{- if .Revs}}{{$sep}}
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+{{.Merged}}
+    ] END
+{{- end}}
+WHERE {{if .Cut}}NOT (excluded.truncated <@ COALESCE(r.truncated, '{}')){{else}}false{{end}}
+{{- range .Fields}}{{if not .Key}}{{with $d.Differs .}}
+    OR {{.}}
+{{- end}}{{end}}{{end}}
+{{- else if .Locks}} UPDATE SET origin = r.origin
+WHERE false
+{{- else}} NOTHING{{end}}`))
+
+// The arrays carry every column of a type in one element type; the cast to the
+// column's own stands in the SELECT list.
+func param(n int, f record.Field) string {
+	switch f.Type {
+	case record.Int:
+		return fmt.Sprintf("$%d::bigint[]", n)
+	case record.Float:
+		return fmt.Sprintf("$%d::double precision[]", n)
+	case record.Time:
+		return fmt.Sprintf("$%d::timestamptz[]", n)
+	default:
+		return fmt.Sprintf("$%d::text[]", n)
+	}
+}
+
+func value(f record.Field) string {
+	switch f.Type {
+	case record.Texts:
+		return "u." + f.Column + "::text[]"
+	case record.JSON:
+		return "u." + f.Column + "::json"
+	default:
+		return "u." + f.Column
+	}
+}
+
+// attempts compares the attempt that the change speaks of with the row's.
+const attempts = "actlog.attempts(r.attempt, excluded.attempt)"
+
+// rev is the revision of what is told of a field.
+func (d data) rev(f record.Field) string {
+	if !d.Revs {
+		return "NULL::bigint" // and Postgres leaves out what depends on it
+	}
+	return fmt.Sprintf("excluded.revs[%d]", f.Rev)
+}
+
+// Takes is true where what is told replaces what is on record.
+func (d data) Takes(f record.Field) string {
+	fn, cast := "actlog.takes", ""
+	switch {
+	case f.Rule == record.Forward:
+		fn = "actlog.takes_state"
+	case f.Type == record.JSON:
+		cast = "::text"
+	}
+	return fmt.Sprintf("%s(r.%s%s, r.revs[%d], excluded.%[2]s%[3]s, %[5]s)", fn, f.Column, cast, f.Rev, d.rev(f))
+}
+
+func (d data) merged(f record.Field) string {
+	switch f.Rule {
+	case record.Least:
+		return fmt.Sprintf("LEAST(r.%s, excluded.%[1]s)", f.Column)
+	case record.Greatest, record.Attempt:
+		return fmt.Sprintf("GREATEST(r.%s, excluded.%[1]s)", f.Column)
+	case record.Follows:
+		return fmt.Sprintf("CASE WHEN %s THEN excluded.%s ELSE r.%[2]s END", d.Takes(*f.Of), f.Column)
+	default:
+		return fmt.Sprintf("CASE WHEN %s THEN excluded.%s ELSE r.%[2]s END", d.Takes(f), f.Column)
+	}
+}
+
+// Set is what becomes of a field.
+func (d data) Set(f record.Field) string {
+	return scope(f, "excluded."+f.Column, d.merged(f), "r."+f.Column)
+}
+
+// scope chooses by attempt: a higher one starts anew, a lower one says nothing.
+func scope(f record.Field, anew, same, old string) string {
+	if !f.Scoped {
+		return same
+	}
+	return fmt.Sprintf("CASE %s WHEN 1 THEN %s WHEN 0 THEN %s ELSE %s END", attempts, anew, same, old)
+}
+
+// Merged is what becomes of the revisions: those of fields that are not told stay.
+func (d data) Merged() string {
+	var lines []string
+	for _, f := range d.all {
+		if f.Rev == 0 {
+			continue
+		}
+		old := fmt.Sprintf("r.revs[%d]", f.Rev)
+		line := old
+		if d.Tells(f.Name) {
+			told := d.rev(f)
+			same := fmt.Sprintf("GREATEST(%s, %s)", old, told)
+			if f.Rule == record.Forward {
+				same = fmt.Sprintf("CASE WHEN %s THEN COALESCE(%s, %s) ELSE %[3]s END", d.Takes(f), told, old)
+			}
+			line = scope(f, told, same, old)
+		}
+		lines = append(lines, "        "+line)
+	}
+	return strings.Join(lines, ",\n")
+}
+
+// Differs is true where the change would alter the field.
+func (d data) Differs(f record.Field) string {
+	var differs string
+	switch f.Rule {
+	case record.Follows:
+		return ""
+	case record.Least:
+		differs = fmt.Sprintf("excluded.%s < COALESCE(r.%[1]s, 'infinity')", f.Column)
+	case record.Greatest:
+		differs = fmt.Sprintf("excluded.%s > COALESCE(r.%[1]s, '-infinity')", f.Column)
+	case record.Attempt:
+		return fmt.Sprintf("excluded.%s > COALESCE(r.%[1]s, 0)", f.Column)
+	default:
+		differs = d.Takes(f)
+	}
+	if f.Scoped {
+		differs = fmt.Sprintf("(%s = 0 AND %s)", attempts, differs)
+	}
+	return differs
+}
