@@ -20,6 +20,7 @@ INSERT INTO actlog.act_tool_info AS r (
     end_time,
     span_id,
     metadata,
+    inferred,
     truncated,
     revs,
     part
@@ -43,6 +44,7 @@ SELECT
     u.end_time,
     u.span_id,
     u.metadata::json,
+    u.inferred,
     u.truncated::text[],
     u.revs::bigint[],
     step.part
@@ -65,8 +67,9 @@ FROM unnest(
     $16::timestamptz[],
     $17::text[],
     $18::text[],
-    $19::text[],
-    $20::text[]
+    $19::boolean[],
+    $20::text[],
+    $21::text[]
 ) AS u (
     root_plan_id,
     step_id,
@@ -86,6 +89,7 @@ FROM unnest(
     end_time,
     span_id,
     metadata,
+    inferred,
     truncated,
     revs
 )
@@ -107,6 +111,7 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
     end_time = CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.end_time WHEN 0 THEN GREATEST(r.end_time, excluded.end_time) ELSE r.end_time END,
     span_id = CASE WHEN actlog.takes(r.span_id, r.revs[10], excluded.span_id, excluded.revs[10]) THEN excluded.span_id ELSE r.span_id END,
     metadata = CASE WHEN actlog.takes(r.metadata::text, r.revs[11], excluded.metadata::text, excluded.revs[11]) THEN excluded.metadata ELSE r.metadata END,
+    inferred = CASE WHEN actlog.takes(r.inferred, r.revs[12], excluded.inferred, excluded.revs[12]) THEN excluded.inferred ELSE r.inferred END,
     truncated = CASE
         WHEN excluded.truncated <@ COALESCE(r.truncated, '{}') THEN r.truncated
         WHEN excluded.truncated IS NULL THEN r.truncated
@@ -123,7 +128,8 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[8] WHEN 0 THEN GREATEST(r.revs[8], excluded.revs[8]) ELSE r.revs[8] END,
         CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.revs[9] WHEN 0 THEN GREATEST(r.revs[9], excluded.revs[9]) ELSE r.revs[9] END,
         GREATEST(r.revs[10], excluded.revs[10]),
-        GREATEST(r.revs[11], excluded.revs[11])
+        GREATEST(r.revs[11], excluded.revs[11]),
+        GREATEST(r.revs[12], excluded.revs[12])
     ] END
 WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.call_index, r.revs[1], excluded.call_index, excluded.revs[1])
@@ -139,4 +145,5 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR excluded.start_time < COALESCE(r.start_time, 'infinity')
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.end_time > COALESCE(r.end_time, '-infinity'))
     OR actlog.takes(r.span_id, r.revs[10], excluded.span_id, excluded.revs[10])
-    OR actlog.takes(r.metadata::text, r.revs[11], excluded.metadata::text, excluded.revs[11]);
+    OR actlog.takes(r.metadata::text, r.revs[11], excluded.metadata::text, excluded.revs[11])
+    OR actlog.takes(r.inferred, r.revs[12], excluded.inferred, excluded.revs[12]);

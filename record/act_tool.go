@@ -27,6 +27,10 @@ type ActTool struct {
 	EndTime        *time.Time      `record:"endTime,greatest,scoped"`
 	SpanID         *string         `record:"spanId,id"`
 	Metadata       json.RawMessage `record:"metadata,object"`
+
+	// Inferred says that the call is known from the model's output only. It is for
+	// those who derive records from something else, and not told on the wire.
+	Inferred *bool `record:"inferred,derived"`
 }
 
 // Kind implements [Change].

@@ -35,6 +35,7 @@ const (
 	Float             // *float64
 	Time              // *time.Time
 	Texts             // []string
+	Bool              // *bool
 	JSON              // json.RawMessage
 )
 
@@ -69,6 +70,7 @@ type Field struct {
 	Key      bool
 	Required bool
 	Scoped   bool // belongs to an attempt: starts anew with a higher one
+	Derived  bool // told by code of this module, not on the wire
 	AnyJSON  bool // a text that may be told as any JSON value
 	// Rev is the field's place in a row's revisions, from 1; 0: it has none. The
 	// place is stored: a new field goes to the end of its struct.
@@ -87,7 +89,7 @@ type Field struct {
 
 // Told tells whether the field is one that clients tell, rather than one that is
 // computed here.
-func (f *Field) Told() bool { return f.Rule != Follows }
+func (f *Field) Told() bool { return f.Rule != Follows && !f.Derived }
 
 // In gives the field of a change, settable.
 func (f *Field) In(c Change) reflect.Value { return reflect.ValueOf(c).Elem().Field(f.index) }
@@ -141,7 +143,7 @@ func FieldNamed(k Kind, name string) (*Field, bool) {
 //
 // key, required; id (refused when too long), name (cut), text (cut), enum; json,
 // object, stringMaps; state, least, greatest, attempt, charsOf=<text>, of=<field>
-// (rules); scoped; anyJSON; min=<number>; column=<name>.
+// (rules); scoped; derived; anyJSON; min=<number>; column=<name>.
 func table(k Kind) []Field {
 	t := reflect.TypeOf(New(k)).Elem()
 	fields := make([]Field, 0, t.NumField())
@@ -186,6 +188,8 @@ func table(k Kind) []Field {
 				follows[len(fields)] = value
 			case "scoped":
 				f.Scoped = true
+			case "derived":
+				f.Derived = true
 			case "anyJSON":
 				f.AnyJSON = true
 			case "min":
@@ -243,6 +247,8 @@ func typeOf(t reflect.Type) Type {
 		return Int
 	case t.Kind() == reflect.Float64:
 		return Float
+	case t.Kind() == reflect.Bool:
+		return Bool
 	default:
 		return Text
 	}

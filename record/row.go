@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -156,6 +157,8 @@ func compareValues(f *Field, a, b reflect.Value) int {
 		return cmp.Compare(a.Int(), b.Int())
 	case Float:
 		return cmp.Compare(a.Float(), b.Float())
+	case Bool:
+		return cmp.Compare(strconv.FormatBool(a.Bool()), strconv.FormatBool(b.Bool()))
 	case Time:
 		return a.Interface().(time.Time).Compare(b.Interface().(time.Time))
 	case Texts:

@@ -34,7 +34,7 @@ func draw(t *rapid.T, kind record.Kind) *record.Row {
 				v.SetString("k")
 			}
 			continue
-		case !f.Told() || n == 0 || f.Name == "parentPlanId" || f.Name == "toolCallId" && kind == record.KindPlan:
+		case f.Rule == record.Follows || n == 0 || f.Name == "parentPlanId" || f.Name == "toolCallId" && kind == record.KindPlan:
 			continue
 		}
 		set := func(value any) {
@@ -54,6 +54,8 @@ func draw(t *rapid.T, kind record.Kind) *record.Row {
 			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, n))
 		case f.Type == record.Texts:
 			v.Set(reflect.ValueOf(slices.Repeat([]string{fmt.Sprint(n % 2)}, n)))
+		case f.Type == record.Bool:
+			set(n > 1)
 		case f.Type == record.Int:
 			set(int64(n))
 		case f.Type == record.Float:

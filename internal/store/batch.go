@@ -251,6 +251,8 @@ func (s *Store) upsert(kind record.Kind, rows []*record.Row) (sql string, args [
 			args = append(args, column[int64](f, rows))
 		case record.Float:
 			args = append(args, column[float64](f, rows))
+		case record.Bool:
+			args = append(args, column[bool](f, rows))
 		case record.Time:
 			args = append(args, column[time.Time](f, rows))
 		default:

@@ -251,6 +251,8 @@ func param(n int, f record.Field) string {
 		return fmt.Sprintf("$%d::bigint[]", n)
 	case record.Float:
 		return fmt.Sprintf("$%d::double precision[]", n)
+	case record.Bool:
+		return fmt.Sprintf("$%d::boolean[]", n)
 	case record.Time:
 		return fmt.Sprintf("$%d::timestamptz[]", n)
 	default:

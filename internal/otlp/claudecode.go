@@ -1,0 +1,84 @@
+package otlp
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// claudeCode is what Claude Code and the Claude Agent SDK tell by themselves, in
+// bare keys.
+var claudeCode = convention{
+	class: func(s *Span) Class {
+		switch claudeType(s) {
+		case "interaction":
+			return Agent
+		case "llm_request":
+			return Model
+		case "tool":
+			return Tool
+		case "":
+			return Unclassified
+		}
+		return Transparent // hooks, and the phases of a tool call
+	},
+	read: func(s *Span, f *Facts) {
+		kind := claudeType(s)
+		if kind == "" {
+			return
+		}
+		a := s.Attributes
+		switch kind {
+		case "interaction":
+			f.Agent = cmp.Or(f.Agent, a.first("agent.name", "agent_name"), "claude_code")
+			fill(&f.Input, a, "user_prompt")
+			fill(&f.Output, a, "response.model_output")
+		case "llm_request":
+			fill(&f.Model, a, "model", "gen_ai.request.model")
+			f.Provider = cmp.Or(f.Provider, "anthropic")
+			fill(&f.Input, a, "new_context", "user_prompt")
+			fill(&f.System, a, "system_prompt")
+			fill(&f.Output, a, "response.model_output")
+			fill(&f.Finish, a, "stop_reason")
+			if !f.Usage.told() {
+				f.Usage = Usage{
+					Input: a.count("input_tokens"), Output: a.count("output_tokens"),
+					CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
+				}
+				f.Usage.addCache()
+			}
+			if f.CostUSD == nil {
+				f.CostUSD = money(a.Get("cost_usd"))
+			}
+			if f.FirstToken == 0 {
+				f.FirstToken = after(s.Start, a.Get("ttft_ms"), time.Millisecond)
+			}
+		case "tool":
+			fill(&f.Tool, a, "tool_name", "tool.name")
+			fill(&f.CallID, a, "tool_use_id", "tool_call_id")
+			fill(&f.Arguments, a, "tool_input")
+			for i := range s.Events {
+				if e := &s.Events[i]; e.Name == "tool.output" && f.Result == "" {
+					f.Result = e.Attributes.first("output", "content", "tool_output", "result", logBody)
+				}
+			}
+		}
+		if a.Get("success") == "false" {
+			f.Failed = true
+			fill(&f.ErrorMessage, a, "error", "error_message")
+		}
+		fill(&f.Conversation, a, "session.id")
+		fill(&f.User, a, "user.id")
+	},
+}
+
+func claudeType(s *Span) string {
+	const scope, prefix = "com.anthropic.claude_code", "claude_code."
+	if kind, ok := strings.CutPrefix(s.Name, prefix); ok {
+		return kind
+	}
+	if strings.HasPrefix(s.Scope.Name, scope) {
+		return strings.TrimPrefix(s.Attributes.Get("span.type"), prefix)
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package otlp
+
+import (
+	"cmp"
+	"strings"
+	"time"
+)
+
+// genAI is OpenTelemetry's own convention, gen_ai.*, with its older spellings.
+var genAI = convention{
+	class: func(s *Span) Class {
+		switch s.Attributes.Get("gen_ai.operation.name") {
+		case "chat", "generate_content", "text_completion":
+			return Model
+		case "invoke_agent":
+			return Agent
+		case "execute_tool":
+			return Tool
+		case "agent_step", "execute_event_loop_cycle", "execute_agent_loop_cycle":
+			return Cycle
+		case "invoke_workflow", "plan", "embeddings", "retrieval", "create_agent", "handoff", "goto",
+			"search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store":
+			return Transparent
+		}
+		return Unclassified
+	},
+	read: func(s *Span, f *Facts) {
+		a := s.Attributes
+		if a.has("gen_ai.") {
+			fill(&f.Workflow, a, "gen_ai.workflow.name")
+			fill(&f.Agent, a, "gen_ai.agent.name")
+			fill(&f.AgentDescription, a, "gen_ai.agent.description")
+			fill(&f.AgentVersion, a, "gen_ai.agent.version")
+			fill(&f.Tool, a, "gen_ai.tool.name")
+			fill(&f.CallID, a, "gen_ai.tool.call.id")
+			fill(&f.Arguments, a, "gen_ai.tool.call.arguments")
+			fill(&f.Result, a, "gen_ai.tool.call.result")
+			fill(&f.Model, a, "gen_ai.response.model", "gen_ai.request.model")
+			fill(&f.Provider, a, "gen_ai.provider.name", "gen_ai.system")
+			fill(&f.System, a, "gen_ai.system_instructions")
+			fill(&f.Input, a, "gen_ai.input.messages")
+			fill(&f.Output, a, "gen_ai.output.messages")
+			if f.Input == "" {
+				f.Input = flattened(a, "gen_ai.prompt.")
+			}
+			if f.Output == "" {
+				f.Output = flattened(a, "gen_ai.completion.")
+			}
+			fill(&f.Input, a, "gen_ai.prompt")
+			fill(&f.Output, a, "gen_ai.completion")
+			if reasons := a.first("gen_ai.response.finish_reasons", "gen_ai.completion.0.finish_reason"); f.Finish == "" && reasons != "" {
+				if all := list(reasons); len(all) > 0 {
+					f.Finish = all[0]
+				}
+			}
+			fill(&f.Conversation, a, "gen_ai.conversation.id")
+			f.Usage.fill(Usage{
+				Input:  a.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
+				Output: a.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"),
+				CacheRead: a.count("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+					"gen_ai.usage.cache_read_tokens", "gen_ai.usage.details.cache_read_tokens", "gen_ai.usage.input_tokens.cached"),
+				CacheWrite: a.count("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+					"gen_ai.usage.cache_write_input_tokens", "gen_ai.usage.cache_write_tokens", "gen_ai.usage.details.cache_write_tokens"),
+				Reasoning: a.count("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
+			})
+			if f.CostUSD == nil {
+				f.CostUSD = money(a.first("gen_ai.usage.cost", "operation.cost"))
+			}
+			if f.FirstToken == 0 {
+				f.FirstToken = after(s.Start, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"), time.Second)
+			}
+		}
+		if f.Input == "" || f.Output == "" {
+			readEvents(s, f)
+		}
+	},
+}
+
+// readEvents takes the messages from a span's events, or from log records that
+// became some: all of them in one, or one each.
+func readEvents(s *Span, f *Facts) {
+	var input, output []byte
+	for i := range s.Events {
+		e := &s.Events[i]
+		kind, ok := strings.CutPrefix(e.Name, "gen_ai.")
+		if !ok {
+			continue
+		}
+		body := e.Attributes.Get(logBody)
+		get := func(key string) string {
+			if v := e.Attributes.Get(key); v != "" {
+				return v
+			}
+			return text(member(body, key))
+		}
+		switch kind {
+		case "client.inference.operation.details":
+			f.Input = cmp.Or(f.Input, get("gen_ai.input.messages"))
+			f.Output = cmp.Or(f.Output, get("gen_ai.output.messages"))
+			f.System = cmp.Or(f.System, get("gen_ai.system_instructions"))
+		case "choice":
+			if f.Class == Tool {
+				continue
+			}
+			output = appendMessage(output, "assistant", e.Attributes, body)
+			if f.Finish == "" {
+				f.Finish = get("finish_reason")
+			}
+		case "system.message", "user.message", "assistant.message", "tool.message":
+			input = appendMessage(input, strings.TrimSuffix(kind, ".message"), e.Attributes, body)
+		case "content.prompt":
+			f.Input = cmp.Or(f.Input, get("gen_ai.prompt"))
+		case "content.completion":
+			f.Output = cmp.Or(f.Output, get("gen_ai.completion"))
+		}
+	}
+	if f.Input == "" && input != nil {
+		f.Input = string(append(input, ']'))
+	}
+	if f.Output == "" && output != nil {
+		f.Output = string(append(output, ']'))
+	}
+}
+
+// appendMessage adds the message that an event holds, in its attributes or in the
+// body that it had as a log record, to a list.
+func appendMessage(b []byte, role string, a Attributes, body string) []byte {
+	if b == nil {
+		b = []byte{'['}
+	}
+	b = append(comma(b), '{')
+	// The role of a choice is within its message.
+	b = appendMember(b, "role", role)
+	if strings.HasPrefix(body, "{") && isJSON(body) {
+		source := body
+		if inner := member(body, "message"); strings.HasPrefix(inner, "{") {
+			source = inner
+		}
+		members(source, func(key, value string) bool {
+			switch key {
+			case "content", "tool_calls":
+				b = appendRaw(b, key, value)
+			case "id":
+				b = appendRaw(b, "tool_call_id", value)
+			}
+			return true
+		})
+	} else if body != "" {
+		b = appendMember(b, "content", body)
+	}
+	for i := range a {
+		switch a[i].Key {
+		case "content", "gen_ai.event.content":
+			b = appendRaw(b, "content", asJSON(a[i].Value.Text))
+		case "message":
+			// A message, or what is in one.
+			if v := a[i].Value.Text; strings.HasPrefix(v, "{") && isJSON(v) {
+				members(v, func(key, value string) bool {
+					if key == "content" || key == "tool_calls" {
+						b = appendRaw(b, key, value)
+					}
+					return true
+				})
+			} else {
+				b = appendRaw(b, "content", asJSON(v))
+			}
+		case "tool_calls":
+			b = appendRaw(b, "tool_calls", asJSON(a[i].Value.Text))
+		case "id":
+			if role == "tool" {
+				b = appendMember(b, "tool_call_id", a[i].Value.Text)
+			}
+		}
+	}
+	return append(b, '}')
+}

@@ -1,0 +1,59 @@
+package otlp
+
+import (
+	"cmp"
+	"strings"
+)
+
+// genkit is Firebase Genkit. Its flows and utilities nest at will; models and
+// tools are what counts.
+var genkit = convention{
+	class: func(s *Span) Class {
+		switch s.Attributes.Get("genkit:metadata:subtype") {
+		case "model":
+			return Model
+		case "tool", "tool.v2":
+			return Tool
+		case "agent":
+			return Agent
+		case "":
+			if s.Scope.Name == "genkit-tracer" {
+				return Transparent
+			}
+			return Unclassified
+		}
+		return Transparent
+	},
+	read: func(s *Span, f *Facts) {
+		a := s.Attributes
+		if !a.has("genkit:") {
+			return
+		}
+		name := a.Get("genkit:name")
+		input, output := a.Get("genkit:input"), a.Get("genkit:output")
+		fill(&f.Conversation, a, "genkit:sessionId")
+		switch f.Class {
+		case Model:
+			provider, model, ok := strings.Cut(name, "/")
+			if !ok {
+				provider, model = "", name
+			}
+			f.Model, f.Provider = cmp.Or(f.Model, model), cmp.Or(f.Provider, provider)
+			if usage := member(output, "usage"); usage != "" {
+				n := func(names ...string) *int64 { return count(text(member(usage, names...))) }
+				f.Usage.fill(Usage{Input: n("inputTokens"), Output: n("outputTokens"), CacheRead: n("cachedContentTokens"), Reasoning: n("thoughtsTokens")})
+			}
+		case Tool:
+			f.Tool = cmp.Or(f.Tool, name)
+			f.Arguments, f.Result = cmp.Or(f.Arguments, input), cmp.Or(f.Result, output)
+		case Transparent:
+			if a.Get("genkit:metadata:subtype") == "flow" {
+				f.Workflow = cmp.Or(f.Workflow, name)
+			}
+		}
+		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
+		if a.Get("genkit:state") == "error" {
+			f.Failed = true
+		}
+	},
+}

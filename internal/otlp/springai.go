@@ -1,0 +1,27 @@
+package otlp
+
+// springAI is Spring AI's own half of what it says; the other half is gen_ai.*.
+var springAI = convention{
+	class: func(s *Span) Class {
+		switch s.Attributes.Get("spring.ai.kind") {
+		case "chat_client":
+			return Agent
+		case "tool_call":
+			return Tool
+		case "advisor", "vector_store":
+			return Transparent
+		}
+		return Unclassified
+	},
+	read: func(s *Span, f *Facts) {
+		a := s.Attributes
+		if !a.has("spring.ai.") {
+			return
+		}
+		fill(&f.Tool, a, "spring.ai.tool.definition.name")
+		fill(&f.CallID, a, "spring.ai.tool.call.id")
+		fill(&f.Arguments, a, "spring.ai.tool.call.arguments")
+		fill(&f.Result, a, "spring.ai.tool.call.result")
+		fill(&f.Conversation, a, "spring.ai.chat.client.conversation.id")
+	},
+}

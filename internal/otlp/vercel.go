@@ -1,0 +1,71 @@
+package otlp
+
+import (
+	"strings"
+	"time"
+)
+
+// vercel is what the Vercel AI SDK says in attributes of its own, ai.*. Its newer
+// spans follow gen_ai.*.
+var vercel = convention{
+	class: func(s *Span) Class {
+		id := s.Attributes.Get("ai.operationId")
+		switch {
+		case id == "":
+			return Unclassified
+		case id == "ai.toolCall":
+			return Tool
+		case strings.HasPrefix(id, "ai.embed") || strings.HasPrefix(id, "ai.rerank"):
+			return Transparent
+		case strings.Contains(id, ".do"):
+			return Model
+		}
+		return Agent // ai.generateText and its kin
+	},
+	read: func(s *Span, f *Facts) {
+		a := s.Attributes
+		if !a.has("ai.") {
+			return
+		}
+		fill(&f.Agent, a, "ai.telemetry.functionId")
+		fill(&f.Tool, a, "ai.toolCall.name")
+		fill(&f.CallID, a, "ai.toolCall.id")
+		fill(&f.Arguments, a, "ai.toolCall.args")
+		fill(&f.Result, a, "ai.toolCall.result")
+		fill(&f.Model, a, "ai.response.model", "ai.model.id")
+		fill(&f.Provider, a, "ai.model.provider")
+		fill(&f.Input, a, "ai.prompt.messages", "ai.prompt")
+		if f.Output == "" {
+			f.Output = vercelOutput(a)
+		}
+		fill(&f.Finish, a, "ai.response.finishReason")
+		f.Usage.fill(Usage{
+			Input:      a.count("ai.usage.inputTokens", "ai.usage.promptTokens"),
+			Output:     a.count("ai.usage.outputTokens", "ai.usage.completionTokens"),
+			CacheRead:  a.count("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+			CacheWrite: a.count("ai.usage.inputTokenDetails.cacheWriteTokens"),
+			Reasoning:  a.count("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
+		})
+		if f.FirstToken == 0 {
+			f.FirstToken = after(s.Start, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond)
+		}
+		const p = "ai.telemetry.metadata."
+		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
+		fill(&f.User, a, p+"userId", p+"user_id")
+		if f.Tags == nil {
+			f.Tags = list(a.Get(p + "tags"))
+		}
+	},
+}
+
+func vercelOutput(a Attributes) string {
+	said, calls := a.first("ai.response.text", "ai.response.object"), a.Get("ai.response.toolCalls")
+	if !isJSON(calls) {
+		return said
+	}
+	b := appendMember([]byte(`[{`), "role", "assistant")
+	if said != "" {
+		b = appendMember(b, "content", said)
+	}
+	return string(append(appendRaw(b, "tool_calls", calls), "}]"...))
+}
