@@ -159,6 +159,12 @@ func member(s string, names ...string) string {
 	return found
 }
 
+// firstElement gives the first element of an array, as JSON.
+func firstElement(array string) (first string) {
+	elements(array, func(e string) bool { first = e; return false })
+	return first
+}
+
 // memberAt follows a path of members.
 func memberAt(s string, path ...string) string {
 	for _, name := range path {
@@ -213,6 +219,35 @@ func compact(s string) string {
 			i++
 		}
 	}
+	return b.String()
+}
+
+// htmlEscapes are what package json writes where it fears HTML or JavaScript.
+var htmlEscapes = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029"}
+
+// unescaped takes those back, so that a value that was kept is what it had been.
+func unescaped(s string) string {
+	if !strings.Contains(s, `\u`) {
+		return s
+	}
+	var b strings.Builder
+	start := 0
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] != '\\' {
+			continue
+		}
+		if i+6 <= len(s) {
+			if raw, ok := htmlEscapes[s[i:i+6]]; ok {
+				b.WriteString(s[start:i])
+				b.WriteString(raw)
+				start = i + 6
+				i += 5
+				continue
+			}
+		}
+		i++ // whatever is escaped
+	}
+	b.WriteString(s[start:])
 	return b.String()
 }
 

@@ -27,6 +27,7 @@ type response struct {
 	id, name string
 	result   string
 	failed   bool
+	message  string // of the failure, where it says one
 }
 
 // chat is what a reader has made out.
@@ -320,15 +321,15 @@ func (m *chatMessage) respond(v string, wrapped bool) {
 	result := member(v, "response", "result", "output", "content")
 	r.failed = member(v, "is_error", "isError") == "true" || text(member(v, "status")) == "error"
 	r.result = plain(result)
-	if wrapped && strings.HasPrefix(result, "{") && member(result, "error") != "" { // Gemini's way to say so
-		r.failed = true
+	if message := member(result, "error"); wrapped && message != "" { // Gemini's way to say so
+		r.failed, r.message = true, text(message)
 	}
 	m.responses = append(m.responses, r)
 }
 
 // plain gives the text of a result: of a list of text parts, their texts.
 func plain(v string) string {
-	if strings.HasPrefix(v, "[") || strings.HasPrefix(v, "{") {
+	if strings.HasPrefix(v, "{") || strings.HasPrefix(firstElement(v), "{") {
 		var m chatMessage
 		m.content(v, 0)
 		if m.text != "" && len(m.calls) == 0 && len(m.responses) == 0 {

@@ -66,6 +66,7 @@ type toolCall struct {
 	asked  call
 	result string
 	failed bool
+	error  string
 	done   bool // of one without a span: its result is known, or will not be
 	state  record.State
 }
@@ -311,6 +312,7 @@ func (e *execution) learnResult(i int, t *toolCall) {
 func (t *toolCall) learn(r response) {
 	t.result = cmp.Or(t.result, r.result)
 	t.failed = t.failed || r.failed
+	t.error = r.message
 	t.done = true
 }
 

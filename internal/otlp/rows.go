@@ -275,7 +275,7 @@ func (e *execution) name() string {
 	case n.facts.Class == Tool:
 		return n.facts.Tool
 	case n.Span != nil:
-		return n.Name
+		return cmp.Or(n.facts.Workflow, n.Name)
 	}
 	for _, c := range n.children {
 		if c.Span != nil {
@@ -334,22 +334,23 @@ func (e *execution) result() string {
 	return e.node.facts.Result
 }
 
-// request gives what the user says in an input, or the input where no one does.
+// request gives what the user says in an input, or the input where it is none of
+// messages.
 func request(input string) string {
-	if input == "" {
-		return ""
-	}
 	c := readChat(input)
-	return cmp.Or(c.last("user"), unquoted(input))
+	if len(c.messages) == 0 {
+		return input
+	}
+	return c.last("user")
 }
 
-// answer gives what the model or the agent says in an output.
+// answer gives what the model or the agent says in an output, likewise.
 func answer(output string) string {
-	if output == "" {
-		return ""
-	}
 	c := readChat(output)
-	return cmp.Or(c.last("assistant"), c.last("model"), unquoted(output))
+	if len(c.messages) == 0 {
+		return output
+	}
+	return cmp.Or(c.last("assistant"), c.last("model"))
 }
 
 // title is the first line of a text, short.
@@ -381,6 +382,7 @@ func (p *projection) cycles() {
 				}
 				if len(c.tools) == 0 {
 					row.State = new(e.node.state())
+					row.ThinkStartTime, row.ThinkEndTime = at(e.node.start()), e.node.ended()
 				}
 			}
 			act(row, c.tools)
@@ -480,11 +482,6 @@ func onlyText(s string) (string, bool) {
 	return c.onlyText()
 }
 
-func firstElement(array string) (first string) {
-	elements(array, func(e string) bool { first = e; return false })
-	return first
-}
-
 // tools adds the tool calls.
 func (p *projection) tools() {
 	for _, e := range p.executions {
@@ -504,10 +501,10 @@ func (p *projection) tools() {
 				}
 				if t.state == record.Failed {
 					row.ErrorKind = new("error")
-					row.ErrorMessage = told(t.result)
+					row.ErrorMessage = told(cmp.Or(t.error, t.result))
 					if n := t.node; n != nil {
 						row.ErrorKind = told(cmp.Or(n.facts.ErrorKind, "error"))
-						row.ErrorMessage = told(cmp.Or(n.facts.ErrorMessage, t.result))
+						row.ErrorMessage = told(cmp.Or(n.facts.ErrorMessage, t.error, t.result))
 					}
 				}
 				p.add(row)

@@ -186,7 +186,7 @@ func (a *Attributes) UnmarshalJSON(raw []byte) error {
 		case '"':
 			v.Text = text(value)
 		case '{', '[':
-			v.Type = JSON
+			v.Type, v.Text = JSON, unescaped(compact(value))
 		case 't', 'f':
 			v.Type = Bool
 		case 'n':
