@@ -259,7 +259,7 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 	case pcommon.ValueTypeBytes:
 		return Value{Text: c.string(key, binaryText(v.Bytes().AsRaw()))}
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
-		b := appendValue(nil, v, 0)
+		b := c.appendValue(nil, key, v, 0)
 		if len(b) > MaxStringBytes { // cut, it is no JSON any more
 			return Value{Text: c.string(key, string(b))}
 		}
@@ -269,8 +269,9 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 }
 
 // appendValue writes a structured value as JSON, as far down as records may nest.
-func appendValue(b []byte, v pcommon.Value, depth int) []byte {
+func (c *converter) appendValue(b []byte, of string, v pcommon.Value, depth int) []byte {
 	if depth >= record.MaxJSONDepth-2 {
+		c.cut(of)
 		return append(b, "null"...)
 	}
 	switch v.Type() {
@@ -281,7 +282,7 @@ func appendValue(b []byte, v pcommon.Value, depth int) []byte {
 				b = append(b, ',')
 			}
 			b = append(appendString(b, clean(key)), ':')
-			b = appendValue(b, inner, depth+1)
+			b = c.appendValue(b, of, inner, depth+1)
 		}
 		return append(b, '}')
 	case pcommon.ValueTypeSlice:
@@ -290,7 +291,7 @@ func appendValue(b []byte, v pcommon.Value, depth int) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendValue(b, inner, depth+1)
+			b = c.appendValue(b, of, inner, depth+1)
 		}
 		return append(b, ']')
 	case pcommon.ValueTypeInt:

@@ -24,9 +24,9 @@ const (
 	// maxParts bounds the messages of the format, or objects of its JSON, in a
 	// body: the smallest take two bytes on the wire and a hundred in memory.
 	maxParts = 2_000_000
-	// maxNesting bounds how deep those nest: the decoders recurse. A span's own
-	// place takes eight levels.
-	maxNesting = record.MaxJSONDepth + 10
+	// maxNesting bounds how deep those nest: the decoders recurse. Values are cut
+	// long before.
+	maxNesting = 2_000
 )
 
 // ErrTooLarge says that a body holds more than is taken in at once.
@@ -155,7 +155,7 @@ func checkJSON(body []byte) error {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > 3*maxNesting { // a level of an attribute is two objects and an array
+			if depth++; depth > maxNesting {
 				return errNesting
 			}
 			if parts++; parts > maxParts {

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/record"
@@ -43,9 +44,9 @@ func (p *projection) plans() {
 	root.ModelName = told(first.model())
 	if root.State.Terminal() {
 		root.Summary = told(answer(top.facts.Output))
-		for _, e := range p.executions {
-			if s := e.result(); root.Summary == nil && p.planBelow(e.node) == p.trace && e.node.owner.facts.Class != Agent {
-				root.Summary = told(s)
+		for _, e := range slices.Backward(p.executions) {
+			if root.Summary == nil && p.planBelow(e.node) == p.trace && p.parent(e.node) == "" {
+				root.Summary = told(e.result())
 			}
 		}
 	}

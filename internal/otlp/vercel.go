@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -33,8 +34,14 @@ var vercel = convention{
 		fill(&f.Arguments, a, "ai.toolCall.args")
 		fill(&f.Result, a, "ai.toolCall.result")
 		fill(&f.Model, a, "ai.response.model", "ai.model.id")
-		fill(&f.Provider, a, "ai.model.provider")
-		fill(&f.Input, a, "ai.prompt.messages", "ai.prompt")
+		if f.Provider == "" { // openai.responses
+			f.Provider, _, _ = strings.Cut(a.Get("ai.model.provider"), ".")
+		}
+		fill(&f.Input, a, "ai.prompt.messages")
+		if prompt := a.Get("ai.prompt"); f.Input == "" {
+			f.Input = cmp.Or(text(member(prompt, "messages", "prompt")), prompt)
+			f.System = cmp.Or(f.System, text(member(prompt, "system")))
+		}
 		if f.Output == "" {
 			f.Output = vercelOutput(a)
 		}

@@ -1,0 +1,99 @@
+package otlp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/record"
+)
+
+// FuzzDecode: every body is read or refused, and what is read can be kept and
+// projected.
+func FuzzDecode(f *testing.F) {
+	for _, files := range fixtures {
+		for _, name := range files {
+			f.Add(read(f, name), strings.HasSuffix(name, ".pb"), false)
+		}
+	}
+	f.Add([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","body":{"kvlistValue":{"values":[{"key":"\u0000"}]}}}]}]}]}`), false, true)
+	f.Add(nested(3), true, false)
+	f.Fuzz(func(t *testing.T, body []byte, proto, logs bool) {
+		contentType, decode := otlp.TypeJSON, otlp.DecodeTraces
+		if proto {
+			contentType = otlp.TypeProtobuf
+		}
+		if logs {
+			decode = otlp.DecodeLogs
+		}
+		batch, err := decode(contentType, body)
+		if err != nil {
+			if batch.Spans != nil {
+				t.Fatalf("spans beside %v", err)
+			}
+			return
+		}
+		before, after := lines(t, otlp.Project(batch.Spans)), lines(t, otlp.Project(kept(t, batch.Spans)))
+		if before != after {
+			t.Fatalf("kept spans say something else:\n%s\n%s", before, after)
+		}
+		if err := check(otlp.Project(batch.Spans)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzProject: any spans make a valid tree, or none, in any order.
+func FuzzProject(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range files {
+		if filepath.Base(filepath.Dir(path)) == "fixtures" {
+			continue
+		}
+		b, err := json.Marshal(readScript(f, path))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	id := func(n int) string { return fmt.Sprintf("%016x", n) }
+	ring := []otlp.Span{}
+	for i := range 6 {
+		ring = append(ring, otlp.Span{TraceID: strings.Repeat("b", 32), SpanID: id(i + 1), ParentID: id((i+1)%3 + 1), Name: []string{"execute_tool a", "call_llm"}[i%2]})
+	}
+	b, err := json.Marshal(ring)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var spans []otlp.Span
+		if json.Unmarshal(b, &spans) != nil {
+			return
+		}
+		changes := otlp.Project(spans)
+		if err := check(changes); err != nil {
+			t.Fatalf("%v\n%s", err, lines(t, changes))
+		}
+		slices.Reverse(spans)
+		if got, want := lines(t, otlp.Project(spans)), lines(t, changes); got != want {
+			t.Fatalf("in reverse:\n%s\n%s", got, want)
+		}
+		told := map[string]bool{}
+		for _, c := range changes {
+			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil {
+				told[*cycle.SpanID] = true
+			}
+		}
+		if len(told) > len(spans) {
+			t.Fatalf("%d model calls of %d spans", len(told), len(spans))
+		}
+	})
+}
