@@ -83,7 +83,7 @@ func plant(spans []*Span) *forest {
 	var missing []*node
 	for _, n := range all {
 		switch {
-		case n.ParentID != "" && n.ParentID != n.id:
+		case validID(n.ParentID, 16) && n.ParentID != n.id:
 			p := byID[n.ParentID]
 			if p == nil {
 				p = &node{id: n.ParentID}

@@ -19,6 +19,9 @@ func merge(spans []Span) []*Span {
 			trace = s.TraceID
 		}
 	}
+	if trace == "" {
+		return nil
+	}
 	byID := make(map[string]int, len(spans))
 	out := make([]*Span, 0, len(spans))
 	var added map[string][]Event

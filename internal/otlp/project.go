@@ -49,6 +49,9 @@ func (p *projection) add(c record.Change) { p.changes = append(p.changes, c) }
 type execution struct {
 	node   *node
 	cycles []*cycle
+	state  record.State
+	// request is what the agent was asked, result what it answered.
+	request, result string
 }
 
 // cycle is a model call with the tool calls that came of it. Tool calls that no
@@ -102,7 +105,7 @@ func (p *projection) planBelow(n *node) string {
 const slack = int64(time.Millisecond)
 
 func newExecution(n *node) *execution {
-	e := &execution{node: n}
+	e := &execution{node: n, state: n.state()}
 	slices.SortFunc(n.models, compareEnds)
 	slices.SortFunc(n.tools, compareNodes)
 	x := index{byModel: map[*node]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{}, byWrapper: map[*node][]*cycle{}}
@@ -136,6 +139,10 @@ func newExecution(n *node) *execution {
 		for _, t := range c.tools {
 			e.settle(i, t)
 		}
+	}
+	e.request = e.findRequest()
+	if e.state.Terminal() {
+		e.result = e.findResult()
 	}
 	return e
 }
@@ -283,7 +290,7 @@ func (e *execution) settle(i int, t *toolCall) {
 		t.state = record.Running
 	case t.node != nil, t.done:
 		t.state = record.Completed
-	case i < len(e.cycles)-1 || e.node.state().Terminal():
+	case i < len(e.cycles)-1 || e.state.Terminal():
 		t.state = record.Unknown // the run went on
 	default:
 		t.state = record.Pending

@@ -39,14 +39,14 @@ func (p *projection) plans() {
 		}
 	}
 	root.Name = told(p.name(top))
-	root.UserRequest = told(cmp.Or(request(top.facts.Input), first.request()))
+	root.UserRequest = told(cmp.Or(request(top.facts.Input), first.request))
 	root.Title = told(title(cmp.Or(orEmpty(root.UserRequest), orEmpty(root.Name))))
 	root.ModelName = told(first.model())
 	if root.State.Terminal() {
 		root.Summary = told(answer(top.facts.Output))
 		for _, e := range slices.Backward(p.executions) {
 			if root.Summary == nil && p.planBelow(e.node) == p.trace && p.parent(e.node) == "" {
-				root.Summary = told(e.result())
+				root.Summary = told(e.result)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (p *projection) plans() {
 	for _, e := range p.executions {
 		if sub := subs[p.planBelow(e.node)]; sub != nil && sub.UserRequest == nil {
 			sub.Name = told(cmp.Or(e.name(), orEmpty(sub.Name)))
-			sub.UserRequest = told(e.request())
+			sub.UserRequest = told(e.request)
 			sub.Title = told(title(cmp.Or(orEmpty(sub.UserRequest), orEmpty(sub.Name))))
 			sub.ModelName = told(e.model())
 		}
@@ -204,15 +204,12 @@ func (p *projection) steps() {
 		n, plan := e.node, p.planBelow(e.node)
 		row := &record.AgentExecution{
 			RootPlanID: p.trace, StepID: n.id, PlanID: plan, StepIndex: new(numbers[plan]), AgentName: told(e.name()),
-			AgentRequest: told(e.request()), State: new(n.state()), StartTime: at(n.start()), EndTime: n.ended(), ModelName: told(e.model()),
+			AgentRequest: told(e.request), State: new(e.state), StartTime: at(n.start()), EndTime: n.ended(), Result: told(e.result), ModelName: told(e.model()),
 			ConversationID: id(e.conversation()), SpanID: &n.id,
 		}
 		numbers[plan]++
 		if n.facts.Class == Agent {
 			row.AgentVersion, row.AgentDescription = told(n.facts.AgentVersion), told(n.facts.AgentDescription)
-		}
-		if row.State.Terminal() {
-			row.Result = told(e.result())
 		}
 		if *row.State == record.Failed {
 			row.ErrorMessage, row.ErrorKind = p.failure(n)
@@ -303,8 +300,8 @@ func (e *execution) model() string {
 	return e.node.facts.Model
 }
 
-// request is what the agent was asked: by its span, else by the first model call.
-func (e *execution) request() string {
+// findRequest gives what the agent was asked: by its span, else by the first model call.
+func (e *execution) findRequest() string {
 	if n := e.node; n.facts.Class != Tool {
 		if s := request(n.facts.Input); s != "" {
 			return s
@@ -320,8 +317,8 @@ func (e *execution) request() string {
 	return e.node.facts.Arguments
 }
 
-// result is what the agent answered: by its span, else by the last model call.
-func (e *execution) result() string {
+// findResult gives what the agent answered: by its span, else by the last model call.
+func (e *execution) findResult() string {
 	if n := e.node; n.facts.Class != Tool {
 		if s := answer(n.facts.Output); s != "" {
 			return s
@@ -382,7 +379,7 @@ func (p *projection) cycles() {
 					row.ModelName, row.Provider = told(e.node.facts.Model), told(e.node.facts.Provider)
 				}
 				if len(c.tools) == 0 {
-					row.State = new(e.node.state())
+					row.State = new(e.state)
 					row.ThinkStartTime, row.ThinkEndTime = at(e.node.start()), e.node.ended()
 				}
 			}
