@@ -38,10 +38,10 @@ const (
 type Facts struct {
 	Class Class
 
-	Workflow                                string // what the plan is called
-	Agent, AgentDescription, AgentVersion   string
-	Tool, CallID, Server, Arguments, Result string
-	Model, Provider                         string
+	Workflow                              string // what the plan is called
+	Agent, AgentDescription, AgentVersion string
+	Tool, CallID, Arguments, Result       string
+	Model, Provider                       string
 	// System, Input and Output are JSON of messages, or text.
 	System, Input, Output string
 	Finish                string

@@ -280,7 +280,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_, err = otlp.DecodeLogs(tt.contentType, []byte(tt.body))
-		if tt.is == otlp.ErrUnsupported && !errors.Is(err, tt.is) { //nolint:errorlint // which of the two it is, not what it wraps
+		if tt.is == otlp.ErrUnsupported && !errors.Is(err, tt.is) {
 			t.Errorf("%s as logs: %v", name, err)
 		}
 	}

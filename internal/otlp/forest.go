@@ -40,6 +40,8 @@ type node struct {
 
 	// models and tools are those that the node owns.
 	models, tools []*node
+	// agents tells whether it owns agents.
+	agents bool
 }
 
 func (n *node) start() int64 {
@@ -178,6 +180,8 @@ func (f *forest) descend(tops ...*node) {
 			n.owner.models = append(n.owner.models, n)
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
+		case n.facts.Class == Agent && n.owner != n:
+			n.owner.agents = true
 		case n.facts.Class == Skip:
 			f.skips = append(f.skips, n)
 		}
@@ -253,7 +257,7 @@ func (f *Facts) sameCall(inner *Facts) bool {
 // learn fills gaps from another telling of the same call.
 func (f *Facts) learn(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
-		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Server, &from.Server}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
+		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
 		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -113,11 +114,10 @@ func readTool(s *Span, f *Facts, input, output string) {
 		var c chat
 		c.value(source, "", 0)
 		for _, m := range c.messages {
-			for _, r := range m.responses {
+			if len(m.responses) > 0 {
+				r := m.responses[0]
 				f.Result, f.Failed = r.result, f.Failed || r.failed
-				if f.CallID == "" {
-					f.CallID = r.id
-				}
+				f.CallID = cmp.Or(f.CallID, r.id)
 				return
 			}
 		}

@@ -65,17 +65,6 @@ func decode(t testing.TB, names ...string) (spans []otlp.Span) {
 	return spans
 }
 
-// forEach runs a test with the spans of each fixture.
-func forEach(t *testing.T, test func(t *testing.T, spans []otlp.Span)) {
-	t.Helper()
-	for name, files := range fixtures {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, decode(t, files...))
-		})
-	}
-}
-
 // kept gives spans as they are after they were kept.
 func kept(t testing.TB, spans []otlp.Span) (out []otlp.Span) {
 	t.Helper()
@@ -315,45 +304,54 @@ func anyOrder(t *testing.T, spans []otlp.Span) {
 
 func TestFixturesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	forEach(t, anyOrder)
+	for name, files := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			anyOrder(t, decode(t, files...))
+		})
+	}
 }
 
 // TestEveryMomentIsATree: spans arrive as they end. Each of a model or a tool
 // stands in the tree from then on.
 func TestEveryMomentIsATree(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, spans []otlp.Span) {
-		slices.SortFunc(spans, func(a, b otlp.Span) int { return int(a.End - b.End) })
-		calls := map[string]bool{}
-		for i := range spans {
-			if kind := spans[i].Attributes.Get("openinference.span.kind") + spans[i].Attributes.Get("gen_ai.operation.name"); slices.Contains([]string{"LLM", "TOOL", "chat", "execute_tool"}, kind) {
-				calls[spans[i].SpanID] = true
-			}
-			changes := project(t, spans[:i+1])
-			stands := map[string]bool{}
-			for _, c := range changes {
-				switch c := c.(type) {
-				case *record.ThinkAct:
-					if c.SpanID != nil {
-						stands[*c.SpanID] = true
-					}
-				case *record.ActTool:
-					if c.SpanID != nil {
-						stands[*c.SpanID] = true
-					}
-				case *record.Plan:
-					// A root may end before what it holds; so whoever closes plans waits.
-					rooted := slices.ContainsFunc(spans[:i+1], func(s otlp.Span) bool { return s.ParentID == "" })
-					if c.IsRoot() && (!rooted && *c.State != record.Running || i == len(spans)-1 && *c.State != record.Completed) {
-						t.Errorf("%s after %d of %d spans", *c.State, i+1, len(spans))
+	for name, files := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spans := decode(t, files...)
+			slices.SortFunc(spans, func(a, b otlp.Span) int { return int(a.End - b.End) })
+			calls := map[string]bool{}
+			for i := range spans {
+				if kind := spans[i].Attributes.Get("openinference.span.kind") + spans[i].Attributes.Get("gen_ai.operation.name"); slices.Contains([]string{"LLM", "TOOL", "chat", "execute_tool"}, kind) {
+					calls[spans[i].SpanID] = true
+				}
+				changes := project(t, spans[:i+1])
+				stands := map[string]bool{}
+				for _, c := range changes {
+					switch c := c.(type) {
+					case *record.ThinkAct:
+						if c.SpanID != nil {
+							stands[*c.SpanID] = true
+						}
+					case *record.ActTool:
+						if c.SpanID != nil {
+							stands[*c.SpanID] = true
+						}
+					case *record.Plan:
+						// A root may end before what it holds; so whoever closes plans waits.
+						rooted := slices.ContainsFunc(spans[:i+1], func(s otlp.Span) bool { return s.ParentID == "" })
+						if c.IsRoot() && (!rooted && *c.State != record.Running || i == len(spans)-1 && *c.State != record.Completed) {
+							t.Errorf("%s after %d of %d spans", *c.State, i+1, len(spans))
+						}
 					}
 				}
+				if diff := cmp.Diff(calls, stands); diff != "" {
+					t.Fatalf("after %d spans (-spans +rows):\n%s", i+1, diff)
+				}
 			}
-			if diff := cmp.Diff(calls, stands); diff != "" {
-				t.Fatalf("after %d spans (-spans +rows):\n%s", i+1, diff)
-			}
-		}
-	})
+		})
+	}
 }
 
 func TestProtobufAndJSONSayTheSame(t *testing.T) {
@@ -387,22 +385,26 @@ var callID = regexp.MustCompile(`call_\d{4}`)
 // TestWithoutCallIDs: names, arguments and times are enough.
 func TestWithoutCallIDs(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(t *testing.T, spans []otlp.Span) {
-		for i := range spans {
-			for j := range spans[i].Attributes {
-				v := &spans[i].Attributes[j].Value
-				v.Text = callID.ReplaceAllString(v.Text, "")
+	for name, files := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spans := decode(t, files...)
+			for i := range spans {
+				for j := range spans[i].Attributes {
+					v := &spans[i].Attributes[j].Value
+					v.Text = callID.ReplaceAllString(v.Text, "")
+				}
 			}
-		}
-		if got := outline(project(t, spans)); got != theTree {
-			t.Errorf("got  %s\nwant %s", got, theTree)
-		}
-		for _, tool := range sorted(otlp.Project(spans)).tools {
-			if tool.ProviderCallID != nil || tool.Result == nil || *tool.Result == "" || *tool.Parameters == "" {
-				t.Errorf("%+v", tool)
+			if got := outline(project(t, spans)); got != theTree {
+				t.Errorf("got  %s\nwant %s", got, theTree)
 			}
-		}
-	})
+			for _, tool := range sorted(otlp.Project(spans)).tools {
+				if tool.ProviderCallID != nil || tool.Result == nil || *tool.Result == "" || *tool.Parameters == "" {
+					t.Errorf("%+v", tool)
+				}
+			}
+		})
+	}
 }
 
 // TestWithoutToolSpans: what the model asked for, and what it was told of it next,
@@ -411,46 +413,50 @@ func TestWithoutToolSpans(t *testing.T) {
 	t.Parallel()
 	want := strings.NewReplacer("get_weather COMPLETED", "get_weather COMPLETED?", "lookup COMPLETED", "lookup COMPLETED?").Replace(theTree)
 	for _, ids := range []bool{true, false} {
-		forEach(t, func(t *testing.T, spans []otlp.Span) {
-			parents := map[string]bool{}
-			for i := range spans {
-				parents[spans[i].ParentID] = true
-			}
-			whole := map[string]*record.ActTool{}
-			for _, tool := range sorted(otlp.Project(spans)).tools {
-				whole[*tool.Name] = tool
-			}
-			left := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool {
-				return !parents[s.SpanID] && (s.Attributes.Get("openinference.span.kind") == "TOOL" || s.Attributes.Get("gen_ai.operation.name") == "execute_tool")
-			})
-			if len(left) != len(spans)-3 {
-				t.Fatalf("%d of %d left", len(left), len(spans))
-			}
-			if !ids {
-				for i := range left {
-					for j := range left[i].Attributes {
-						v := &left[i].Attributes[j].Value
-						v.Text = callID.ReplaceAllString(v.Text, "")
+		for name, files := range fixtures {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				spans := decode(t, files...)
+				parents := map[string]bool{}
+				for i := range spans {
+					parents[spans[i].ParentID] = true
+				}
+				whole := map[string]*record.ActTool{}
+				for _, tool := range sorted(otlp.Project(spans)).tools {
+					whole[*tool.Name] = tool
+				}
+				left := slices.DeleteFunc(slices.Clone(spans), func(s otlp.Span) bool {
+					return !parents[s.SpanID] && (s.Attributes.Get("openinference.span.kind") == "TOOL" || s.Attributes.Get("gen_ai.operation.name") == "execute_tool")
+				})
+				if len(left) != len(spans)-3 {
+					t.Fatalf("%d of %d left", len(left), len(spans))
+				}
+				if !ids {
+					for i := range left {
+						for j := range left[i].Attributes {
+							v := &left[i].Attributes[j].Value
+							v.Text = callID.ReplaceAllString(v.Text, "")
+						}
 					}
 				}
-			}
-			changes := project(t, left)
-			got := outline(changes)
-			// That it failed stands in its span only, but for some frameworks.
-			got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?", "fail_tool FAILED", 1)
-			if got != want {
-				t.Errorf("got  %s\nwant %s", got, want)
-			}
-			for _, tool := range sorted(changes).tools {
-				w := whole[*tool.Name]
-				if tool.Parameters == nil || *tool.Parameters != *w.Parameters {
-					t.Errorf("parameters (-span +inferred):\n%s", cmp.Diff(w, tool))
+				changes := project(t, left)
+				got := outline(changes)
+				// That it failed stands in its span only, but for some frameworks.
+				got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?", "fail_tool FAILED", 1)
+				if got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
 				}
-				if tool.Result == nil || *tool.Name != "fail_tool" && *tool.Result != *w.Result {
-					t.Errorf("result (-span +inferred):\n%s", cmp.Diff(w, tool))
+				for _, tool := range sorted(changes).tools {
+					w := whole[*tool.Name]
+					if tool.Parameters == nil || *tool.Parameters != *w.Parameters {
+						t.Errorf("parameters (-span +inferred):\n%s", cmp.Diff(w, tool))
+					}
+					if tool.Result == nil || *tool.Name != "fail_tool" && *tool.Result != *w.Result {
+						t.Errorf("result (-span +inferred):\n%s", cmp.Diff(w, tool))
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -132,7 +132,7 @@ func newExecution(n *node) *execution {
 			c.match()
 		}
 	}
-	if len(e.cycles) == 0 && n.facts.Usage.told() {
+	if len(e.cycles) == 0 && n.facts.Class == Agent && n.facts.Usage.told() {
 		e.cycles = []*cycle{{}}
 	}
 	for i, c := range e.cycles {

@@ -257,9 +257,9 @@ func (e *execution) name() string {
 	if n.facts.Class == Agent {
 		return n.facts.Agent
 	}
-	for _, m := range n.models {
-		if m.facts.Agent != "" {
-			return m.facts.Agent
+	for _, c := range slices.Concat(n.models, n.tools) {
+		if c.facts.Agent != "" {
+			return c.facts.Agent
 		}
 	}
 	if n.Span == nil || n.facts.Class == Tool {
@@ -373,7 +373,7 @@ func (p *projection) cycles() {
 				p.think(row, c.model)
 			} else {
 				row.State = new(record.Completed)
-				if seq == 0 && !e.node.below[Model] && !e.node.below[Agent] {
+				if n := e.node; seq == 0 && n.facts.Class == Agent && len(n.models) == 0 && !n.agents {
 					// No span tells of the model calls: what the agent's does.
 					usage(row, &e.node.facts)
 					row.ModelName, row.Provider = told(e.node.facts.Model), told(e.node.facts.Provider)
@@ -490,7 +490,7 @@ func (p *projection) tools() {
 				if n := t.node; n != nil {
 					f := &n.facts
 					row.ProviderCallID = id(cmp.Or(f.CallID, t.asked.id))
-					row.Name, row.ServerName = told(cmp.Or(f.Tool, t.asked.name)), told(f.Server)
+					row.Name = told(cmp.Or(f.Tool, t.asked.name))
 					row.Parameters = told(cmp.Or(f.Arguments, t.asked.args))
 					row.StartTime, row.EndTime, row.SpanID = at(n.Start), at(n.End), &n.id
 					row.Metadata = object(truncated([]byte{'{'}, n))

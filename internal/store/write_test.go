@@ -425,6 +425,29 @@ func TestCutTexts(t *testing.T) {
 	}
 }
 
+func TestInferredCallsAreMarked(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	call := func(id string) *record.ActTool {
+		return &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: root + id, Name: new(id)}
+	}
+	inferred := call("a")
+	inferred.Inferred = new(true)
+	write(t, s, inferred, call("b"))
+	write(t, s, call("a")) // says nothing of it
+	calls := stepDetail(t, s, root+"s").Cycles[0].ToolCalls
+	if len(calls) != 2 || !calls[0].Inferred || calls[1].Inferred {
+		t.Fatalf("%+v", calls)
+	}
+	made := call("a")
+	made.Inferred = new(false)
+	write(t, s, made)
+	if calls = stepDetail(t, s, root+"s").Cycles[0].ToolCalls; calls[0].Inferred {
+		t.Error("a call that was made is still inferred")
+	}
+}
+
 func TestWriteToAClosedStore(t *testing.T) {
 	t.Parallel()
 	s := openClosed(t)
