@@ -93,7 +93,7 @@ func TestLongTraces(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if changes := project(t, shaped(5_000, shape)); len(changes) < 2_000 {
+			if changes := project(t, shaped(2_000, shape)); len(changes) < 900 {
 				t.Errorf("%d rows", len(changes))
 			}
 		})
