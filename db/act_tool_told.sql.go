@@ -31,6 +31,7 @@ SELECT
     r.end_time,
     r.span_id,
     r.metadata,
+    r.inferred,
     r.truncated,
     r.revs
 FROM actlog.act_tool_info AS r
@@ -62,6 +63,7 @@ type ActToolToldRow struct {
 	EndTime        *time.Time
 	SpanID         *string
 	Metadata       []byte
+	Inferred       *bool
 	Truncated      []string
 	Revs           []int64
 }
@@ -95,6 +97,7 @@ func (q *Queries) ActToolTold(ctx context.Context, db DBTX, arg ActToolToldParam
 			&i.EndTime,
 			&i.SpanID,
 			&i.Metadata,
+			&i.Inferred,
 			&i.Truncated,
 			&i.Revs,
 		); err != nil {

@@ -20,6 +20,7 @@ SELECT
     r.end_time,
     r.span_id,
     r.metadata,
+    r.inferred,
     r.truncated,
     r.revs
 FROM actlog.act_tool_info AS r
