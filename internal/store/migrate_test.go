@@ -200,7 +200,7 @@ func TestEveryFieldHasItsColumn(t *testing.T) {
 		record.KindArtifact: "artifact", record.KindSource: "source_reference", record.KindWait: "wait_state",
 	}
 	types := map[record.Type][]string{
-		record.Text: {"text"}, record.Int: {"integer", "bigint"}, record.Float: {"numeric", "double precision"},
+		record.Text: {"text"}, record.Int: {"integer", "bigint"}, record.Float: {"numeric", "double precision"}, record.Bool: {"boolean"},
 		record.Time: {"timestamp with time zone"}, record.Texts: {"text[]"}, record.JSON: {"json"},
 	}
 	for _, kind := range record.Kinds {
