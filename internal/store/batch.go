@@ -148,9 +148,10 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if lockTimeout > 0 {
 		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	}
-	if unknown := slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return s.known.has(rootKey(root)) }); len(unknown) > 0 {
-		q.Queue(db.PlanRoots, int32(s.config.PartitionDays), unknown)
-	}
+	// Also where all roots are known: by the lock that this takes on the table of plans,
+	// before any other, DeletePlan keeps writers out.
+	unknown := slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return s.known.has(rootKey(root)) })
+	q.Queue(db.PlanRoots, int32(s.config.PartitionDays), unknown)
 	for _, kind := range record.Kinds {
 		rows := sorted[kind]
 		if kind == record.KindAgentExecution {

@@ -659,6 +659,40 @@ func TestASubPlanIsToldMeanwhile(t *testing.T) {
 	}
 }
 
+// TestEveryWriterBeginsWithPlans: also one that tells only of what is beneath plans
+// and steps that it knows. DeletePlan keeps writers out by that.
+func TestEveryWriterBeginsWithPlans(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := openURL(t, pg.URL, patient)
+	call := func(id string) record.Change {
+		return &record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: id}
+	}
+	write(t, s, call("before")) // the plan and the step are known now
+	deleting, err := pg.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = deleting.Rollback(context.Background()) }()
+	if _, err := deleting.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := writing(t.Context(), s, []record.Change{call("after")})
+	until(t, "the writer waits, or is done", func() bool {
+		return len(done) > 0 || len(lines(t, pg.Pool, "SELECT mode FROM pg_locks WHERE NOT granted AND relation = 'actlog.plan_execution_record'::regclass")) > 0
+	})
+	if len(done) > 0 {
+		t.Errorf("it did not wait: %v", <-done)
+		return
+	}
+	if err := deleting.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestABusyTree is deleted all the same: writers are kept out for a moment.
 func TestABusyTree(t *testing.T) {
 	t.Parallel()
