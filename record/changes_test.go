@@ -68,6 +68,25 @@ func TestChangesMakeTheRowAgain(t *testing.T) {
 	}
 }
 
+// TestALongStringIsNotCut: one that begins like JSON and is none, but is not what a
+// cut leaves.
+func TestALongStringIsNotCut(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{record.MaxTextBytes / 6, record.MaxTextBytes/2 - 7, record.MaxTextBytes/2 + 1} {
+		value, err := json.Marshal("[" + strings.Repeat("x", n-1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, err := record.NewRow(&record.Artifact{RootPlanID: "p", PlanID: "p", Name: "a", Value: value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(row.Cut) > 0 {
+			t.Errorf("a string of %d bytes: %v", n, row.Cut)
+		}
+	}
+}
+
 // TestWhatWasCutIsCutAgain at the same place, whatever it is.
 func TestWhatWasCutIsCutAgain(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -120,18 +121,24 @@ func hex4(b []byte) rune {
 // quoteShortened gives a JSON string that holds the beginning of raw and is no
 // longer than limit.
 func quoteShortened(raw []byte, limit int) json.RawMessage {
-	// Quoting at most doubles what compact JSON holds.
-	quoted, _ := json.Marshal(Shorten(string(raw), limit/2-2))
-	if len(quoted) > limit {
-		quoted, _ = json.Marshal(Shorten(string(raw), limit/6-2))
+	var quoted []byte
+	for _, room := range shortenedTo(limit) {
+		if quoted, _ = json.Marshal(Shorten(string(raw), room)); len(quoted) <= limit {
+			break
+		}
 	}
 	return quoted
 }
 
+// shortenedTo gives how much quoteShortened keeps: quoting doubles what compact JSON
+// holds at most, unless it is full of what is safe in HTML when escaped only.
+func shortenedTo(limit int) []int { return []int{limit/2 - 2, limit/6 - 2} }
+
 // wasCut tells whether a JSON value is what quoteShortened makes, as an export
-// tells it: a long string that begins like JSON and is none.
+// tells it: a string that begins like JSON and is none, cut where it cuts.
 func wasCut(raw []byte, limit int) bool {
 	var s string
-	return raw[0] == '"' && len(raw) <= limit && len(raw) >= limit/6-utf8.UTFMax && json.Unmarshal(raw, &s) == nil &&
-		s != "" && strings.ContainsRune(`{["`, rune(s[0])) && !json.Valid([]byte(s))
+	return raw[0] == '"' && len(raw) <= limit && json.Unmarshal(raw, &s) == nil &&
+		slices.ContainsFunc(shortenedTo(limit), func(room int) bool { return len(s) <= room && len(s) > room-utf8.UTFMax }) &&
+		strings.ContainsRune(`{["`, rune(s[0])) && !json.Valid([]byte(s))
 }

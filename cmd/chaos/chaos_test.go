@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/actlog/actlog/recorder"
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +53,7 @@ func TestFlood(t *testing.T) {
 	var out bytes.Buffer
 	if code := run(t.Context(), []string{
 		"-scenario", "flood", "-lasts", "5s", "-connections", "200", "-garbage", "1000", "-rate", "5", "-writers", "2",
+		"-within", recorder.HTTPTimeoutDefault.String(),
 	}, &out, &out); code != exitDone {
 		t.Errorf("exit code %d:\n%s", code, &out)
 	}

@@ -21,8 +21,6 @@ const (
 	shovels = 64
 	// shovelful is how many requests of garbage are sent at once.
 	shovelful = 16
-	// goodWithin is how long the answer to a good client may take in a flood.
-	goodWithin = 5 * time.Second
 )
 
 // garbage is what no server should be asked.
@@ -117,7 +115,7 @@ func (d *driver) flood(ctx context.Context) error {
 				d.violated("in the flood, %s was answered %s", good.what, answer)
 			}
 		}
-		if good.a.longest > goodWithin {
+		if good.a.longest > d.config.within {
 			d.violated("in the flood, %s took %s", good.what, good.a.longest)
 		}
 	}

@@ -51,8 +51,9 @@ type config struct {
 	between  time.Duration // at most, from one fault to the next
 	memory   int64         // bytes that the server may take
 
-	connections int // of slow clients in a flood
-	garbage     int // requests a second in a flood
+	connections int           // of slow clients in a flood
+	garbage     int           // requests a second in a flood
+	within      time.Duration // is how soon good clients are answered in a flood
 }
 
 func main() {
@@ -105,6 +106,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.lasts, "lasts", time.Minute, "how long what the scenario is about lasts")
 	f.IntVar(&c.connections, "connections", 2000, "of slow clients in a flood")
 	f.IntVar(&c.garbage, "garbage", 10_000, "requests of garbage a second in a flood")
+	f.DurationVar(&c.within, "within", 5*time.Second, "how soon good clients have to be answered in a flood")
 	f.DurationVar(&c.between, "between", time.Second, "at most, from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "bytes that the server, and each client, may take")
 	if err := f.Parse(args); err != nil {
@@ -129,7 +131,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("-scenario %s: there are outage and flood", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults names none")
-	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.between <= 0:
+	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/upsert"
 	"github.com/actlog/actlog/record"
 )
 
@@ -23,9 +24,6 @@ var tolds = map[record.Kind]string{
 	record.KindSource:         db.SourceTold,
 	record.KindWait:           db.WaitTold,
 }
-
-// partitioned are the kinds whose statement wants to know the tree's part.
-var partitioned = map[record.Kind]bool{record.KindThinkAct: true, record.KindActTool: true}
 
 // Told gives what was told of the whole tree that a plan, root or not, belongs to:
 // changes that make it again, elsewhere or here. The root comes first, then kind by
@@ -53,7 +51,7 @@ func (s *Store) Told(ctx context.Context, planID string, each func(record.Change
 	}
 	for _, kind := range record.Kinds {
 		args := []any{home.RootPlanID}
-		if partitioned[kind] {
+		if upsert.TableOf(kind).Partitioned() {
 			args = append(args, home.Part)
 		}
 		if err := told(ctx, tx, kind, args, cancel, each); err != nil {

@@ -18,7 +18,7 @@ type Table struct {
 	Kind  record.Kind
 	Name  string // in schema actlog
 	Query string // begins the names of its queries
-	Part  string // the row that a new row takes its partition from: root or step; "": not partitioned
+	Part  string // the row that a new row takes its part from: root or step; "": it has none
 	File  string // begins the names of their files
 }
 
@@ -33,6 +33,14 @@ var Tables = []Table{
 	{Kind: record.KindSource, Name: "source_reference", Query: "Source", File: "source_reference"},
 	{Kind: record.KindWait, Name: "wait_state", Query: "Wait", File: "wait_state"},
 }
+
+// TableOf gives the table of a kind.
+func TableOf(k record.Kind) Table {
+	return Tables[slices.IndexFunc(Tables, func(t Table) bool { return t.Kind == k })]
+}
+
+// Partitioned tells whether the table is: its rows lie where their step says.
+func (t Table) Partitioned() bool { return t.Part == "step" }
 
 // Shape is what the rows of a statement tell. A statement names nothing else:
 // Postgres sets each expression up anew, every time.
@@ -76,12 +84,7 @@ func (s Shape) Args(k record.Kind) (places []int) {
 // that are missing and waits for nobody; steps are locked all the same, as they are
 // to be rolled up.
 func Statement(k record.Kind, shape Shape) (string, error) {
-	d := data{Shape: shape}
-	for _, t := range Tables {
-		if t.Kind == k {
-			d.Table = t
-		}
-	}
+	d := data{Table: TableOf(k), Shape: shape}
 	fields := record.Fields(k)
 	for _, i := range shape.Args(k) {
 		d.Fields = append(d.Fields, fields[i])
