@@ -289,6 +289,7 @@ func shapeOf(kind record.Kind, rows []*record.Row) (shape upsert.Shape) {
 		for i := range fields {
 			if f := &fields[i]; !f.Key && f.Name != "rev" && !f.In(r.Change).IsZero() {
 				shape.Fields |= 1 << i
+				shape.Revs = shape.Revs || f.Rule == record.Attempt // a higher one forgets them
 			}
 		}
 	}

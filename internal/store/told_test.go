@@ -103,6 +103,22 @@ func TestWhatWasToldMakesTheTreeAgain(t *testing.T) {
 	})
 }
 
+// TestANewAttemptForgetsRevisions of what starts anew with it, also where it is told
+// alone.
+func TestANewAttemptForgetsRevisions(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	step := record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"}
+	failed, again := step, step
+	failed.ErrorKind, failed.Rev = new("kind"), new(int64(7))
+	again.Attempt = new(int64(2))
+	write(t, s, &failed)
+	write(t, s, &again)
+	if left := query[int](t, s, "SELECT cardinality(array_remove(revs, NULL)) FROM actlog.agent_execution_record"); left != 1 {
+		t.Errorf("%d revisions are left, not that of the plan's id only", left)
+	}
+}
+
 func TestToldOfATree(t *testing.T) {
 	t.Parallel()
 	s := open(t)
