@@ -36,7 +36,24 @@ INSERT INTO actlog.agent_execution_record AS r (
     metadata,
     truncated,
     revs,
-    part
+    part,
+    cycles,
+    completed_cycles,
+    model_calls,
+    tool_calls,
+    failures,
+    input_tokens,
+    output_tokens,
+    cache_read_input_tokens,
+    cache_creation_input_tokens,
+    reasoning_tokens,
+    cost_usd,
+    think_ms,
+    tool_ms,
+    latest_round,
+    latest_tool_name,
+    latest_tool_args,
+    last_seen_at
 )
 SELECT
     u.root_plan_id,
@@ -62,7 +79,24 @@ SELECT
     u.metadata::json,
     u.truncated::text[],
     u.revs::bigint[],
-    root.part
+    root.part,
+    rolled.cycles,
+    rolled.completed_cycles,
+    rolled.model_calls,
+    rolled.tool_calls,
+    rolled.failures,
+    rolled.input_tokens,
+    rolled.output_tokens,
+    rolled.cache_read_input_tokens,
+    rolled.cache_creation_input_tokens,
+    rolled.reasoning_tokens,
+    rolled.cost_usd,
+    rolled.think_ms,
+    rolled.tool_ms,
+    rolled.latest_round,
+    rolled.latest_tool_name,
+    rolled.latest_tool_args,
+    rolled.last_seen_at
 FROM unnest(
     $1::text[],
     $2::text[],
@@ -114,7 +148,52 @@ FROM unnest(
 )
 LEFT JOIN actlog.plan_execution_record AS root
     ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
-ORDER BY u.root_plan_id COLLATE "C", u.step_id COLLATE "C"
+LEFT JOIN LATERAL (
+    SELECT
+        c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
+        c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
+        t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
+        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
+        l.name AS latest_tool_name, l.args AS latest_tool_args
+    FROM (
+        SELECT
+            count(*) AS cycles,
+            count(*) FILTER (WHERE x.status = 'FINISHED') AS completed_cycles,
+            count(*) FILTER (WHERE COALESCE(x.think_start_time, x.think_end_time) IS NOT NULL
+                OR COALESCE(x.input_char_count, x.output_char_count, x.input_tokens, x.output_tokens) IS NOT NULL
+                OR x.model_name IS NOT NULL) AS model_calls,
+            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
+            sum(x.input_tokens) AS input_tokens,
+            sum(x.output_tokens) AS output_tokens,
+            sum(x.cache_read_input_tokens) AS cache_read_input_tokens,
+            sum(x.cache_creation_input_tokens) AS cache_creation_input_tokens,
+            sum(x.reasoning_tokens) AS reasoning_tokens,
+            sum(x.cost_usd) AS cost_usd,
+            sum(GREATEST(0, round(1000 * extract(epoch FROM x.think_end_time - x.think_start_time))))::bigint AS think_ms,
+            COALESCE(max(x.seq) + 1, 0) AS latest_round,
+            GREATEST(max(x.think_start_time), max(x.think_end_time), max(x.first_token_time), max(x.act_start_time), max(x.act_end_time)) AS last_seen_at
+        FROM actlog.think_act_record AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+    ) AS c
+    CROSS JOIN (
+        SELECT
+            count(*) AS tool_calls,
+            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
+            sum(GREATEST(0, round(1000 * extract(epoch FROM x.end_time - x.start_time))))::bigint AS tool_ms,
+            GREATEST(max(x.start_time), max(x.end_time)) AS last_seen_at
+        FROM actlog.act_tool_info AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+    ) AS t
+    LEFT JOIN (
+        SELECT x.name, left(x.parameters, 1000) AS args
+        FROM actlog.act_tool_info AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+        ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, x.start_time DESC NULLS FIRST, x.tool_call_id DESC
+        LIMIT 1
+    ) AS l ON true
+) AS rolled ON root.part >= COALESCE((
+    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= root.part ORDER BY d.from_day DESC LIMIT 1
+), '-infinity')
 ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
     plan_id = CASE WHEN actlog.takes(r.plan_id, r.revs[1], excluded.plan_id, excluded.revs[1]) THEN excluded.plan_id ELSE r.plan_id END,
     step_index = CASE WHEN actlog.takes(r.step_index, r.revs[2], excluded.step_index, excluded.revs[2]) THEN excluded.step_index ELSE r.step_index END,
@@ -157,7 +236,24 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
         GREATEST(r.revs[14], excluded.revs[14]),
         GREATEST(r.revs[15], excluded.revs[15]),
         GREATEST(r.revs[16], excluded.revs[16])
-    ] END
+    ] END,
+    cycles = CASE WHEN excluded.cycles IS NULL THEN r.cycles ELSE excluded.cycles END,
+    completed_cycles = CASE WHEN excluded.cycles IS NULL THEN r.completed_cycles ELSE excluded.completed_cycles END,
+    model_calls = CASE WHEN excluded.cycles IS NULL THEN r.model_calls ELSE excluded.model_calls END,
+    tool_calls = CASE WHEN excluded.cycles IS NULL THEN r.tool_calls ELSE excluded.tool_calls END,
+    failures = CASE WHEN excluded.cycles IS NULL THEN r.failures ELSE excluded.failures END,
+    input_tokens = CASE WHEN excluded.cycles IS NULL THEN r.input_tokens ELSE excluded.input_tokens END,
+    output_tokens = CASE WHEN excluded.cycles IS NULL THEN r.output_tokens ELSE excluded.output_tokens END,
+    cache_read_input_tokens = CASE WHEN excluded.cycles IS NULL THEN r.cache_read_input_tokens ELSE excluded.cache_read_input_tokens END,
+    cache_creation_input_tokens = CASE WHEN excluded.cycles IS NULL THEN r.cache_creation_input_tokens ELSE excluded.cache_creation_input_tokens END,
+    reasoning_tokens = CASE WHEN excluded.cycles IS NULL THEN r.reasoning_tokens ELSE excluded.reasoning_tokens END,
+    cost_usd = CASE WHEN excluded.cycles IS NULL THEN r.cost_usd ELSE excluded.cost_usd END,
+    think_ms = CASE WHEN excluded.cycles IS NULL THEN r.think_ms ELSE excluded.think_ms END,
+    tool_ms = CASE WHEN excluded.cycles IS NULL THEN r.tool_ms ELSE excluded.tool_ms END,
+    latest_round = CASE WHEN excluded.cycles IS NULL THEN r.latest_round ELSE excluded.latest_round END,
+    latest_tool_name = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_name ELSE excluded.latest_tool_name END,
+    latest_tool_args = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_args ELSE excluded.latest_tool_args END,
+    last_seen_at = CASE WHEN excluded.cycles IS NULL THEN r.last_seen_at ELSE excluded.last_seen_at END
 WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.plan_id, r.revs[1], excluded.plan_id, excluded.revs[1])
     OR actlog.takes(r.step_index, r.revs[2], excluded.step_index, excluded.revs[2])
@@ -178,6 +274,8 @@ WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.model_name, r.revs[14], excluded.model_name, excluded.revs[14])
     OR actlog.takes(r.span_id, r.revs[15], excluded.span_id, excluded.revs[15])
     OR actlog.takes(r.metadata::text, r.revs[16], excluded.metadata::text, excluded.revs[16])
+    OR (excluded.cycles IS NOT NULL AND (r.cycles, r.completed_cycles, r.model_calls, r.tool_calls, r.failures, r.input_tokens, r.output_tokens, r.cache_read_input_tokens, r.cache_creation_input_tokens, r.reasoning_tokens, r.cost_usd, r.think_ms, r.tool_ms, r.latest_round, r.latest_tool_name, r.latest_tool_args, r.last_seen_at)
+        IS DISTINCT FROM (excluded.cycles, excluded.completed_cycles, excluded.model_calls, excluded.tool_calls, excluded.failures, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.cost_usd, excluded.think_ms, excluded.tool_ms, excluded.latest_round, excluded.latest_tool_name, excluded.latest_tool_args, excluded.last_seen_at))
 `
 
 type AgentExecutionWriteParams struct {
@@ -207,6 +305,7 @@ type AgentExecutionWriteParams struct {
 }
 
 // Code generated by internal/writegen from record's fields. DO NOT EDIT.
+// What was rolled up before the detail of a period was dropped stays.
 func (q *Queries) AgentExecutionWrite(ctx context.Context, db DBTX, arg AgentExecutionWriteParams) error {
 	_, err := db.Exec(ctx, AgentExecutionWrite,
 		arg.Column1,

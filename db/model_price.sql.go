@@ -192,19 +192,13 @@ func (q *Queries) ModelUnpriced(ctx context.Context, db DBTX, since time.Time) (
 }
 
 const ModelUnpricedSteps = `-- name: ModelUnpricedSteps :many
-SELECT a.root_plan_id, a.step_id
-FROM actlog.agent_execution_record AS a
-WHERE (a.root_plan_id, a.step_id) IN (
-    SELECT DISTINCT c.root_plan_id, c.step_id
-    FROM actlog.think_act_record AS c
-    WHERE c.think_start_time >= $1::timestamptz AND c.think_start_time < $2::timestamptz
-        AND c.input_price IS NULL AND c.model_name = $3::text
-        AND COALESCE(c.provider, '') = $4::text
-    ORDER BY 1, 2
-    LIMIT 500
-)
-ORDER BY a.root_plan_id, a.step_id
-FOR NO KEY UPDATE
+SELECT DISTINCT c.root_plan_id, c.step_id
+FROM actlog.think_act_record AS c
+WHERE c.think_start_time >= $1::timestamptz AND c.think_start_time < $2::timestamptz
+    AND c.input_price IS NULL AND c.model_name = $3::text
+    AND COALESCE(c.provider, '') = $4::text
+ORDER BY 1, 2
+LIMIT 500
 `
 
 type ModelUnpricedStepsParams struct {
@@ -219,7 +213,7 @@ type ModelUnpricedStepsRow struct {
 	StepID     string
 }
 
-// Steps with such cycles of a model and day, locked in the order of the writers.
+// Steps with such cycles of a model and day.
 func (q *Queries) ModelUnpricedSteps(ctx context.Context, db DBTX, arg ModelUnpricedStepsParams) ([]ModelUnpricedStepsRow, error) {
 	rows, err := db.Query(ctx, ModelUnpricedSteps,
 		arg.FromTime,

@@ -225,24 +225,33 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) ([]
 	return items, nil
 }
 
-const PlanRoots = `-- name: PlanRoots :exec
-INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part)
-SELECT u.id, u.id, today.day - (today.day - DATE '2001-01-01') % $1::integer
-FROM unnest($2::text[]) AS u (id)
-CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
-ORDER BY u.id COLLATE "C"
-ON CONFLICT (root_plan_id, current_plan_id) DO NOTHING
+const PlanLock = `-- name: PlanLock :many
+SELECT root_plan_id
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
+ORDER BY root_plan_id
+FOR NO KEY UPDATE
 `
 
-type PlanRootsParams struct {
-	PeriodDays  int32
-	RootPlanIds []string
-}
-
-// Makes the root plans of a batch, so that everything else finds its partition.
-func (q *Queries) PlanRoots(ctx context.Context, db DBTX, arg PlanRootsParams) error {
-	_, err := db.Exec(ctx, PlanRoots, arg.PeriodDays, arg.RootPlanIds)
-	return err
+// Locks the root plans that are there, in the order of the writers.
+func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, PlanLock, rootPlanIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var root_plan_id string
+		if err := rows.Scan(&root_plan_id); err != nil {
+			return nil, err
+		}
+		items = append(items, root_plan_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const PlanTree = `-- name: PlanTree :many

@@ -310,67 +310,13 @@ func (q *Queries) TreeDeleteWaits(ctx context.Context, db DBTX, rootPlanIds []st
 	return err
 }
 
-const TreeLockAgentExecutions = `-- name: TreeLockAgentExecutions :exec
-SELECT 1 FROM actlog.agent_execution_record WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockAgentExecutions(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockAgentExecutions, rootPlanIds)
-	return err
-}
-
-const TreeLockArtifacts = `-- name: TreeLockArtifacts :exec
-SELECT 1 FROM actlog.artifact WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockArtifacts(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockArtifacts, rootPlanIds)
-	return err
-}
-
-const TreeLockPlans = `-- name: TreeLockPlans :exec
-SELECT 1 FROM actlog.plan_execution_record WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockPlans(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockPlans, rootPlanIds)
-	return err
-}
-
-const TreeLockSources = `-- name: TreeLockSources :exec
-SELECT 1 FROM actlog.source_reference WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockSources(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockSources, rootPlanIds)
-	return err
-}
-
-const TreeLockThoughts = `-- name: TreeLockThoughts :exec
-SELECT 1 FROM actlog.thought WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockThoughts(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockThoughts, rootPlanIds)
-	return err
-}
-
-const TreeLockWaits = `-- name: TreeLockWaits :exec
-SELECT 1 FROM actlog.wait_state WHERE root_plan_id = ANY ($1::text[]) FOR UPDATE NOWAIT
-`
-
-func (q *Queries) TreeLockWaits(ctx context.Context, db DBTX, rootPlanIds []string) error {
-	_, err := db.Exec(ctx, TreeLockWaits, rootPlanIds)
-	return err
-}
-
 const TreeRoots = `-- name: TreeRoots :many
 
 SELECT root_plan_id, part
 FROM actlog.plan_execution_record
 WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
 ORDER BY root_plan_id
-FOR UPDATE NOWAIT
+FOR UPDATE
 `
 
 type TreeRootsRow struct {
@@ -378,10 +324,9 @@ type TreeRootsRow struct {
 	Part       time.Time
 }
 
-// Deleting trees. Every row that a writer may hold is locked first, without
-// waiting for it: who never waits takes part in no deadlock. Cycles and tool calls
-// are written under the lock of their step.
-// The roots that are there, and where their detail lies.
+// Deleting trees, under the lock of their roots: no one else writes to them then.
+// The roots that are there, locked in the order of the writers, and where their detail
+// lies.
 func (q *Queries) TreeRoots(ctx context.Context, db DBTX, rootPlanIds []string) ([]TreeRootsRow, error) {
 	rows, err := db.Query(ctx, TreeRoots, rootPlanIds)
 	if err != nil {

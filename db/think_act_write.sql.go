@@ -90,7 +90,7 @@ SELECT
     u.cache_write_price,
     u.truncated::text[],
     u.revs::bigint[],
-    step.part
+    root.part
 FROM unnest(
     $1::text[],
     $2::text[],
@@ -168,9 +168,8 @@ FROM unnest(
     truncated,
     revs
 )
-LEFT JOIN actlog.agent_execution_record AS step
-    ON step.root_plan_id = u.root_plan_id AND step.step_id = u.step_id
-ORDER BY u.root_plan_id COLLATE "C", u.step_id COLLATE "C", u.seq
+LEFT JOIN actlog.plan_execution_record AS root
+    ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
 ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
     think_start_time = LEAST(r.think_start_time, excluded.think_start_time),
     think_end_time = CASE actlog.attempts(r.attempt, excluded.attempt) WHEN 1 THEN excluded.think_end_time WHEN 0 THEN GREATEST(r.think_end_time, excluded.think_end_time) ELSE r.think_end_time END,

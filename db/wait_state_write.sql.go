@@ -86,7 +86,6 @@ FROM unnest(
     truncated,
     revs
 )
-ORDER BY u.root_plan_id COLLATE "C", u.plan_id COLLATE "C", u.wait_id COLLATE "C"
 ON CONFLICT (root_plan_id, plan_id, wait_id) DO UPDATE SET
     step_id = CASE WHEN actlog.takes(r.step_id, r.revs[1], excluded.step_id, excluded.revs[1]) THEN excluded.step_id ELSE r.step_id END,
     tool_call_id = CASE WHEN actlog.takes(r.tool_call_id, r.revs[2], excluded.tool_call_id, excluded.revs[2]) THEN excluded.tool_call_id ELSE r.tool_call_id END,

@@ -47,7 +47,7 @@ SELECT
     u.inferred,
     u.truncated::text[],
     u.revs::bigint[],
-    step.part
+    root.part
 FROM unnest(
     $1::text[],
     $2::text[],
@@ -93,9 +93,8 @@ FROM unnest(
     truncated,
     revs
 )
-LEFT JOIN actlog.agent_execution_record AS step
-    ON step.root_plan_id = u.root_plan_id AND step.step_id = u.step_id
-ORDER BY u.root_plan_id COLLATE "C", u.step_id COLLATE "C", u.seq, u.tool_call_id COLLATE "C"
+LEFT JOIN actlog.plan_execution_record AS root
+    ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
 ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
     call_index = CASE WHEN actlog.takes(r.call_index, r.revs[1], excluded.call_index, excluded.revs[1]) THEN excluded.call_index ELSE r.call_index END,
     provider_call_id = CASE WHEN actlog.takes(r.provider_call_id, r.revs[2], excluded.provider_call_id, excluded.revs[2]) THEN excluded.provider_call_id ELSE r.provider_call_id END,

@@ -29,20 +29,14 @@ GROUP BY 1, 2, 3
 ORDER BY 3, 2, 1;
 
 -- name: ModelUnpricedSteps :many
--- Steps with such cycles of a model and day, locked in the order of the writers.
-SELECT a.root_plan_id, a.step_id
-FROM actlog.agent_execution_record AS a
-WHERE (a.root_plan_id, a.step_id) IN (
-    SELECT DISTINCT c.root_plan_id, c.step_id
-    FROM actlog.think_act_record AS c
-    WHERE c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
-        AND c.input_price IS NULL AND c.model_name = @model::text
-        AND COALESCE(c.provider, '') = @provider::text
-    ORDER BY 1, 2
-    LIMIT 500
-)
-ORDER BY a.root_plan_id, a.step_id
-FOR NO KEY UPDATE;
+-- Steps with such cycles of a model and day.
+SELECT DISTINCT c.root_plan_id, c.step_id
+FROM actlog.think_act_record AS c
+WHERE c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
+    AND c.input_price IS NULL AND c.model_name = @model::text
+    AND COALESCE(c.provider, '') = @provider::text
+ORDER BY 1, 2
+LIMIT 500;
 
 -- name: ModelPriceApply :execrows
 UPDATE actlog.think_act_record AS c

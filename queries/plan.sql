@@ -1,11 +1,10 @@
--- name: PlanRoots :exec
--- Makes the root plans of a batch, so that everything else finds its partition.
-INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part)
-SELECT u.id, u.id, today.day - (today.day - DATE '2001-01-01') % @period_days::integer
-FROM unnest(@root_plan_ids::text[]) AS u (id)
-CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
-ORDER BY u.id COLLATE "C"
-ON CONFLICT (root_plan_id, current_plan_id) DO NOTHING;
+-- name: PlanLock :many
+-- Locks the root plans that are there, in the order of the writers.
+SELECT root_plan_id
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
+ORDER BY root_plan_id
+FOR NO KEY UPDATE;
 
 -- name: PlanTree :many
 -- Everything that the hierarchy of a plan needs, in one statement, flat: a row a

@@ -61,7 +61,7 @@ SELECT
     u.last_seen_at,
     u.truncated::text[],
     u.revs::bigint[],
-    root.part,
+    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % $28::integer),
     CASE WHEN u.exception IS NOT NULL THEN now() END,
     CASE WHEN u.last_seen_at IS NOT NULL THEN now() END
 FROM unnest(
@@ -121,6 +121,7 @@ FROM unnest(
     truncated,
     revs
 )
+CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
 LEFT JOIN actlog.plan_execution_record AS root
     ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
 ORDER BY u.root_plan_id COLLATE "C", u.current_plan_id COLLATE "C"

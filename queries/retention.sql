@@ -71,35 +71,16 @@ FROM actlog.plan_execution_record AS r
 JOIN actlog.act_tool_info AS t ON t.root_plan_id = r.root_plan_id AND t.part = r.part AND t.status = 'RUNNING'
 WHERE r.root_plan_id = ANY (@root_plan_ids::text[]) AND r.current_plan_id = r.root_plan_id;
 
--- Deleting trees. Every row that a writer may hold is locked first, without
--- waiting for it: who never waits takes part in no deadlock. Cycles and tool calls
--- are written under the lock of their step.
+-- Deleting trees, under the lock of their roots: no one else writes to them then.
 
 -- name: TreeRoots :many
--- The roots that are there, and where their detail lies.
+-- The roots that are there, locked in the order of the writers, and where their detail
+-- lies.
 SELECT root_plan_id, part
 FROM actlog.plan_execution_record
 WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
 ORDER BY root_plan_id
-FOR UPDATE NOWAIT;
-
--- name: TreeLockPlans :exec
-SELECT 1 FROM actlog.plan_execution_record WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
-
--- name: TreeLockAgentExecutions :exec
-SELECT 1 FROM actlog.agent_execution_record WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
-
--- name: TreeLockThoughts :exec
-SELECT 1 FROM actlog.thought WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
-
--- name: TreeLockArtifacts :exec
-SELECT 1 FROM actlog.artifact WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
-
--- name: TreeLockSources :exec
-SELECT 1 FROM actlog.source_reference WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
-
--- name: TreeLockWaits :exec
-SELECT 1 FROM actlog.wait_state WHERE root_plan_id = ANY (@root_plan_ids::text[]) FOR UPDATE NOWAIT;
+FOR UPDATE;
 
 -- name: TreeDeleteActTools :exec
 DELETE FROM actlog.act_tool_info WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND part = ANY (@parts::date[]);

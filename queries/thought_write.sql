@@ -63,7 +63,6 @@ FROM unnest(
     truncated,
     revs
 )
-ORDER BY u.root_plan_id COLLATE "C", u.plan_id COLLATE "C", u.thought_id COLLATE "C"
 ON CONFLICT (root_plan_id, plan_id, thought_id) DO UPDATE SET
     step_id = CASE WHEN actlog.takes(r.step_id, r.revs[1], excluded.step_id, excluded.revs[1]) THEN excluded.step_id ELSE r.step_id END,
     agent_id = CASE WHEN actlog.takes(r.agent_id, r.revs[2], excluded.agent_id, excluded.revs[2]) THEN excluded.agent_id ELSE r.agent_id END,

@@ -114,7 +114,7 @@ type tracedSQL struct{}
 
 // TraceQueryStart implements [pgx.QueryTracer].
 func (t *lockTimer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.HasPrefix(data.SQL, "LOCK TABLE actlog.agent_execution_record") {
+	if strings.HasPrefix(data.SQL, "LOCK TABLE actlog.plan_execution_record") {
 		t.mu.Lock()
 		t.conn, t.since = conn, time.Now()
 		t.mu.Unlock()

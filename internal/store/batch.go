@@ -22,18 +22,14 @@ import (
 type batch struct {
 	rows  map[record.Key]*record.Row
 	roots map[string]map[record.Kind]bool
-	steps map[record.Key]bool // whose cycles or tool calls are written
-	known *known
 
 	folded int // changes that met another one
 }
 
-func newBatch(entries []*entry, known *known) *batch {
+func newBatch(entries []*entry) *batch {
 	b := &batch{
-		known: known,
 		rows:  make(map[record.Key]*record.Row, 2*len(entries)),
 		roots: map[string]map[record.Kind]bool{},
-		steps: map[record.Key]bool{},
 	}
 	shared := map[record.Key]bool{} // rows that are still an entry's own
 	for _, e := range entries {
@@ -61,19 +57,17 @@ func newBatch(entries []*entry, known *known) *batch {
 	return b
 }
 
-// addParents makes placeholders for what the change's row refers to.
+// addParents makes placeholders for what the change's row belongs to, or else none
+// where it is told.
 func (b *batch) addParents(c record.Change) {
 	key := c.Key()
 	plan := func(id string) {
-		if id != "" && id != key.Root { // the root plan is made before all else
+		if id != "" {
 			b.placeholder(&record.Plan{RootPlanID: key.Root, CurrentPlanID: id})
 		}
 	}
-	step := func(id string) {
-		s := &record.AgentExecution{RootPlanID: key.Root, StepID: id}
-		b.placeholder(s)
-		b.steps[s.Key()] = true
-	}
+	step := func(id string) { b.placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: id}) }
+	plan(key.Root)
 	switch c := c.(type) {
 	case *record.Plan:
 		if c.ParentPlanID != nil {
@@ -92,41 +86,49 @@ func (b *batch) addParents(c record.Change) {
 }
 
 func (b *batch) placeholder(c record.Change) {
-	if _, told := b.rows[c.Key()]; !told && !b.known.has(c.Key()) {
+	if _, told := b.rows[c.Key()]; !told {
 		b.rows[c.Key()] = record.Placeholder(c)
 	}
 }
 
-// toLock gives the steps that have to be locked before they are written to, in their
-// order: none where the upsert does it, which has all that are rolled up.
-func (b *batch) toLock() []record.Key {
-	steps := maps.Clone(b.steps)
-	maps.DeleteFunc(steps, func(key record.Key, _ bool) bool { return b.rows[key] != nil })
-	if len(steps) == 0 {
-		return nil
+// passes gives the rows in the order in which they are written, each pass by one
+// statement: roots, which everything else takes its partition from, and whose locks
+// keep other writers off their trees; the plans beneath them; and steps after what is
+// rolled up in them. Only the order of the roots matters to other writers: sorted, so
+// that no two wait for each other.
+func (b *batch) passes() [][]*record.Row {
+	order := []record.Kind{
+		record.KindPlan, record.KindThinkAct, record.KindActTool, record.KindAgentExecution,
+		record.KindThought, record.KindArtifact, record.KindSource, record.KindWait,
 	}
-	maps.Copy(steps, b.steps)
-	for key := range b.rows {
-		if key.Kind == record.KindAgentExecution {
-			steps[key] = true
+	of := make(map[record.Kind][]*record.Row, len(order))
+	var roots []*record.Row
+	for key, r := range b.rows {
+		if key == rootKey(key.Root) {
+			roots = append(roots, r)
+		} else {
+			of[key.Kind] = append(of[key.Kind], r)
 		}
 	}
-	return slices.SortedFunc(maps.Keys(steps), record.Key.Compare)
+	passes := [][]*record.Row{roots}
+	for _, kind := range order {
+		if len(of[kind]) > 0 {
+			passes = append(passes, of[kind])
+		}
+	}
+	for _, rows := range passes {
+		slices.SortFunc(rows, func(x, y *record.Row) int { return x.Change.Key().Compare(y.Change.Key()) })
+	}
+	return passes
 }
 
-// keyColumns gives the roots and the ids of keys, as arguments.
-func keyColumns(keys []record.Key) []any {
-	roots, ids := make([]string, len(keys)), make([]string, len(keys))
-	for i, key := range keys {
-		roots[i], ids[i] = key.Root, key.ID
-	}
-	return []any{roots, ids}
+func rootKey(root string) record.Key {
+	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
 }
 
 // send writes entries in one round trip: a batch without begin and commit is one
-// implicit transaction. Every table is gone through once, in the order of its
-// key, so that two writers never wait for each other in a ring. Locks are waited
-// for as long as the connection says, or as lockTimeout does.
+// implicit transaction. Locks are waited for as long as the connection says, or as
+// lockTimeout does.
 func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if err := s.room(); err != nil {
 		return err
@@ -137,41 +139,19 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	for _, r := range requests {
 		entries = append(entries, r.entries...)
 	}
-	b, start := newBatch(entries, &s.known), time.Now()
-	sorted := map[record.Kind][]*record.Row{}
-	for key, r := range b.rows {
-		sorted[key.Kind] = append(sorted[key.Kind], r)
-	}
-	roots := slices.Sorted(maps.Keys(b.roots))
-
+	b, start := newBatch(entries), time.Now()
 	var q pgx.Batch
 	if lockTimeout > 0 {
 		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	}
-	// Also where all roots are known: by the lock that this takes on the table of plans,
-	// before any other, DeletePlan keeps writers out.
-	unknown := slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return s.known.has(rootKey(root)) })
-	q.Queue(db.PlanRoots, int32(s.config.PartitionDays), unknown)
-	for _, kind := range record.Kinds {
-		rows := sorted[kind]
-		if kind == record.KindAgentExecution {
-			if lock := b.toLock(); len(lock) > 0 {
-				q.Queue(db.AgentExecutionLock, keyColumns(lock)...)
-			}
-		}
-		if len(rows) == 0 {
-			continue
-		}
-		slices.SortFunc(rows, func(x, y *record.Row) int { return x.Change.Key().Compare(y.Change.Key()) })
-		sql, args, err := s.upsert(kind, rows)
+	for _, rows := range b.passes() {
+		sql, args, err := s.upsert(rows)
 		if err != nil {
 			return err
 		}
 		q.Queue(sql, args...)
 	}
-	if len(b.steps) > 0 {
-		q.Queue(db.AgentExecutionRollUp, keyColumns(slices.SortedFunc(maps.Keys(b.steps), record.Key.Compare))...)
-	}
+	roots := slices.Sorted(maps.Keys(b.roots))
 	kinds := make([]string, len(roots))
 	for i, root := range roots {
 		var names []string
@@ -185,10 +165,8 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	q.Queue(db.ChangeAppend, roots, kinds)
 	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
-		s.known.forget()
 		return err
 	}
-	s.known.add(b)
 	s.counters.committed(b, time.Since(start))
 	return nil
 }
@@ -234,9 +212,10 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 	return sql, err
 }
 
-// upsert gives the statement that writes rows, and its arguments: an array a
+// upsert gives the statement that writes rows of a kind, and its arguments: an array a
 // column, then the cut fields and revisions.
-func (s *Store) upsert(kind record.Kind, rows []*record.Row) (sql string, args []any, err error) {
+func (s *Store) upsert(rows []*record.Row) (sql string, args []any, err error) {
+	kind := rows[0].Change.Kind()
 	shape := upsert.Whole(kind)
 	if len(rows) <= s.statements.fewRows {
 		shape = shapeOf(kind, rows)
@@ -277,6 +256,9 @@ func (s *Store) upsert(kind record.Kind, rows []*record.Row) (sql string, args [
 			}
 		}
 		args = append(args, revs)
+	}
+	if kind == record.KindPlan {
+		args = append(args, int32(s.config.PartitionDays))
 	}
 	return sql, args, nil
 }

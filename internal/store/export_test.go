@@ -45,6 +45,3 @@ func Held(s *Store) map[string]int {
 
 // WriteWhole has a store write everything with the statements of everything.
 func WriteWhole(s *Store) { s.statements.fewRows = 0 }
-
-// Forget has a store make sure of plans and steps again.
-func Forget(s *Store) { s.known.forget() }

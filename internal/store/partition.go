@@ -130,7 +130,7 @@ func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) (added i
 }
 
 // periodStart is the first day of the period that a day lies in. Periods of a
-// week begin on Mondays. The PlanRoots statement counts in the same way.
+// week begin on Mondays. The statement of plans counts in the same way.
 func periodStart(day time.Time, days int) time.Time {
 	epoch := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	since := int(day.Sub(epoch).Hours() / 24)

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upsert"
 	"github.com/actlog/actlog/record"
 )
 
@@ -269,12 +269,13 @@ func TestPartitionsComeUnderLoad(t *testing.T) {
 func TestAWriterInTheMiddleOfThings(t *testing.T) {
 	t.Parallel()
 	const (
+		plan  = "UPDATE actlog.plan_execution_record SET title = 'newer'"
 		step  = "UPDATE actlog.agent_execution_record SET agent_name = 'newer'"
 		cycle = "UPDATE actlog.think_act_record SET think_input = 'newer'"
 	)
 	for _, tt := range []struct{ name, before, after string }{
-		{"after its steps, before its cycles", step, cycle},
-		{"after its cycles", cycle, "SELECT"},
+		{"after its plans, before its cycles", plan, cycle},
+		{"after its cycles, before its steps", plan + "; " + cycle, step},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -360,6 +361,10 @@ func TestALongReport(t *testing.T) {
 // of the server.
 func TestPart(t *testing.T) {
 	t.Parallel()
+	keys, err := upsert.Statement(record.KindPlan, upsert.Shape{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12", "UTC"} { // 26 hours apart
 		pg := pgtest.Fresh(t)
 		if _, err := pg.Pool.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), '"+zone+"'); END $$"); err != nil {
@@ -377,7 +382,7 @@ func TestPart(t *testing.T) {
 				t.Fatalf("zone %s, %v", setting, err)
 			}
 			root := fmt.Sprint(n)
-			if err := db.New().PlanRoots(t.Context(), tx, db.PlanRootsParams{PeriodDays: int32(n), RootPlanIds: []string{root}}); err != nil {
+			if _, err := tx.Exec(t.Context(), keys, []string{root}, []string{root}, n); err != nil {
 				t.Fatal(err)
 			}
 			var part time.Time

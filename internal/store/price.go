@@ -276,9 +276,24 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider st
 	if err != nil || len(steps) == 0 {
 		return 0, false, err
 	}
+	wanted := make([]string, len(steps))
+	for i, step := range steps {
+		wanted[i] = step.RootPlanID
+	}
+	there, err := s.reads.PlanLock(ctx, tx, wanted)
+	if err != nil {
+		return 0, false, err
+	}
 	var roots, ids []string
+	var rows []*record.Row
 	for _, step := range steps {
-		roots, ids = append(roots, step.RootPlanID), append(ids, step.StepID)
+		if slices.Contains(there, step.RootPlanID) { // else it was deleted meanwhile
+			roots, ids = append(roots, step.RootPlanID), append(ids, step.StepID)
+			rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: step.RootPlanID, StepID: step.StepID}))
+		}
+	}
+	if len(rows) == 0 {
+		return 0, true, nil
 	}
 	cycles, err = s.reads.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
 		InputUSD: p.Input, OutputUSD: p.Output, CacheReadUSD: *cmp.Or(p.CacheRead, &p.Input), CacheWriteUSD: *cmp.Or(p.CacheWrite, &p.Input),
@@ -287,7 +302,11 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider st
 	if err != nil {
 		return 0, false, err
 	}
-	if err := s.reads.AgentExecutionRollUp(ctx, tx, db.AgentExecutionRollUpParams{RootPlanIds: roots, StepIds: ids}); err != nil {
+	rollUp, args, err := s.upsert(rows)
+	if err != nil {
+		return 0, false, err
+	}
+	if _, err := tx.Exec(ctx, rollUp, args...); err != nil {
 		return 0, false, err
 	}
 	touched := slices.Compact(slices.Clone(roots))

@@ -166,8 +166,7 @@ func (s *Store) inTurn(ctx context.Context, f func(pgx.Tx) error) error {
 // detach takes the partitions of a period off their tables and notes the period,
 // from when on roll-ups stay as they are. Late detail goes to the default ones.
 func (s *Store) detach(ctx context.Context, p period) error {
-	// In the order of the writers; the foreign keys go, or trees could not be
-	// deleted until the second transaction.
+	// The foreign keys go, or trees could not be deleted until the second transaction.
 	locks, alter := []string{"actlog.agent_execution_record"}, []string{}
 	for _, c := range p.children {
 		table, name := "actlog."+c.table, "actlog."+c.name
@@ -194,7 +193,9 @@ func (s *Store) detach(ctx context.Context, p period) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '900ms'"); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "LOCK TABLE "+strings.Join(locks, ", ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		// Every writer begins with plans: who waits there holds nothing.
+		lock := "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE; LOCK TABLE " + strings.Join(locks, ", ") + " IN ACCESS EXCLUSIVE MODE"
+		if _, err := tx.Exec(ctx, lock); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, strings.Join(alter, "; ")); err != nil {
@@ -441,7 +442,7 @@ func (s *Store) DeletePlan(ctx context.Context, rootPlanID string) error {
 	}
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
-		deleted, err := s.deleteTrees(ctx, []string{rootPlanID}, attempt >= 3)
+		deleted, err := s.deleteTrees(ctx, []string{rootPlanID})
 		switch {
 		case err == nil && deleted == 0 && attempt == 0: // someone else did, a moment ago
 			return fmt.Errorf("deleting plan %s: %w", rootPlanID, record.ErrNotFound)
@@ -458,16 +459,11 @@ func (s *Store) DeletePlan(ctx context.Context, rootPlanID string) error {
 	}
 }
 
-// deleteTrees deletes trees in one transaction and tells how many there were. It
-// waits for no row: a writer at one of them is an error that is transient. Where
-// alone is set it keeps writers out meanwhile; a busy tree is never free of them.
-func (s *Store) deleteTrees(ctx context.Context, roots []string, alone bool) (deleted int, err error) {
+// deleteTrees deletes trees in one transaction and tells how many there were.
+func (s *Store) deleteTrees(ctx context.Context, roots []string) (deleted int, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if alone {
-			// Every writer begins with this table: whoever waits here holds nothing.
-			if _, err := tx.Exec(ctx, giveWay+"; LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, giveWay); err != nil {
+			return err
 		}
 		found, err := s.reads.TreeRoots(ctx, tx, roots)
 		if err != nil || len(found) == 0 {
@@ -482,11 +478,6 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string, alone bool) (de
 			}
 		}
 		var q pgx.Batch
-		for _, sql := range []string{
-			db.TreeLockPlans, db.TreeLockAgentExecutions, db.TreeLockThoughts, db.TreeLockArtifacts, db.TreeLockSources, db.TreeLockWaits,
-		} {
-			q.Queue(sql, there)
-		}
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		for _, sql := range []string{
@@ -502,7 +493,6 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string, alone bool) (de
 		return 0, err
 	}
 	s.counters.treesDeleted.Add(uint64(deleted))
-	s.known.forget()
 	return deleted, nil
 }
 
@@ -530,7 +520,7 @@ func (s *Store) deleteOutdated(ctx context.Context, days int) error {
 		for i, p := range page {
 			roots[i] = p.RootPlanID
 		}
-		n, err := s.deleteTrees(ctx, roots, false)
+		n, err := s.deleteTrees(ctx, roots)
 		if locked(err) { // not together, then one by one
 			n, err = s.deleteSingly(ctx, roots)
 		}
@@ -544,7 +534,7 @@ func (s *Store) deleteOutdated(ctx context.Context, days int) error {
 
 func (s *Store) deleteSingly(ctx context.Context, roots []string) (deleted int, err error) {
 	for _, root := range roots {
-		n, err := s.deleteTrees(ctx, []string{root}, false)
+		n, err := s.deleteTrees(ctx, []string{root})
 		if err != nil && !locked(err) {
 			return deleted, err
 		}

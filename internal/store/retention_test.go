@@ -660,7 +660,7 @@ func TestASubPlanIsToldMeanwhile(t *testing.T) {
 }
 
 // TestEveryWriterBeginsWithPlans: also one that tells only of what is beneath plans
-// and steps that it knows. DeletePlan keeps writers out by that.
+// and steps that are on record. Upkeep keeps writers out by that.
 func TestEveryWriterBeginsWithPlans(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
@@ -668,13 +668,13 @@ func TestEveryWriterBeginsWithPlans(t *testing.T) {
 	call := func(id string) record.Change {
 		return &record.ActTool{RootPlanID: "r", StepID: "s", Seq: 0, ToolCallID: id}
 	}
-	write(t, s, call("before")) // the plan and the step are known now
-	deleting, err := pg.Pool.Begin(t.Context())
+	write(t, s, call("before"))
+	upkeep, err := pg.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = deleting.Rollback(context.Background()) }()
-	if _, err := deleting.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+	defer func() { _ = upkeep.Rollback(context.Background()) }()
+	if _, err := upkeep.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	done := writing(t.Context(), s, []record.Change{call("after")})
@@ -685,7 +685,7 @@ func TestEveryWriterBeginsWithPlans(t *testing.T) {
 		t.Errorf("it did not wait: %v", <-done)
 		return
 	}
-	if err := deleting.Commit(t.Context()); err != nil {
+	if err := upkeep.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -693,7 +693,7 @@ func TestEveryWriterBeginsWithPlans(t *testing.T) {
 	}
 }
 
-// TestABusyTree is deleted all the same: writers are kept out for a moment.
+// TestABusyTree is deleted as soon as no one holds a row of it.
 func TestABusyTree(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)

@@ -104,7 +104,6 @@ type Store struct {
 
 	prices     atomic.Pointer[priceList]
 	statements statements
-	known      known
 
 	counters counters
 	// Warnings of what may go on for long.

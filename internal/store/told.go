@@ -51,7 +51,7 @@ func (s *Store) Told(ctx context.Context, planID string, each func(record.Change
 	}
 	for _, kind := range record.Kinds {
 		args := []any{home.RootPlanID}
-		if upsert.TableOf(kind).Partitioned() {
+		if upsert.TableOf(kind).Partitioned {
 			args = append(args, home.Part)
 		}
 		if err := told(ctx, tx, kind, args, cancel, each); err != nil {

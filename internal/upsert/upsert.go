@@ -18,16 +18,18 @@ type Table struct {
 	Kind  record.Kind
 	Name  string // in schema actlog
 	Query string // begins the names of its queries
-	Part  string // the row that a new row takes its part from: root or step; "": it has none
 	File  string // begins the names of their files
+	// Parted tells whether a row says where the detail of its tree lies; it takes that
+	// from the root plan. Partitioned tells whether the row itself lies there.
+	Parted, Partitioned bool
 }
 
 // Tables are those of all kinds.
 var Tables = []Table{
-	{Kind: record.KindPlan, Name: "plan_execution_record", Query: "Plan", Part: "root", File: "plan"},
-	{Kind: record.KindAgentExecution, Name: "agent_execution_record", Query: "AgentExecution", Part: "root", File: "agent_execution"},
-	{Kind: record.KindThinkAct, Name: "think_act_record", Query: "ThinkAct", Part: "step", File: "think_act"},
-	{Kind: record.KindActTool, Name: "act_tool_info", Query: "ActTool", Part: "step", File: "act_tool"},
+	{Kind: record.KindPlan, Name: "plan_execution_record", Query: "Plan", File: "plan", Parted: true},
+	{Kind: record.KindAgentExecution, Name: "agent_execution_record", Query: "AgentExecution", File: "agent_execution", Parted: true},
+	{Kind: record.KindThinkAct, Name: "think_act_record", Query: "ThinkAct", File: "think_act", Parted: true, Partitioned: true},
+	{Kind: record.KindActTool, Name: "act_tool_info", Query: "ActTool", File: "act_tool", Parted: true, Partitioned: true},
 	{Kind: record.KindThought, Name: "thought", Query: "Thought", File: "thought"},
 	{Kind: record.KindArtifact, Name: "artifact", Query: "Artifact", File: "artifact"},
 	{Kind: record.KindSource, Name: "source_reference", Query: "Source", File: "source_reference"},
@@ -38,9 +40,6 @@ var Tables = []Table{
 func TableOf(k record.Kind) Table {
 	return Tables[slices.IndexFunc(Tables, func(t Table) bool { return t.Kind == k })]
 }
-
-// Partitioned tells whether the table is: its rows lie where their step says.
-func (t Table) Partitioned() bool { return t.Part == "step" }
 
 // Shape is what the rows of a statement tell. A statement names nothing else:
 // Postgres sets each expression up anew, every time.
@@ -79,10 +78,13 @@ func (s Shape) Args(k record.Kind) (places []int) {
 }
 
 // Statement gives the statement of a shape: it takes what is told about many rows,
-// as one array a column, and merges it into the table in the order of its key (so
-// that no two writers deadlock). Where nothing is told but keys, it makes the rows
-// that are missing and waits for nobody; steps are locked all the same, as they are
-// to be rolled up.
+// as one array a column, and merges it into the table, row by row; plans, which are
+// locked first, in the order of their key.
+//
+// Where nothing is told but keys, it makes the rows that are missing. Plans are
+// locked all the same: who writes to a tree has to have its root plan. A plan's
+// statement takes the days of a period besides, for roots that are new. That of
+// steps rolls up their cycles and tool calls, so it comes after these.
 func Statement(k record.Kind, shape Shape) (string, error) {
 	d := data{Table: TableOf(k), Shape: shape}
 	fields := record.Fields(k)
@@ -105,13 +107,38 @@ type data struct {
 	all    []record.Field
 }
 
-// Merges tells whether a row on record may change.
+// Merges tells whether what is told may change a row on record.
 func (d data) Merges() bool {
 	return d.Cut || slices.ContainsFunc(d.Fields, func(f record.Field) bool { return !f.Key })
 }
 
 // Locks tells whether rows on record are locked though they do not change.
-func (d data) Locks() bool { return d.Kind == record.KindAgentExecution }
+func (d data) Locks() bool { return d.Kind == record.KindPlan }
+
+// RollUps are the columns that are rolled up from what is beneath.
+func (d data) RollUps() []string {
+	if d.Kind != record.KindAgentExecution {
+		return nil
+	}
+	return rollUps
+}
+
+var rollUps = []string{
+	"cycles", "completed_cycles", "model_calls", "tool_calls", "failures", "input_tokens", "output_tokens",
+	"cache_read_input_tokens", "cache_creation_input_tokens", "reasoning_tokens", "cost_usd", "think_ms", "tool_ms",
+	"latest_round", "latest_tool_name", "latest_tool_args", "last_seen_at",
+}
+
+// Params counts the arrays.
+func (d data) Params() int {
+	n := len(d.Fields)
+	for _, more := range []bool{d.Cut, d.Revs} {
+		if more {
+			n++
+		}
+	}
+	return n
+}
 
 // Tells tells whether a field is in the shape.
 func (d data) Tells(name string) bool {
@@ -153,8 +180,11 @@ var statement = template.Must(template.New("").Funcs(template.FuncMap{
 {{- if .Revs}},
     revs
 {{- end}}
-{{- if .Part}},
+{{- if .Parted}},
     part
+{{- end}}
+{{- range .RollUps}},
+    {{.}}
 {{- end}}
 {{- if .Tells "exception"}},
     exception_at
@@ -173,8 +203,13 @@ SELECT
 {{- if .Revs}},
     u.revs::bigint[]
 {{- end}}
-{{- if .Part}},
-    {{.Part}}.part
+{{- if eq .Query "Plan"}},
+    COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
+{{- else if .Parted}},
+    root.part
+{{- end}}
+{{- range .RollUps}},
+    rolled.{{.}}
 {{- end}}
 {{- if .Tells "exception"}},
     CASE WHEN u.exception IS NOT NULL THEN now() END
@@ -203,16 +238,67 @@ FROM unnest(
     revs
 {{- end}}
 )
-{{- if eq .Part "root"}}
+{{- if eq .Query "Plan"}}
+CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
+{{- end}}
+{{- if .Parted}}
 LEFT JOIN actlog.plan_execution_record AS root
     ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
-{{- else if eq .Part "step"}}
-LEFT JOIN actlog.agent_execution_record AS step
-    ON step.root_plan_id = u.root_plan_id AND step.step_id = u.step_id
 {{- end}}
-ORDER BY {{range $i, $f := .Fields}}{{if .Key}}{{if $i}}, {{end}}u.{{.Column}}{{if eq .Type 0}} COLLATE "C"{{end}}{{end}}{{end}}
-ON CONFLICT ({{.Keys}}{{if eq .Part "step"}}, part{{end}}) DO
-{{- if .Merges}} UPDATE SET
+{{- if .RollUps}}
+LEFT JOIN LATERAL (
+    SELECT
+        c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
+        c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
+        t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
+        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
+        l.name AS latest_tool_name, l.args AS latest_tool_args
+    FROM (
+        SELECT
+            count(*) AS cycles,
+            count(*) FILTER (WHERE x.status = 'FINISHED') AS completed_cycles,
+            count(*) FILTER (WHERE COALESCE(x.think_start_time, x.think_end_time) IS NOT NULL
+                OR COALESCE(x.input_char_count, x.output_char_count, x.input_tokens, x.output_tokens) IS NOT NULL
+                OR x.model_name IS NOT NULL) AS model_calls,
+            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
+            sum(x.input_tokens) AS input_tokens,
+            sum(x.output_tokens) AS output_tokens,
+            sum(x.cache_read_input_tokens) AS cache_read_input_tokens,
+            sum(x.cache_creation_input_tokens) AS cache_creation_input_tokens,
+            sum(x.reasoning_tokens) AS reasoning_tokens,
+            sum(x.cost_usd) AS cost_usd,
+            sum(GREATEST(0, round(1000 * extract(epoch FROM x.think_end_time - x.think_start_time))))::bigint AS think_ms,
+            COALESCE(max(x.seq) + 1, 0) AS latest_round,
+            GREATEST(max(x.think_start_time), max(x.think_end_time), max(x.first_token_time), max(x.act_start_time), max(x.act_end_time)) AS last_seen_at
+        FROM actlog.think_act_record AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+    ) AS c
+    CROSS JOIN (
+        SELECT
+            count(*) AS tool_calls,
+            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
+            sum(GREATEST(0, round(1000 * extract(epoch FROM x.end_time - x.start_time))))::bigint AS tool_ms,
+            GREATEST(max(x.start_time), max(x.end_time)) AS last_seen_at
+        FROM actlog.act_tool_info AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+    ) AS t
+    LEFT JOIN (
+        SELECT x.name, left(x.parameters, 1000) AS args
+        FROM actlog.act_tool_info AS x
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+        ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, x.start_time DESC NULLS FIRST, x.tool_call_id DESC
+        LIMIT 1
+    ) AS l ON true
+-- What was rolled up before the detail of a period was dropped stays.
+) AS rolled ON root.part >= COALESCE((
+    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= root.part ORDER BY d.from_day DESC LIMIT 1
+), '-infinity')
+{{- end}}
+{{- if .Locks}}
+ORDER BY u.root_plan_id COLLATE "C", u.current_plan_id COLLATE "C"
+{{- end}}
+ON CONFLICT ({{.Keys}}{{if .Partitioned}}, part{{end}}) DO
+{{- if or .Merges .RollUps}} UPDATE SET
 {{- $d := .}}{{$sep := ""}}
 {{- range .Fields}}{{if not .Key}}{{$sep}}
     {{.Column}} = {{$d.Set .}}{{$sep = ","}}
@@ -236,12 +322,19 @@ ON CONFLICT ({{.Keys}}{{if eq .Part "step"}}, part{{end}}) DO
 {{- if .Revs}}{{$sep}}
     revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
 {{.Merged}}
-    ] END
+    ] END{{$sep = ","}}
+{{- end}}
+{{- range .RollUps}}{{$sep}}
+    {{.}} = CASE WHEN excluded.cycles IS NULL THEN r.{{.}} ELSE excluded.{{.}} END{{$sep = ","}}
 {{- end}}
 WHERE {{if .Cut}}NOT (excluded.truncated <@ COALESCE(r.truncated, '{}')){{else}}false{{end}}
 {{- range .Fields}}{{if not .Key}}{{with $d.Differs .}}
     OR {{.}}
 {{- end}}{{end}}{{end}}
+{{- if .RollUps}}
+    OR (excluded.cycles IS NOT NULL AND ({{range $i, $c := .RollUps}}{{if $i}}, {{end}}r.{{.}}{{end}})
+        IS DISTINCT FROM ({{range $i, $c := .RollUps}}{{if $i}}, {{end}}excluded.{{.}}{{end}}))
+{{- end}}
 {{- else if .Locks}} UPDATE SET origin = r.origin
 WHERE false
 {{- else}} NOTHING{{end}}`))

@@ -71,7 +71,7 @@ SELECT
     r.truncated,
     r.revs
 FROM actlog.{{.Name}} AS r
-WHERE r.root_plan_id = @root_plan_id::text{{if eq .Part "step"}} AND r.part = @part::date{{end}}
+WHERE r.root_plan_id = @root_plan_id::text{{if .Partitioned}} AND r.part = @part::date{{end}}
 ORDER BY {{if eq .Query "Plan"}}r.current_plan_id <> r.root_plan_id, {{end}}
 {{- range $i, $f := .Fields}}{{if and .Key (ne .Name "rootPlanId")}}{{if gt $i 1}}, {{end}}r.{{.Column}}{{end}}{{end}};
 `))

@@ -1,0 +1,68 @@
+-- A tree has one writer at a time: who writes to it has its root plan's row locked
+-- first. So what is written of it comes in any order, and steps last, in one pass
+-- with their figures.
+
+-- +goose Up
+
+ALTER TABLE actlog.think_act_record ALTER CONSTRAINT think_act_record_root_plan_id_step_id_fkey DEFERRABLE INITIALLY DEFERRED;
+ALTER TABLE actlog.act_tool_info ALTER CONSTRAINT act_tool_info_root_plan_id_step_id_fkey DEFERRABLE INITIALLY DEFERRED;
+
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION actlog.add_partition(parent text, from_day date, to_day date) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    child   text := format('%s_p%s', parent, to_char(from_day, 'YYYYMMDD'));
+    columns text;
+BEGIN
+    IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
+    END IF;
+    -- Every writer begins with plans: none deadlocks with the locks below. And before
+    -- rows move, or what a writer adds meanwhile is lost.
+    LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE;
+    EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
+    -- Rows that came before their partition move into it, or it could not be attached.
+    EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
+        parent || '_default', from_day, to_day);
+    EXECUTE format('DELETE FROM actlog.%I WHERE part >= %L AND part < %L', parent || '_default', from_day, to_day);
+    EXECUTE format('CREATE TABLE actlog.%I PARTITION OF actlog.%I FOR VALUES FROM (%L) TO (%L)', child, parent, from_day, to_day);
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
+        FROM pg_attribute
+        WHERE attrelid = format('actlog.%I', parent)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+    EXECUTE format('INSERT INTO actlog.%I (%s) SELECT %s FROM moved', parent, columns, columns);
+    SET CONSTRAINTS ALL IMMEDIATE; -- a table with checks to come cannot be altered
+    DROP TABLE moved;
+END
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+
+ALTER TABLE actlog.think_act_record ALTER CONSTRAINT think_act_record_root_plan_id_step_id_fkey NOT DEFERRABLE;
+ALTER TABLE actlog.act_tool_info ALTER CONSTRAINT act_tool_info_root_plan_id_step_id_fkey NOT DEFERRABLE;
+
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION actlog.add_partition(parent text, from_day date, to_day date) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    child   text := format('%s_p%s', parent, to_char(from_day, 'YYYYMMDD'));
+    columns text;
+BEGIN
+    IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
+    END IF;
+    -- In the order of the writers, or the foreign key of the new partition deadlocks
+    -- with them; and before rows move, or what a writer adds meanwhile is lost.
+    LOCK TABLE actlog.agent_execution_record IN SHARE ROW EXCLUSIVE MODE;
+    EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
+    -- Rows that came before their partition move into it, or it could not be attached.
+    EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
+        parent || '_default', from_day, to_day);
+    EXECUTE format('DELETE FROM actlog.%I WHERE part >= %L AND part < %L', parent || '_default', from_day, to_day);
+    EXECUTE format('CREATE TABLE actlog.%I PARTITION OF actlog.%I FOR VALUES FROM (%L) TO (%L)', child, parent, from_day, to_day);
+    SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) INTO columns
+        FROM pg_attribute
+        WHERE attrelid = format('actlog.%I', parent)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
+    EXECUTE format('INSERT INTO actlog.%I (%s) SELECT %s FROM moved', parent, columns, columns);
+    DROP TABLE moved;
+END
+$$;
+-- +goose StatementEnd
