@@ -23,12 +23,13 @@ const replacement = "\uFFFD"
 // computed. What cannot be mended is an [*InvalidError] that names the field.
 func Clean(c Change) (Change, []string, error) {
 	k := c.Kind()
-	out := New(k)
-	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(c).Elem())
+	out, fields := New(k), tables[k]
+	row := reflect.ValueOf(out).Elem()
+	row.Set(reflect.ValueOf(c).Elem())
 	var cut []string
-	for i := range tables[k] {
-		f := &tables[k][i]
-		shortened, err := f.clean(out)
+	for i := range fields {
+		f := &fields[i]
+		shortened, err := f.clean(row.Field(f.index))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -36,12 +37,12 @@ func Clean(c Change) (Change, []string, error) {
 			cut = append(cut, f.Name)
 		}
 	}
-	for i := range tables[k] {
-		switch f := &tables[k][i]; {
+	for i := range fields {
+		switch f := &fields[i]; {
 		case f.counts:
 			f.count(c, out)
 		case f.Of != nil:
-			f.In(out).SetZero()
+			row.Field(f.index).SetZero()
 		}
 	}
 	if p, ok := out.(*Plan); ok {
@@ -56,9 +57,11 @@ func (f *Field) invalid(reason string, args ...any) error {
 	return &InvalidError{Code: CodeInvalidValue, Field: f.Name, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// clean checks and mends one field of c in place.
-func (f *Field) clean(c Change) (cut bool, err error) {
-	v := f.In(c)
+// clean checks and mends the value of one field in place.
+func (f *Field) clean(v reflect.Value) (cut bool, err error) {
+	if v.Kind() == reflect.Pointer && v.IsNil() && !f.Required {
+		return false, nil
+	}
 	switch f.Type {
 	case Text:
 		return f.cleanText(v)
@@ -262,8 +265,9 @@ func Shorten(s string, limit int) string {
 // never nil.
 func StillCut(c Change, names []string) []string {
 	still := []string{}
-	for i := range tables[c.Kind()] {
-		f := &tables[c.Kind()][i]
+	fields := tables[c.Kind()]
+	for i := range fields {
+		f := &fields[i]
 		if !slices.Contains(names, f.Name) {
 			continue
 		}

@@ -107,31 +107,29 @@ func (f *Field) Text(c Change) (s string, ok bool) {
 	return v.String(), true
 }
 
-var tables = func() map[Kind][]Field {
-	m := make(map[Kind][]Field, len(Kinds))
+var tables, revisions = func() (map[Kind][]Field, map[Kind]int) {
+	fields, revisions := make(map[Kind][]Field, len(Kinds)), make(map[Kind]int, len(Kinds))
 	for _, k := range Kinds {
-		m[k] = table(k)
+		fields[k] = table(k)
+		for _, f := range fields[k] {
+			revisions[k] = max(revisions[k], f.Rev)
+		}
 	}
-	return m
+	return fields, revisions
 }()
 
 // Fields gives the table of a kind's fields, keys first. It is shared: read only.
 func Fields(k Kind) []Field { return tables[k] }
 
 // Revisions is the number of fields of a kind that carry a revision.
-func Revisions(k Kind) int {
-	n := 0
-	for _, f := range tables[k] {
-		n = max(n, f.Rev)
-	}
-	return n
-}
+func Revisions(k Kind) int { return revisions[k] }
 
 // FieldNamed finds a field of a kind by its name on the wire.
 func FieldNamed(k Kind, name string) (*Field, bool) {
-	for i := range tables[k] {
-		if tables[k][i].Name == name {
-			return &tables[k][i], true
+	fields := tables[k]
+	for i := range fields {
+		if fields[i].Name == name {
+			return &fields[i], true
 		}
 	}
 	return nil, false

@@ -35,8 +35,9 @@ func NewRow(c Change) (*Row, error) {
 		return r, nil
 	}
 	r.Revs = slices.Repeat([]int64{NoRevision}, Revisions(clean.Kind()))
-	for i := range tables[clean.Kind()] {
-		f := &tables[clean.Kind()][i]
+	fields := tables[clean.Kind()]
+	for i := range fields {
+		f := &fields[i]
 		if f.Rev > 0 && !f.In(clean).IsZero() {
 			r.Revs[f.Rev-1] = *rev
 		}
@@ -102,8 +103,9 @@ func (r *Row) rev(f *Field) int64 {
 // change that names none speaks of the first: were it the present one, what it
 // says would depend on when it arrives.
 func (r *Row) compareAttempts(later *Row) int {
-	for i := range tables[r.Change.Kind()] {
-		if f := &tables[r.Change.Kind()][i]; f.Rule == Attempt {
+	fields := tables[r.Change.Kind()]
+	for i := range fields {
+		if f := &fields[i]; f.Rule == Attempt {
 			return cmp.Compare(attempt(f, later.Change), attempt(f, r.Change))
 		}
 	}

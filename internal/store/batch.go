@@ -31,25 +31,29 @@ func newBatch(entries []*entry) *batch {
 		rows:  make(map[record.Key]*record.Row, 2*len(entries)),
 		roots: map[string]map[record.Kind]bool{},
 	}
-	shared := map[record.Key]bool{} // rows that are still an entry's own
+	own := map[*record.Row]bool{} // rows of the batch, rather than an entry's
 	for _, e := range entries {
 		key := e.row.Change.Key()
-		if r, ok := b.rows[key]; !ok {
+		kinds := b.roots[key.Root]
+		if kinds == nil {
+			kinds = map[record.Kind]bool{}
+			b.roots[key.Root] = kinds
+		}
+		kinds[key.Kind] = true
+		r, ok := b.rows[key]
+		if !ok {
 			b.rows[key] = e.row
-			shared[key] = true
-		} else {
-			if shared[key] { // an entry may have to be written again, alone
-				r = r.Clone()
-				b.rows[key] = r
-				delete(shared, key)
-			}
-			r.Learn(e.row)
-			b.folded++
+			continue
 		}
-		if b.roots[key.Root] == nil {
-			b.roots[key.Root] = map[record.Kind]bool{}
+		if !own[r] { // an entry may have to be written again, alone
+			r = r.Clone()
+			b.rows[key], own[r] = r, true
 		}
-		b.roots[key.Root][key.Kind] = true
+		r.Learn(e.row)
+		b.folded++
+	}
+	for root := range b.roots {
+		b.placeholder(&record.Plan{RootPlanID: root, CurrentPlanID: root})
 	}
 	for _, e := range entries {
 		b.addParents(e.row.Change)
@@ -57,17 +61,15 @@ func newBatch(entries []*entry) *batch {
 	return b
 }
 
-// addParents makes placeholders for what the change's row belongs to, or else none
-// where it is told.
+// addParents makes placeholders for what the change's row belongs to, beneath the root.
 func (b *batch) addParents(c record.Change) {
 	key := c.Key()
 	plan := func(id string) {
-		if id != "" {
+		if id != "" && id != key.Root {
 			b.placeholder(&record.Plan{RootPlanID: key.Root, CurrentPlanID: id})
 		}
 	}
 	step := func(id string) { b.placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: id}) }
-	plan(key.Root)
 	switch c := c.(type) {
 	case *record.Plan:
 		if c.ParentPlanID != nil {
