@@ -51,15 +51,14 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 	}
 	what := doing{"starting", c}
 	metadata, unencoded := metadataOf(info.Metadata)
-	row := c.row()
-	row.State = new(record.Running)
+	row := c.row(record.Running)
 	row.ThinkStartTime = &c.thinkStart
 	row.ThinkInput = said(info.ThinkInput)
 	row.Provider = said(info.Provider)
 	row.ModelName = said(info.Model)
 	row.SpanID = said(info.SpanID)
 	row.Metadata = metadata
-	step := s.row()
+	step := s.row("")
 	step.CurrentStep = new(c.seq + 1)
 	s.begin(step) // where its Start was left out
 	return c, withUnencoded(what, unencoded, c.t.tell(ctx, what, step, row))
@@ -69,13 +68,17 @@ func (c *Cycle) name() string {
 	return "cycle " + strconv.FormatInt(c.seq, 10) + " of step " + c.step.id
 }
 
-// row makes a change of the cycle's row that says nothing yet, in one allocation
-// with what each holds.
-func (c *Cycle) row() *record.ThinkAct {
+// row makes a change of the cycle's row that tells its state, or "": nothing yet. It
+// is one allocation with what each holds.
+func (c *Cycle) row(state record.State) *record.ThinkAct {
 	r := &struct {
 		record.ThinkAct
 		rev, attempt int64
-	}{rev: c.t.rec.nextRev(), attempt: c.step.attempt}
+		state        record.State
+	}{rev: c.t.rec.nextRev(), attempt: c.step.attempt, state: state}
+	if state != "" {
+		r.State = &r.state
+	}
 	r.RootPlanID, r.StepID, r.Seq = c.step.plan.link.RootPlanID, c.step.id, c.seq
 	r.Rev, r.Attempt = &r.rev, &r.attempt
 	return &r.ThinkAct
@@ -124,7 +127,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 		return c.t.tell(ctx, what)
 	}
 
-	row := c.row()
+	row := c.row("")
 	if !late { // after End, as streams tell their figures last, the time is known
 		row.ThinkEndTime = new(notBefore(c.t.rec.now(), c.thinkStart))
 	}
@@ -145,7 +148,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 		c.t.mu.Lock()
 		if !c.t.ended {
 			o := outcomeOf("", result.Err)
-			row.State, row.ErrorMessage, row.ErrorKind = o.state, o.message, o.kind
+			row.State, row.ErrorMessage, row.ErrorKind = &o.state, o.message, o.kind
 			c.t.ended = true
 		}
 		c.t.mu.Unlock()
@@ -153,8 +156,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	changes := []record.Change{row}
 	var unencoded error
 	for _, info := range result.Tools {
-		call, told, err := c.newToolCall(info)
-		told.State = new(record.Pending)
+		call, told, err := c.newToolCall(info, record.Pending)
 		changes = append(changes, told)
 		unencoded = errors.Join(unencoded, err)
 		c.mu.Lock()
@@ -181,7 +183,7 @@ func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 		return []record.Change{call}
 	}
 	c.actStart = now
-	row := c.row()
+	row := c.row("")
 	row.ActStartTime = &c.actStart
 	return []record.Change{row, call}
 }
@@ -208,8 +210,8 @@ func (c *Cycle) End(ctx context.Context, result CycleResult) error {
 	return c.t.end(ctx, what, func() []record.Change {
 		now := c.t.rec.now()
 		o := outcomeOf(result.State, result.Err)
-		row := c.row()
-		row.State, row.ErrorMessage, row.ErrorKind = o.state, o.message, o.kind
+		row := c.row(o.state)
+		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.ActionDescription, row.ActionResult = said(result.ActionDescription), said(result.ActionResult)
 		c.mu.Lock()
 		defer c.mu.Unlock()

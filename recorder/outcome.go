@@ -33,7 +33,7 @@ func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
 // outcome is how something ended, as it stands on its row.
 type outcome struct {
-	state         *record.State
+	state         record.State
 	message, kind *string
 }
 
@@ -43,13 +43,13 @@ func outcomeOf(given record.State, err error) outcome {
 		if given == "" {
 			given = record.Completed
 		}
-		return outcome{state: &given}
+		return outcome{state: given}
 	}
 	state, kind := judge(err)
 	if given != "" {
 		state = given
 	}
-	return outcome{state: &state, message: new(errorText(err)), kind: &kind}
+	return outcome{state: state, message: new(errorText(err)), kind: &kind}
 }
 
 // errorText gives the text of a caller's error. Where its method panics, as that of

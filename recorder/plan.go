@@ -203,7 +203,7 @@ func (p *Plan) End(ctx context.Context, result PlanResult) error {
 		o := outcomeOf(result.State, result.Err)
 		return []record.Change{&record.Plan{
 			RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID, Rev: new(p.t.rec.nextRev()),
-			State: o.state, ErrorMessage: o.message, ErrorKind: o.kind,
+			State: &o.state, ErrorMessage: o.message, ErrorKind: o.kind,
 			EndTime: new(notBefore(p.t.rec.now(), p.start)), Summary: said(result.Summary),
 		}}
 	})

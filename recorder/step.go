@@ -113,7 +113,7 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 		index = copied(info.Index)
 	}
 	metadata, err := metadataOf(info.Metadata)
-	row := s.row()
+	row := s.row("")
 	row.StepIndex = index
 	row.ConversationID = said(cmp.Or(info.ConversationID, p.conversation))
 	row.AgentName = said(name)
@@ -140,11 +140,15 @@ func parseRequirement(s string) (name, request string) {
 
 // row makes a change of the step's row that says nothing yet. Each names the
 // attempt, so that what a given-up attempt says late is known as such.
-func (s *Step) row() *record.AgentExecution {
+func (s *Step) row(state record.State) *record.AgentExecution {
 	r := &struct { // see Cycle.row
 		record.AgentExecution
 		rev, attempt int64
-	}{rev: s.t.rec.nextRev(), attempt: s.attempt}
+		state        record.State
+	}{rev: s.t.rec.nextRev(), attempt: s.attempt, state: state}
+	if state != "" {
+		r.State = &r.state
+	}
 	r.RootPlanID, r.StepID, r.PlanID = s.plan.link.RootPlanID, s.id, s.plan.link.PlanID
 	r.Rev, r.Attempt = &r.rev, &r.attempt
 	return &r.AgentExecution
@@ -173,7 +177,7 @@ func (s *Step) Start(ctx context.Context) (context.Context, error) {
 		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: it has ended", what)
 	}
 	var changes []record.Change
-	if row := s.row(); s.begin(row) {
+	if row := s.row(""); s.begin(row) {
 		changes = append(changes, row)
 	}
 	return ContextWithLink(ctx, s.Link()), s.t.tell(ctx, what, changes...)
@@ -221,9 +225,7 @@ func (s *Step) SetState(ctx context.Context, state record.State) error {
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
-	row := s.row()
-	row.State = &state
-	return s.t.send(ctx, what, row)
+	return s.t.send(ctx, what, s.row(state))
 }
 
 // StepResult is how a step ended.
@@ -248,8 +250,8 @@ func (s *Step) End(ctx context.Context, result StepResult) error {
 		start := s.start
 		s.mu.Unlock()
 		o := outcomeOf(result.State, result.Err)
-		row := s.row()
-		row.State, row.ErrorMessage, row.ErrorKind = o.state, o.message, o.kind
+		row := s.row(o.state)
+		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.EndTime = new(notBefore(s.t.rec.now(), start))
 		row.Result = said(result.Result)
 		return []record.Change{row}

@@ -44,15 +44,15 @@ type ToolCall struct {
 // call, so that a plan started in it is a sub-plan of the call. The first call of
 // a cycle begins its act phase. Several calls of a cycle may run at once.
 func (c *Cycle) StartTool(ctx context.Context, info ToolInfo) (context.Context, *ToolCall, error) {
-	t, row, unencoded := c.newToolCall(info)
+	t, row, unencoded := c.newToolCall(info, record.Running)
 	t.start = t.t.rec.now()
-	row.State, row.StartTime = new(record.Running), &t.start
+	row.StartTime = &t.start
 	what := doing{"starting", t}
 	err := t.t.tell(ctx, what, c.act(t.start, row)...)
 	return ContextWithLink(ctx, t.Link()), t, withUnencoded(what, unencoded, err)
 }
 
-func (c *Cycle) newToolCall(info ToolInfo) (*ToolCall, *record.ActTool, error) {
+func (c *Cycle) newToolCall(info ToolInfo, state record.State) (*ToolCall, *record.ActTool, error) {
 	t := &ToolCall{t: teller{rec: c.t.rec, parent: &c.t}, cycle: c, id: cmp.Or(info.ID, record.NewToolCallID())}
 	c.mu.Lock()
 	index := c.nextCall
@@ -64,7 +64,7 @@ func (c *Cycle) newToolCall(info ToolInfo) (*ToolCall, *record.ActTool, error) {
 
 	parameters, err := textOf("parameters", info.Parameters)
 	metadata, metadataErr := metadataOf(info.Metadata)
-	row := t.row()
+	row := t.row(state)
 	row.CallIndex = &index
 	row.ProviderCallID = said(info.ProviderCallID)
 	row.ServerName = said(info.ServerName)
@@ -75,12 +75,16 @@ func (c *Cycle) newToolCall(info ToolInfo) (*ToolCall, *record.ActTool, error) {
 	return t, row, errors.Join(err, metadataErr)
 }
 
-func (t *ToolCall) row() *record.ActTool {
+func (t *ToolCall) row(state record.State) *record.ActTool {
 	step := t.cycle.step
 	r := &struct { // see Cycle.row
 		record.ActTool
 		rev, attempt int64
-	}{rev: t.t.rec.nextRev(), attempt: step.attempt}
+		state        record.State
+	}{rev: t.t.rec.nextRev(), attempt: step.attempt, state: state}
+	if state != "" {
+		r.State = &r.state
+	}
 	r.RootPlanID, r.StepID, r.Seq, r.ToolCallID = step.plan.link.RootPlanID, step.id, t.cycle.seq, t.id
 	r.Rev, r.Attempt = &r.rev, &r.attempt
 	return &r.ActTool
@@ -106,8 +110,8 @@ func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
 	t.mu.Lock()
 	if t.start.IsZero() {
 		t.start = t.t.rec.now()
-		row := t.row()
-		row.State, row.StartTime = new(record.Running), new(t.start)
+		row := t.row(record.Running)
+		row.StartTime = new(t.start)
 		changes = t.cycle.act(t.start, row)
 	}
 	t.mu.Unlock()
@@ -121,9 +125,7 @@ func (t *ToolCall) SetState(ctx context.Context, state record.State) error {
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
-	row := t.row()
-	row.State = &state
-	return t.t.send(ctx, what, row)
+	return t.t.send(ctx, what, t.row(state))
 }
 
 // ToolResult is how a tool call ended.
@@ -150,8 +152,8 @@ func (t *ToolCall) End(ctx context.Context, result ToolResult) error {
 		start := t.start
 		t.mu.Unlock()
 		o := outcomeOf(result.State, result.Err)
-		row := t.row()
-		row.State, row.ErrorMessage, row.ErrorKind = o.state, o.message, o.kind
+		row := t.row(o.state)
+		row.ErrorMessage, row.ErrorKind = o.message, o.kind
 		row.EndTime = new(notBefore(t.t.rec.now(), start))
 		row.Result = text
 		return []record.Change{row}
