@@ -107,33 +107,30 @@ func (f *Field) Text(c Change) (s string, ok bool) {
 	return v.String(), true
 }
 
-var tables, revisions = func() (map[Kind][]Field, map[Kind]int) {
-	fields, revisions := make(map[Kind][]Field, len(Kinds)), make(map[Kind]int, len(Kinds))
+// places holds the places in [Fields] by the fields' names.
+var tables, places, revisions = func() (map[Kind][]Field, map[Kind]map[string]int, map[Kind]int) {
+	tables, places, revisions := map[Kind][]Field{}, map[Kind]map[string]int{}, map[Kind]int{}
 	for _, k := range Kinds {
-		fields[k] = table(k)
-		for _, f := range fields[k] {
+		tables[k], places[k] = table(k), map[string]int{}
+		for i, f := range tables[k] {
+			places[k][f.Name] = i
 			revisions[k] = max(revisions[k], f.Rev)
 		}
 	}
-	return fields, revisions
+	return tables, places, revisions
 }()
 
 // Fields gives the table of a kind's fields, keys first. It is shared: read only.
 func Fields(k Kind) []Field { return tables[k] }
 
+// FieldNamed gives the place in [Fields] of a field by its name on the wire.
+func FieldNamed(k Kind, name string) (i int, ok bool) {
+	i, ok = places[k][name]
+	return i, ok
+}
+
 // Revisions is the number of fields of a kind that carry a revision.
 func Revisions(k Kind) int { return revisions[k] }
-
-// FieldNamed finds a field of a kind by its name on the wire.
-func FieldNamed(k Kind, name string) (*Field, bool) {
-	fields := tables[k]
-	for i := range fields {
-		if fields[i].Name == name {
-			return &fields[i], true
-		}
-	}
-	return nil, false
-}
 
 // table reads the struct tags of a kind:
 //

@@ -33,7 +33,7 @@ var rules = map[string]rule{
 	"recorder/spool":   {[]string{"record", "recorder", "internal/wire"}, []string{"github.com/tidwall/wal"}},
 	"db":               {nil, []string{"github.com/jackc/pgx/v5"}},
 	"migrations":       {nil, nil},
-	"internal/wire":    {[]string{"record"}, []string{"github.com/klauspost/compress"}},
+	"internal/wire":    {[]string{"record"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
 	"internal/tree":    {[]string{"record"}, nil},
 	"internal/store":   {[]string{"record", "internal/tree", "internal/upsert", "db", "migrations"}, []string{"github.com/jackc/pgx/v5", "github.com/jackc/puddle/v2", "github.com/pressly/goose/v3"}},
 	"internal/live":    {[]string{"record", "internal/store"}, nil},

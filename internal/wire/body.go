@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/actlog/actlog/record"
@@ -123,14 +123,14 @@ var errTooMany = fmt.Errorf("%w: the body holds over %d records", ErrTooLarge, M
 
 // decodeEnvelope reads {"records":[...]}.
 func decodeEnvelope(body io.Reader) ([]Item, error) {
-	dec := json.NewDecoder(fullReader{body})
-	expect := func(want json.Delim) error {
-		token, err := dec.Token()
+	dec := jsontext.NewDecoder(fullReader{body}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	expect := func(want jsontext.Kind) error {
+		token, err := dec.ReadToken()
 		if err != nil {
 			return unreadable(dec, err)
 		}
-		if token != want {
-			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, fmt.Sprint(token), dec.InputOffset())
+		if token.Kind() != want {
+			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, token.String(), dec.InputOffset())
 		}
 		return nil
 	}
@@ -139,25 +139,24 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 	}
 	items := []Item{}
 	seen := false
-	for dec.More() {
-		token, err := dec.Token()
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
 		if err != nil {
 			return nil, unreadable(dec, err)
 		}
-		name, _ := token.(string)
-		if name != "records" || seen {
-			return nil, fmt.Errorf(`the body must be an object with one member, "records"; found %q`, shown(name))
+		if name.String() != "records" || seen {
+			return nil, fmt.Errorf(`the body must be an object with one member, "records"; found %q`, shown(name.String()))
 		}
 		seen = true
 		if err := expect('['); err != nil {
 			return nil, err
 		}
-		for dec.More() {
+		for dec.PeekKind() != ']' {
 			if len(items) == MaxRecords {
 				return nil, errTooMany
 			}
-			var raw json.RawMessage
-			if err := dec.Decode(&raw); err != nil {
+			raw, err := dec.ReadValue()
+			if err != nil {
 				return nil, unreadable(dec, err)
 			}
 			items = append(items, item(raw))
@@ -172,7 +171,7 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 	if !seen {
 		return nil, errors.New(`the body must have a member "records"`)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		if err != nil && errors.Is(err, ErrTooLarge) {
 			return nil, err
 		}
@@ -181,14 +180,17 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 	return items, nil
 }
 
-func unreadable(dec *json.Decoder, err error) error {
+func unreadable(dec *jsontext.Decoder, err error) error {
+	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the body ends at byte %d, in the middle of a value", dec.InputOffset())
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the body is no JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
 	}
-	return fmt.Errorf("the body is no JSON at byte %d: %w", dec.InputOffset(), err)
+	return fmt.Errorf("reading the body: %w", err)
 }
 
 // decodeLines reads a record a line. Blank lines do not count.

@@ -5,14 +5,18 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/actlog/actlog/record"
 )
@@ -53,13 +57,19 @@ func Reject(index int, err *record.InvalidError) Rejection {
 // known. The error is an [*record.InvalidError]. Values are of the right type;
 // whether they are valid is for [record.Clean] to say.
 func Decode(raw []byte) (record.Change, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+	members, ok := split(raw)
+	if !ok {
 		return nil, invalid(record.CodeMalformed, "", "a record must be a JSON object")
 	}
-	var kind string
-	if err := json.Unmarshal(members["kind"], &kind); err != nil || kind == "" {
-		if isNull(members["kind"]) {
+	var told jsontext.Value
+	for _, m := range members {
+		if m.name == "kind" {
+			told = m.value
+		}
+	}
+	kind, ok := text(told)
+	if !ok || kind == "" {
+		if isNull(told) {
 			return nil, invalid(record.CodeMissingField, "kind", "is required")
 		}
 		return nil, invalid(record.CodeUnknownKind, "kind", "must be one of "+kinds)
@@ -68,30 +78,79 @@ func Decode(raw []byte) (record.Change, error) {
 	if c == nil {
 		return nil, invalid(record.CodeUnknownKind, "kind", fmt.Sprintf("%.80q is none of %s", kind, kinds))
 	}
-	delete(members, "kind")
 	fields := record.Fields(c.Kind())
+	values := make([]jsontext.Value, len(fields))
+	var unknown []string
+	for _, m := range members {
+		if i, ok := record.FieldNamed(c.Kind(), m.name); ok && fields[i].Told() {
+			values[i] = m.value
+		} else if m.name != "kind" {
+			unknown = append(unknown, m.name)
+		}
+	}
 	for i := range fields {
 		f := &fields[i]
-		if !f.Told() {
-			continue
-		}
-		value := members[f.Name]
-		delete(members, f.Name)
-		if isNull(value) {
+		if isNull(values[i]) {
 			if f.Key {
 				return nil, invalid(record.CodeMissingField, f.Name, "is required")
 			}
 			continue
 		}
-		if err := decodeField(f, f.In(c), value); err != nil {
+		if err := decodeField(f, f.In(c), values[i]); err != nil {
 			return nil, err
 		}
 	}
-	if len(members) > 0 {
-		name := slices.Min(slices.Collect(maps.Keys(members)))
-		return nil, invalid(record.CodeUnknownField, shown(name), "is no field of "+kind)
+	if len(unknown) > 0 {
+		return nil, invalid(record.CodeUnknownField, shown(slices.Min(unknown)), "is no field of "+kind)
 	}
 	return c, nil
+}
+
+// member is one of a JSON object, with its value as it stands there.
+type member struct {
+	name  string
+	value jsontext.Value
+}
+
+// split gives the members of a JSON object, in one pass over it; ok is false where raw
+// is none.
+func split(raw []byte) (members []member, ok bool) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil, false
+	}
+	members = make([]member, 0, 32)
+	for dec.PeekKind() == '"' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return nil, false
+		}
+		name := token.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, false
+		}
+		end := dec.InputOffset() // the value is the decoder's, but for a moment
+		members = append(members, member{name, raw[int(end)-len(value) : end]})
+	}
+	if _, err := dec.ReadToken(); err != nil { // the end of the object
+		return nil, false
+	}
+	_, err := dec.ReadToken()
+	return members, errors.Is(err, io.EOF)
+}
+
+// text reads a JSON string; ok is false where raw is none. What is no character
+// becomes U+FFFD.
+func text(raw jsontext.Value) (s string, ok bool) {
+	if raw.Kind() != '"' {
+		return "", false
+	}
+	if inside := raw[1 : len(raw)-1]; bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside), true
+	}
+	unquoted, _ := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw) // the error says that there was such
+	return string(unquoted), true
 }
 
 var kinds = func() string {
@@ -102,7 +161,7 @@ var kinds = func() string {
 	return strings.Join(names, ", ")
 }()
 
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+func isNull(raw jsontext.Value) bool { return len(raw) == 0 || string(raw) == "null" }
 
 func invalid(code record.Code, field, reason string) error {
 	return &record.InvalidError{Code: code, Field: field, Reason: reason}
@@ -111,12 +170,12 @@ func invalid(code record.Code, field, reason string) error {
 // shown bounds a name that a client made up before it is sent back.
 func shown(name string) string { return record.Shorten(name, 80) }
 
-func decodeField(f *record.Field, v reflect.Value, raw json.RawMessage) error {
+func decodeField(f *record.Field, v reflect.Value, raw jsontext.Value) error {
 	wrong := func(want string) error { return invalid(record.CodeInvalidValue, f.Name, "must be "+want) }
 	switch f.Type {
 	case record.Text:
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
+		s, ok := text(raw)
+		if !ok {
 			if !f.AnyJSON {
 				return wrong("a string")
 			}
@@ -140,8 +199,8 @@ func decodeField(f *record.Field, v reflect.Value, raw json.RawMessage) error {
 		}
 		set(v, reflect.ValueOf(n))
 	case record.Time:
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
+		s, ok := text(raw)
+		if !ok {
 			return wrong("a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
 		}
 		t, err := time.Parse(time.RFC3339Nano, s)
