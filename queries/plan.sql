@@ -6,105 +6,87 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_pla
 ORDER BY root_plan_id
 FOR NO KEY UPDATE;
 
--- name: PlanTree :many
--- Everything that the hierarchy of a plan needs, in one statement, flat: a row a
--- plan with the tool call that started it, and a row an agent execution with its
--- roll-ups. The plan that was asked for also carries the open wait of its root
--- and, when completed, the last tool result.
+-- name: PlanTree :exec
+-- Everything that the hierarchy of a plan needs, in one statement, flat: its
+-- plans, its agent executions with their roll-ups, the tool calls that started
+-- sub-plans, and the open waits. A row tells of which kind it is, and has the
+-- columns of that kind; kinds share columns by name. The plan that was asked for
+-- also carries the last tool result when it is completed. Calls are looked for in
+-- the partition that is said only: as a parameter, it keeps the others from being
+-- so much as opened. Whoever asks compares it with that of the plans.
 WITH asked AS MATERIALIZED (
-    SELECT root_plan_id, current_plan_id
+    SELECT root_plan_id, completed
     FROM actlog.plan_execution_record
     WHERE current_plan_id = @plan_id::text
     ORDER BY first_seen_at DESC, root_plan_id DESC
     LIMIT 1
-),
-plan AS (
-    SELECT
-        p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id, p.parent_step_id, p.executor,
-        p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release, p.conversation_id,
-        p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message, p.error_kind,
-        p.metadata, p.last_seen_at, p.truncated,
-        (p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED'
-            AND p.exception_at > now() - INTERVAL '10 minutes') AS exception_waits,
-        t.id AS t_id, t.step_id AS t_step_id, t.seq AS t_seq, t.tool_call_id AS t_tool_call_id, t.call_index AS t_call_index,
-        t.provider_call_id AS t_provider_call_id, t.server_name AS t_server_name, t.name AS t_name,
-        t.parameters AS t_parameters, t.result AS t_result, t.state AS t_state, t.attempt AS t_attempt, t.error_message AS t_error_message,
-        t.error_kind AS t_error_kind, t.start_time AS t_start_time, t.end_time AS t_end_time, t.span_id AS t_span_id,
-        t.inferred AS t_inferred, t.metadata AS t_metadata, t.truncated AS t_truncated,
-        w.plan_id AS w_plan_id, w.wait_id AS w_wait_id, w.type AS w_type, w.title AS w_title,
-        w.form_description AS w_form_description, w.form_inputs AS w_form_inputs,
-        last.result AS structure_result
-    FROM asked
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = asked.root_plan_id
-    LEFT JOIN LATERAL (
-        SELECT c.*
-        FROM actlog.act_tool_info AS c
-        JOIN actlog.agent_execution_record AS s ON s.root_plan_id = c.root_plan_id AND s.step_id = c.step_id
-        WHERE c.root_plan_id = p.root_plan_id AND c.tool_call_id = p.tool_call_id AND c.part = p.part
-        ORDER BY s.start_time NULLS LAST, s.step_id, c.seq
-        LIMIT 1
-    ) AS t ON p.tool_call_id IS NOT NULL
-    LEFT JOIN LATERAL (
-        SELECT x.*
-        FROM actlog.wait_state AS x
-        WHERE x.root_plan_id = p.root_plan_id AND x.state = 'WAITING'
-        ORDER BY COALESCE(x.type, 'USER_INPUT') <> 'USER_INPUT', x.start_time NULLS LAST, x.plan_id, x.wait_id
-        LIMIT 1
-    ) AS w ON p.current_plan_id = asked.current_plan_id AND NOT p.completed
-    LEFT JOIN LATERAL (
-        SELECT c.result
+)
+SELECT
+    'plan'::text AS kind, p.part, p.id, p.root_plan_id, p.current_plan_id, p.parent_plan_id, p.tool_call_id,
+    p.parent_step_id, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release,
+    p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message,
+    p.error_kind, p.metadata, p.last_seen_at, p.truncated,
+    p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes' AS exception_waits,
+    CASE WHEN p.completed AND p.current_plan_id = @plan_id::text THEN (
+        SELECT z.result
         FROM (
-            SELECT s.step_id
+            SELECT s.step_id, s.latest_round
             FROM actlog.agent_execution_record AS s
             WHERE s.root_plan_id = p.root_plan_id AND s.shown_plan_id = p.current_plan_id
             ORDER BY s.step_index DESC NULLS FIRST, s.start_time DESC NULLS FIRST, s.step_id DESC
             LIMIT 1
         ) AS step
-        CROSS JOIN LATERAL (
-            SELECT y.seq
-            FROM actlog.think_act_record AS y
-            WHERE y.root_plan_id = p.root_plan_id AND y.step_id = step.step_id AND y.part = p.part
-            ORDER BY y.seq DESC
-            LIMIT 1
-        ) AS cycle
-        CROSS JOIN LATERAL (
-            SELECT z.result
-            FROM actlog.act_tool_info AS z
-            WHERE z.root_plan_id = p.root_plan_id AND z.step_id = step.step_id AND z.seq = cycle.seq AND z.part = p.part
-            ORDER BY z.call_index DESC NULLS FIRST, z.start_time DESC NULLS FIRST, z.tool_call_id DESC
-            LIMIT 1
-        ) AS c
-    ) AS last ON p.current_plan_id = asked.current_plan_id AND p.completed
-),
-agent AS (
-    SELECT a.*
-    FROM asked
-    JOIN actlog.agent_execution_record AS a ON a.root_plan_id = asked.root_plan_id
-)
+        JOIN actlog.act_tool_info AS z ON z.root_plan_id = p.root_plan_id AND z.step_id = step.step_id AND z.seq = step.latest_round - 1
+        WHERE z.part = @part::date
+        ORDER BY z.call_index DESC NULLS FIRST, z.start_time DESC NULLS FIRST, z.tool_call_id DESC
+        LIMIT 1
+    ) END AS structure_result,
+    NULL::text AS plan_id, NULL::text AS step_id, NULL::integer AS step_index, NULL::text AS agent_name,
+    NULL::text AS agent_version, NULL::text AS agent_description, NULL::text AS agent_request, NULL::integer AS max_steps,
+    NULL::integer AS current_step, NULL::integer AS attempt, NULL::text AS result, NULL::text AS span_id,
+    NULL::integer AS completed_cycles, NULL::integer AS model_calls, NULL::integer AS tool_calls, NULL::integer AS failures,
+    NULL::bigint AS input_tokens, NULL::bigint AS output_tokens, NULL::bigint AS cache_read_input_tokens,
+    NULL::bigint AS cache_creation_input_tokens, NULL::bigint AS reasoning_tokens, NULL::numeric AS cost_usd,
+    NULL::bigint AS think_ms, NULL::bigint AS tool_ms, NULL::integer AS latest_round, NULL::text AS latest_tool_name,
+    NULL::text AS latest_tool_args, NULL::integer AS seq, NULL::integer AS call_index, NULL::text AS provider_call_id,
+    NULL::text AS server_name, NULL::text AS parameters, NULL::boolean AS inferred, NULL::text AS wait_id,
+    NULL::text AS type, NULL::text AS form_description, NULL::json AS form_inputs
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)
+UNION ALL
 SELECT
-    p.id AS plan_row, COALESCE(p.root_plan_id, '')::text AS root_plan_id, COALESCE(p.current_plan_id, '')::text AS current_plan_id,
-    p.parent_plan_id, p.tool_call_id,
-    p.parent_step_id, p.executor, p.name, p.title, p.user_request, p.project, p.user_id, p.tags, p.environment, p.release,
-    p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.summary, p.model_name, p.error_message,
-    p.error_kind, p.metadata, p.last_seen_at, p.truncated, COALESCE(p.exception_waits, false)::boolean AS exception_waits,
-    p.t_id, p.t_step_id, p.t_seq, p.t_tool_call_id, p.t_call_index, p.t_provider_call_id, p.t_server_name, p.t_name,
-    p.t_parameters, p.t_result, p.t_state, p.t_attempt, p.t_error_message, p.t_error_kind, p.t_start_time, p.t_end_time,
-    p.t_span_id, p.t_inferred, p.t_metadata, p.t_truncated,
-    p.w_plan_id, p.w_wait_id, p.w_type, p.w_title, p.w_form_description, p.w_form_inputs, p.structure_result,
-    a.id AS agent_row, COALESCE(a.step_id, '')::text AS a_step_id, COALESCE(a.shown_plan_id, '')::text AS a_plan_id, a.step_index AS a_step_index,
-    a.conversation_id AS a_conversation_id, a.agent_name AS a_agent_name, a.agent_version AS a_agent_version,
-    a.agent_description AS a_agent_description, a.agent_request AS a_agent_request, a.max_steps AS a_max_steps,
-    a.current_step AS a_current_step, a.attempt AS a_attempt, a.state AS a_state, a.start_time AS a_start_time,
-    a.end_time AS a_end_time, a.result AS a_result, a.error_message AS a_error_message, a.error_kind AS a_error_kind,
-    a.model_name AS a_model_name, a.span_id AS a_span_id, a.metadata AS a_metadata, a.truncated AS a_truncated,
-    a.cycles AS a_cycles, a.completed_cycles AS a_completed_cycles, a.model_calls AS a_model_calls,
-    a.tool_calls AS a_tool_calls, a.failures AS a_failures, a.input_tokens AS a_input_tokens,
-    a.output_tokens AS a_output_tokens, a.cache_read_input_tokens AS a_cache_read_input_tokens,
-    a.cache_creation_input_tokens AS a_cache_creation_input_tokens, a.reasoning_tokens AS a_reasoning_tokens,
-    a.cost_usd AS a_cost_usd, a.think_ms AS a_think_ms, a.tool_ms AS a_tool_ms,
-    a.latest_round AS a_latest_round, a.latest_tool_name AS a_latest_tool_name, a.latest_tool_args AS a_latest_tool_args
-FROM plan AS p
-FULL JOIN agent AS a ON false;
+    'agentExecution', NULL, a.id, a.root_plan_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, a.conversation_id, NULL, a.state, a.start_time, a.end_time, NULL, a.model_name, a.error_message, a.error_kind,
+    a.metadata, NULL, a.truncated, NULL, NULL, a.shown_plan_id AS plan_id, a.step_id, a.step_index, a.agent_name,
+    a.agent_version, a.agent_description, a.agent_request, a.max_steps, a.current_step, a.attempt, a.result, a.span_id,
+    a.completed_cycles, a.model_calls, a.tool_calls, a.failures, a.input_tokens, a.output_tokens, a.cache_read_input_tokens,
+    a.cache_creation_input_tokens, a.reasoning_tokens, a.cost_usd, a.think_ms, a.tool_ms, a.latest_round,
+    a.latest_tool_name, a.latest_tool_args, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)
+UNION ALL
+SELECT
+    'actTool', NULL, t.id, t.root_plan_id, NULL, NULL, t.tool_call_id, NULL, NULL, t.name, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, t.state, t.start_time, t.end_time, NULL, NULL, t.error_message, t.error_kind, t.metadata, NULL,
+    t.truncated, NULL, NULL, NULL, t.step_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.attempt, t.result, t.span_id,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, t.seq, t.call_index,
+    t.provider_call_id, t.server_name, t.parameters, t.inferred, NULL, NULL, NULL, NULL
+FROM actlog.plan_execution_record AS p
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM actlog.act_tool_info AS c
+    WHERE c.root_plan_id = p.root_plan_id AND c.tool_call_id = p.tool_call_id AND c.part = @part::date
+    OFFSET 0 -- or a plan made while the table was small goes through all calls of the tree
+) AS t
+WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)
+UNION ALL
+SELECT
+    'wait', NULL, NULL, w.root_plan_id, NULL, NULL, NULL, NULL, NULL, NULL, w.title, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, w.start_time, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, w.plan_id, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, w.wait_id, w.type, w.form_description, w.form_inputs
+FROM actlog.wait_state AS w
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked WHERE NOT completed) AND w.state = 'WAITING';
 
 -- name: PlanExceptionServe :one
 -- Takes the waiting exception of a plan: one reader gets it, whatever the server.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -42,37 +41,6 @@ func filler[S any](kind record.Kind, prefix string, except ...string) fill[S] {
 		v := reflect.ValueOf(from).Elem()
 		for _, p := range pairs {
 			copyValue(p.field.In(to), v.Field(p.from))
-		}
-	}
-}
-
-// rollUps pairs the figures of a step with the columns of a row that bear their
-// name behind a prefix; like filler, it panics where one has no column.
-func rollUps[S any](prefix string) func(to *tree.Step, from *S) {
-	type pair struct{ to, from []int }
-	var pairs []pair
-	row, step := reflect.TypeFor[S](), reflect.TypeFor[tree.Step]()
-	add := func(to []int, name string) {
-		column, ok := row.FieldByNameFunc(func(s string) bool { return strings.EqualFold(s, prefix+name) })
-		if !ok {
-			panic(fmt.Sprintf("store: %s has no column for %s", row, name))
-		}
-		pairs = append(pairs, pair{to, column.Index})
-	}
-	figures, _ := step.FieldByName("Figures")
-	for i := range figures.Type.NumField() {
-		if name := figures.Type.Field(i).Name; name != "DurationMs" { // it follows from the times
-			add(append(slices.Clone(figures.Index), i), name)
-		}
-	}
-	for _, name := range []string{"CompletedCycles", "LatestRound", "LatestToolName", "LatestToolArgs"} {
-		f, _ := step.FieldByName(name)
-		add(f.Index, name)
-	}
-	return func(to *tree.Step, from *S) {
-		st, v := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-		for _, p := range pairs {
-			copyValue(st.FieldByIndex(p.to), v.FieldByIndex(p.from))
 		}
 	}
 }

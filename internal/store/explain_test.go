@@ -57,13 +57,13 @@ func TestPlansOfReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text) AS "+db.PlanTree+"; PREPARE detail (text) AS "+db.AgentExecutionDetail+
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date) AS "+db.PlanTree+"; PREPARE detail (text, date) AS "+db.AgentExecutionDetail+
 		"; PREPARE cycles (text, date) AS "+db.ThinkActTold+"; PREPARE calls (text, date) AS "+db.ActToolTold); err != nil {
 		t.Fatal(err)
 	}
 	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)`)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
-	for _, execute := range []string{"tree('root-5')", "tree('root-5-sub-1')", "detail('root-5-step-3')", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')"} {
+	for _, execute := range []string{"tree('root-5', '2026-01-12')", "tree('root-5-sub-1', '2026-01-12')", "detail('root-5-step-3', '2026-01-12')", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')"} {
 		rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
 		if err != nil {
 			t.Fatal(err)

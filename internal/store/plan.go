@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,14 +18,10 @@ import (
 )
 
 var (
-	treePlan    = filler[db.PlanTreeRow](record.KindPlan, "", "exception")
-	treeStep    = filler[db.PlanTreeRow](record.KindAgentExecution, "A")
-	treeRollUps = rollUps[db.PlanTreeRow]("A")
-	treeTool    = filler[db.PlanTreeRow](record.KindActTool, "T")
-	treeWait    = filler[db.PlanTreeRow](record.KindWait, "W", "stepId", "toolCallId", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt")
-	listPlan    = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
-	forever     = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	lastOfAll   = "\U0010FFFF"
+	planTree  = sectioned{sql: db.PlanTree}
+	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
+	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	lastOfAll = "\U0010FFFF"
 )
 
 // PlanTree reads the hierarchy of a plan, root or not, in one statement.
@@ -31,66 +29,74 @@ var (
 // yet: see [Store.ServeException]. [record.ErrNotFound] where there is no such
 // plan.
 func (s *Store) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
-	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanTreeRow, error) { return s.reads.PlanTree(ctx, conn, planID) })
+	n, err := s.nodes(ctx, &planTree, planID)
 	if err != nil {
 		return nil, false, err
 	}
-	var plans []*tree.Plan
-	var steps []*tree.Step
-	var rootID string
-	for i := range rows {
-		r := &rows[i]
-		if r.PlanRow == nil {
-			steps = append(steps, stepOfTree(r))
-			continue
+	for _, st := range n.steps {
+		st.Truncated = record.StillCut(&st.Record, st.Truncated)
+	}
+	calls := firstCalls(n)
+	plans := make([]*tree.Plan, len(n.plans))
+	for i, p := range n.plans {
+		plans[i] = &p.Plan
+		p.Truncated = record.StillCut(&p.Record, p.Truncated)
+		if p.Record.ToolCallID != nil {
+			p.ToolCall = calls[*p.Record.ToolCallID]
 		}
-		rootID = r.RootPlanID
-		plans = append(plans, planOfTree(r))
-		if r.CurrentPlanID == planID {
-			exceptionWaits = r.ExceptionWaits
+		if p.Record.CurrentPlanID == planID {
+			exceptionWaits = p.ExceptionWaits
+			if len(n.waits) > 0 && !p.Record.State.Terminal() {
+				p.Wait = slices.MinFunc(n.waits, compareWaits)
+			}
 		}
 	}
-	for _, st := range steps {
-		st.Record.RootPlanID = rootID
-	}
-	if plan = tree.Build(planID, plans, steps); plan == nil {
+	if plan = tree.Build(planID, plans, n.steps); plan == nil {
 		return nil, false, record.ErrNotFound
 	}
 	return plan, exceptionWaits, nil
 }
 
-func planOfTree(r *db.PlanTreeRow) *tree.Plan {
-	p := &tree.Plan{
-		ID:              *r.PlanRow,
-		Record:          record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.CurrentPlanID},
-		ParentStepID:    orZero(r.ParentStepID),
-		StructureResult: r.StructureResult,
+// firstCalls gives the tool calls by their id. Where one stands twice, the first
+// has it: that of the step that started first.
+func firstCalls(n *nodes) map[string]*tree.ToolCall {
+	if len(n.calls) == 0 {
+		return nil
 	}
-	treePlan(&p.Record, r)
-	p.Truncated = record.StillCut(&p.Record, r.Truncated)
-	if r.TID != nil {
-		p.ToolCall = &tree.ToolCall{ID: *r.TID, Inferred: orZero(r.TInferred), Record: record.ActTool{
-			RootPlanID: r.RootPlanID, StepID: orZero(r.TStepID), Seq: int64(orZero(r.TSeq)), ToolCallID: orZero(r.TToolCallID),
-		}}
-		treeTool(&p.ToolCall.Record, r)
-		p.ToolCall.Truncated = record.StillCut(&p.ToolCall.Record, r.TTruncated)
+	started := make(map[string]*time.Time, len(n.steps))
+	for _, st := range n.steps {
+		started[st.Record.StepID] = st.Record.StartTime
 	}
-	if r.WWaitID != nil {
-		p.Wait = &record.Wait{RootPlanID: r.RootPlanID, PlanID: orZero(r.WPlanID), WaitID: *r.WWaitID}
-		treeWait(p.Wait, r)
+	calls := make(map[string]*tree.ToolCall, len(n.calls))
+	for _, t := range n.calls {
+		t.Truncated = record.StillCut(&t.Record, t.Truncated)
+		was := calls[t.Record.ToolCallID]
+		if was == nil || cmp.Or(
+			tree.CompareNullsLast(started[t.Record.StepID], started[was.Record.StepID], time.Time.Compare),
+			strings.Compare(t.Record.StepID, was.Record.StepID),
+			cmp.Compare(t.Record.Seq, was.Record.Seq),
+		) < 0 {
+			calls[t.Record.ToolCallID] = t
+		}
 	}
-	return p
+	return calls
 }
 
-func stepOfTree(r *db.PlanTreeRow) *tree.Step {
-	st := &tree.Step{
-		ID:     orZero(r.AgentRow),
-		Record: record.AgentExecution{StepID: r.AStepID},
+// compareWaits puts what the run waits for before all else first: input, then the
+// oldest.
+func compareWaits(a, b *record.Wait) int {
+	input := func(w *record.Wait) int {
+		if w.Type == nil || *w.Type == record.WaitUserInput {
+			return 0
+		}
+		return 1
 	}
-	treeStep(&st.Record, r)
-	treeRollUps(st, r)
-	st.Truncated = record.StillCut(&st.Record, r.ATruncated)
-	return st
+	return cmp.Or(
+		cmp.Compare(input(a), input(b)),
+		tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare),
+		strings.Compare(a.PlanID, b.PlanID),
+		strings.Compare(a.WaitID, b.WaitID),
+	)
 }
 
 // ServeException takes the waiting exception of a plan: one caller gets its

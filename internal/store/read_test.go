@@ -440,3 +440,38 @@ func TestAnExceptionIsServedOnce(t *testing.T) {
 		t.Error("an old exception was served")
 	}
 }
+
+// TestATreeOfAnotherPeriod: where the detail lies is guessed by the id; a tree that
+// was first seen in another period is read there.
+func TestATreeOfAnotherPeriod(t *testing.T) {
+	t.Parallel()
+	var sent statements
+	s := open(t, traced(&sent))
+	for name, id := range map[string]string{
+		"of an id that names another time": "plan-01900000-0000-7000-8000-000000000000",
+		"of an id that names none":         "mine",
+	} {
+		write(t, s,
+			&record.ActTool{RootPlanID: id, StepID: id + "s", Seq: 1, ToolCallID: "t", Result: new("x")},
+			&record.Plan{RootPlanID: id, CurrentPlanID: id + "sub", ParentPlanID: &id, ToolCallID: new("t")},
+			&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Completed)})
+		// As if it had been seen then.
+		exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
+		for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"} {
+			exec(t, s, "UPDATE actlog."+table+" SET part = '2026-01-01' WHERE root_plan_id = $1", id)
+		}
+		planTree(t, s, id)
+		stepDetail(t, s, id+"s") // prepared from here on
+		var p *tree.Plan
+		var st *tree.Step
+		if n := sent.count(func() { p, st = planTree(t, s, id), stepDetail(t, s, id+"s") }); n != 4 {
+			t.Errorf("%s: %d statements", name, n)
+		}
+		if *p.StructureResult != "x" || p.Steps[0].SubPlans[0].Link != tree.LinkToolCall {
+			t.Errorf("%s: the tree %+v is without its tool call", name, p)
+		}
+		if len(st.Cycles) != 1 || len(st.Cycles[0].ToolCalls) != 1 {
+			t.Errorf("%s: the step is without its detail", name)
+		}
+	}
+}

@@ -342,20 +342,21 @@ func (p *Plan) CurrentStepIndex() int {
 
 func comparePlans(a, b *Plan) int {
 	return cmp.Or(
-		compareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
+		CompareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
 		strings.Compare(a.Record.CurrentPlanID, b.Record.CurrentPlanID),
 	)
 }
 
 func compareSteps(a, b *Step) int {
 	return cmp.Or(
-		compareNullsLast(a.Record.StepIndex, b.Record.StepIndex, cmp.Compare),
-		compareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
+		CompareNullsLast(a.Record.StepIndex, b.Record.StepIndex, cmp.Compare),
+		CompareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
 		strings.Compare(a.Record.StepID, b.Record.StepID),
 	)
 }
 
-func compareNullsLast[T any](a, b *T, compare func(T, T) int) int {
+// CompareNullsLast compares what may be unknown.
+func CompareNullsLast[T any](a, b *T, compare func(T, T) int) int {
 	switch {
 	case a == nil && b == nil:
 		return 0
