@@ -265,6 +265,9 @@ func Shorten(s string, limit int) string {
 // never nil.
 func StillCut(c Change, names []string) []string {
 	still := []string{}
+	if len(names) == 0 {
+		return still
+	}
 	fields := tables[c.Kind()]
 	for i := range fields {
 		f := &fields[i]

@@ -55,8 +55,8 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if at.quiet {
 			level = slog.LevelDebug
 		}
-		s.log.Log(r.Context(), level, "request", "id", noted.id, "method", methodOf(r), "route", path, "status", status,
-			"duration", took, "bytes", c.Response().Size, "key", noted.key)
+		s.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", noted.key))
 		if err != nil && begun {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/store"
@@ -134,15 +133,6 @@ func (s *Server) routeOf(c echo.Context) (r route, path string) {
 		return r, c.Path()
 	}
 	return route{need: scopeAny}, "unmatched"
-}
-
-// compressed has answers of some size compressed as clients like it.
-func compressed(h http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.EnableZstd(true), gzhttp.MinSize(1024))
-	if err != nil {
-		panic(err) // the options above are wrong
-	}
-	return wrap(h)
 }
 
 // ServeHTTP implements [http.Handler].
