@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -82,5 +83,6 @@ func sendTagged(c echo.Context, v any) error {
 			return c.NoContent(http.StatusNotModified)
 		}
 	}
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body))) // saves chunks; gone again where it is compressed
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 }
