@@ -127,7 +127,7 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -141,7 +141,8 @@ ON CONFLICT (root_plan_id, step_id, seq, tool_call_id, part) DO UPDATE SET
         GREATEST(r.revs[11], excluded.revs[11]),
         GREATEST(r.revs[12], excluded.revs[12])
     ] END
-WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.call_index, excluded.provider_call_id, excluded.server_name, excluded.name, excluded.parameters, excluded.result, excluded.told_state, excluded.attempt, excluded.error_message, excluded.error_kind, excluded.start_time, excluded.end_time, excluded.span_id, excluded.metadata, excluded.inferred) IS NULL
+    OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.call_index, r.revs[1], excluded.call_index, excluded.revs[1])
     OR actlog.takes(r.provider_call_id, r.revs[2], excluded.provider_call_id, excluded.revs[2])
     OR actlog.takes(r.server_name, r.revs[3], excluded.server_name, excluded.revs[3])

@@ -170,7 +170,7 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -192,7 +192,8 @@ ON CONFLICT (root_plan_id, current_plan_id) DO UPDATE SET
         GREATEST(r.revs[19], excluded.revs[19]),
         GREATEST(r.revs[20], excluded.revs[20])
     ] END
-WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.parent_plan_id, excluded.tool_call_id, excluded.executor, excluded.name, excluded.title, excluded.user_request, excluded.project, excluded.user_id, excluded.tags, excluded.environment, excluded.release, excluded.conversation_id, excluded.trace_id, excluded.told_state, excluded.start_time, excluded.end_time, excluded.summary, excluded.model_name, excluded.error_message, excluded.error_kind, excluded.exception, excluded.metadata, excluded.last_seen_at) IS NULL
+    OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.parent_plan_id, r.revs[1], excluded.parent_plan_id, excluded.revs[1])
     OR actlog.takes(r.tool_call_id, r.revs[2], excluded.tool_call_id, excluded.revs[2])
     OR actlog.takes(r.executor, r.revs[3], excluded.executor, excluded.revs[3])

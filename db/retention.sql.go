@@ -278,6 +278,17 @@ func (q *Queries) TreeDeleteSources(ctx context.Context, db DBTX, rootPlanIds []
 	return err
 }
 
+const TreeDeleteSpans = `-- name: TreeDeleteSpans :exec
+DELETE FROM actlog.otlp_span AS s
+USING actlog.otlp_trace AS t
+WHERE t.root_plan_id = ANY ($1::text[]) AND s.trace_id = t.trace_id AND s.part = t.part
+`
+
+func (q *Queries) TreeDeleteSpans(ctx context.Context, db DBTX, rootPlanIds []string) error {
+	_, err := db.Exec(ctx, TreeDeleteSpans, rootPlanIds)
+	return err
+}
+
 const TreeDeleteThinkActs = `-- name: TreeDeleteThinkActs :exec
 DELETE FROM actlog.think_act_record WHERE root_plan_id = ANY ($1::text[]) AND part = ANY ($2::date[])
 `
@@ -298,6 +309,15 @@ DELETE FROM actlog.thought WHERE root_plan_id = ANY ($1::text[])
 
 func (q *Queries) TreeDeleteThoughts(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteThoughts, rootPlanIds)
+	return err
+}
+
+const TreeDeleteTraces = `-- name: TreeDeleteTraces :exec
+DELETE FROM actlog.otlp_trace WHERE root_plan_id = ANY ($1::text[])
+`
+
+func (q *Queries) TreeDeleteTraces(ctx context.Context, db DBTX, rootPlanIds []string) error {
+	_, err := db.Exec(ctx, TreeDeleteTraces, rootPlanIds)
 	return err
 }
 

@@ -209,7 +209,7 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -244,7 +244,8 @@ ON CONFLICT (root_plan_id, step_id) DO UPDATE SET
     latest_tool_name = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_name ELSE excluded.latest_tool_name END,
     latest_tool_args = CASE WHEN excluded.cycles IS NULL THEN r.latest_tool_args ELSE excluded.latest_tool_args END,
     last_seen_at = CASE WHEN excluded.cycles IS NULL THEN r.last_seen_at ELSE excluded.last_seen_at END
-WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.plan_id, excluded.step_index, excluded.conversation_id, excluded.agent_name, excluded.agent_version, excluded.agent_description, excluded.agent_request, excluded.max_steps, excluded.current_step, excluded.attempt, excluded.told_state, excluded.start_time, excluded.end_time, excluded.result, excluded.error_message, excluded.error_kind, excluded.model_name, excluded.span_id, excluded.metadata) IS NULL
+    OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR actlog.takes(r.plan_id, r.revs[1], excluded.plan_id, excluded.revs[1])
     OR actlog.takes(r.step_index, r.revs[2], excluded.step_index, excluded.revs[2])
     OR actlog.takes(r.conversation_id, r.revs[3], excluded.conversation_id, excluded.revs[3])

@@ -82,6 +82,14 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_pla
 ORDER BY root_plan_id
 FOR UPDATE;
 
+-- name: TreeDeleteSpans :exec
+DELETE FROM actlog.otlp_span AS s
+USING actlog.otlp_trace AS t
+WHERE t.root_plan_id = ANY (@root_plan_ids::text[]) AND s.trace_id = t.trace_id AND s.part = t.part;
+
+-- name: TreeDeleteTraces :exec
+DELETE FROM actlog.otlp_trace WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+
 -- name: TreeDeleteActTools :exec
 DELETE FROM actlog.act_tool_info WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND part = ANY (@parts::date[]);
 

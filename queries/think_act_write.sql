@@ -197,7 +197,7 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
         WHEN excluded.truncated IS NULL THEN r.truncated
         ELSE r.truncated || excluded.truncated
     END,
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN CASE WHEN r.origin = 'otlp' AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.think_input_chars, excluded.think_output_chars, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price) IS NULL THEN '{}'::bigint[] END ELSE ARRAY[
         GREATEST(r.revs[1], excluded.revs[1]),
         GREATEST(r.revs[2], excluded.revs[2]),
         GREATEST(r.revs[3], excluded.revs[3]),
@@ -220,7 +220,8 @@ ON CONFLICT (root_plan_id, step_id, seq, part) DO UPDATE SET
         GREATEST(r.revs[20], excluded.revs[20]),
         GREATEST(r.revs[21], excluded.revs[21])
     ] END
-WHERE NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
+WHERE r.origin = 'otlp' AND r.revs IS NULL AND NOT (excluded.think_start_time, excluded.think_end_time, excluded.first_token_time, excluded.act_start_time, excluded.act_end_time, excluded.think_input, excluded.think_output, excluded.action_description, excluded.action_result, excluded.told_state, excluded.finish_reason, excluded.error_message, excluded.error_kind, excluded.told_input_char_count, excluded.told_output_char_count, excluded.provider, excluded.model_name, excluded.input_tokens, excluded.output_tokens, excluded.cache_read_input_tokens, excluded.cache_creation_input_tokens, excluded.reasoning_tokens, excluded.told_cost_usd, excluded.attempt, excluded.span_id, excluded.metadata, excluded.think_input_chars, excluded.think_output_chars, excluded.input_price, excluded.output_price, excluded.cache_read_price, excluded.cache_write_price) IS NULL
+    OR NOT (excluded.truncated <@ COALESCE(r.truncated, '{}'))
     OR excluded.think_start_time < COALESCE(r.think_start_time, 'infinity')
     OR (actlog.attempts(r.attempt, excluded.attempt) = 0 AND excluded.think_end_time > COALESCE(r.think_end_time, '-infinity'))
     OR actlog.takes(r.first_token_time, r.revs[1], excluded.first_token_time, excluded.revs[1])

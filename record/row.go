@@ -149,6 +149,9 @@ func (r *Row) takes(f *Field, later *Row) bool {
 	}
 }
 
+// Equal tells whether two told values of the field are the same.
+func (f *Field) Equal(a, b reflect.Value) bool { return compareValues(f, a, b) == 0 }
+
 // compareValues orders two told values of a field as the database does.
 func compareValues(f *Field, a, b reflect.Value) int {
 	if a.Kind() == reflect.Pointer {

@@ -37,7 +37,7 @@ var rules = map[string]rule{
 	"internal/tree":    {[]string{"record"}, nil},
 	"internal/store":   {[]string{"record", "internal/tree", "internal/upsert", "db", "migrations"}, []string{"github.com/jackc/pgx/v5", "github.com/jackc/puddle/v2", "github.com/pressly/goose/v3"}},
 	"internal/live":    {[]string{"record", "internal/store"}, nil},
-	"internal/otlp":    {[]string{"record"}, []string{"go.opentelemetry.io/collector/pdata"}},
+	"internal/otlp":    {[]string{"record"}, []string{"github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 	"internal/embedpg": {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 	// The store gives trees, so whoever shows them names their types.
 	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang"}},

@@ -146,23 +146,21 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if lockTimeout > 0 {
 		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	}
-	for _, rows := range b.passes() {
+	recalled := lockTraces(&q, b)
+	for i, rows := range b.passes() {
 		sql, args, err := s.upsert(rows)
 		if err != nil {
 			return err
 		}
 		q.Queue(sql, args...)
+		if i == 0 && len(recalled) > 0 {
+			q.Queue(db.TraceRecall, recalled)
+		}
 	}
 	roots := slices.Sorted(maps.Keys(b.roots))
 	kinds := make([]string, len(roots))
 	for i, root := range roots {
-		var names []string
-		for _, kind := range record.Kinds {
-			if b.roots[root][kind] {
-				names = append(names, string(kind))
-			}
-		}
-		kinds[i] = strings.Join(names, ",")
+		kinds[i] = kindNames(b.roots[root])
 	}
 	q.Queue(db.ChangeAppend, roots, kinds)
 	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
@@ -225,6 +223,11 @@ func (s *Store) upsert(rows []*record.Row) (sql string, args []any, err error) {
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}
+	return sql, s.arguments(kind, shape, rows), nil
+}
+
+// arguments gives those of a statement of a shape.
+func (s *Store) arguments(kind record.Kind, shape upsert.Shape, rows []*record.Row) (args []any) {
 	fields := record.Fields(kind)
 	for _, place := range shape.Args(kind) {
 		f := &fields[place]
@@ -262,7 +265,7 @@ func (s *Store) upsert(rows []*record.Row) (sql string, args []any, err error) {
 	if kind == record.KindPlan {
 		args = append(args, int32(s.config.PartitionDays))
 	}
-	return sql, args, nil
+	return args
 }
 
 func shapeOf(kind record.Kind, rows []*record.Row) (shape upsert.Shape) {

@@ -24,6 +24,8 @@ var (
 	DeleteOutdated = (*Store).deleteOutdated
 	InterruptDead  = (*Store).interruptDead
 	SweepChanges   = (*Store).sweepChanges
+	DropSpans      = (*Store).dropSpans
+	ReplaceDue     = (*Store).replaceDue
 )
 
 // PartitionsAhead is how many periods beyond the present one have partitions.
@@ -45,3 +47,6 @@ func Held(s *Store) map[string]int {
 
 // WriteWhole has a store write everything with the statements of everything.
 func WriteWhole(s *Store) { s.statements.fewRows = 0 }
+
+// MaxProjected has a store make the rows of traces with more spans from time to time.
+func MaxProjected(s *Store, spans int64) { s.maxProjected = spans }

@@ -12,6 +12,9 @@ import (
 // partitionedTables hold the detail. Their partitions go in step.
 var partitionedTables = []string{"think_act_record", "act_tool_info"}
 
+// spanTable holds the spans of traces, in a partition a day.
+const spanTable = "otlp_span"
+
 // partitionsAhead is how many periods beyond the present one have partitions, so
 // that a server may be down or unable for that long.
 const partitionsAhead = 2
@@ -85,6 +88,11 @@ func (s *Store) tryAddPartitions(ctx context.Context) (added int, until time.Tim
 			}
 			added += n
 		}
+		n, err := addMissing(ctx, tx, spanTable, 1)
+		if err != nil {
+			return fmt.Errorf("adding partitions of %s: %w", spanTable, err)
+		}
+		added += n
 		after, err = partitionedUntil(ctx, tx)
 		return err
 	})

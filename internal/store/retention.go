@@ -426,6 +426,96 @@ func sqlToolDaily(table string) string {
 			histogram = actlog.add_histograms(d.histogram, excluded.histogram)`
 }
 
+// dropSpans drops the spans of traces from which nothing has come for so many days.
+// The traces go first, some at a time: what comes of one later finds its rows made of
+// spans that are no more.
+func (s *Store) dropSpans(ctx context.Context, days int) error {
+	for {
+		n, err := s.reads.TraceForget(ctx, s.pool, int32(days))
+		if err != nil {
+			return fmt.Errorf("forgetting traces: %w", err)
+		}
+		if n == 0 {
+			break
+		}
+	}
+	var names []string
+	err := s.inTurn(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			SELECT c.relname::text
+			FROM pg_inherits AS i
+			JOIN pg_class AS c ON c.oid = i.inhrelid
+			WHERE i.inhparent = ('actlog.' || $1::text)::regclass AND COALESCE(
+				substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([0-9-]+)''\)')::date <= (now() AT TIME ZONE 'utc')::date - $2::integer,
+				EXISTS (SELECT FROM actlog.otlp_span_default AS s WHERE s.part < (now() AT TIME ZONE 'utc')::date - $2::integer))
+			ORDER BY 1`, spanTable, days)
+		if err != nil {
+			return err
+		}
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("looking for old spans: %w", err)
+	}
+	var errs []error
+	for _, name := range names {
+		if err := s.dropSpansIn(ctx, name, days); err != nil {
+			errs = append(errs, fmt.Errorf("dropping spans in %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// dropSpansIn drops a partition of spans, or what is old in the default one. Those of
+// traces that still grow move on to the present day.
+func (s *Store) dropSpansIn(ctx context.Context, name string, days int) error {
+	return s.inTurn(ctx, func(tx pgx.Tx) error {
+		drop, partition := "DROP TABLE actlog."+name, name != spanTable+"_default"
+		locks := "actlog.otlp_trace" // as who writes to traces, before their spans
+		if partition {
+			var owned *bool
+			err := tx.QueryRow(ctx, `SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class
+				WHERE relnamespace = 'actlog'::regnamespace AND relname = $1 AND relispartition`, name).Scan(&owned)
+			switch {
+			case err != nil || owned == nil: // another server was quicker
+				return err
+			case !*owned:
+				return errNotOwner
+			}
+			locks += ", ONLY actlog." + spanTable + ", actlog." + name
+		} else {
+			drop = fmt.Sprintf("DELETE FROM actlog.%s WHERE part < (now() AT TIME ZONE 'utc')::date - %d", name, days)
+		}
+		for _, sql := range []string{
+			"SET LOCAL statement_timeout = '900ms'", // of all locks together, see giveWay
+			"LOCK TABLE " + locks + " IN ACCESS EXCLUSIVE MODE",
+			"SET LOCAL statement_timeout = 0",
+			fmt.Sprintf(`
+				WITH moved AS (
+					UPDATE actlog.otlp_trace AS t
+					SET part = (now() AT TIME ZONE 'utc')::date
+					FROM actlog.otlp_trace AS old
+					WHERE old.trace_id = t.trace_id AND t.part < (now() AT TIME ZONE 'utc')::date - %d
+						AND EXISTS (SELECT FROM actlog.%s AS s WHERE s.trace_id = t.trace_id AND s.part = t.part)
+					RETURNING t.trace_id, old.part AS from_part, t.part
+				)
+				INSERT INTO actlog.otlp_span (trace_id, part, id, spans)
+				SELECT s.trace_id, moved.part, s.id, s.spans
+				FROM moved JOIN actlog.%[2]s AS s ON s.trace_id = moved.trace_id AND s.part = moved.from_part`, days, name),
+			drop,
+		} {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		if partition {
+			s.counters.partitionsDropped.Add(1)
+		}
+		return nil
+	})
+}
+
 // DeletePlan deletes the whole tree of a root plan, live or not, and nothing
 // else. What is told about it later makes it anew, as a placeholder.
 // [record.ErrNotFound] where there is no such plan; an [*record.InvalidError]
@@ -478,6 +568,8 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string) (deleted int, e
 			}
 		}
 		var q pgx.Batch
+		q.Queue(db.TreeDeleteSpans, there)
+		q.Queue(db.TreeDeleteTraces, there)
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		for _, sql := range []string{

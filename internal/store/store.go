@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/record"
 )
 
 // Config says where the record is and how it is written. Zero values mean the
@@ -53,6 +54,16 @@ type Config struct {
 	// InterruptAfter is for how long a run that tells lastSeenAt may be silent, by
 	// the clock of the database, before it is marked INTERRUPTED; 0: for ever.
 	InterruptAfter time.Duration
+	// Project gives the rows that the spans of a trace mean: a function of what the
+	// chunks hold together, whose rows are of the root plan that the trace's id names.
+	// nil: traces are not taken.
+	Project func(traceID string, chunks [][]byte) ([]record.Change, error)
+	// TraceDays is how long the spans of traces are kept after the last of them came.
+	// Default 3.
+	TraceDays int
+	// TraceQuiet is after how long without spans a trace is closed: what has not ended
+	// in it is UNKNOWN from then on, until more comes. Default 10 min.
+	TraceQuiet time.Duration
 	// Tracer sees every statement; nil for none.
 	Tracer pgx.QueryTracer
 }
@@ -72,6 +83,10 @@ func (c Config) withDefaults() Config {
 	def(&c.QueueBytes, 64<<20)
 	def(&c.PartitionDays, 7)
 	def(&c.ChangeHours, 24)
+	def(&c.TraceDays, 3)
+	if c.TraceQuiet == 0 {
+		c.TraceQuiet = 10 * time.Minute
+	}
 	if c.RetryFor == 0 {
 		c.RetryFor = 15 * time.Second
 	}
@@ -88,6 +103,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
 	case c.DetailDays < 0 || c.KeepDays < 0 || c.ChangeHours < 0 || c.InterruptAfter < 0:
 		return errors.New("detail days, keep days, change hours and interrupt after must not be negative")
+	case c.TraceDays < 1 || c.TraceQuiet < time.Second:
+		return errors.New("trace days must be at least 1, trace quiet at least a second")
 	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
 		return fmt.Errorf("the queue must hold a batch: %d rows, %d bytes", maxBatchRows, maxBatchBytes)
 	}
@@ -104,6 +121,8 @@ type Store struct {
 
 	prices     atomic.Pointer[priceList]
 	statements statements
+	// maxProjected is as the constant says, but in tests.
+	maxProjected int64
 
 	counters counters
 	// Warnings of what may go on for long.
@@ -134,7 +153,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
 	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor)}
-	s.statements.fewRows = fewRows
+	s.statements.fewRows, s.maxProjected = fewRows, maxProjected
 	if err := s.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("opening the record: %w", err)
@@ -152,6 +171,9 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	done := s.addPartitions(ctx)
 	s.goroutines.Go(func() { s.keepPartitions(done) })
 	s.goroutines.Go(s.keepUp)
+	if config.Project != nil {
+		s.goroutines.Go(s.keepTraces)
+	}
 	for range config.Writers {
 		s.goroutines.Go(s.writeQueue)
 	}

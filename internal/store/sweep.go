@@ -69,7 +69,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 // Upkeep does at once what an open store does each hour by itself: it marks dead
-// runs as interrupted, drops detail and deletes trees that are too old, and
+// runs as interrupted, drops detail, spans and trees that are too old, and
 // sweeps the change feed. Several servers may do it at the same time; each part
 // is then done by one of them.
 func (s *Store) Upkeep(ctx context.Context) error {
@@ -84,6 +84,7 @@ func (s *Store) tidy(ctx context.Context) error {
 	var errs []error
 	for _, err := range []error{
 		s.dropDetail(ctx, s.config.DetailDays), s.deleteOutdated(ctx, s.config.KeepDays), s.sweepChanges(ctx, s.config.ChangeHours),
+		s.dropSpans(ctx, s.config.TraceDays),
 	} {
 		if errors.Is(err, errNotOwner) || sqlState(err) == "42501" { // whoever may will
 			s.log.Debug("not allowed to do some upkeep", "error", err)

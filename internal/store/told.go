@@ -85,7 +85,7 @@ func told(ctx context.Context, tx pgx.Tx, kind record.Kind, args []any, stop fun
 }
 
 // toldRow reads a row, whose columns are in the order of the kind's fields.
-func toldRow(kind record.Kind, rows pgx.Rows) (*record.Row, error) {
+func toldRow(kind record.Kind, rows pgx.CollectableRow) (*record.Row, error) {
 	var revs []*int64
 	row := &record.Row{Change: record.New(kind)}
 	var columns []any

@@ -85,15 +85,35 @@ func (s Shape) Args(k record.Kind) (places []int) {
 // locked all the same: who writes to a tree has to have its root plan. A plan's
 // statement takes the days of a period besides, for roots that are new. That of
 // steps rolls up their cycles and tool calls, so it comes after these.
-func Statement(k record.Kind, shape Shape) (string, error) {
-	d := data{Table: TableOf(k), Shape: shape}
+func Statement(k record.Kind, shape Shape) (string, error) { return execute("merge", "", k, shape) }
+
+// Projected is the shape of what the spans of traces can tell: all but what is told
+// to a reader, and signs of life.
+func Projected(k record.Kind) Shape {
+	shape := Shape{Cut: true, Revs: true}
+	for i, f := range record.Fields(k) {
+		if f.Name != "rev" && f.Name != "exception" && f.Name != "lastSeenAt" {
+			shape.Fields |= 1 << i
+		}
+	}
+	return shape
+}
+
+// Replacement gives the statement that puts rows in place of those that the spans of
+// traces made before, and gives the roots of what differed: it un-sets what is not
+// told any more. Rows that others tell of, too, stay as they are, but where revisions
+// come, empty ones: then the caller has merged them. Else it is as that of [Statement].
+func Replacement(k record.Kind) (string, error) { return execute("replace", "otlp", k, Projected(k)) }
+
+func execute(name, origin string, k record.Kind, shape Shape) (string, error) {
+	d := data{Table: TableOf(k), Shape: shape, Origin: origin}
 	fields := record.Fields(k)
 	for _, i := range shape.Args(k) {
 		d.Fields = append(d.Fields, fields[i])
 	}
 	d.all = fields
 	var b bytes.Buffer
-	if err := statement.Execute(&b, d); err != nil {
+	if err := statement.ExecuteTemplate(&b, name, d); err != nil {
 		return "", fmt.Errorf("statement of %s: %w", k, err)
 	}
 	return b.String(), nil
@@ -103,6 +123,7 @@ func Statement(k record.Kind, shape Shape) (string, error) {
 type data struct {
 	Table
 	Shape
+	Origin string // of new rows; "": the table's default
 	Fields []record.Field
 	all    []record.Field
 }
@@ -170,7 +191,7 @@ var statement = template.Must(template.New("").Funcs(template.FuncMap{
 		return sum + 1
 	},
 	"param": param, "value": value,
-}).Parse(`INSERT INTO actlog.{{.Name}} AS r (
+}).Parse(`{{define "insert"}}INSERT INTO actlog.{{.Name}} AS r (
 {{- range $i, $f := .Fields}}{{if $i}},{{end}}
     {{.Column}}
 {{- end}}
@@ -185,6 +206,9 @@ var statement = template.Must(template.New("").Funcs(template.FuncMap{
 {{- end}}
 {{- range .RollUps}},
     {{.}}
+{{- end}}
+{{- if .Origin}},
+    origin
 {{- end}}
 {{- if .Tells "exception"}},
     exception_at
@@ -210,6 +234,9 @@ SELECT
 {{- end}}
 {{- range .RollUps}},
     rolled.{{.}}
+{{- end}}
+{{- if .Origin}},
+    '{{.Origin}}'
 {{- end}}
 {{- if .Tells "exception"}},
     CASE WHEN u.exception IS NOT NULL THEN now() END
@@ -297,6 +324,9 @@ LEFT JOIN LATERAL (
 {{- if .Locks}}
 ORDER BY u.root_plan_id COLLATE "C", u.current_plan_id COLLATE "C"
 {{- end}}
+{{- end}}
+
+{{- define "merge"}}{{template "insert" .}}
 ON CONFLICT ({{.Keys}}{{if .Partitioned}}, part{{end}}) DO
 {{- if or .Merges .RollUps}} UPDATE SET
 {{- $d := .}}{{$sep := ""}}
@@ -320,14 +350,17 @@ ON CONFLICT ({{.Keys}}{{if .Partitioned}}, part{{end}}) DO
     END{{$sep = ","}}
 {{- end}}
 {{- if .Revs}}{{$sep}}
-    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN NULL ELSE ARRAY[
+    revs = CASE WHEN r.revs IS NULL AND excluded.revs IS NULL THEN {{.NoRevs}} ELSE ARRAY[
 {{.Merged}}
     ] END{{$sep = ","}}
+{{- else if .Parted}}{{$sep}}
+    revs = COALESCE(r.revs, {{.NoRevs}}){{$sep = ","}}
 {{- end}}
 {{- range .RollUps}}{{$sep}}
     {{.}} = CASE WHEN excluded.cycles IS NULL THEN r.{{.}} ELSE excluded.{{.}} END{{$sep = ","}}
 {{- end}}
-WHERE {{if .Cut}}NOT (excluded.truncated <@ COALESCE(r.truncated, '{}')){{else}}false{{end}}
+WHERE {{if .Parted}}r.origin = 'otlp' AND r.revs IS NULL AND NOT {{.Silent}}
+    OR {{end}}{{if .Cut}}NOT (excluded.truncated <@ COALESCE(r.truncated, '{}')){{else}}false{{end}}
 {{- range .Fields}}{{if not .Key}}{{with $d.Differs .}}
     OR {{.}}
 {{- end}}{{end}}{{end}}
@@ -337,7 +370,35 @@ WHERE {{if .Cut}}NOT (excluded.truncated <@ COALESCE(r.truncated, '{}')){{else}}
 {{- end}}
 {{- else if .Locks}} UPDATE SET origin = r.origin
 WHERE false
-{{- else}} NOTHING{{end}}`))
+{{- else}} NOTHING{{end}}
+{{- end}}
+
+{{- define "replace"}}{{template "insert" .}}
+ON CONFLICT ({{.Keys}}{{if .Partitioned}}, part{{end}}) DO UPDATE SET
+{{- $d := .}}
+{{- range .Fields}}{{if not .Key}}
+    {{.Column}} = {{$d.Anew .}},
+{{- end}}{{end}}
+{{- range .RollUps}}
+    {{.}} = CASE WHEN excluded.cycles IS NULL THEN r.{{.}} ELSE excluded.{{.}} END,
+{{- end}}
+    truncated = excluded.truncated
+WHERE (r.origin = '{{.Origin}}' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND ((
+{{- range .Fields}}{{if not .Key}}
+    r.{{.Column}}{{if eq .Type 6}}::text{{end}},
+{{- end}}{{end}}
+    r.truncated
+) IS DISTINCT FROM (
+{{- range .Fields}}{{if not .Key}}
+    {{$d.Anew .}}{{if eq .Type 6}}::text{{end}},
+{{- end}}{{end}}
+    excluded.truncated
+)
+{{- if .RollUps}} OR (excluded.cycles IS NOT NULL AND ({{range $i, $c := .RollUps}}{{if $i}}, {{end}}r.{{.}}{{end}})
+    IS DISTINCT FROM ({{range $i, $c := .RollUps}}{{if $i}}, {{end}}excluded.{{.}}{{end}}))
+{{- end}})
+RETURNING r.root_plan_id
+{{- end}}`))
 
 // The arrays carry every column of a type in one element type; the cast to the
 // column's own stands in the SELECT list.
@@ -436,6 +497,39 @@ func (d data) Merged() string {
 		lines = append(lines, "        "+line)
 	}
 	return strings.Join(lines, ",\n")
+}
+
+// Anew is what becomes of a field that is told anew. A price stays for as long as its
+// model does: it is of the day on which the model was told.
+func (d data) Anew(f record.Field) string {
+	if f.Rule == record.Follows && f.Type == record.Float {
+		return fmt.Sprintf("CASE WHEN r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.%s, excluded.%[2]s) ELSE excluded.%[2]s END",
+			f.Of.Column, f.Column)
+	}
+	return "excluded." + f.Column
+}
+
+// Silent is true where nothing is told but the key.
+func (d data) Silent() string {
+	var told []string
+	for _, f := range d.Fields {
+		if !f.Key {
+			told = append(told, "excluded."+f.Column)
+		}
+	}
+	if len(told) == 0 {
+		return "true"
+	}
+	return "(" + strings.Join(told, ", ") + ") IS NULL"
+}
+
+// NoRevs is what stands for revisions where none was ever told: on a row that traces
+// made, empty ones say that someone else told of it, too.
+func (d data) NoRevs() string {
+	if !d.Parted {
+		return "NULL"
+	}
+	return fmt.Sprintf("CASE WHEN r.origin = 'otlp' AND NOT %s THEN '{}'::bigint[] END", d.Silent())
 }
 
 // Differs is true where the change would alter the field.

@@ -1,6 +1,6 @@
-// Command writegen writes the upsert of each kind, queries/*_write.sql, and the
-// statement that gives its rows back, queries/*_told.sql, from record's table of
-// fields, so that the statements and the folding in Go follow the same rules by
+// Command writegen writes the upsert of each kind, queries/*_write.sql, that of what
+// traces tell, queries/*_replace.sql, and the statements that give rows back,
+// queries/*_told.sql and *_shared.sql, from record's table of fields, so that the statements and the folding in Go follow the same rules by
 // construction. `make generate` runs it before sqlc.
 package main
 
@@ -49,10 +49,23 @@ func run(dir string) error {
 		if err := told.Execute(&b, of); err != nil {
 			return fmt.Errorf("statement of %s: %w", t.Kind, err)
 		}
-		for suffix, sql := range map[string]string{
+		files := map[string]string{
 			"_write.sql": "-- name: " + t.Query + "Write :exec\n" + write + ";\n",
 			"_told.sql":  b.String(),
-		} {
+		}
+		if t.Parted { // the kinds that traces tell of
+			replace, err := upsert.Replacement(t.Kind)
+			if err != nil {
+				return err
+			}
+			files["_replace.sql"] = "-- name: " + t.Query + "Replace :many\n" + replace + ";\n"
+			var b bytes.Buffer
+			if err := shared.Execute(&b, of); err != nil {
+				return fmt.Errorf("statement of %s: %w", t.Kind, err)
+			}
+			files["_shared.sql"] = b.String()
+		}
+		for suffix, sql := range files {
 			if err := os.WriteFile(filepath.Join(dir, t.File+suffix), []byte(head+sql), 0o644); err != nil {
 				return err
 			}
@@ -61,17 +74,25 @@ func run(dir string) error {
 	return nil
 }
 
-// told gives the rows of a tree as they were told, in the order of their keys: no
-// defaults, nothing derived.
-var told = template.Must(template.New("").Parse(`-- name: {{.Query}}Told :many
-SELECT
+// columns are those of a row as it was told: no defaults, nothing derived.
+const columns = `
 {{- range .Fields}}
     {{if and .Required (not .Key)}}COALESCE(r.{{.Column}}, '')::text AS {{.Column}}{{else}}r.{{.Column}}{{end}},
 {{- end}}
     r.truncated,
     r.revs
-FROM actlog.{{.Name}} AS r
+FROM actlog.{{.Name}} AS r`
+
+// told gives the rows of a tree, in the order of their keys.
+var told = template.Must(template.New("").Parse(`-- name: {{.Query}}Told :many
+SELECT` + columns + `
 WHERE r.root_plan_id = @root_plan_id::text{{if .Partitioned}} AND r.part = @part::date{{end}}
 ORDER BY {{if eq .Query "Plan"}}r.current_plan_id <> r.root_plan_id, {{end}}
 {{- range $i, $f := .Fields}}{{if and .Key (ne .Name "rootPlanId")}}{{if gt $i 1}}, {{end}}r.{{.Column}}{{end}}{{end}};
+`))
+
+// shared gives one row.
+var shared = template.Must(template.New("").Parse(`-- name: {{.Query}}Shared :many
+SELECT` + columns + `
+WHERE {{range $i, $f := .Fields}}{{if .Key}}{{if $i}} AND {{end}}r.{{.Column}} = @{{.Column}}::{{if eq .Type 1}}bigint{{else}}text{{end}}{{end}}{{end}};
 `))

@@ -1,0 +1,305 @@
+package otlp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/actlog/actlog/record"
+)
+
+// A chunk is how spans are kept: one after the other, field by field, in zstd.
+// Short texts stand once, and are referred to from then on. Reading one makes no
+// copy of a text.
+
+const (
+	// MaxChunkBytes bounds a chunk before it is compressed.
+	MaxChunkBytes = 256 << 20
+	// chunkVersion is the first byte before compression.
+	chunkVersion = 1
+	// maxShared is how long a text may be that is referred to.
+	maxShared = 128
+)
+
+var errChunk = errors.New("the chunk is damaged")
+
+// Neither of them has a goroutine while nothing is streamed.
+var (
+	compressor, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxChunkBytes))
+)
+
+// ByTrace sorts spans by their trace, in the order in which those begin in it.
+func ByTrace(spans []Span) [][]Span {
+	var traces [][]Span
+	at := map[string]int{}
+	for _, s := range spans {
+		i, ok := at[s.TraceID]
+		if !ok {
+			i = len(traces)
+			at[s.TraceID] = i
+			traces = append(traces, nil)
+		}
+		traces[i] = append(traces[i], s)
+	}
+	return traces
+}
+
+// EncodeChunk makes a chunk of spans of one trace. [ErrTooLarge] where it would
+// hold over MaxChunkBytes.
+func EncodeChunk(spans []Span) ([]byte, error) {
+	w := writer{b: []byte{chunkVersion}, seen: map[string]uint64{}}
+	w.uint(uint64(len(spans)))
+	for i := range spans {
+		w.span(&spans[i])
+	}
+	if len(w.b) > MaxChunkBytes {
+		return nil, fmt.Errorf("%w: the spans of a trace hold over %d bytes", ErrTooLarge, MaxChunkBytes)
+	}
+	return compressor.EncodeAll(w.b, nil), nil
+}
+
+// DecodeChunk gives the spans of a chunk.
+func DecodeChunk(chunk []byte) ([]Span, error) {
+	b, err := decompressor.DecodeAll(chunk, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errChunk, err)
+	}
+	r := reader{s: string(b)}
+	if v := r.byte(); v != chunkVersion {
+		return nil, fmt.Errorf("%w: its version is %d", errChunk, v)
+	}
+	spans := make([]Span, r.len(minSpanBytes))
+	for i := range spans {
+		r.span(&spans[i])
+	}
+	if r.bad || r.s != "" {
+		return nil, errChunk
+	}
+	return spans, nil
+}
+
+// ProjectChunks gives the rows that all chunks of a trace mean together, see
+// [Project]. It is what the store asks.
+func ProjectChunks(traceID string, chunks [][]byte) ([]record.Change, error) {
+	var all []Span
+	for _, chunk := range chunks {
+		spans, err := DecodeChunk(chunk)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, spans...)
+	}
+	return Project(slices.DeleteFunc(all, func(s Span) bool { return s.TraceID != traceID })), nil
+}
+
+// writer appends to a chunk.
+type writer struct {
+	b        []byte
+	seen     map[string]uint64 // by text, its number from 0
+	resource Attributes        // of the span before
+}
+
+func (w *writer) uint(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
+func (w *writer) int(n int64)   { w.b = binary.AppendVarint(w.b, n) }
+
+// text is twice its length and itself, or twice the number of one that stood
+// before, and one.
+func (w *writer) text(s string) {
+	if len(s) <= maxShared {
+		if n, ok := w.seen[s]; ok {
+			w.uint(n<<1 | 1)
+			return
+		}
+		w.seen[s] = uint64(len(w.seen))
+	}
+	w.uint(uint64(len(s)) << 1)
+	w.b = append(w.b, s...)
+}
+
+// Flags of a span.
+const (
+	flagRemote = 1 << iota
+	flagStub
+	flagResource // its resource follows; else it is that of the span before
+)
+
+// minSpanBytes is what the shortest span takes.
+const minSpanBytes = 15
+
+func (w *writer) span(s *Span) {
+	flags := byte(0)
+	if s.RemoteParent {
+		flags |= flagRemote
+	}
+	if s.Stub {
+		flags |= flagStub
+	}
+	if !slices.Equal(w.resource, s.Resource) {
+		flags |= flagResource
+	}
+	w.b = append(w.b, flags)
+	w.text(s.TraceID)
+	w.text(s.SpanID)
+	w.text(s.ParentID)
+	w.text(s.Name)
+	w.int(int64(s.Kind))
+	w.int(s.Start)
+	w.int(s.End)
+	w.int(int64(s.Status))
+	w.text(s.StatusMessage)
+	w.attributes(s.Attributes)
+	w.uint(uint64(len(s.Events)))
+	for i := range s.Events {
+		w.text(s.Events[i].Name)
+		w.int(s.Events[i].Time)
+		w.attributes(s.Events[i].Attributes)
+	}
+	w.uint(uint64(len(s.Links)))
+	for i := range s.Links {
+		w.text(s.Links[i].TraceID)
+		w.text(s.Links[i].SpanID)
+		w.attributes(s.Links[i].Attributes)
+	}
+	w.text(s.Scope.Name)
+	w.text(s.Scope.Version)
+	if flags&flagResource != 0 {
+		w.attributes(s.Resource)
+		w.resource = s.Resource
+	}
+	w.uint(uint64(len(s.Truncated)))
+	for _, name := range s.Truncated {
+		w.text(name)
+	}
+}
+
+func (w *writer) attributes(a Attributes) {
+	w.uint(uint64(len(a)))
+	for i := range a {
+		w.text(a[i].Key)
+		w.b = append(w.b, byte(a[i].Value.Type))
+		w.text(a[i].Value.Text)
+	}
+}
+
+// reader takes a chunk apart. Once something is not as it should be all is bad,
+// and nothing more is read.
+type reader struct {
+	s        string
+	bad      bool
+	seen     []string
+	resource Attributes
+}
+
+func (r *reader) fail() {
+	r.s, r.bad = "", true
+}
+
+func (r *reader) byte() byte {
+	if r.s == "" {
+		r.fail()
+		return 0
+	}
+	b := r.s[0]
+	r.s = r.s[1:]
+	return b
+}
+
+func (r *reader) uint() (n uint64) {
+	for shift := 0; shift < 64; shift += 7 {
+		b := r.byte()
+		n |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return n
+		}
+	}
+	r.fail()
+	return 0
+}
+
+func (r *reader) int() int64 {
+	n := r.uint()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+// len reads how many of something follow that takes at least so many bytes.
+func (r *reader) len(each int) int {
+	n := r.uint()
+	if n > uint64(len(r.s)/each) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() string {
+	n := r.uint()
+	if n&1 == 1 {
+		if n >>= 1; n < uint64(len(r.seen)) {
+			return r.seen[n]
+		}
+		r.fail()
+		return ""
+	}
+	if n >>= 1; n > uint64(len(r.s)) {
+		r.fail()
+		return ""
+	}
+	s := r.s[:n]
+	r.s = r.s[n:]
+	if len(s) <= maxShared {
+		r.seen = append(r.seen, s)
+	}
+	return s
+}
+
+func (r *reader) span(s *Span) {
+	flags := r.byte()
+	s.RemoteParent, s.Stub = flags&flagRemote != 0, flags&flagStub != 0
+	s.TraceID, s.SpanID, s.ParentID, s.Name = r.text(), r.text(), r.text(), r.text()
+	s.Kind = int32(r.int())
+	s.Start, s.End = r.int(), r.int()
+	s.Status = int32(r.int())
+	s.StatusMessage = r.text()
+	s.Attributes = r.attributes()
+	if n := r.len(3); n > 0 {
+		s.Events = make([]Event, n)
+		for i := range s.Events {
+			s.Events[i] = Event{Name: r.text(), Time: r.int(), Attributes: r.attributes()}
+		}
+	}
+	if n := r.len(3); n > 0 {
+		s.Links = make([]Link, n)
+		for i := range s.Links {
+			s.Links[i] = Link{TraceID: r.text(), SpanID: r.text(), Attributes: r.attributes()}
+		}
+	}
+	s.Scope = Scope{Name: r.text(), Version: r.text()}
+	if flags&flagResource != 0 {
+		r.resource = r.attributes()
+	}
+	s.Resource = r.resource
+	if n := r.len(1); n > 0 {
+		s.Truncated = make([]string, n)
+		for i := range s.Truncated {
+			s.Truncated[i] = r.text()
+		}
+	}
+}
+
+func (r *reader) attributes() Attributes {
+	n := r.len(3)
+	if n == 0 {
+		return nil
+	}
+	a := make(Attributes, n)
+	for i := range a {
+		a[i].Key = r.text()
+		a[i].Value.Type = ValueType(r.byte())
+		a[i].Value.Text = r.text()
+	}
+	return a
+}

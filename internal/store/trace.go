@@ -1,0 +1,763 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/upsert"
+	"github.com/actlog/actlog/record"
+)
+
+// Trace is spans of one trace.
+type Trace struct {
+	ID    string // 32 hex digits in lower case
+	Spans []byte // a chunk, as Config.Project reads it
+	Count int    // how many spans it holds
+}
+
+// RejectedTracesError names the traces that cannot be kept. Those that were told
+// with them are on record.
+type RejectedTracesError struct{ Traces []RejectedTrace }
+
+// RejectedTrace is a trace that cannot be kept, and why.
+type RejectedTrace struct {
+	ID    string
+	Count int // spans
+	Err   error
+}
+
+func (e *RejectedTracesError) Error() string {
+	first := e.Traces[0]
+	return fmt.Sprintf("%d traces cannot be kept, the first is %.32q: %v", len(e.Traces), first.ID, first.Err)
+}
+
+const (
+	// maxProjected is how many spans a trace may have to be made into rows whenever one
+	// comes; the rows of a larger one are made from time to time.
+	maxProjected = 20_000
+	// largeEvery is how often that is, for each maxProjected spans.
+	largeEvery = 5 * time.Second
+	// A transaction takes at most so many traces, spans and bytes.
+	maxTraces     = 50
+	maxTraceSpans = 1_000
+	maxTraceBytes = 4 << 20
+)
+
+// ReplaceTraces keeps spans, and puts the rows that all spans of their traces mean
+// in place of those that the former ones meant. It returns when both are committed.
+// Rows are of the root plan that the trace's id names, or of a native one whose
+// traceId it is. Only rows that traces made are replaced.
+//
+// The error is a [*RejectedTracesError] where some traces cannot be kept, and the
+// others are; else as of [Store.Write]: telling the same again does no harm.
+func (s *Store) ReplaceTraces(ctx context.Context, traces []Trace) error {
+	if s.config.Project == nil {
+		return errors.New("replacing traces: the store has no projection")
+	}
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("replacing traces: %w", err)
+	}
+	defer s.goroutines.Done()
+	rejected := &RejectedTracesError{}
+	for _, told := range groups(traces, rejected) {
+		if err := s.replaceAll(ctx, told, time.Now().Add(s.config.RetryFor), rejected); err != nil {
+			return fmt.Errorf("replacing traces: %w", err)
+		}
+	}
+	if len(rejected.Traces) > 0 {
+		return rejected
+	}
+	return nil
+}
+
+// enter keeps Close waiting until s.goroutines is told that this is done.
+func (s *Store) enter() error {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	if s.queue.closed {
+		return record.ErrClosed
+	}
+	s.goroutines.Add(1)
+	return nil
+}
+
+// told is what is told of a trace at once; no chunks: that its rows may be due.
+type toldTrace struct {
+	id     string
+	chunks [][]byte
+	spans  int
+	bytes  int
+}
+
+// groups sorts what is told by trace, and cuts it into what a transaction takes.
+func groups(traces []Trace, rejected *RejectedTracesError) (groups [][]*toldTrace) {
+	byID := map[string]*toldTrace{}
+	for _, t := range traces {
+		if !isTraceID(t.ID) {
+			rejected.Traces = append(rejected.Traces, RejectedTrace{t.ID, t.Count, errors.New("the trace id is not 32 hex digits in lower case")})
+			continue
+		}
+		if byID[t.ID] == nil {
+			byID[t.ID] = &toldTrace{id: t.ID}
+		}
+		of := byID[t.ID]
+		of.chunks, of.spans, of.bytes = append(of.chunks, t.Spans), of.spans+t.Count, of.bytes+len(t.Spans)
+	}
+	spans, bytes := 0, 0
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		t := byID[id]
+		spans, bytes = spans+t.spans, bytes+t.bytes
+		if n := len(groups); n == 0 || len(groups[n-1]) >= maxTraces || spans > maxTraceSpans || bytes > maxTraceBytes {
+			groups, spans, bytes = append(groups, nil), t.spans, t.bytes
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], t)
+	}
+	return groups
+}
+
+func isTraceID(id string) bool {
+	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// traceKey is what the advisory lock of a trace is on: the digits of its id that are
+// random whoever made it.
+func traceKey(id string) int64 {
+	n, _ := strconv.ParseUint(id[16:], 16, 64)
+	return int64(n)
+}
+
+// replaceAll replaces traces in one transaction, again and again where that may help.
+// Where one cannot be kept the others are.
+func (s *Store) replaceAll(ctx context.Context, told []*toldTrace, deadline time.Time, rejected *RejectedTracesError) error {
+	err := s.replaceRetrying(ctx, told, deadline)
+	var bad *badTraceError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+	case refused(err) && len(told) == 1:
+		bad = &badTraceError{told[0].id, refusal(err)}
+	case refused(err):
+		half := len(told) / 2
+		if err := s.replaceAll(ctx, told[:half], deadline, rejected); err != nil {
+			return err
+		}
+		return s.replaceAll(ctx, told[half:], deadline, rejected)
+	default:
+		return translate(err)
+	}
+	s.log.Warn("a trace cannot be kept", "trace", bad.id, "error", err)
+	i := slices.IndexFunc(told, func(t *toldTrace) bool { return t.id == bad.id })
+	rejected.Traces = append(rejected.Traces, RejectedTrace{bad.id, told[i].spans, bad.err})
+	if rest := slices.Delete(slices.Clone(told), i, i+1); len(rest) > 0 {
+		return s.replaceAll(ctx, rest, deadline, rejected)
+	}
+	return nil
+}
+
+// badTraceError says that no rows can be made of a trace.
+type badTraceError struct {
+	id  string
+	err error
+}
+
+func (e *badTraceError) Error() string { return fmt.Sprintf("trace %s: %v", e.id, e.err) }
+func (e *badTraceError) Unwrap() error { return e.err }
+
+func (s *Store) replaceRetrying(ctx context.Context, told []*toldTrace, deadline time.Time) error {
+	for attempt := 0; ; attempt++ {
+		err := s.replace(ctx, told)
+		if err == nil || ctx.Err() != nil || !transient(err) {
+			return err
+		}
+		s.counters.lastError.Store(time.Now().UnixNano())
+		if !time.Now().Before(deadline) {
+			return err
+		}
+		s.counters.retries.Add(1)
+		if s.retryLogged.due() {
+			s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
+		}
+		if pause(ctx, backoff(attempt)) != nil {
+			return err
+		}
+		if s.writing.Err() != nil {
+			return record.ErrClosed
+		}
+	}
+}
+
+// trace is a trace while its rows are replaced.
+type trace struct {
+	*toldTrace
+	db.TraceStatesRow
+	earlier [][]byte // chunks that are kept already
+	root    string   // of the tree that its rows are in from now on; "": none
+	large   bool     // its rows are not made now
+	live    bool     // something of it has not ended
+	rows    map[record.Key]*record.Row
+	gone    []record.Key        // rows that are to be deleted
+	shared  []record.Key        // rows that someone else told of, too
+	kept    map[record.Key]bool // rows that stay as they are
+}
+
+// replace is one transaction. Other writers of these traces wait, so that none misses
+// what another adds; every table is gone through as Write does.
+func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.writing, cancel)()
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		traces, have, err := s.readTraces(ctx, tx, told)
+		if err != nil {
+			return err
+		}
+		if traces = slices.DeleteFunc(traces, func(t *trace) bool { return len(t.chunks) == 0 && t.DueSeconds > 0 }); len(traces) == 0 {
+			return nil
+		}
+		for _, t := range traces {
+			if err := s.project(t, have); err != nil {
+				return err
+			}
+			if err := s.share(ctx, tx, t); err != nil {
+				return err
+			}
+		}
+		return s.writeTraces(ctx, tx, traces)
+	})
+}
+
+// readTraces locks traces, and reads what there is of them: their chunks, and the
+// keys of the rows that were made of these, by root: true where someone else told of the
+// row, too.
+func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (traces []*trace, have map[string]map[record.Key]bool, err error) {
+	ids, keys, most := make([]string, len(told)), make([]int64, len(told)), s.maxProjected
+	byID := map[string]*trace{}
+	for i, t := range told {
+		ids[i], keys[i] = t.id, traceKey(t.id)
+		traces = append(traces, &trace{toldTrace: t})
+		byID[t.id] = traces[i]
+		if len(t.chunks) == 0 {
+			most = 1 << 62
+		}
+	}
+	slices.Sort(keys)
+	var q pgx.Batch
+	q.Queue(db.PlanLockTable)
+	q.Queue(db.TraceLock, keys)
+	q.Queue(db.TraceLockRoots, ids)
+	q.Queue(db.TraceHold, ids)
+	q.Queue(db.TraceStates, s.config.TraceQuiet.Seconds(), ids).Query(func(rows pgx.Rows) error {
+		states, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.TraceStatesRow])
+		for _, st := range states {
+			byID[st.TraceID].TraceStatesRow = st
+		}
+		return err
+	})
+	q.Queue(db.TraceChunks, ids, most).Query(func(rows pgx.Rows) error {
+		var id string
+		var chunk []byte
+		_, err := pgx.ForEachRow(rows, []any{&id, &chunk}, func() error {
+			byID[id].earlier = append(byID[id].earlier, chunk)
+			chunk = nil
+			return nil
+		})
+		return err
+	})
+	have = map[string]map[record.Key]bool{}
+	q.Queue(db.TraceRows, ids).Query(func(rows pgx.Rows) error {
+		var key record.Key
+		var shared bool
+		_, err := pgx.ForEachRow(rows, []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}, func() error {
+			if have[key.Root] == nil {
+				have[key.Root] = map[record.Key]bool{}
+			}
+			have[key.Root][key] = shared
+			return nil
+		})
+		return err
+	})
+	return traces, have, tx.SendBatch(ctx, &q).Close()
+}
+
+// project finds what the rows of a trace are from now on.
+func (s *Store) project(t *trace, have map[string]map[record.Key]bool) (err error) {
+	t.root = cmp.Or(t.NativeRoot, t.id)
+	if t.large = len(t.chunks) > 0 && t.Spans+int64(t.spans) > s.maxProjected; t.large {
+		t.root = orZero(t.RootPlanID)
+		return nil
+	}
+	quiet := t.Quiet && len(t.chunks) == 0
+	if t.rows, t.live, err = s.rowsOf(t.id, t.root, slices.Concat(t.earlier, t.chunks), quiet); err != nil {
+		return err
+	}
+	if t.Complete == nil {
+		t.Complete = new(!slices.Contains(slices.Collect(maps.Values(have[t.root])), false))
+	}
+	if !*t.Complete {
+		t.keep(have[t.root])
+		return nil
+	}
+	homes := []string{t.id, orZero(t.RootPlanID), t.NativeRoot}
+	slices.Sort(homes)
+	for _, root := range slices.Compact(homes) {
+		for key, shared := range have[root] {
+			switch {
+			case shared:
+				t.shared = append(t.shared, key)
+			case t.rows[key] == nil:
+				t.gone = append(t.gone, key)
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		t.root = ""
+	}
+	return nil
+}
+
+// keep leaves rows as they are that were made of spans that are no more, and with
+// steps all that is beneath them: where in a step something late belongs is not known.
+func (t *trace) keep(rows map[record.Key]bool) {
+	t.kept = rows
+	maps.DeleteFunc(t.rows, func(key record.Key, _ *record.Row) bool {
+		if key.Kind == record.KindThinkAct || key.Kind == record.KindActTool {
+			key = stepOf(key)
+		}
+		_, stands := rows[key]
+		return stands
+	})
+}
+
+// stepOf gives the key of the step of a cycle or a tool call.
+func stepOf(key record.Key) record.Key {
+	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
+}
+
+// rowsOf gives the rows that chunks mean, in the tree of a root; live: one of them has
+// not ended.
+func (s *Store) rowsOf(id, root string, chunks [][]byte, quiet bool) (rows map[record.Key]*record.Row, live bool, err error) {
+	changes, err := s.config.Project(id, chunks)
+	if err != nil {
+		return nil, false, &badTraceError{id, err}
+	}
+	rows = make(map[record.Key]*record.Row, len(changes))
+	for _, c := range changes {
+		move(c, id, root)
+		live = end(c, quiet) || live
+		row, err := record.NewRow(c)
+		if err != nil {
+			s.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
+			continue
+		}
+		s.price(row.Change)
+		rows[c.Key()] = row
+	}
+	return rows, live, nil
+}
+
+// shareds is the statement of each kind that gives a row.
+var shareds = map[record.Kind]string{
+	record.KindPlan: db.PlanShared, record.KindAgentExecution: db.AgentExecutionShared,
+	record.KindThinkAct: db.ThinkActShared, record.KindActTool: db.ActToolShared,
+}
+
+// share finds what becomes of rows that someone else told of, too: what the trace says
+// fills what they do not. That is known by what it said before.
+func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
+	if len(t.shared) == 0 {
+		return nil
+	}
+	var before map[record.Key]*record.Row
+	if len(t.earlier) > 0 && t.RootPlanID != nil {
+		var err error
+		if before, _, err = s.rowsOf(t.id, *t.RootPlanID, t.earlier, false); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(t.shared, func(a, b record.Key) int {
+		return cmp.Or(cmp.Compare(slices.Index(record.Kinds, a.Kind), slices.Index(record.Kinds, b.Kind)), a.Compare(b))
+	})
+	for _, key := range t.shared {
+		now := t.rows[key]
+		if now == nil && before[key] == nil {
+			continue
+		}
+		delete(t.rows, key)
+		args := []any{key.Root}
+		switch key.Kind {
+		case record.KindThinkAct:
+			args = append(args, key.Parent, key.Seq)
+		case record.KindActTool:
+			args = append(args, key.Parent, key.Seq, key.ID)
+		default:
+			args = append(args, key.ID)
+		}
+		rows, err := tx.Query(ctx, shareds[key.Kind], args...)
+		if err != nil {
+			return err
+		}
+		row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
+		if err != nil {
+			return err
+		}
+		t.rows[key] = shareRow(row, before[key], now)
+	}
+	return nil
+}
+
+// shareRow gives a row on record with what a trace says now in place of what it said
+// before; nil: nothing. What is on record and was not said before is someone else's.
+func shareRow(on, before, now *record.Row) *record.Row {
+	kind := on.Change.Kind()
+	out := on.Clone()
+	out.Revs = []int64{} // see upsert.Replacement
+	said := func(r *record.Row, f *record.Field) reflect.Value {
+		if r == nil {
+			return reflect.Zero(f.In(on.Change).Type())
+		}
+		return f.In(r.Change)
+	}
+	fields := record.Fields(kind)
+	for i := range fields {
+		f := &fields[i]
+		of := f
+		if f.Of != nil {
+			of = f.Of
+		}
+		if f.Key || f.Name == "rev" {
+			continue
+		}
+		if is := of.In(on.Change); is.IsZero() || same(of, is, said(before, of)) {
+			f.In(out.Change).Set(said(now, f))
+		}
+	}
+	if now != nil {
+		for _, name := range now.Cut {
+			if !slices.Contains(out.Cut, name) {
+				out.Cut = append(out.Cut, name)
+			}
+		}
+	}
+	return out
+}
+
+// same tells whether what is on record is what a trace said. Nobody else says that
+// no one knows what became of it, see end.
+func same(f *record.Field, on, said reflect.Value) bool {
+	if said.IsZero() {
+		return false
+	}
+	if state, ok := on.Interface().(*record.State); ok && *state == record.Unknown {
+		return true
+	}
+	return f.Equal(on, said)
+}
+
+// move puts a row of a trace into the tree of another root.
+func move(c record.Change, from, to string) {
+	if from == to {
+		return
+	}
+	switch c := c.(type) {
+	case *record.Plan:
+		c.RootPlanID = to
+		if c.CurrentPlanID == from {
+			c.CurrentPlanID = to
+		}
+		if c.ParentPlanID != nil && *c.ParentPlanID == from {
+			c.ParentPlanID = &to
+		}
+	case *record.AgentExecution:
+		c.RootPlanID = to
+		if c.PlanID == from {
+			c.PlanID = to
+		}
+	case *record.ThinkAct:
+		c.RootPlanID = to
+	case *record.ActTool:
+		c.RootPlanID = to
+	}
+}
+
+// end tells whether a row has not ended. Of a trace from which nothing comes any
+// more, no one knows what became of it.
+func end(c record.Change, quiet bool) (live bool) {
+	var state **record.State
+	switch c := c.(type) {
+	case *record.Plan:
+		state = &c.State
+	case *record.AgentExecution:
+		state = &c.State
+	case *record.ThinkAct:
+		state = &c.State
+	case *record.ActTool:
+		state = &c.State
+	default:
+		return false
+	}
+	switch {
+	case *state == nil || (*state).Terminal():
+		return false
+	case quiet:
+		*state = new(record.Unknown)
+		return false
+	}
+	return true
+}
+
+// replacements is the statement of each kind that traces tell of.
+var replacements = map[record.Kind]string{
+	record.KindPlan: db.PlanReplace, record.KindAgentExecution: db.AgentExecutionReplace,
+	record.KindThinkAct: db.ThinkActReplace, record.KindActTool: db.ActToolReplace,
+}
+
+// writeTraces writes what differs.
+func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) error {
+	b := &batch{rows: map[record.Key]*record.Row{}, roots: map[string]map[record.Kind]bool{}}
+	gone := map[record.Kind][]record.Key{}
+	for _, t := range traces {
+		maps.Copy(b.rows, t.rows)
+		for _, key := range t.gone {
+			gone[key.Kind] = append(gone[key.Kind], key)
+		}
+	}
+	for _, row := range slices.Collect(maps.Values(b.rows)) {
+		b.placeholder(&record.Plan{RootPlanID: row.Change.Key().Root, CurrentPlanID: row.Change.Key().Root})
+		b.addParents(row.Change)
+	}
+	for _, t := range traces {
+		maps.DeleteFunc(b.rows, func(key record.Key, _ *record.Row) bool { _, ok := t.kept[key]; return ok })
+	}
+	var q pgx.Batch
+	changed := changes{}
+	deleteDetail(&q, changed, gone, b)
+	for _, rows := range b.passes() {
+		if len(rows) == 0 {
+			continue
+		}
+		kind := rows[0].Change.Kind()
+		changed.returning(&q, kind, replacements[kind], s.arguments(kind, upsert.Projected(kind), rows)...)
+	}
+	if err := s.rollUpOthers(&q, traces, gone, b); err != nil {
+		return err
+	}
+	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
+		changed.returning(&q, record.KindAgentExecution, db.TraceDeleteSteps, keyColumns(keys)...)
+	}
+	if keys := gone[record.KindPlan]; len(keys) > 0 {
+		subs := slices.DeleteFunc(slices.Clone(keys), func(key record.Key) bool { return key.ID == key.Root })
+		changed.returning(&q, record.KindPlan, db.TraceDeletePlans, keyColumns(subs)...)
+		roots := slices.DeleteFunc(slices.Clone(keys), func(key record.Key) bool { return key.ID != key.Root })
+		changed.returning(&q, record.KindPlan, db.TraceDeletePlans, keyColumns(roots)...)
+	}
+	s.queueTraces(&q, traces)
+	if err := tx.SendBatch(ctx, &q).Close(); err != nil || len(changed) == 0 {
+		return err
+	}
+	roots := slices.Sorted(maps.Keys(changed))
+	kinds := make([]string, len(roots))
+	for i, root := range roots {
+		kinds[i] = kindNames(changed[root])
+	}
+	return s.reads.ChangeAppend(ctx, tx, db.ChangeAppendParams{RootPlanIds: roots, Kinds: kinds})
+}
+
+// changes are the kinds of rows that were written, by root.
+type changes map[string]map[record.Kind]bool
+
+// returning queues a statement that gives the roots of the rows that it wrote.
+func (c changes) returning(q *pgx.Batch, kind record.Kind, sql string, args ...any) {
+	q.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		var root string
+		_, err := pgx.ForEachRow(rows, []any{&root}, func() error {
+			if c[root] == nil {
+				c[root] = map[record.Kind]bool{}
+			}
+			c[root][kind] = true
+			return nil
+		})
+		return err
+	})
+}
+
+// deleteDetail deletes tool calls and cycles.
+func deleteDetail(q *pgx.Batch, changed changes, gone map[record.Kind][]record.Key, b *batch) {
+	if keys := gone[record.KindActTool]; len(keys) > 0 {
+		calls := map[[2]string]bool{} // those that stand somewhere, by root
+		for key := range b.rows {
+			if key.Kind == record.KindActTool {
+				calls[[2]string{key.Root, key.ID}] = true
+			}
+		}
+		moved := make([]bool, len(keys))
+		for i, key := range keys {
+			moved[i] = calls[[2]string{key.Root, key.ID}]
+		}
+		roots, steps, seqs, ids := detailColumns(keys)
+		changed.returning(q, record.KindActTool, db.TraceDeleteActTools, roots, steps, seqs, ids, moved)
+	}
+	if keys := gone[record.KindThinkAct]; len(keys) > 0 {
+		roots, steps, seqs, _ := detailColumns(keys)
+		changed.returning(q, record.KindThinkAct, db.TraceDeleteThinkActs, roots, steps, seqs)
+	}
+}
+
+// rollUpOthers rolls up the steps that are not replaced: those that may outlive what
+// was beneath them, and native ones.
+func (s *Store) rollUpOthers(q *pgx.Batch, traces []*trace, gone map[record.Kind][]record.Key, b *batch) error {
+	steps := map[record.Key]bool{}
+	for _, key := range slices.Concat(gone[record.KindThinkAct], gone[record.KindActTool]) {
+		if step := stepOf(key); b.rows[step] == nil {
+			steps[step] = true
+		}
+	}
+	for _, t := range traces {
+		for key := range t.rows {
+			if key.Kind == record.KindAgentExecution && t.root != t.id {
+				steps[key] = true
+			}
+		}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	rows := make([]*record.Row, 0, len(steps))
+	for key := range steps {
+		rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: key.ID}))
+	}
+	sql, args, err := s.upsert(rows)
+	if err != nil {
+		return err
+	}
+	q.Queue(sql, args...)
+	return nil
+}
+
+// keyColumns gives the roots and the ids of keys, as arguments.
+func keyColumns(keys []record.Key) []any {
+	roots, ids := make([]string, len(keys)), make([]string, len(keys))
+	for i, key := range keys {
+		roots[i], ids[i] = key.Root, key.ID
+	}
+	return []any{roots, ids}
+}
+
+func detailColumns(keys []record.Key) (roots, steps []string, seqs []int64, ids []string) {
+	for _, key := range keys {
+		roots, steps, seqs, ids = append(roots, key.Root), append(steps, key.Parent), append(seqs, key.Seq), append(ids, key.ID)
+	}
+	return roots, steps, seqs, ids
+}
+
+// queueTraces keeps the spans.
+func (s *Store) queueTraces(q *pgx.Batch, traces []*trace) {
+	var ids, of []string
+	var roots []*string
+	var spans []int64
+	var due []*float64
+	var complete []bool
+	var chunks [][]byte
+	for _, t := range traces {
+		ids, spans, complete = append(ids, t.id), append(spans, int64(t.spans)), append(complete, t.Complete == nil || *t.Complete)
+		var root *string
+		if t.root != "" {
+			root = &t.root
+		}
+		roots = append(roots, root)
+		var in *float64
+		switch {
+		case t.large:
+			in = new(min(t.DueSeconds, largeEvery.Seconds()*float64(t.Spans+int64(t.spans))/maxProjected))
+		case t.live:
+			in = new(s.config.TraceQuiet.Seconds())
+		}
+		due = append(due, in)
+		for _, c := range t.chunks {
+			of, chunks = append(of, t.id), append(chunks, c)
+		}
+	}
+	q.Queue(db.TraceKeep, ids, roots, spans, due, complete)
+	if len(chunks) > 0 {
+		q.Queue(db.TraceKeepSpans, of, chunks)
+	}
+}
+
+// kindNames names kinds in their order.
+func kindNames(kinds map[record.Kind]bool) string {
+	var names []string
+	for _, kind := range record.Kinds {
+		if kinds[kind] {
+			names = append(names, string(kind))
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// lockTraces locks the traces that root plans of a batch name, and gives their ids:
+// their rows are to be made anew, for they belong to the plans' trees. Who makes them
+// waits until the plans are on record.
+func lockTraces(q *pgx.Batch, b *batch) (ids []string) {
+	var keys []int64
+	for root := range b.roots {
+		if p := b.rows[rootKey(root)].Change.(*record.Plan); p.TraceID != nil && isTraceID(*p.TraceID) {
+			ids, keys = append(ids, *p.TraceID), append(keys, traceKey(*p.TraceID))
+		}
+	}
+	if len(ids) > 0 {
+		slices.Sort(keys)
+		q.Queue(db.PlanLockTable)
+		q.Queue(db.TraceLock, keys)
+	}
+	return ids
+}
+
+// tracesEvery is how often traces are looked for whose rows are due.
+const tracesEvery = time.Second
+
+// keepTraces makes the rows of traces that are due, for as long as the store is open:
+// those of large ones, of those from which nothing came any more, and of those that
+// a native plan has named.
+func (s *Store) keepTraces() {
+	for pause(s.upkeep, tracesEvery) == nil {
+		if err := s.replaceDue(s.upkeep); err != nil && s.upkeep.Err() == nil {
+			s.counters.upkeepFailures.Add(1)
+			s.log.Warn("rows of traces are made later", "error", err)
+		}
+	}
+}
+
+// replaceDue makes the rows of all traces that are due.
+func (s *Store) replaceDue(ctx context.Context) error {
+	for {
+		ids, err := s.reads.TraceDue(ctx, s.pool)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			err := s.replace(ctx, []*toldTrace{{id: id}})
+			var bad *badTraceError
+			if errors.As(err, &bad) || refused(err) {
+				s.log.Warn("no rows can be made of a trace", "trace", id, "error", err)
+				err = s.reads.TracePostpone(ctx, s.pool, id)
+			}
+			if err != nil {
+				return fmt.Errorf("trace %s: %w", id, err)
+			}
+		}
+	}
+}

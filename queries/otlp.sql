@@ -1,0 +1,188 @@
+-- name: PlanLockTable :exec
+-- Takes the lock on the table of plans that every writer begins with: who adds a
+-- partition waits for it, and holds up nobody who has locked anything else.
+UPDATE actlog.plan_execution_record SET origin = origin WHERE false;
+
+-- name: TraceLock :exec
+-- Waits for those who write to traces. The keys are sorted.
+SELECT pg_advisory_xact_lock(u.key) FROM unnest(@keys::bigint[]) AS u (key);
+
+-- name: TraceLockRoots :exec
+-- Locks the root plans of traces, in the order of the writers: those that their rows
+-- are in, and native ones that name them.
+SELECT 1
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id AND p.root_plan_id = ANY (ARRAY(
+    SELECT unnest(@trace_ids::text[])
+    UNION
+    SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
+    UNION
+    SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
+    WHERE n.trace_id = ANY (@trace_ids::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+))
+ORDER BY p.root_plan_id
+FOR UPDATE;
+
+-- name: TraceHold :exec
+-- Keeps traces that are known from being forgotten.
+SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER BY trace_id FOR UPDATE;
+
+-- name: TraceStates :many
+-- What is known of traces, and the native root plan that names them.
+SELECT
+    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete,
+    COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
+    COALESCE(t.last_seen_at <= now() - make_interval(secs => @quiet_seconds::double precision), false)::boolean AS quiet,
+    COALESCE(n.root_plan_id, '')::text AS native_root
+FROM unnest(@trace_ids::text[]) AS u (trace_id)
+LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+LEFT JOIN LATERAL (
+    SELECT p.root_plan_id
+    FROM actlog.plan_execution_record AS p
+    WHERE p.trace_id = u.trace_id AND p.root_plan_id = p.current_plan_id AND p.origin = 'native'
+    ORDER BY p.root_plan_id = u.trace_id, p.first_seen_at, p.root_plan_id
+    LIMIT 1
+) AS n ON true;
+
+-- name: TraceChunks :many
+-- The spans of traces, but of those that have too many.
+SELECT s.trace_id, s.spans
+FROM unnest(@trace_ids::text[]) AS u (trace_id)
+JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id AND t.spans <= @most::bigint
+JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part
+ORDER BY s.trace_id, s.id;
+
+-- name: TraceRows :many
+-- The rows that traces have made, wherever they stand, and the root plans there: kind
+-- and key. shared: someone else told of the row, too.
+WITH home AS MATERIALIZED (
+    SELECT p.root_plan_id, p.part
+    FROM actlog.plan_execution_record AS p
+    WHERE p.root_plan_id = p.current_plan_id AND p.root_plan_id = ANY (ARRAY(
+        SELECT unnest(@trace_ids::text[])
+        UNION
+        SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
+        UNION
+        SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
+        WHERE n.trace_id = ANY (@trace_ids::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    ))
+)
+SELECT 'plan'::text AS kind, p.root_plan_id, ''::text AS parent, 0::bigint AS seq, p.current_plan_id AS id,
+    (p.origin <> 'otlp' OR p.revs IS NOT NULL)::boolean AS shared
+FROM home JOIN actlog.plan_execution_record AS p ON p.root_plan_id = home.root_plan_id
+WHERE p.origin = 'otlp' OR p.root_plan_id = p.current_plan_id
+UNION ALL
+SELECT 'agentExecution', a.root_plan_id, '', 0, a.step_id, a.revs IS NOT NULL
+FROM home JOIN actlog.agent_execution_record AS a ON a.root_plan_id = home.root_plan_id
+WHERE a.origin = 'otlp'
+UNION ALL
+SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.revs IS NOT NULL
+FROM home JOIN actlog.think_act_record AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
+WHERE c.origin = 'otlp'
+UNION ALL
+SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.revs IS NOT NULL
+FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
+WHERE c.origin = 'otlp';
+
+-- name: TraceKeep :exec
+-- Counts the spans that came of traces, and says where their rows are and when
+-- they are to be made anew.
+INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete)
+SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete
+FROM unnest(@trace_ids::text[], @root_plan_ids::text[], @spans::bigint[], @due_seconds::double precision[], @complete::boolean[])
+    AS u (trace_id, root_plan_id, spans, due_seconds, complete)
+ORDER BY u.trace_id COLLATE "C"
+ON CONFLICT (trace_id) DO UPDATE SET
+    root_plan_id = excluded.root_plan_id,
+    spans = t.spans + excluded.spans,
+    last_seen_at = CASE WHEN excluded.spans > 0 THEN GREATEST(t.last_seen_at, excluded.last_seen_at) ELSE t.last_seen_at END,
+    due_at = excluded.due_at;
+
+-- name: TraceKeepSpans :exec
+INSERT INTO actlog.otlp_span (trace_id, part, spans)
+SELECT u.trace_id, t.part, u.spans
+FROM unnest(@trace_ids::text[], @spans::bytea[]) AS u (trace_id, spans)
+LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id;
+
+-- name: TraceDue :many
+-- Traces whose rows are to be made anew.
+SELECT trace_id
+FROM actlog.otlp_trace
+WHERE due_at <= now()
+ORDER BY due_at
+LIMIT 100;
+
+-- name: TraceRecall :exec
+-- Has the rows of traces made anew at once: a native root plan names them.
+UPDATE actlog.otlp_trace SET due_at = now() WHERE trace_id = ANY (@trace_ids::text[]);
+
+-- name: TracePostpone :exec
+-- Has a trace wait whose rows could not be made.
+UPDATE actlog.otlp_trace SET due_at = now() + INTERVAL '1 hour' WHERE trace_id = @trace_id;
+
+-- name: TraceForget :execrows
+-- Forgets traces from which nothing has come for long, some at a time.
+DELETE FROM actlog.otlp_trace
+WHERE trace_id = ANY (ARRAY(
+    SELECT t.trace_id
+    FROM actlog.otlp_trace AS t
+    WHERE t.part < (now() AT TIME ZONE 'utc')::date - @trace_days::integer
+        AND t.last_seen_at < now() - make_interval(days => @trace_days::integer)
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+));
+
+-- Rows that the spans of a trace no longer mean. They go where nothing is beneath them
+-- that someone else told.
+
+-- name: TraceDeleteActTools :many
+-- moved: the call stands elsewhere in its tree now.
+DELETE FROM actlog.act_tool_info AS t
+USING unnest(@root_plan_ids::text[], @step_ids::text[], @seqs::bigint[], @tool_call_ids::text[], @moved::boolean[]) AS u (root_plan_id, step_id, seq, tool_call_id, moved),
+    actlog.agent_execution_record AS a
+WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
+    AND t.root_plan_id = u.root_plan_id AND t.step_id = u.step_id AND t.seq = u.seq AND t.tool_call_id = u.tool_call_id AND t.part = a.part
+    AND t.origin = 'otlp' AND t.revs IS NULL
+    AND (u.moved OR NOT EXISTS (
+        SELECT FROM actlog.plan_execution_record AS p
+        WHERE p.root_plan_id = u.root_plan_id AND p.tool_call_id = u.tool_call_id AND (p.origin = 'native' OR p.revs IS NOT NULL)
+    ))
+RETURNING t.root_plan_id;
+
+-- name: TraceDeleteThinkActs :many
+DELETE FROM actlog.think_act_record AS c
+USING unnest(@root_plan_ids::text[], @step_ids::text[], @seqs::bigint[]) AS u (root_plan_id, step_id, seq),
+    actlog.agent_execution_record AS a
+WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
+    AND c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = a.part
+    AND c.origin = 'otlp' AND c.revs IS NULL
+    AND NOT EXISTS (
+        SELECT FROM actlog.act_tool_info AS t
+        WHERE t.root_plan_id = c.root_plan_id AND t.step_id = c.step_id AND t.seq = c.seq AND t.part = c.part
+    )
+RETURNING c.root_plan_id;
+
+-- name: TraceDeleteSteps :many
+DELETE FROM actlog.agent_execution_record AS a
+USING unnest(@root_plan_ids::text[], @step_ids::text[]) AS u (root_plan_id, step_id)
+WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id AND a.origin = 'otlp' AND a.revs IS NULL
+    AND NOT EXISTS (SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = a.root_plan_id AND c.step_id = a.step_id AND c.part = a.part)
+    AND NOT EXISTS (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = a.root_plan_id AND t.step_id = a.step_id AND t.part = a.part)
+RETURNING a.root_plan_id;
+
+-- name: TraceDeletePlans :many
+-- Sub-plans, then roots: what a statement deletes it still sees.
+DELETE FROM actlog.plan_execution_record AS p
+USING unnest(@root_plan_ids::text[], @plan_ids::text[]) AS u (root_plan_id, plan_id)
+WHERE p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.plan_id AND p.origin = 'otlp' AND p.revs IS NULL
+    AND NOT EXISTS (SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.thought AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.artifact AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.source_reference AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.wait_state AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
+    AND NOT EXISTS (
+        SELECT FROM actlog.plan_execution_record AS s
+        WHERE s.root_plan_id = p.root_plan_id AND s.current_plan_id <> p.current_plan_id
+            AND (p.root_plan_id = p.current_plan_id OR (s.origin = 'native' OR s.revs IS NOT NULL) AND s.parent_plan_id = p.current_plan_id)
+    )
+RETURNING p.root_plan_id;
