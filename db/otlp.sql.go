@@ -465,7 +465,8 @@ SELECT
     u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => $1::double precision), false)::boolean AS quiet,
-    COALESCE(n.root_plan_id, '')::text AS native_root
+    COALESCE(n.root_plan_id, '')::text AS native_root,
+    EXISTS (SELECT FROM actlog.plan_execution_record AS r WHERE r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id)::boolean AS rooted
 FROM unnest($2::text[]) AS u (trace_id)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
 LEFT JOIN LATERAL (
@@ -490,9 +491,11 @@ type TraceStatesRow struct {
 	DueSeconds float64
 	Quiet      bool
 	NativeRoot string
+	Rooted     bool
 }
 
-// What is known of traces, and the native root plan that names them.
+// What is known of traces, the native root plan that names them, and whether there is
+// one of their own.
 func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParams) ([]TraceStatesRow, error) {
 	rows, err := db.Query(ctx, TraceStates, arg.QuietSeconds, arg.TraceIds)
 	if err != nil {
@@ -510,6 +513,7 @@ func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParam
 			&i.DueSeconds,
 			&i.Quiet,
 			&i.NativeRoot,
+			&i.Rooted,
 		); err != nil {
 			return nil, err
 		}

@@ -28,12 +28,14 @@ FOR UPDATE;
 SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER BY trace_id FOR UPDATE;
 
 -- name: TraceStates :many
--- What is known of traces, and the native root plan that names them.
+-- What is known of traces, the native root plan that names them, and whether there is
+-- one of their own.
 SELECT
     u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => @quiet_seconds::double precision), false)::boolean AS quiet,
-    COALESCE(n.root_plan_id, '')::text AS native_root
+    COALESCE(n.root_plan_id, '')::text AS native_root,
+    EXISTS (SELECT FROM actlog.plan_execution_record AS r WHERE r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id)::boolean AS rooted
 FROM unnest(@trace_ids::text[]) AS u (trace_id)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
 LEFT JOIN LATERAL (

@@ -51,7 +51,7 @@ func ByTrace(spans []Span) [][]Span {
 // EncodeChunk makes a chunk of spans of one trace. [ErrTooLarge] where it would
 // hold over MaxChunkBytes.
 func EncodeChunk(spans []Span) ([]byte, error) {
-	w := writer{b: []byte{chunkVersion}, seen: map[string]uint64{}}
+	w := writer{b: append(make([]byte, 0, texts(spans)), chunkVersion), seen: map[string]uint64{}}
 	w.uint(uint64(len(spans)))
 	for i := range spans {
 		w.span(&spans[i])
@@ -59,7 +59,24 @@ func EncodeChunk(spans []Span) ([]byte, error) {
 	if len(w.b) > MaxChunkBytes {
 		return nil, fmt.Errorf("%w: the spans of a trace hold over %d bytes", ErrTooLarge, MaxChunkBytes)
 	}
-	return compressor.EncodeAll(w.b, nil), nil
+	return compressor.EncodeAll(w.b, make([]byte, 0, len(w.b)/2)), nil
+}
+
+// texts tells about how many bytes the spans take.
+func texts(spans []Span) (n int) {
+	for i := range spans {
+		n += 128 + len(spans[i].Name)
+		for _, a := range spans[i].Attributes {
+			n += len(a.Value.Text) + 8
+		}
+		for _, e := range spans[i].Events {
+			n += 16
+			for _, a := range e.Attributes {
+				n += len(a.Value.Text) + 8
+			}
+		}
+	}
+	return n
 }
 
 // DecodeChunk gives the spans of a chunk.

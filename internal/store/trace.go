@@ -205,6 +205,7 @@ type trace struct {
 	earlier [][]byte // chunks that are kept already
 	root    string   // of the tree that its rows are in from now on; "": none
 	large   bool     // its rows are not made now
+	fresh   bool     // nothing of it was on record
 	live    bool     // something of it has not ended
 	rows    map[record.Key]*record.Row
 	gone    []record.Key        // rows that are to be deleted
@@ -268,7 +269,20 @@ func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (t
 		}
 		return err
 	})
-	q.Queue(db.TraceChunks, ids, most).Query(func(rows pgx.Rows) error {
+	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+		return nil, nil, err
+	}
+	known := ids[:0:0]
+	for _, t := range traces {
+		if t.fresh = t.Complete == nil && !t.Rooted && t.NativeRoot == ""; !t.fresh {
+			known = append(known, t.id)
+		}
+	}
+	if len(known) == 0 {
+		return traces, nil, nil
+	}
+	q = pgx.Batch{}
+	q.Queue(db.TraceChunks, known, most).Query(func(rows pgx.Rows) error {
 		var id string
 		var chunk []byte
 		_, err := pgx.ForEachRow(rows, []any{&id, &chunk}, func() error {
@@ -279,7 +293,7 @@ func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (t
 		return err
 	})
 	have = map[string]map[record.Key]bool{}
-	q.Queue(db.TraceRows, ids).Query(func(rows pgx.Rows) error {
+	q.Queue(db.TraceRows, known).Query(func(rows pgx.Rows) error {
 		var key record.Key
 		var shared bool
 		_, err := pgx.ForEachRow(rows, []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}, func() error {
@@ -530,8 +544,13 @@ var replacements = map[record.Kind]string{
 func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) error {
 	b := &batch{rows: map[record.Key]*record.Row{}, roots: map[string]map[record.Kind]bool{}}
 	gone := map[record.Kind][]record.Key{}
+	certain := changes{} // trees that are new
 	for _, t := range traces {
-		maps.Copy(b.rows, t.rows)
+		if maps.Copy(b.rows, t.rows); t.fresh {
+			for key := range t.rows {
+				certain.add(key.Root, key.Kind)
+			}
+		}
 		for _, key := range t.gone {
 			gone[key.Kind] = append(gone[key.Kind], key)
 		}
@@ -566,29 +585,46 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) err
 		changed.returning(&q, record.KindPlan, db.TraceDeletePlans, keyColumns(roots)...)
 	}
 	s.queueTraces(&q, traces)
-	if err := tx.SendBatch(ctx, &q).Close(); err != nil || len(changed) == 0 {
+	if len(certain) > 0 {
+		q.Queue(db.ChangeAppend, certain.columns()...)
+	}
+	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 		return err
 	}
-	roots := slices.Sorted(maps.Keys(changed))
-	kinds := make([]string, len(roots))
-	for i, root := range roots {
-		kinds[i] = kindNames(changed[root])
+	maps.DeleteFunc(changed, func(root string, _ map[record.Kind]bool) bool { return certain[root] != nil })
+	if len(changed) == 0 {
+		return nil
 	}
-	return s.reads.ChangeAppend(ctx, tx, db.ChangeAppendParams{RootPlanIds: roots, Kinds: kinds})
+	_, err := tx.Exec(ctx, db.ChangeAppend, changed.columns()...)
+	return err
 }
 
 // changes are the kinds of rows that were written, by root.
 type changes map[string]map[record.Kind]bool
+
+func (c changes) add(root string, kind record.Kind) {
+	if c[root] == nil {
+		c[root] = map[record.Kind]bool{}
+	}
+	c[root][kind] = true
+}
+
+// columns gives them as arguments of the statement that tells the feed.
+func (c changes) columns() []any {
+	roots := slices.Sorted(maps.Keys(c))
+	kinds := make([]string, len(roots))
+	for i, root := range roots {
+		kinds[i] = kindNames(c[root])
+	}
+	return []any{roots, kinds}
+}
 
 // returning queues a statement that gives the roots of the rows that it wrote.
 func (c changes) returning(q *pgx.Batch, kind record.Kind, sql string, args ...any) {
 	q.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		var root string
 		_, err := pgx.ForEachRow(rows, []any{&root}, func() error {
-			if c[root] == nil {
-				c[root] = map[record.Kind]bool{}
-			}
-			c[root][kind] = true
+			c.add(root, kind)
 			return nil
 		})
 		return err
