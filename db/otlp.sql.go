@@ -289,16 +289,17 @@ func (q *Queries) TraceHold(ctx context.Context, db DBTX, traceIds []string) err
 }
 
 const TraceKeep = `-- name: TraceKeep :exec
-INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete)
-SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::double precision[], $5::boolean[])
-    AS u (trace_id, root_plan_id, spans, due_seconds, complete)
+INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete, projected)
+SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete, u.projected
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::double precision[], $5::boolean[], $6::integer[])
+    AS u (trace_id, root_plan_id, spans, due_seconds, complete, projected)
 ORDER BY u.trace_id COLLATE "C"
 ON CONFLICT (trace_id) DO UPDATE SET
     root_plan_id = excluded.root_plan_id,
     spans = t.spans + excluded.spans,
     last_seen_at = CASE WHEN excluded.spans > 0 THEN GREATEST(t.last_seen_at, excluded.last_seen_at) ELSE t.last_seen_at END,
-    due_at = excluded.due_at
+    due_at = excluded.due_at,
+    projected = excluded.projected
 `
 
 type TraceKeepParams struct {
@@ -307,6 +308,7 @@ type TraceKeepParams struct {
 	Spans       []int64
 	DueSeconds  []float64
 	Complete    []bool
+	Projected   []int32
 }
 
 // Counts the spans that came of traces, and says where their rows are and when
@@ -318,6 +320,7 @@ func (q *Queries) TraceKeep(ctx context.Context, db DBTX, arg TraceKeepParams) e
 		arg.Spans,
 		arg.DueSeconds,
 		arg.Complete,
+		arg.Projected,
 	)
 	return err
 }
@@ -462,7 +465,7 @@ func (q *Queries) TraceRows(ctx context.Context, db DBTX, traceIds []string) ([]
 
 const TraceStates = `-- name: TraceStates :many
 SELECT
-    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete,
+    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => $1::double precision), false)::boolean AS quiet,
     COALESCE(n.root_plan_id, '')::text AS native_root,
@@ -488,6 +491,7 @@ type TraceStatesRow struct {
 	RootPlanID *string
 	Spans      int64
 	Complete   *bool
+	Projected  int32
 	DueSeconds float64
 	Quiet      bool
 	NativeRoot string
@@ -510,6 +514,7 @@ func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParam
 			&i.RootPlanID,
 			&i.Spans,
 			&i.Complete,
+			&i.Projected,
 			&i.DueSeconds,
 			&i.Quiet,
 			&i.NativeRoot,

@@ -10,7 +10,8 @@ CREATE TABLE actlog.otlp_trace (
     spans         bigint NOT NULL,
     last_seen_at  timestamptz NOT NULL DEFAULT now(),
     due_at        timestamptz,
-    complete      boolean NOT NULL
+    complete      boolean NOT NULL,
+    projected     integer NOT NULL
 );
 CREATE INDEX otlp_trace_root ON actlog.otlp_trace (root_plan_id) WHERE root_plan_id IS NOT NULL;
 CREATE INDEX otlp_trace_due ON actlog.otlp_trace (due_at) WHERE due_at IS NOT NULL;
@@ -23,6 +24,7 @@ COMMENT ON COLUMN actlog.otlp_trace.spans IS 'How many spans came, repeated ones
 COMMENT ON COLUMN actlog.otlp_trace.last_seen_at IS 'When the last of them came.';
 COMMENT ON COLUMN actlog.otlp_trace.due_at IS 'When its rows are to be made anew though no span comes; null: they need not.';
 COMMENT ON COLUMN actlog.otlp_trace.complete IS 'Whether all spans are kept that its rows were made of; if not, plans and steps are added and none is changed.';
+COMMENT ON COLUMN actlog.otlp_trace.projected IS 'How many rows of spans, in their order, its rows were made of.';
 
 CREATE TABLE actlog.otlp_span (
     trace_id  text COLLATE "C" NOT NULL,

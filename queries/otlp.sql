@@ -31,7 +31,7 @@ SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER 
 -- What is known of traces, the native root plan that names them, and whether there is
 -- one of their own.
 SELECT
-    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete,
+    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => @quiet_seconds::double precision), false)::boolean AS quiet,
     COALESCE(n.root_plan_id, '')::text AS native_root,
@@ -89,16 +89,17 @@ WHERE c.origin = 'otlp';
 -- name: TraceKeep :exec
 -- Counts the spans that came of traces, and says where their rows are and when
 -- they are to be made anew.
-INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete)
-SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete
-FROM unnest(@trace_ids::text[], @root_plan_ids::text[], @spans::bigint[], @due_seconds::double precision[], @complete::boolean[])
-    AS u (trace_id, root_plan_id, spans, due_seconds, complete)
+INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete, projected)
+SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete, u.projected
+FROM unnest(@trace_ids::text[], @root_plan_ids::text[], @spans::bigint[], @due_seconds::double precision[], @complete::boolean[], @projected::integer[])
+    AS u (trace_id, root_plan_id, spans, due_seconds, complete, projected)
 ORDER BY u.trace_id COLLATE "C"
 ON CONFLICT (trace_id) DO UPDATE SET
     root_plan_id = excluded.root_plan_id,
     spans = t.spans + excluded.spans,
     last_seen_at = CASE WHEN excluded.spans > 0 THEN GREATEST(t.last_seen_at, excluded.last_seen_at) ELSE t.last_seen_at END,
-    due_at = excluded.due_at;
+    due_at = excluded.due_at,
+    projected = excluded.projected;
 
 -- name: TraceKeepSpans :exec
 INSERT INTO actlog.otlp_span (trace_id, part, spans)

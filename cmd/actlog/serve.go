@@ -44,6 +44,8 @@ type serveCmd struct {
 	DetailDays     int           `help:"Drop cycles and tool calls that are older; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older. 0: never." default:"0" placeholder:"DAYS"`
 	InterruptAfter time.Duration `help:"Mark runs as INTERRUPTED that sent heartbeats and have been silent for so long. 0: never." default:"0s"`
+	TraceDays      int           `help:"Keep the spans of traces for so long after the last of them came; the trees made of them stay." default:"3" placeholder:"DAYS"`
+	TraceQuiet     time.Duration `help:"Close traces from which nothing came for so long: what has not ended in them is UNKNOWN, until more comes." default:"10m"`
 	databaseFlags
 }
 
@@ -83,6 +85,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.DetailDays < 0 || c.KeepDays < 0 || c.InterruptAfter < 0 {
 		return nil, usageError("--detail-days, --keep-days and --interrupt-after must not be negative")
 	}
+	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
+		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
+	}
 	var keys *api.Keys
 	if c.APIKeys != "" {
 		if keys, err = readKeys(c.APIKeys); err != nil {
@@ -102,6 +107,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		}
 	}()
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter}
+	config.TraceDays, config.TraceQuiet = c.TraceDays, c.TraceQuiet
 	if config.DatabaseURL == "" {
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: log})
 		if err != nil {

@@ -123,6 +123,7 @@ type Store struct {
 	statements statements
 	// maxProjected is as the constant says, but in tests.
 	maxProjected int64
+	traceWriters chan struct{} // a token for each transaction
 
 	counters counters
 	// Warnings of what may go on for long.
@@ -154,6 +155,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor)}
 	s.statements.fewRows, s.maxProjected = fewRows, maxProjected
+	s.traceWriters = make(chan struct{}, max(1, config.MaxConns/traceShare))
 	if err := s.check(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("opening the record: %w", err)

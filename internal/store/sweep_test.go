@@ -275,7 +275,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("partitions until %s, want %s", got.PartitionsUntil, want)
 	}
 	got.BatchSeconds, got.Pool, got.PartitionsUntil = store.Histogram{}, store.PoolStats{}, time.Time{}
-	want := store.Stats{Batches: 1, Rows: 4, Folded: 1, Refused: 1, PartitionsAdded: 2 * (1 + store.PartitionsAhead)}
+	want := store.Stats{Batches: 1, Rows: 4, Folded: 1, Refused: 1, PartitionsAdded: 3 * (1 + store.PartitionsAhead)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

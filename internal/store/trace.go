@@ -52,6 +52,8 @@ const (
 	maxTraces     = 50
 	maxTraceSpans = 1_000
 	maxTraceBytes = 4 << 20
+	// Of all connections so many may write traces at once: one of every traceShare.
+	traceShare = 4
 )
 
 // ReplaceTraces keeps spans, and puts the rows that all spans of their traces mean
@@ -178,7 +180,12 @@ func (e *badTraceError) Unwrap() error { return e.err }
 func (s *Store) replaceRetrying(ctx context.Context, told []*toldTrace, deadline time.Time) error {
 	for attempt := 0; ; attempt++ {
 		err := s.replace(ctx, told)
-		if err == nil || ctx.Err() != nil || !transient(err) {
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case s.writing.Err() != nil:
+			return record.ErrClosed
+		case !transient(err):
 			return err
 		}
 		s.counters.lastError.Store(time.Now().UnixNano())
@@ -192,9 +199,6 @@ func (s *Store) replaceRetrying(ctx context.Context, told []*toldTrace, deadline
 		if pause(ctx, backoff(attempt)) != nil {
 			return err
 		}
-		if s.writing.Err() != nil {
-			return record.ErrClosed
-		}
 	}
 }
 
@@ -203,6 +207,7 @@ type trace struct {
 	*toldTrace
 	db.TraceStatesRow
 	earlier [][]byte // chunks that are kept already
+	before  int      // how many of them its rows were made of
 	root    string   // of the tree that its rows are in from now on; "": none
 	large   bool     // its rows are not made now
 	fresh   bool     // nothing of it was on record
@@ -222,7 +227,14 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.writing, cancel)()
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	select {
+	case s.traceWriters <- struct{}{}:
+		defer func() { <-s.traceWriters }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b, start := (*batch)(nil), time.Now()
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		traces, have, err := s.readTraces(ctx, tx, told)
 		if err != nil {
 			return err
@@ -238,8 +250,13 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 				return err
 			}
 		}
-		return s.writeTraces(ctx, tx, traces)
+		b, err = s.writeTraces(ctx, tx, traces)
+		return err
 	})
+	if err == nil && b != nil {
+		s.counters.committed(b, time.Since(start))
+	}
+	return err
 }
 
 // readTraces locks traces, and reads what there is of them: their chunks, and the
@@ -311,6 +328,9 @@ func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (t
 // project finds what the rows of a trace are from now on.
 func (s *Store) project(t *trace, have map[string]map[record.Key]bool) (err error) {
 	t.root = cmp.Or(t.NativeRoot, t.id)
+	if t.Complete == nil { // else the spans are no more that its rows were made of
+		t.Complete = new(!slices.Contains(slices.Collect(maps.Values(have[t.root])), false))
+	}
 	if t.large = len(t.chunks) > 0 && t.Spans+int64(t.spans) > s.maxProjected; t.large {
 		t.root = orZero(t.RootPlanID)
 		return nil
@@ -319,9 +339,8 @@ func (s *Store) project(t *trace, have map[string]map[record.Key]bool) (err erro
 	if t.rows, t.live, err = s.rowsOf(t.id, t.root, slices.Concat(t.earlier, t.chunks), quiet); err != nil {
 		return err
 	}
-	if t.Complete == nil {
-		t.Complete = new(!slices.Contains(slices.Collect(maps.Values(have[t.root])), false))
-	}
+	t.before = min(int(t.Projected), len(t.earlier))
+	t.Projected = int32(len(t.earlier) + len(t.chunks))
 	if !*t.Complete {
 		t.keep(have[t.root])
 		return nil
@@ -397,9 +416,9 @@ func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
 		return nil
 	}
 	var before map[record.Key]*record.Row
-	if len(t.earlier) > 0 && t.RootPlanID != nil {
+	if t.before > 0 && t.RootPlanID != nil {
 		var err error
-		if before, _, err = s.rowsOf(t.id, *t.RootPlanID, t.earlier, false); err != nil {
+		if before, _, err = s.rowsOf(t.id, *t.RootPlanID, t.earlier[:t.before], false); err != nil {
 			return err
 		}
 	}
@@ -540,8 +559,8 @@ var replacements = map[record.Kind]string{
 	record.KindThinkAct: db.ThinkActReplace, record.KindActTool: db.ActToolReplace,
 }
 
-// writeTraces writes what differs.
-func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) error {
+// writeTraces writes what differs of the rows that it gives.
+func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*batch, error) {
 	b := &batch{rows: map[record.Key]*record.Row{}, roots: map[string]map[record.Kind]bool{}}
 	gone := map[record.Kind][]record.Key{}
 	certain := changes{} // trees that are new
@@ -573,7 +592,7 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) err
 		changed.returning(&q, kind, replacements[kind], s.arguments(kind, upsert.Projected(kind), rows)...)
 	}
 	if err := s.rollUpOthers(&q, traces, gone, b); err != nil {
-		return err
+		return nil, err
 	}
 	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
 		changed.returning(&q, record.KindAgentExecution, db.TraceDeleteSteps, keyColumns(keys)...)
@@ -589,14 +608,14 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) err
 		q.Queue(db.ChangeAppend, certain.columns()...)
 	}
 	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
-		return err
+		return nil, err
 	}
 	maps.DeleteFunc(changed, func(root string, _ map[record.Kind]bool) bool { return certain[root] != nil })
 	if len(changed) == 0 {
-		return nil
+		return b, nil
 	}
 	_, err := tx.Exec(ctx, db.ChangeAppend, changed.columns()...)
-	return err
+	return b, err
 }
 
 // changes are the kinds of rows that were written, by root.
@@ -707,9 +726,11 @@ func (s *Store) queueTraces(q *pgx.Batch, traces []*trace) {
 	var spans []int64
 	var due []*float64
 	var complete []bool
+	var projected []int32
 	var chunks [][]byte
 	for _, t := range traces {
-		ids, spans, complete = append(ids, t.id), append(spans, int64(t.spans)), append(complete, t.Complete == nil || *t.Complete)
+		ids, spans, complete = append(ids, t.id), append(spans, int64(t.spans)), append(complete, *t.Complete)
+		projected = append(projected, t.Projected)
 		var root *string
 		if t.root != "" {
 			root = &t.root
@@ -727,7 +748,7 @@ func (s *Store) queueTraces(q *pgx.Batch, traces []*trace) {
 			of, chunks = append(of, t.id), append(chunks, c)
 		}
 	}
-	q.Queue(db.TraceKeep, ids, roots, spans, due, complete)
+	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
 	if len(chunks) > 0 {
 		q.Queue(db.TraceKeepSpans, of, chunks)
 	}

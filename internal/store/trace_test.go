@@ -525,6 +525,7 @@ func TestALargeTrace(t *testing.T) {
 		t.Fatalf("%d spans", len(spans))
 	}
 	replace(t, s, spans[:10]...)
+	write(t, s, &record.Plan{RootPlanID: traceID(0), CurrentPlanID: traceID(0), ModelName: new("mine")})
 	first := onRecord(t, store.Pool(s), traceID(0))
 	replace(t, s, spans[10:]...)
 	if diff := cmp.Diff(first, onRecord(t, store.Pool(s), traceID(0))); diff != "" {
@@ -536,6 +537,21 @@ func TestALargeTrace(t *testing.T) {
 	}
 	if diff := cmp.Diff(keys(otlp.Project(spans)), onRecord(t, store.Pool(s), traceID(0))); diff != "" {
 		t.Errorf("-projected +on record:\n%s", diff)
+	}
+	if got := planTree(t, s, traceID(0)).Record; *got.State != record.Completed || *got.ModelName != "mine" {
+		t.Errorf("the plan, of which someone else told, is %+v", got)
+	}
+	// Its spans are dropped: what comes does not take their place.
+	want := whole(t, s, traceID(0))
+	exec(t, s, "DELETE FROM actlog.otlp_trace")
+	store.MaxProjected(s, 0)
+	replace(t, s, spans[:2]...)
+	exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
+	if err := store.ReplaceDue(s, t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, whole(t, s, traceID(0))); diff != "" {
+		t.Errorf("-before +after late spans:\n%s", diff)
 	}
 }
 
