@@ -230,6 +230,8 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 	select {
 	case s.traceWriters <- struct{}{}:
 		defer func() { <-s.traceWriters }()
+	case <-time.After(s.config.RetryFor):
+		return fmt.Errorf("%w: no turn to write traces within %v", record.ErrUnavailable, s.config.RetryFor)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -798,13 +800,15 @@ func (s *Store) keepTraces() {
 	}
 }
 
-// replaceDue makes the rows of all traces that are due.
+// replaceDue makes the rows of all traces that are due. One that fails does not keep
+// others from their turn.
 func (s *Store) replaceDue(ctx context.Context) error {
 	for {
 		ids, err := s.reads.TraceDue(ctx, s.pool)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
+		var errs []error
 		for _, id := range ids {
 			err := s.replace(ctx, []*toldTrace{{id: id}})
 			var bad *badTraceError
@@ -813,8 +817,11 @@ func (s *Store) replaceDue(ctx context.Context) error {
 				err = s.reads.TracePostpone(ctx, s.pool, id)
 			}
 			if err != nil {
-				return fmt.Errorf("trace %s: %w", id, err)
+				errs = append(errs, fmt.Errorf("trace %s: %w", id, err))
 			}
+		}
+		if err := errors.Join(errs...); err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
 }

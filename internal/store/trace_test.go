@@ -412,13 +412,13 @@ func TestBothTell(t *testing.T) {
 	t.Parallel()
 	s := open(t, projecting)
 	spans := run(t, traceID(0))
-	root, step := traceID(0), ""
+	root := traceID(0)
 	replace(t, s, spans[:len(spans)-1]...)
 	before := planTree(t, s, root).Record
 	if before.State.Terminal() {
 		t.Fatal("the plan has ended already")
 	}
-	step = query[string](t, s, "SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
+	step := query[string](t, s, "SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
 	write(t, s,
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("a better title")},
 		&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t", Content: new("hm")},
