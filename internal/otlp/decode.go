@@ -23,6 +23,22 @@ const (
 	TypeJSON     = "application/json"
 )
 
+// Signal is what an exporter tells of.
+type Signal string
+
+// The signals. Nothing is kept of metrics.
+const (
+	Traces  Signal = "traces"
+	Logs    Signal = "logs"
+	Metrics Signal = "metrics"
+)
+
+// Signals are all that there are.
+var Signals = []Signal{Traces, Logs, Metrics}
+
+// Path is where exporters send a signal over HTTP.
+func (s Signal) Path() string { return "/v1/" + string(s) }
+
 var errLogs = errors.New("the body holds logs, not traces: send it to /v1/logs")
 
 // ErrUnsupported says that a body is of a media type that is not read here.
@@ -50,7 +66,7 @@ func (b *Batch) reject(reason string) {
 // for that.
 func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	var b Batch
-	all, err := unmarshal(contentType, body, traces, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
+	all, err := unmarshal(contentType, body, traces, ofBody, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
 	if err != nil {
 		if isProtobuf(contentType) && holdsLogs(body) {
 			return b, errLogs
@@ -89,7 +105,7 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 // stubs of it, which hold the record as an event. The others are only counted.
 func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	var b Batch
-	all, err := unmarshal(contentType, body, logs, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
+	all, err := unmarshal(contentType, body, logs, ofBody, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
 	if err != nil {
 		return b, fmt.Errorf("reading logs: %w", err)
 	}
@@ -110,18 +126,18 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	return b, nil
 }
 
-func unmarshal[T any](contentType string, body []byte, root message, proto, json func([]byte) (T, error)) (all T, err error) {
+func unmarshal[T any](contentType string, body []byte, root message, of limits, proto, json func([]byte) (T, error)) (all T, err error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil || mediaType != TypeProtobuf && mediaType != TypeJSON:
 		return all, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeProtobuf, TypeJSON)
 	case mediaType == TypeProtobuf:
-		if err := checkWire(body, root); err != nil {
+		if err := checkWire(body, root, of); err != nil {
 			return all, err
 		}
 		return proto(body)
 	}
-	if err := checkJSON(body); err != nil {
+	if err := checkJSON(body, of); err != nil {
 		return all, err
 	}
 	return json(body)
@@ -132,7 +148,7 @@ func isProtobuf(contentType string) bool { return strings.HasPrefix(contentType,
 // holdsLogs tells whether a body that holds no traces holds logs: their numbers
 // are the same down to the span.
 func holdsLogs(body []byte) bool {
-	all, err := unmarshal(TypeProtobuf, body, logs, new(plog.ProtoUnmarshaler).UnmarshalLogs, nil)
+	all, err := unmarshal(TypeProtobuf, body, logs, ofBody, new(plog.ProtoUnmarshaler).UnmarshalLogs, nil)
 	return err == nil && all.LogRecordCount() > 0
 }
 

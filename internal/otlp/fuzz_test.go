@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/record"
@@ -94,6 +97,44 @@ func FuzzProject(f *testing.F) {
 		}
 		if len(told) > len(spans) {
 			t.Fatalf("%d model calls of %d spans", len(told), len(spans))
+		}
+	})
+}
+
+// FuzzCut: the parts of whatever is read hold the same spans.
+func FuzzCut(f *testing.F) {
+	for _, files := range fixtures {
+		for _, name := range files {
+			f.Add(read(f, name), strings.HasSuffix(name, ".pb"), 2_000, 3)
+		}
+	}
+	f.Add(nested(3), true, 1, 1)
+	f.Add([]byte("\x8a\x00\x04\x12\x02\x12\x00\x0a\x00"), true, 1, 1) // a tag that is longer than it need be
+	f.Fuzz(func(t *testing.T, body []byte, proto bool, maxBytes, maxCount int) {
+		contentType := otlp.TypeJSON
+		if proto {
+			contentType = otlp.TypeProtobuf
+		}
+		maxCount = max(1, min(maxCount, otlp.MaxSpans))
+		parts, err := otlp.Cut(contentType, body, maxBytes, maxCount)
+		whole, readErr := otlp.DecodeTraces(contentType, body)
+		if readErr != nil || len(whole.Spans)+whole.Rejected == 0 {
+			return // logs, too much for one request, or nothing
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var joined []byte
+		count := 0
+		for _, p := range parts {
+			if p.Count < 1 || p.Count > maxCount || p.Signal != otlp.Traces {
+				t.Fatalf("a part of %d %s", p.Count, p.Signal)
+			}
+			joined, count = append(joined, p.Body...), count+p.Count
+		}
+		got, err := otlp.DecodeTraces(otlp.TypeProtobuf, joined)
+		if err != nil || count != len(whole.Spans)+whole.Rejected || !reflect.DeepEqual(got.Spans, whole.Spans) {
+			t.Fatalf("%d spans, %v:\n%s", count, err, cmp.Diff(whole.Spans, got.Spans))
 		}
 	})
 }

@@ -85,19 +85,25 @@ var holds = [...]map[uint64]message{
 
 // checkWire walks a protobuf body and holds it to the limits that must be known
 // before it is decoded.
-func checkWire(body []byte, root message) error {
-	w := wire{}
+func checkWire(body []byte, root message, of limits) error {
+	w := wire{left: of}
 	return w.walk(body, root, 0)
 }
 
-type wire struct{ parts, spans int }
+// limits are how many of something there may be.
+type limits struct{ parts, spans int }
+
+// ofBody are those of a body that someone sends.
+var ofBody = limits{maxParts, MaxSpans}
+
+type wire struct{ left limits }
 
 func (w *wire) walk(b []byte, m message, depth int) error {
-	if w.parts++; w.parts > maxParts {
+	if w.left.parts--; w.left.parts < 0 {
 		return errParts
 	}
 	if m == span || m == logRecord {
-		if w.spans++; w.spans > MaxSpans {
+		if w.left.spans--; w.left.spans < 0 {
 			return errSpans
 		}
 	}
@@ -145,8 +151,8 @@ func (w *wire) walk(b []byte, m message, depth int) error {
 
 // checkJSON does the same for a JSON body. Spans are counted when it is decoded:
 // their objects bound them here.
-func checkJSON(body []byte) error {
-	depth, parts, inString := 0, 0, false
+func checkJSON(body []byte, of limits) error {
+	depth, inString := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
 		case inString && c == '\\':
@@ -158,7 +164,7 @@ func checkJSON(body []byte) error {
 			if depth++; depth > maxNesting {
 				return errNesting
 			}
-			if parts++; parts > maxParts {
+			if of.parts--; of.parts < 0 {
 				return errParts
 			}
 		case c == '}' || c == ']':

@@ -61,6 +61,21 @@ func DecodeHeld(body io.Reader, contentType, contentEncoding string, hold func(b
 	return decodeEnvelope(bounded)
 }
 
+// ReadHeld gives a body of any type as it was before it was packed, at most
+// [MaxBodyBytes] of it. hold is as in [DecodeHeld], and so are the errors.
+func ReadHeld(body io.Reader, contentEncoding string, hold func(bytes int64) error) ([]byte, error) {
+	plain, err := decompress(body, contentEncoding)
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, hold: hold})
+	if err != nil {
+		return nil, fmt.Errorf("reading the body: %w", err)
+	}
+	return all, nil
+}
+
 func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
