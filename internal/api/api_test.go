@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
@@ -61,7 +62,7 @@ func serveWith(t testing.TB, o options) *client {
 		o.log = t.Output()
 	}
 	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	config := store.Config{DatabaseURL: o.db.URL, Logger: log, MaxConns: 4}
+	config := store.Config{DatabaseURL: o.db.URL, Logger: log, MaxConns: 4, Project: otlp.ProjectChunks}
 	if o.store != nil {
 		o.store(&config)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -43,7 +45,7 @@ func toProblem(err error) (p *problem, known bool) {
 		return &problem{Status: http.StatusNotFound, Detail: "nothing of that id is on record"}, true
 	case errors.Is(err, store.ErrSlow):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}, true
-	case errors.Is(err, wire.ErrTooLarge):
+	case errors.Is(err, wire.ErrTooLarge), errors.Is(err, otlp.ErrTooLarge):
 		return &problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}, true
 	case errors.Is(err, wire.ErrUnsupported):
 		return &problem{Status: http.StatusUnsupportedMediaType, Detail: err.Error()}, true
@@ -87,13 +89,22 @@ func (s *Server) handleError(err error, c echo.Context) {
 		_ = c.NoContent(p.Status) // as the contract of source 001 has it
 		return
 	}
-	out := *p
-	out.Type, out.Title = "about:blank", http.StatusText(p.Status)
-	body, err := json.Marshal(out)
-	if err == nil {
-		err = c.Blob(p.Status, "application/problem+json", body)
+	if at, _ := s.routeOf(c); at.signal != "" { // exporters read no problems
+		contentType := cmp.Or(bodyType(c.Request()), otlp.TypeJSON)
+		err = c.Blob(p.Status, contentType, otlp.Refused(contentType, p.Detail))
+	} else {
+		err = sendProblem(c, *p)
 	}
 	if err != nil {
 		s.log.Debug("an answer was not sent", "error", err)
 	}
+}
+
+func sendProblem(c echo.Context, p problem) error {
+	p.Type, p.Title = "about:blank", http.StatusText(p.Status)
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return c.Blob(p.Status, "application/problem+json", body)
 }

@@ -57,3 +57,6 @@ const MaxExports = maxExports
 
 // Exports is how many there are.
 func Exports(s *Server) int { return len(s.exports) }
+
+// FillBodies makes the server hold as many bodies as it can.
+func FillBodies(s *Server) { s.bodies.used.Store(s.bodies.size) }

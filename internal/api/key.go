@@ -169,19 +169,34 @@ func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if keys == nil || at.need == scopeNone {
 			return next(c)
 		}
-		scheme, secret, _ := strings.Cut(c.Request().Header.Get(echo.HeaderAuthorization), " ")
-		var k *key
-		if strings.EqualFold(scheme, "Bearer") {
-			k = keys.find(strings.TrimSpace(secret))
-		}
-		if k == nil {
-			c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
-			return &problem{Status: http.StatusUnauthorized, Detail: "an API key is needed: send it as Authorization: Bearer KEY; who runs this server makes one with actlog key"}
-		}
-		callOf(c).key = k.name
-		if !k.allows(at.need) {
-			return &problem{Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(at.need)}
+		name, err := keys.admit(c.Request().Header.Get(echo.HeaderAuthorization), c.Request().Header.Get(keyHeader), at.need)
+		callOf(c).key = name
+		if err != nil {
+			if err.Status == http.StatusUnauthorized {
+				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
+			}
+			return err
 		}
 		return next(c)
 	}
+}
+
+// keyHeader brings a key where Authorization is for someone on the way.
+const keyHeader = "X-Api-Key"
+
+// admit gives the name of the key that a request brings, as a bearer token or by
+// itself, and why it is not let in.
+func (k *Keys) admit(authorization, bare string, need Scope) (name string, _ *problem) {
+	secret := bare
+	if scheme, token, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Bearer") {
+		secret = token
+	}
+	found := k.find(strings.TrimSpace(secret))
+	if found == nil {
+		return "", &problem{Status: http.StatusUnauthorized, Detail: "an API key is needed: send it as Authorization: Bearer KEY; who runs this server makes one with actlog key"}
+	}
+	if !found.allows(need) {
+		return found.name, &problem{Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need)}
+	}
+	return found.name, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -21,6 +22,8 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	received  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
+	exports   *prometheus.CounterVec
+	told      *prometheus.CounterVec
 }
 
 func newMetrics(s *Server) *metrics {
@@ -38,10 +41,19 @@ func newMetrics(s *Server) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "actlog_http_requests_in_flight", Help: "Requests that are being served.",
 		}),
+		exports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "actlog_otlp_requests_total", Help: "Exports over OTLP that were answered; those by gRPC with the status that HTTP would have.",
+		}, []string{"door", "signal", "status"}),
+		told: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "actlog_otlp_items_total", Help: "Spans and log records of exports that were answered 200: accepted are on record, ignored are log records of no span.",
+		}, []string{"signal", "result"}),
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
-		m.requests, m.durations, m.received, m.inFlight,
+		m.requests, m.durations, m.received, m.inFlight, m.exports, m.told,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "actlog_otlp_traces_without_agent_total", Help: "Times that the spans of a trace, all that came so far, told nothing of an agent.",
+		}, func() float64 { return float64(s.config.TracesWithoutAgent()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies, decompressed, that are held in memory.",
 		}, func() float64 { return float64(s.bodies.used.Load()) }),
@@ -65,6 +77,18 @@ func (m *metrics) served(method, route string, status int, took time.Duration, r
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status/100)+"xx").Inc()
 	m.durations.WithLabelValues(route, method).Observe(took.Seconds())
 	m.received.WithLabelValues(route).Add(float64(received))
+}
+
+// answered counts an export.
+func (m *metrics) answered(by door, signal otlp.Signal, status int) {
+	m.exports.WithLabelValues(string(by), string(signal), strconv.Itoa(status)).Inc()
+}
+
+// exported counts what an export told.
+func (m *metrics) exported(signal otlp.Signal, accepted, rejected, ignored int) {
+	m.told.WithLabelValues(string(signal), "accepted").Add(float64(accepted))
+	m.told.WithLabelValues(string(signal), "rejected").Add(float64(rejected))
+	m.told.WithLabelValues(string(signal), "ignored").Add(float64(ignored))
 }
 
 // storeCollector shows what the store tells of itself.

@@ -51,6 +51,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		took, status := time.Since(began), c.Response().Status
 		at, path := s.routeOf(c)
 		s.metrics.served(methodOf(r), path, status, took, noted.body.read.Load())
+		if at.signal != "" {
+			s.metrics.answered(doorOf(c), at.signal, status)
+		}
 		level := slog.LevelInfo
 		if at.quiet {
 			level = slog.LevelDebug

@@ -207,6 +207,8 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 				if len(a.body) > 0 {
 					t.Errorf("%s %s, %s: body %q", r.method, r.path, name, a.body)
 				}
+			case strings.HasPrefix(r.path, "/v1/") && a.status != http.StatusMethodNotAllowed:
+				wantRefused(t, a, a.status, "application/json", " ")
 			default:
 				p, _ := a.json(t).(obj)
 				detail, _ := p["detail"].(string)

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -39,6 +41,15 @@ type Config struct {
 	ReadTimeout time.Duration
 	// ListTimeout is how long Postgres may look for the plans of a list. Default 10 s.
 	ListTimeout time.Duration
+	// ExportTimeout is how long an export of OTLP may take: most exporters wait for ten
+	// seconds, and what is answered in time they send again. Default 8 s.
+	ExportTimeout time.Duration
+	// Origins are those of web pages whose exporters may send, "*" for any. None:
+	// browsers let no page do so.
+	Origins []string
+	// TracesWithoutAgent is how many times the spans of a trace, all that came so far,
+	// meant no rows; for the metrics. nil: it is not known.
+	TracesWithoutAgent func() uint64
 	// BodyBytes bounds what is held of request bodies, decompressed, over all
 	// requests. Default 512 MiB.
 	BodyBytes int64
@@ -50,6 +61,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ListTimeout == 0 {
 		c.ListTimeout = 10 * time.Second
+	}
+	if c.ExportTimeout == 0 {
+		c.ExportTimeout = 8 * time.Second
+	}
+	if c.TracesWithoutAgent == nil {
+		c.TracesWithoutAgent = func() uint64 { return 0 }
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 512 << 20
@@ -69,29 +86,28 @@ type Server struct {
 	keys     atomic.Pointer[Keys]
 	bodies   budget
 	exports  chan struct{} // as many as there may be at once
+	decoding chan struct{} // bodies of OTLP, as many as there are processors
 	draining atomic.Bool
 }
 
 // route is what is known of a request before it is looked at.
 type route struct {
-	need  Scope
-	quiet bool // asked by machines all day long: not worth a line of the log
-	long  bool // takes as long as its client does
+	need   Scope
+	quiet  bool        // asked by machines all day long: not worth a line of the log
+	long   bool        // takes as long as its client does
+	signal otlp.Signal // that exporters send there; empty: they do not
 }
 
 // New makes a server. It serves until its store is closed.
 func New(s *store.Store, config Config) *Server {
 	config = config.withDefaults()
-	srv := &Server{config: config, store: s, log: config.Logger, echo: echo.New(), routes: map[string]route{}, bodies: budget{size: config.BodyBytes}, exports: make(chan struct{}, maxExports)}
+	srv := &Server{
+		config: config, store: s, log: config.Logger, routes: map[string]route{}, bodies: budget{size: config.BodyBytes},
+		exports: make(chan struct{}, maxExports), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	}
 	srv.metrics = newMetrics(srv)
 	srv.keys.Store(config.Keys)
-	e := srv.echo
-	e.HTTPErrorHandler = srv.handleError
-	e.Use(srv.observe, srv.recoverPanic)
-	if config.LoopbackOnly {
-		e.Use(loopbackHost)
-	}
-	e.Use(srv.authenticate, srv.limitReads)
+	srv.echo = srv.newEcho(doorServer, config.LoopbackOnly)
 	srv.handle(http.MethodGet, "/api/executor/details/:planId", ScopeRead, srv.executorDetails)
 	srv.handle(http.MethodGet, "/api/executor/details/", ScopeRead, srv.executorDetails)
 	srv.handle(http.MethodDelete, "/api/executor/details/:planId", ScopeRead, srv.executorDelete)
@@ -113,13 +129,31 @@ func New(s *store.Store, config Config) *Server {
 	srv.handle(http.MethodGet, "/openapi.yaml", scopeNone, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) })
 	srv.handle(http.MethodGet, "/livez", scopeNone, srv.livez)
 	srv.handle(http.MethodGet, "/readyz", scopeNone, srv.readyz)
-	srv.handler = compressed(e)
+	for _, signal := range otlp.Signals {
+		srv.handle(http.MethodPost, signal.Path(), ScopeWrite, srv.takeSignal(signal))
+	}
+	srv.handler = compressed(srv.echo)
 	return srv
+}
+
+// newEcho has what all requests by a door go through.
+func (s *Server) newEcho(by door, loopbackOnly bool) *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = s.handleError
+	e.Use(through(by), s.observe, s.recoverPanic)
+	if loopbackOnly {
+		e.Use(loopbackHost)
+	}
+	if len(s.config.Origins) > 0 {
+		e.Use(allowOrigins(s.config.Origins))
+	}
+	e.Use(s.authenticate, s.limitReads)
+	return e
 }
 
 // handle adds a route. HEAD is GET, of which net/http sends no body.
 func (s *Server) handle(method, path string, need Scope, h echo.HandlerFunc) {
-	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz", long: path == exportPath}
+	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz", long: path == exportPath, signal: signalOf(path)}
 	s.echo.Add(method, path, h)
 	if method == http.MethodGet {
 		s.handle(http.MethodHead, path, need, h)

@@ -27,6 +27,12 @@ func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// countedBy has a store's statements counted, without those that look for traces
+// whose rows are due.
+func countedBy(s *statements) func(*store.Config) {
+	return func(c *store.Config) { c.Tracer, c.Project = s, nil }
+}
+
 // count tells how many statements do takes.
 func (s *statements) count(do func()) int64 {
 	before := s.n.Load()
@@ -52,7 +58,7 @@ func TestEachReadIsOneStatement(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %d plans", name, plans), func(t *testing.T) {
 				t.Parallel()
 				var sent statements
-				c := serveWith(t, options{db: db, store: func(c *store.Config) { c.Tracer = &sent }})
+				c := serveWith(t, options{db: db, store: countedBy(&sent)})
 				for _, pool := range []string{"cold", "warm"} {
 					if n := sent.count(func() { c.read(path) }); n != 1 {
 						t.Errorf("%s: %d statements", pool, n)
@@ -67,7 +73,7 @@ func TestEachReadIsOneStatement(t *testing.T) {
 func TestAWaitingExceptionIsASecondStatement(t *testing.T) {
 	t.Parallel()
 	var sent statements
-	c := serveWith(t, options{store: func(c *store.Config) { c.Tracer = &sent }})
+	c := serveWith(t, options{store: countedBy(&sent)})
 	c.write(plan("p", obj{"exception": "boom"}))
 	for i, want := range []int64{2, 1} {
 		if n := sent.count(func() { c.exception("p") }); n != want {
@@ -102,6 +108,9 @@ func TestWithoutADatabase(t *testing.T) {
 	db.Pool.Reset()
 	serveWith(t, options{db: db}).write(plan("p"), step("p", "p", "s"))
 	c := serveWith(t, options{db: db, store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
+	patient := serveWith(t, options{
+		db: db, store: func(c *store.Config) { c.RetryFor = time.Hour }, server: func(c *api.Config) { c.ExportTimeout = time.Millisecond },
+	})
 	wantStatus(t, c.get("/readyz"), http.StatusOK)
 	allow := func(v bool) {
 		t.Helper()
@@ -127,6 +136,11 @@ func TestWithoutADatabase(t *testing.T) {
 		}
 		wantStatus(t, c.do(http.MethodDelete, details+"p", nil), http.StatusServiceUnavailable)
 		wantStatus(t, c.do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}]}`), "Content-Type", "application/json"), http.StatusServiceUnavailable)
+		for contentType, encode := range encodings {
+			wantRefused(t, c.export("/v1/traces", contentType, encode(t, agentTrace(1, nil))), http.StatusServiceUnavailable, contentType, "cannot be reached")
+			wantRefused(t, patient.export("/v1/traces", contentType, encode(t, agentTrace(1, nil))), http.StatusServiceUnavailable, contentType, "") // whichever is first
+			wantTaken(t, c.export("/v1/metrics", contentType, nil), contentType)
+		}
 		wantStatus(t, c.get("/livez"), http.StatusOK)
 		wantStatus(t, c.get("/openapi.yaml"), http.StatusOK)
 	}

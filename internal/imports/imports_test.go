@@ -39,17 +39,18 @@ var rules = map[string]rule{
 	"internal/live":    {[]string{"record", "internal/store"}, nil},
 	"internal/otlp":    {[]string{"record"}, []string{"github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 	"internal/embedpg": {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
-	// The store gives trees, so whoever shows them names their types.
-	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang"}},
+	// The store gives trees, so whoever shows them names their types. Exporters come by
+	// HTTP and by gRPC.
+	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/scriptmodel":   {nil, nil},
 	"internal/imports":       {nil, nil},
 	"internal/upsert":        {[]string{"record"}, nil},
 	"internal/writegen":      {[]string{"record", "internal/upsert"}, nil},
-	// It measures Postgres itself beside us, and compresses to describe its texts.
-	"cmd/bench":    {[]string{"..."}, []string{"github.com/jackc/pgx/v5", "github.com/klauspost/compress", "github.com/labstack/echo/v4"}},
-	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "golang.org/x/net"}},
+	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
+	"cmd/bench":    {[]string{"..."}, []string{"github.com/jackc/pgx/v5", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "go.opentelemetry.io/collector/pdata"}},
+	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "golang.org/x/net", "google.golang.org/grpc"}},
 	"examples/...": {[]string{"record", "recorder", "recorder/direct", "internal/scriptmodel", "examples/..."}, nil},
 }
 
