@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/wire"
 )
 
@@ -180,6 +181,16 @@ type busyError struct {
 
 func (e *busyError) Unwrap() error { return e.error }
 
+// refusedError says that it is what was sent that the server does not take.
+type refusedError struct{ error }
+
+func (e *refusedError) Unwrap() error { return e.error }
+
+// awayError says that no server answered.
+type awayError struct{ error }
+
+func (e *awayError) Unwrap() error { return e.error }
+
 // open asks for what stands at a path. The caller closes the body.
 func (c *client) open(ctx context.Context, what, method, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
@@ -187,6 +198,11 @@ func (c *client) open(ctx context.Context, what, method, path string) (*http.Res
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	req.Header.Set("Content-Type", wire.TypeNDJSON) // of the empty body of a POST
+	return c.do(what, req)
+}
+
+// do makes a request. The caller closes the body.
+func (c *client) do(what string, req *http.Request) (*http.Response, error) {
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
@@ -196,7 +212,7 @@ func (c *client) open(ctx context.Context, what, method, path string) (*http.Res
 		if errors.As(err, &sent) { // it repeats the address
 			err = sent.Err
 		}
-		return nil, fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)
+		return nil, &awayError{fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -209,8 +225,10 @@ func (c *client) open(ctx context.Context, what, method, path string) (*http.Res
 func (c *client) refused(what string, resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came has to do
 	var problem struct{ Detail string }
-	ours := json.Unmarshal(body, &problem) == nil && problem.Detail != ""
-	said := clean(problem.Detail)
+	if json.Unmarshal(body, &problem) != nil {
+		problem.Detail = otlp.Refusal(body)
+	}
+	said, ours := clean(problem.Detail), problem.Detail != ""
 	if !ours {
 		said = resp.Status
 	}
@@ -221,6 +239,8 @@ func (c *client) refused(what string, resp *http.Response) error {
 		return &busyError{err, time.Duration(max(seconds, 1)) * time.Second}
 	case !ours:
 		return fmt.Errorf("%w (is there an Actlog server at %s?)", err, c.base)
+	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
+		return &refusedError{err}
 	case status == http.StatusUnauthorized && c.key != "":
 		return fmt.Errorf("%s: the server does not know this API key: give another as ACTLOG_API_KEY or --api-key", what)
 	case status == http.StatusUnauthorized:

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -71,6 +72,9 @@ func TestUsage(t *testing.T) {
 		"missing plan":    {[]string{"show"}, exitUsage, "plan"},
 		"no port":         {[]string{"serve", "--listen", "localhost"}, exitUsage, "HOST:PORT"},
 		"open to all":     {[]string{"serve", "--listen", "0.0.0.0:0"}, exitUsage, "--insecure"},
+		"OTLP to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "0.0.0.0:0"}, exitUsage, "--otlp-listen 0.0.0.0:0 can be reached"},
+		"gRPC to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-grpc-listen", ":0"}, exitUsage, "--otlp-grpc-listen :0 can be reached"},
+		"no OTLP port":    {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "on"}, exitUsage, "HOST:PORT"},
 		"no connections":  {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
 		"keyed demo":      {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
 		"no server":       {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
@@ -114,7 +118,7 @@ func TestMigrate(t *testing.T) {
 // requests first.
 func serve(t *testing.T, config api.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
+	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Project: otlp.ProjectChunks})
 	if err != nil {
 		t.Fatal(err)
 	}

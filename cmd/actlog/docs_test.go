@@ -25,6 +25,7 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -366,6 +367,11 @@ func TestAlertsOfDocs(t *testing.T) {
 		return string(body)
 	}
 	get("/api/v1/plans") // a request to count
+	export, err := http.Post(server.URL+"/v1/traces", otlp.TypeJSON, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = export.Body.Close()
 	samples, families := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(get("/metrics")) {
 		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {

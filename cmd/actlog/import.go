@@ -25,8 +25,9 @@ type importCmd struct {
 
 // Help implements kong's: what the long help adds.
 func (*importCmd) Help() string {
-	return `Files hold records, one a line, as "actlog export" writes them and POST /api/v1/records takes them. Records that are
-refused are named on stderr, as FILE:LINE: CODE: REASON; all others are written, and the exit code is 1. Whatever interrupts
+	return `Files hold records, one a line, as "actlog export" writes them and POST /api/v1/records takes them; or what exporters of
+OpenTelemetry send: an export as protobuf or JSON, or one a line, as the file exporter of a collector writes them. What is
+refused is named on stderr, as FILE:LINE: CODE: REASON; all else is written, and the exit code is 1. Whatever interrupts
 an import, running it again does no harm.`
 }
 
@@ -73,7 +74,7 @@ func (c *importCmd) Run(ctx context.Context, e *env) error {
 	var done []*imported
 	var failed error // ends the import, as other files would meet the same
 	for _, path := range c.Files {
-		im := &importer{sink: sink, progress: p, imported: imported{File: path}}
+		im := &importer{sink: sink, client: client, progress: p, imported: imported{File: path}}
 		failed = im.file(ctx, path, e.stdin)
 		done = append(done, &im.imported)
 		if failed != nil {
@@ -145,6 +146,7 @@ func (c *importCmd) summary(e *env, done []*imported) error {
 // importer sends the records of a file.
 type importer struct {
 	sink     *recorder.HTTPSink
+	client   *client
 	progress *progress
 	imported
 
@@ -163,6 +165,9 @@ func (im *importer) file(ctx context.Context, path string, stdin io.Reader) erro
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	im.progress.begin(f.name, f.size)
+	if f.otlp != "" {
+		return im.exports(ctx, f)
+	}
 	for {
 		c, n, err := f.next()
 		var invalid *record.InvalidError
@@ -170,8 +175,7 @@ func (im *importer) file(ctx context.Context, path string, stdin io.Reader) erro
 		case errors.As(err, &invalid):
 			im.Records++
 			im.reject(f, f.line, invalid)
-			if im.Written+int64(len(im.batch)) == 0 && im.Rejected == hopeless {
-				im.complain(fmt.Errorf("%s: of the first %s none is good: the others are left alone", f.name, plural(hopeless, "record")))
+			if im.hopeless(f, len(im.batch)) {
 				return nil
 			}
 			continue
@@ -219,6 +223,15 @@ func (im *importer) reject(f *recordFile, line int, err *record.InvalidError) {
 	im.Rejected++
 	r := wire.Reject(0, err)
 	fmt.Fprintf(im.progress, "%s:%d: %s: %s\n", f.name, line, r.Code, clean(r.Message))
+}
+
+// hopeless tells whether a file is given up, with so many good records not sent yet.
+func (im *importer) hopeless(f *recordFile, waiting int) bool {
+	if im.Written+int64(waiting) > 0 || im.Rejected < hopeless {
+		return false
+	}
+	im.complain(fmt.Errorf("%s: of the first %s none is good: the others are left alone", f.name, plural(hopeless, "record")))
+	return true
 }
 
 // complain tells what is wrong with the file as a whole.

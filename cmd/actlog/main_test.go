@@ -31,6 +31,14 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	if os.Getenv(beExporter) != "" {
+		exportOne()
+		return
+	}
+	// Else whichever test's server is the first would take the usual port.
+	if err := os.Setenv("ACTLOG_OTLP_LISTEN", "off"); err != nil {
+		panic(err)
+	}
 	pgtest.Main(m)
 }
 

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -26,11 +28,16 @@ type recordFile struct {
 	text  *bufio.Reader
 	line  int    // that was read last, from 1
 	bytes []byte // of it
+	// otlp is the media type of the exports of OpenTelemetry that the file holds
+	// instead; empty: it holds records.
+	otlp    string
+	maxLine int // bytes of a line
+	exports int // that were read, where each has its line
 }
 
 // openRecords opens a file that holds records. "-" is stdin.
 func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
-	f := &recordFile{name: path, size: -1}
+	f := &recordFile{name: path, size: -1, maxLine: maxRecordLine}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
@@ -90,7 +97,7 @@ func (f *recordFile) unpack() error {
 }
 
 // recognise holds that what the file begins with is a format that import reads:
-// records, one a line. Others have their place here.
+// records, one a line, or exports of OpenTelemetry.
 func (f *recordFile) recognise() error {
 	_, err := f.text.Peek(1)
 	switch {
@@ -100,9 +107,17 @@ func (f *recordFile) recognise() error {
 		return cutOff(err)
 	}
 	head, _ := f.text.Peek(f.text.Buffered()) // all that is there already
+	if isOTLPProtobuf(head) {
+		f.otlp = otlp.TypeProtobuf
+		return nil
+	}
 	if rest, marked := bytes.CutPrefix(head, []byte("\xef\xbb\xbf")); marked {
 		_, _ = f.text.Discard(len(head) - len(rest))
 		head = rest
+	}
+	if otlpJSON.Match(head) {
+		f.otlp, f.maxLine = otlp.TypeJSON, maxExport
+		return nil
 	}
 	line, _, whole := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
 	line = bytes.TrimSpace(line)
@@ -110,8 +125,6 @@ func (f *recordFile) recognise() error {
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
 		return errors.New("is UTF-16; import reads UTF-8 (iconv -f UTF-16 -t UTF-8 makes it that)")
 	case len(line) == 0: // blank lines
-	case bytes.HasPrefix(line, []byte(`{"resourceSpans"`)):
-		return errors.New("holds OpenTelemetry traces, which this version does not import")
 	case whole && (len(line) == 1 && line[0] == '{' || line[0] == '[' && !bytes.HasSuffix(line, []byte("]"))):
 		return errors.New("is JSON that is spread over lines; import reads a record a line (jq -c '.records[]' takes them out of a request, jq -c . joins lines)")
 	case bytes.HasPrefix(line, []byte(`{"records"`)):
@@ -119,7 +132,7 @@ func (f *recordFile) recognise() error {
 	case line[0] == '[':
 		return errors.New("is a JSON list; import reads a record a line (jq -c '.[]' takes them out)")
 	case line[0] != '{':
-		return errors.New("is in no format that import reads: records as JSON, one a line, as \"actlog export\" writes them")
+		return errors.New("is in no format that import reads: records as JSON, one a line, as \"actlog export\" writes them, or traces as OTLP has them")
 	}
 	return nil
 }
@@ -132,8 +145,64 @@ func cutOff(err error) error {
 	return err
 }
 
-// maxLine bounds a line: a record has to fit a request.
-const maxLine = wire.MaxBodyBytes - 1
+const (
+	// maxRecordLine bounds a line: a record has to fit a request.
+	maxRecordLine = wire.MaxBodyBytes - 1
+	// maxExport bounds an export of a file, which is held in memory.
+	maxExport = 512 << 20
+)
+
+// otlpJSON is how an export begins. Those of metrics stand among the others where a
+// collector writes all that it has to one file.
+var otlpJSON = regexp.MustCompile(`^\s*\{\s*"resource(Spans|Logs|Metrics)"\s*:`)
+
+// isOTLPProtobuf tells whether a file begins as an export does: with a resource, and
+// bytes that no text has.
+func isOTLPProtobuf(head []byte) bool {
+	return head[0] == 1<<3|2 && bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
+}
+
+// nextExport gives the next export of OpenTelemetry, of which there may be one a
+// line; io.EOF after the last. The error is an [*record.InvalidError] where only the
+// line is at fault.
+func (f *recordFile) nextExport() ([]byte, error) {
+	if f.otlp == otlp.TypeProtobuf {
+		return f.rest(nil)
+	}
+	for {
+		line, ended, err := f.readLine()
+		var invalid *record.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			return nil, err
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, cutOff(err)
+		case len(line) > 0 && f.exports == 0 && ended && !json.Valid(line):
+			return f.rest(line) // the file is one, spread over lines
+		case len(line) > 0:
+			f.exports++
+			return line, nil
+		case err != nil:
+			return nil, io.EOF
+		}
+	}
+}
+
+// rest gives all that is left of the file, after what was read of it; io.EOF where
+// that is nothing.
+func (f *recordFile) rest(read []byte) ([]byte, error) {
+	all := bytes.NewBuffer(bytes.Clone(read))
+	n, err := io.Copy(all, io.LimitReader(f.text, maxExport+1-int64(len(read))))
+	switch {
+	case err != nil:
+		return nil, cutOff(err)
+	case all.Len() > maxExport:
+		return nil, fmt.Errorf("the export is over %d bytes: cut it", maxExport)
+	case n == 0 && len(read) == 0:
+		return nil, io.EOF
+	}
+	return all.Bytes(), nil
+}
 
 // next reads the record of the next line that is not blank, and tells how long its
 // line is; io.EOF after the last. The error is an [*record.InvalidError] where only
@@ -165,14 +234,14 @@ func (f *recordFile) readLine() (line []byte, ended bool, err error) {
 	long := false
 	for {
 		part, err := f.text.ReadSlice('\n')
-		if long = long || len(f.bytes)+len(part) > maxLine; !long {
+		if long = long || len(f.bytes)+len(part) > f.maxLine; !long {
 			f.bytes = append(f.bytes, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
 		if long && (err == nil || errors.Is(err, io.EOF)) {
-			return nil, true, invalid(record.CodeInvalidValue, fmt.Sprintf("the line is over %d bytes long", maxLine))
+			return nil, true, invalid(record.CodeInvalidValue, fmt.Sprintf("the line is over %d bytes long", f.maxLine))
 		}
 		return bytes.TrimSpace(f.bytes), err == nil, err
 	}

@@ -5,38 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
 )
 
-// Time-outs of connections. Reading a body of 64 MiB may take a while; a client
-// that sends nothing may not.
-const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 2 * time.Minute
-	writeTimeout      = 2 * time.Minute
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
-	// drainTimeout bounds how long the end takes: requests, queue, Postgres.
-	drainTimeout = 30 * time.Second
-)
+// drainTimeout bounds how long the end takes: requests, queue, Postgres.
+const drainTimeout = 30 * time.Second
 
 type serveCmd struct {
 	Listen         string        `help:"Address to listen on." default:"127.0.0.1:8420" placeholder:"HOST:PORT"`
+	OTLPListen     string        `help:"Address to take OTLP on besides, over HTTP; off: none. Default: 127.0.0.1:4318, if it is free." name:"otlp-listen" placeholder:"HOST:PORT"`
+	OTLPGRPCListen string        `help:"Address to take OTLP on over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
+	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * is any." name:"otlp-origins" placeholder:"ORIGIN"`
 	APIKeys        string        `help:"File of the API keys that clients need, as actlog key makes them; read anew on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
 	Insecure       bool          `help:"Listen on an address that other machines reach, without any keys."`
 	MaxConnections int           `help:"Connections served at once; more wait." default:"10000"`
@@ -55,6 +47,9 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
+	for _, d := range s.doors[1:] {
+		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", d.url(), d.flag)
+	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n", s.url)
 	return s.wait(ctx)
 }
@@ -66,7 +61,7 @@ type server struct {
 	postgres   *embedpg.Server // nil where the database is configured
 	store      *store.Store
 	api        *api.Server
-	http       *http.Server
+	doors      []*door // the first is the API's own
 	failed     chan error
 	drainDelay time.Duration
 	// stopKeys ends the watch over the file of keys; nil where there is none.
@@ -75,10 +70,6 @@ type server struct {
 
 // startServer migrates and serves. The caller waits, or closes.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
-	loopback, err := checkListen(c.Listen, c.Insecure || c.APIKeys != "")
-	if err != nil {
-		return nil, err
-	}
 	if c.MaxConnections < 1 {
 		return nil, usageError("--max-connections must be at least 1")
 	}
@@ -95,19 +86,26 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		}
 	}
 	// Listening first: a port that is taken should not cost the start of a database.
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	doors, err := c.open(ctx, log)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", c.Listen, err)
+		return nil, err
 	}
-	s := &server{url: "http://" + listener.Addr().String(), log: log, failed: make(chan error, 1), drainDelay: c.DrainDelay}
+	s := &server{url: doors[0].url(), log: log, doors: doors, failed: make(chan error, len(doors)), drainDelay: c.DrainDelay}
 	defer func() {
 		if err != nil {
-			_ = listener.Close()
 			err = errors.Join(err, s.close())
 		}
 	}()
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter}
 	config.TraceDays, config.TraceQuiet = c.TraceDays, c.TraceQuiet
+	var withoutAgent atomic.Uint64
+	config.Project = func(traceID string, chunks [][]byte) ([]record.Change, error) {
+		changes, err := otlp.ProjectChunks(traceID, chunks)
+		if err == nil && len(changes) == 0 {
+			withoutAgent.Add(1)
+		}
+		return changes, err
+	}
 	if config.DatabaseURL == "" {
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: log})
 		if err != nil {
@@ -121,20 +119,17 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if s.store, err = store.Open(ctx, config); err != nil {
 		return nil, err
 	}
-	s.api = api.New(s.store, api.Config{Logger: log, LoopbackOnly: loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog ")})
+	s.api = api.New(s.store, api.Config{
+		Logger: log, LoopbackOnly: doors[0].loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins,
+		TracesWithoutAgent: withoutAgent.Load,
+	})
 	if c.APIKeys != "" {
 		s.stopKeys = s.watchKeys(c.APIKeys)
 	}
-	s.http = &http.Server{
-		Handler:           s.api,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	for _, d := range doors {
+		d.prepare(s.api, c.MaxConnections, log)
+		go func() { s.failed <- d.serve() }()
 	}
-	go func() { s.failed <- s.http.Serve(netutil.LimitListener(listener, c.MaxConnections)) }()
 	return s, nil
 }
 
@@ -214,11 +209,7 @@ func (s *server) close() error {
 	if s.api != nil {
 		s.api.Drain()
 	}
-	if s.http != nil {
-		if err := s.http.Shutdown(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("ending requests: %w", err), s.http.Close())
-		}
-	}
+	errs = append(errs, closeDoors(ctx, s.doors))
 	if s.store != nil {
 		errs = append(errs, s.store.Close(ctx))
 	}
@@ -226,19 +217,4 @@ func (s *server) close() error {
 		errs = append(errs, s.postgres.Close(ctx))
 	}
 	return errors.Join(errs...)
-}
-
-// checkListen holds that only this machine is listened to, unless someone said
-// otherwise on purpose.
-func checkListen(address string, meant bool) (loopback bool, err error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false, usageError(fmt.Sprintf("--listen %s: must be HOST:PORT", address))
-	}
-	ip, err := netip.ParseAddr(host)
-	loopback = host == "localhost" || err == nil && ip.Unmap().IsLoopback()
-	if !loopback && !meant {
-		return false, usageError(fmt.Sprintf("--listen %s can be reached by other machines, and there are no keys: name a file of them with --api-keys (actlog key makes them), or say --insecure if that is meant", address))
-	}
-	return loopback, nil
 }

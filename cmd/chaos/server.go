@@ -82,7 +82,7 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	// It ends when we say so, not when a context does.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, "serve", "--listen", s.listen, "--data-dir", s.dataDir)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, "serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
