@@ -18,6 +18,7 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -160,7 +161,7 @@ var recordTables = []string{"plan_execution_record", "agent_execution_record", "
 // that no side pays for another.
 func (d *database) empty(ctx context.Context) error {
 	_, err := d.pool.Exec(ctx, `TRUNCATE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record,
-		actlog.act_tool_info, actlog.change CASCADE`)
+		actlog.act_tool_info, actlog.change, actlog.otlp_trace, actlog.otlp_span CASCADE`)
 	if err == nil {
 		_, err = d.pool.Exec(ctx, "CHECKPOINT")
 	}
@@ -191,7 +192,9 @@ func (d *database) rows(ctx context.Context) (n int, err error) {
 // store opens the record as actlog serve does.
 func (d *database) store(ctx context.Context) (s *store.Store, err error) {
 	// Its writers bear the label of whoever opens it.
-	onSide(ctx, sideOurs, func(ctx context.Context) { s, err = store.Open(ctx, store.Config{DatabaseURL: d.url}) })
+	onSide(ctx, sideOurs, func(ctx context.Context) {
+		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: otlp.ProjectChunks})
+	})
 	return s, err
 }
 

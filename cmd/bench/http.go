@@ -127,7 +127,7 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs, func(ctx context.Context, i int) error {
+		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context, i int) error {
 			return l.send(ctx, client, server, i)
 		}, v.target)
 		if err != nil {

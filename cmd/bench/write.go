@@ -69,7 +69,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 		// COPY cannot write a row twice, so this is not held against it.
 		{"started, later ended", apart, told(apart, runsApart), nil},
 	} {
-		f, err := b.againstCopy(ctx, db, "in process, "+v.name, v.runs, v.client, v.target)
+		f, err := b.againstCopy(ctx, db, "in process, "+v.name, v.runs*rowsOfRun, clients, v.client, v.target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
@@ -94,9 +94,9 @@ func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.
 	return of, nil
 }
 
-// againstCopy has clients write runs into an emptied record, until all is
-// committed, and copies the rows that come of it, by turns.
-func (b *bench) againstCopy(ctx context.Context, db *database, name string, runs int, client func(ctx context.Context, i int) error, t *target) (figure, error) {
+// againstCopy has clients write so many rows into an emptied record, until all is
+// committed, and copies what came of it, by turns.
+func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows, clients int, client func(ctx context.Context, i int) error, t *target) (figure, error) {
 	once := func(ctx context.Context) (time.Duration, error) {
 		if err := db.empty(ctx); err != nil {
 			return 0, err
@@ -106,9 +106,9 @@ func (b *bench) againstCopy(ctx context.Context, db *database, name string, runs
 			return 0, err
 		}
 		took := time.Since(start)
-		rows, err := db.rows(ctx)
-		if err == nil && rows != runs*rowsOfRun {
-			err = fmt.Errorf("%d rows are on record, not %d", rows, runs*rowsOfRun)
+		got, err := db.rows(ctx)
+		if err == nil && got != rows {
+			err = fmt.Errorf("%d rows are on record, not %d", got, rows)
 		}
 		return took, err
 	}
