@@ -350,9 +350,15 @@ func (c *client) metric(name string) float64 {
 	return 0
 }
 
+// wantMetric waits for a metric: what a client is refused by a library is counted
+// after the client knows.
 func (c *client) wantMetric(name string, want float64) {
 	c.t.Helper()
-	if got := c.metric(name); got != want {
+	got := c.metric(name)
+	for wait := time.Now().Add(10 * time.Second); got != want && time.Now().Before(wait); got = c.metric(name) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got != want {
 		c.t.Errorf("%s is %v, want %v", name, got, want)
 	}
 }
