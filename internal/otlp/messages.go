@@ -135,13 +135,15 @@ func (c *chat) add(m chatMessage) {
 func (c *chat) object(v, role string, depth int) {
 	var m chatMessage
 	var inner []string
-	var kwargs, content, parts, calls, callID, name, kind, constructor, status, more string
+	var kwargs, data, content, parts, calls, callID, name, kind, constructor, status, more string
 	members(v, func(key, value string) bool {
 		switch key {
 		case "messages", "choices", "generations", "contents", "candidates", "message", "llm_request", "llm_response":
 			inner = append(inner, value)
 		case "kwargs":
 			kwargs = value
+		case "data":
+			data = value
 		case "additional_kwargs":
 			more = value
 		case "id":
@@ -172,6 +174,9 @@ func (c *chat) object(v, role string, depth int) {
 	switch {
 	case kwargs != "": // a LangChain object
 		c.object(withRole(kwargs, constructor), role, depth+1)
+		return
+	case roles[kind] != "" && strings.HasPrefix(data, "{"): // the same, as messages_to_dict writes it
+		c.object(data, roles[kind], depth+1)
 		return
 	case len(inner) > 0:
 		for _, v := range inner {
@@ -413,15 +418,17 @@ func appendFlattened(b []byte, a Attributes, behind int) []byte {
 		}
 		return nil
 	}
-	var texts []string
-	for _, part := range lists("contents") {
-		prefix := part.attributes[0].Key[:part.behind]
-		if s := part.attributes.first(prefix+"message_content.text", prefix+"text"); s != "" {
-			texts = append(texts, s)
+	if get("content") == "" { // some say it both ways
+		var texts []string
+		for _, part := range lists("contents") {
+			prefix := part.attributes[0].Key[:part.behind]
+			if s := part.attributes.first(prefix+"message_content.text", prefix+"text"); s != "" {
+				texts = append(texts, s)
+			}
 		}
-	}
-	if len(texts) > 0 {
-		b = appendMember(b, "content", strings.Join(texts, "\n"))
+		if len(texts) > 0 {
+			b = appendMember(b, "content", strings.Join(texts, "\n"))
+		}
 	}
 	if calls := lists("tool_calls"); len(calls) > 0 {
 		b = append(comma(b), `"tool_calls":[`...)

@@ -491,7 +491,10 @@ func (p *projection) tools() {
 					f := &n.facts
 					row.ProviderCallID = id(cmp.Or(f.CallID, t.asked.id))
 					row.Name = told(cmp.Or(f.Tool, t.asked.name))
-					row.Parameters = told(cmp.Or(f.Arguments, t.asked.args))
+					// LangChain's spans have the bare value of a lone argument.
+					if f.Tool != t.asked.name || !isJSON(t.asked.args) || isJSON(f.Arguments) {
+						row.Parameters = told(cmp.Or(f.Arguments, t.asked.args))
+					}
 					row.StartTime, row.EndTime, row.SpanID = at(n.Start), at(n.End), &n.id
 					row.Metadata = object(truncated([]byte{'{'}, n))
 				} else {
