@@ -22,7 +22,8 @@ type Options struct {
 	Now          func() time.Time // the time in "created"; time.Now when nil
 }
 
-// Recorded is a chat completion request that was served, and by what.
+// Recorded is a request that was served, and by what. One to the Responses API
+// stands here as the chat completion request that it amounts to.
 type Recorded struct {
 	Request Request
 	Scene   string // "" when no scene fitted
@@ -30,7 +31,7 @@ type Recorded struct {
 	Status  int // HTTP status of the answer
 }
 
-// Handler serves a script at /v1/chat/completions and /v1/models.
+// Handler serves a script at /v1/chat/completions, /v1/responses and /v1/models.
 type Handler struct {
 	script Script
 	opts   Options
@@ -62,26 +63,27 @@ func NewHandler(script Script, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// Requests are the newest chat completion requests that could be decoded, in
-// the order they came in.
+// Requests are the newest requests that could be decoded, in the order they came in.
 func (h *Handler) Requests() []Recorded {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// ServeHTTP answers the two endpoints, and everything else with an error in OpenAI's shape.
+// ServeHTTP answers the three endpoints, and everything else with an error in OpenAI's shape.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.opts.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+h.opts.APIKey {
 		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"})
 		return
 	}
-	switch {
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/chat/completions":
+	switch path := r.URL.Path; {
+	case r.Method == http.MethodPost && path == "/v1/chat/completions":
 		h.chat(w, r)
-	case r.Method == http.MethodGet && r.URL.Path == "/v1/models":
+	case r.Method == http.MethodPost && path == "/v1/responses":
+		h.responses(w, r)
+	case r.Method == http.MethodGet && path == "/v1/models":
 		h.models(w)
-	case r.URL.Path == "/v1/chat/completions" || r.URL.Path == "/v1/models":
+	case path == "/v1/chat/completions" || path == "/v1/responses" || path == "/v1/models":
 		writeError(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
 	default:
 		writeError(w, apiError{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
@@ -89,9 +91,40 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
-	req, problem := h.decode(w, r)
-	if problem != nil {
+	var req Request
+	if problem := h.decode(w, r, &req); problem != nil {
 		writeError(w, *problem)
+		return
+	}
+	h.answer(w, r, &req, func(answer *completion) {
+		if req.Stream {
+			writeStream(w, answer, req.StreamOptions != nil && req.StreamOptions.IncludeUsage)
+			return
+		}
+		writeJSON(w, http.StatusOK, answer)
+	})
+}
+
+func (h *Handler) responses(w http.ResponseWriter, r *http.Request) {
+	var asked responsesRequest
+	if problem := h.decode(w, r, &asked); problem != nil {
+		writeError(w, *problem)
+		return
+	}
+	req, param, err := asked.chat()
+	if err != nil {
+		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
+		return
+	}
+	h.answer(w, r, req, func(answer *completion) {
+		writeJSON(w, http.StatusOK, answer.response(&asked))
+	})
+}
+
+// answer finds the answer to req, and writes it or what is in its way.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, write func(*completion)) {
+	if param, err := req.validate(); err != nil {
+		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
 	seen := Recorded{Request: *req, Turn: req.Turn()}
@@ -112,32 +145,26 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	if !pause(r.Context(), time.Duration(turn.Delay)) {
 		panic(http.ErrAbortHandler) // a return would answer an empty 200
 	}
-	switch {
-	case problem != nil:
+	if problem != nil {
 		writeError(w, *problem)
-	case req.Stream:
-		writeStream(w, answer, req.StreamOptions != nil && req.StreamOptions.IncludeUsage)
-	default:
-		writeJSON(w, http.StatusOK, answer)
+		return
 	}
+	write(answer)
 }
 
-func (h *Handler) decode(w http.ResponseWriter, r *http.Request) (*Request, *apiError) {
+// decode reads the body into a request.
+func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) *apiError {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
+		return &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
 	}
 	if err != nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Message: "Reading the body: " + err.Error()}
+		return &apiError{Status: http.StatusBadRequest, Message: "Reading the body: " + err.Error()}
 	}
-	var req Request
-	if err := json.Unmarshal(body, &req); err != nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
+	if err := json.Unmarshal(body, req); err != nil {
+		return &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
 	}
-	if param, err := req.validate(); err != nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param}
-	}
-	return &req, nil
+	return nil
 }
 
 // turn finds what the script says to req, together with the digest of the
