@@ -1,0 +1,332 @@
+//go:build clients
+
+package clients_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/scriptmodel"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// TestClients runs each folder's program, which knows of Actlog nothing but the
+// environment, and compares the tree that the API gives with its golden file.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	script, err := scriptmodel.Load("scenario.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := scriptmodel.Start(script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	server := serve(t)
+
+	for _, c := range all(t) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.install(t)
+			// What the page tells users to set, and where the model is.
+			run(t, c.name, []string{
+				"PATH=" + c.bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
+				"OTEL_EXPORTER_OTLP_ENDPOINT=" + string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+				"OTEL_SERVICE_NAME=" + c.name, "OTEL_RESOURCE_ATTRIBUTES=actlog.project=" + c.name,
+				"OPENAI_BASE_URL=" + model.URL(), "OPENAI_API_KEY=x",
+			}, "sh", "-ec", c.command)
+
+			got := server.tree(t, c.name)
+			golden := filepath.Join(c.name, "tree.golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("is right? Then run with -update (-golden +now):\n%s", diff)
+			}
+		})
+	}
+}
+
+// run runs a command in a folder to its end, with some variables besides.
+func run(t *testing.T, dir string, env []string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	t.Logf("%s: %.1fs\n%s", strings.Join(args, " "), time.Since(began).Seconds(), out)
+}
+
+// bin is where a client's programs are.
+func (c client) bin() string {
+	dir := filepath.Join(".venv", "bin")
+	if c.js {
+		dir = filepath.Join("node_modules", ".bin")
+	}
+	at, err := filepath.Abs(filepath.Join(c.name, dir))
+	if err != nil {
+		panic(err) // the working folder is gone
+	}
+	return at
+}
+
+// install gets what a client's lock file names into its folder.
+func (c client) install(t *testing.T) {
+	t.Helper()
+	lock, err := os.ReadFile(filepath.Join(c.name, c.lock()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := filepath.Join(c.bin(), "..", "installed.lock")
+	if was, err := os.ReadFile(installed); err == nil && bytes.Equal(was, lock) {
+		return
+	}
+	if c.js {
+		run(t, c.name, nil, "npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	} else {
+		uv, err := installUV()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, c.name, nil, uv, "venv", "--quiet", "--clear", "--python", filepath.Join(filepath.Dir(uv), "python"), ".venv")
+		run(t, c.name, nil, uv, "pip", "sync", "--quiet", "--python", filepath.Join(c.bin(), "python"), "--require-hashes", c.lock())
+	}
+	if err := os.WriteFile(installed, lock, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// installUV gets uv, which does in a second what takes pip half a minute.
+var installUV = sync.OnceValues(func() (string, error) {
+	uv, err := filepath.Abs(filepath.Join(".uv", "bin", "uv"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(uv); err == nil {
+		return uv, nil
+	}
+	for _, args := range [][]string{
+		{"python3", "-m", "venv", "--clear", ".uv"},
+		{".uv/bin/pip", "install", "--quiet", "--require-hashes", "--requirement", "uv.txt"},
+	} {
+		if out, err := exec.CommandContext(context.Background(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return uv, nil
+})
+
+// server is the URL of a running actlog.
+type server string
+
+// serve builds actlog and runs it on a new record.
+func serve(t *testing.T) server {
+	t.Helper()
+	dir := t.TempDir()
+	run(t, "..", nil, "go", "build", "-o", filepath.Join(dir, "actlog"), "./cmd/actlog")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(dir, "actlog"), "serve",
+		"--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(dir, "data"))
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serves := make(chan string, 1)
+	var said bytes.Buffer
+	var read sync.WaitGroup
+	read.Go(func() {
+		defer close(serves)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(&said, lines.Text())
+			if url, ok := strings.CutPrefix(lines.Text(), "actlog serves on "); ok {
+				serves <- url
+			}
+		}
+	})
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		read.Wait()
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("actlog serve: %v\n%s", err, &said)
+		}
+	})
+	at, ok := <-serves
+	if !ok {
+		t.Fatal("actlog serve ended before it served")
+	}
+	return server(at)
+}
+
+func (s server) get(t *testing.T, path string, to any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, string(s)+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", path, resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(to); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// What is looked at of the API's answers.
+type (
+	plan struct {
+		CurrentPlanID, Name, UserRequest, Summary, State, ModelName, ErrorMessage string
+		span
+		Total                   figures
+		ParentActToolCall       *struct{ ID string }
+		AgentExecutionSequence  []step
+		SubPlanExecutionRecords []json.RawMessage
+	}
+	step struct {
+		StepID, AgentName, AgentRequest, Result, State, ErrorMessage string
+		span
+		SubPlanExecutionRecords []plan
+		ThinkActSteps           []cycle
+	}
+	cycle struct {
+		State, Provider, ModelName, FinishReason, ThinkInput, ThinkOutput, ErrorMessage string
+		InputTokens, OutputTokens                                                       int64
+		ThinkStartTime, ThinkEndTime                                                    *time.Time
+		ActToolInfoList                                                                 []tool
+	}
+	tool struct {
+		ID, Name, Parameters, Result, State, ErrorMessage, ErrorKind string
+		Inferred                                                     bool
+		span
+	}
+	span    struct{ StartTime, EndTime *time.Time }
+	figures struct{ ModelCalls, ToolCalls, Failures, InputTokens, OutputTokens int64 }
+)
+
+var providerID = regexp.MustCompile(`call_[0-9a-f]{24}`)
+
+// tree writes the one plan of a project with all that is in it, but for ids and
+// times.
+func (s server) tree(t *testing.T, project string) string {
+	t.Helper()
+	var list struct{ Items []struct{ RootPlanID string } }
+	s.get(t, "/api/v1/plans?project="+url.QueryEscape(project), &list)
+	if len(list.Items) != 1 {
+		t.Fatalf("%d plans, want 1", len(list.Items))
+	}
+	var root plan
+	s.get(t, "/api/executor/details/"+list.Items[0].RootPlanID, &root)
+	w := writer{t: t, server: s}
+	w.plan("", &root)
+	ids := map[string]string{}
+	return providerID.ReplaceAllStringFunc(w.String(), func(id string) string {
+		if ids[id] == "" {
+			ids[id] = fmt.Sprint("call_", len(ids)+1)
+		}
+		return ids[id]
+	})
+}
+
+// writer writes a tree, a row a few lines.
+type writer struct {
+	strings.Builder
+	t      *testing.T
+	server server
+}
+
+// line writes what of the pairs of a name and a text says something.
+func (w *writer) line(indent, head string, pairs ...string) {
+	fmt.Fprintf(w, "%s%s\n", indent, head)
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			fmt.Fprintf(w, "%s  %s: %s\n", indent, pairs[i], pairs[i+1])
+		}
+	}
+}
+
+// took checks that what has ended says when.
+func (w *writer) took(what string, of span) {
+	w.t.Helper()
+	if of.StartTime == nil || of.EndTime == nil || of.EndTime.Before(*of.StartTime) {
+		w.t.Errorf("%s took from %v to %v", what, of.StartTime, of.EndTime)
+	}
+}
+
+func (w *writer) plan(indent string, p *plan) {
+	w.took("plan "+p.Name, p.span)
+	f := p.Total
+	w.line(indent, fmt.Sprintf("plan %s %s %s", p.Name, p.State, p.ModelName), "request", p.UserRequest, "summary", p.Summary, "error", p.ErrorMessage,
+		"total", fmt.Sprintf("%d model calls, %d tool calls, %d failures, %d → %d tokens", f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens))
+	if n := len(p.SubPlanExecutionRecords); n > 0 {
+		w.t.Errorf("plan %s has %d sub-plans that no step owns", p.Name, n)
+	}
+	for i := range p.AgentExecutionSequence {
+		w.step(indent+"  ", &p.AgentExecutionSequence[i])
+	}
+}
+
+func (w *writer) step(indent string, st *step) {
+	w.took("step "+st.AgentName, st.span)
+	w.line(indent, fmt.Sprintf("step %s %s", st.AgentName, st.State), "request", st.AgentRequest, "result", st.Result, "error", st.ErrorMessage)
+	var detail step
+	w.server.get(w.t, "/api/executor/agent-execution/"+st.StepID, &detail)
+	for _, c := range detail.ThinkActSteps {
+		w.took("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
+		w.line(indent+"  ", fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens),
+			"told", c.ThinkInput, "said", c.ThinkOutput, "error", c.ErrorMessage)
+		for _, call := range c.ActToolInfoList {
+			w.tool(indent+"    ", &call, st.SubPlanExecutionRecords)
+		}
+	}
+}
+
+func (w *writer) tool(indent string, call *tool, plans []plan) {
+	head := fmt.Sprintf("tool %s %s", call.Name, call.State)
+	if call.Inferred {
+		head += " inferred"
+	} else {
+		w.took(head, call.span)
+	}
+	w.line(indent, head, "parameters", call.Parameters, "result", call.Result, "error", call.ErrorMessage, "kind", call.ErrorKind)
+	for i := range plans {
+		if of := plans[i].ParentActToolCall; of != nil && of.ID == call.ID {
+			w.plan(indent+"  ", &plans[i])
+		}
+	}
+}

@@ -1,0 +1,39 @@
+import asyncio
+
+from agents import Agent, Runner, function_tool
+from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+OpenAIAgentsInstrumentor().instrument(tracer_provider=provider)
+
+
+@function_tool
+def get_weather(city: str) -> str:
+    return {"Lisbon": "sun, 24 degrees", "Porto": "rain, 17 degrees"}[city]
+
+
+@function_tool
+def find_sights(city: str) -> str:
+    return "castle, tram"
+
+
+@function_tool
+def book_tour(sight: str) -> str:
+    raise RuntimeError("sold out")
+
+
+forecaster = Agent("forecaster", instructions="You forecast the weather.", model="gpt-5", tools=[get_weather])
+guide = Agent("guide", instructions="You guide visitors.", model="gpt-5", tools=[find_sights, book_tour])
+planner = Agent(
+    "planner",
+    instructions="You plan trips.",
+    model="gpt-5",
+    tools=[forecaster.as_tool("ask_forecaster", "Asks about the weather."), guide.as_tool("ask_guide", "Asks about sights.")],
+)
+
+print(asyncio.run(Runner.run(planner, "Where to on Sunday?")).final_output)
+provider.shutdown()
