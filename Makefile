@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz chaos bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz clients chaos bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,16 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),10s) $$package; \
 		done; \
 	done
+
+clients: postgres ## Run real clients of OpenTelemetry against the server, and compare the trees.
+	@need=; command -v npm >/dev/null || need="nodejs npm"; \
+	python3 -c 'import ensurepip, venv' 2>/dev/null || need="$$need python3 python3-venv"; \
+	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: installing Debian's packages $$need with apt-get" >&2; \
+		set -e; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
+	fi
+	$(GO) test -tags clients -count=1 -v ./clients
 
 chaos: build postgres ## Break everything under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos

@@ -2,6 +2,8 @@ module github.com/actlog/actlog
 
 go 1.26.0
 
+ignore node_modules
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/compose-spec/compose-go/v2 v2.16.2

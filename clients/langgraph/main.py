@@ -53,4 +53,3 @@ def ask_guide(input: str) -> str:
 planner = create_agent("openai:gpt-5", [ask_forecaster, ask_guide], system_prompt="You plan trips.", name="planner")
 
 print(ask(planner, "Where to on Sunday?"))
-provider.shutdown()

@@ -1,7 +1,7 @@
+import { z } from "zod";
 import { OpenAIAgentsInstrumentation } from "@arizeai/openinference-instrumentation-openai-agents";
 import * as agents from "@openai/agents";
 import { NodeSDK } from "@opentelemetry/sdk-node";
-import { z } from "zod";
 
 const sdk = new NodeSDK();
 sdk.start();

@@ -36,4 +36,3 @@ planner = Agent(
 )
 
 print(asyncio.run(Runner.run(planner, "Where to on Sunday?")).final_output)
-provider.shutdown()

@@ -1,12 +1,11 @@
-from opentelemetry import trace
+from pydantic_ai import Agent, InstrumentationSettings, ModelRetry
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from pydantic_ai import Agent, ModelRetry
 
-trace.set_tracer_provider(TracerProvider())
-trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-Agent.instrument_all()
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
 
 forecaster = Agent("openai:gpt-5", name="forecaster", instructions="You forecast the weather.")
 guide = Agent("openai:gpt-5", name="guide", instructions="You guide visitors.")
@@ -39,4 +38,3 @@ async def ask_guide(input: str) -> str:
 
 
 print(planner.run_sync("Where to on Sunday?").output)
-trace.get_tracer_provider().shutdown()

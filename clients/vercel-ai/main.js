@@ -1,8 +1,9 @@
 import { openai } from "@ai-sdk/openai";
+import { tool, ToolLoopAgent } from "ai";
+import { z } from "zod";
 import { OpenTelemetry } from "@ai-sdk/otel";
 import { NodeSDK } from "@opentelemetry/sdk-node";
-import { registerTelemetry, tool, ToolLoopAgent } from "ai";
-import { z } from "zod";
+import { registerTelemetry } from "ai";
 
 const sdk = new NodeSDK();
 sdk.start();

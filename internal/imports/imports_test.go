@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/scriptmodel":   {nil, nil},
 	"internal/imports":       {nil, nil},
+	"clients":                {nil, nil},
 	"internal/upsert":        {[]string{"record"}, nil},
 	"internal/writegen":      {[]string{"record", "internal/upsert"}, nil},
 	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
