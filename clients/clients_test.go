@@ -227,7 +227,7 @@ type (
 	cycle struct {
 		State, Provider, ModelName, FinishReason, ThinkInput, ThinkOutput, ErrorMessage string
 		InputTokens, OutputTokens                                                       int64
-		ThinkStartTime, ThinkEndTime                                                    *time.Time
+		ThinkStartTime, ThinkEndTime, FirstTokenTime                                    *time.Time
 		ActToolInfoList                                                                 []tool
 	}
 	tool struct {
@@ -308,7 +308,11 @@ func (w *writer) step(indent string, st *step) {
 	w.server.get(w.t, "/api/executor/agent-execution/"+st.StepID, &detail)
 	for _, c := range detail.ThinkActSteps {
 		w.took("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
-		w.line(indent+"  ", fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens),
+		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens)
+		if c.FirstTokenTime != nil {
+			head += ", streamed"
+		}
+		w.line(indent+"  ", head,
 			"told", c.ThinkInput, "said", c.ThinkOutput, "error", c.ErrorMessage)
 		for _, call := range c.ActToolInfoList {
 			w.tool(indent+"    ", &call, st.SubPlanExecutionRecords)

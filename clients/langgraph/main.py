@@ -1,4 +1,5 @@
 from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
 from langchain.tools import ToolException, tool
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -50,6 +51,7 @@ def ask_guide(input: str) -> str:
     return ask(guide, input)
 
 
-planner = create_agent("openai:gpt-5", [ask_forecaster, ask_guide], system_prompt="You plan trips.", name="planner")
+streamed = init_chat_model("openai:gpt-5", streaming=True, stream_usage=True)
+planner = create_agent(streamed, [ask_forecaster, ask_guide], system_prompt="You plan trips.", name="planner")
 
 print(ask(planner, "Where to on Sunday?"))

@@ -44,5 +44,5 @@ const planner = agent("planner", "You plan trips.", {
   ask_guide: ask(guide, "Asks about sights."),
 });
 
-console.log((await planner.generate({ prompt: "Where to on Sunday?" })).text);
+console.log(await (await planner.stream({ prompt: "Where to on Sunday?" })).text);
 await sdk.shutdown();

@@ -67,7 +67,8 @@ var genAI = convention{
 				f.CostUSD = money(a.first("gen_ai.usage.cost", "operation.cost"))
 			}
 			if f.FirstToken == 0 {
-				f.FirstToken = after(s.Start, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"), time.Second)
+				f.FirstToken = after(s.Start, a.first("gen_ai.response.time_to_first_chunk",
+					"gen_ai.client.operation.time_to_first_chunk", "gen_ai.server.time_to_first_token"), time.Second)
 			}
 		}
 		if f.Input == "" || f.Output == "" {
