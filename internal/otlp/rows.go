@@ -76,6 +76,11 @@ func (p *projection) plans() {
 			sub.ModelName = told(e.model())
 		}
 	}
+	for _, e := range slices.Backward(p.executions) { // where the span of the tool call has no result
+		if sub := subs[p.planBelow(e.node)]; sub != nil && sub.Summary == nil && sub.State.Terminal() && p.parent(e.node) == "" {
+			sub.Summary = told(e.result)
+		}
+	}
 }
 
 // name is what the root plan is called: a workflow, what stands above all, or, if
