@@ -83,4 +83,4 @@ postgres:
 	fi
 
 clean: ## Remove what was built. The record in .actlog stays.
-	rm -rf bin clients/.uv clients/*/.venv clients/*/node_modules
+	rm -rf bin clients/*/.venv clients/*/node_modules

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -46,10 +47,13 @@ func TestClients(t *testing.T) {
 	for _, c := range all(t) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.install(t)
+			bin, err := c.install()
+			if err != nil {
+				t.Fatal(err)
+			}
 			// What the page tells users to set, and where the model is.
 			run(t, c.name, []string{
-				"PATH=" + c.bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
+				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
 				"OTEL_SERVICE_NAME=" + c.name, "OTEL_RESOURCE_ATTRIBUTES=actlog.project=" + c.name,
 				"OPENAI_BASE_URL=" + model.URL(), "OPENAI_API_KEY=x",
@@ -86,64 +90,74 @@ func run(t *testing.T, dir string, env []string, args ...string) {
 	t.Logf("%s: %.1fs\n%s", strings.Join(args, " "), time.Since(began).Seconds(), out)
 }
 
-// bin is where a client's programs are.
-func (c client) bin() string {
-	dir := filepath.Join(".venv", "bin")
+// install gets what a client's lock file names into its folder, and gives where
+// the programs are that run it.
+func (c client) install() (bin string, err error) {
 	if c.js {
-		dir = filepath.Join("node_modules", ".bin")
-	}
-	at, err := filepath.Abs(filepath.Join(c.name, dir))
-	if err != nil {
-		panic(err) // the working folder is gone
-	}
-	return at
-}
-
-// install gets what a client's lock file names into its folder.
-func (c client) install(t *testing.T) {
-	t.Helper()
-	lock, err := os.ReadFile(filepath.Join(c.name, c.lock()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	installed := filepath.Join(c.bin(), "..", "installed.lock")
-	if was, err := os.ReadFile(installed); err == nil && bytes.Equal(was, lock) {
-		return
-	}
-	if c.js {
-		run(t, c.name, nil, "npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	} else {
-		uv, err := installUV()
+		node, err := node()
 		if err != nil {
-			t.Fatal(err)
+			return "", err
 		}
-		run(t, c.name, nil, uv, "venv", "--quiet", "--clear", "--python", filepath.Join(filepath.Dir(uv), "python"), ".venv")
-		run(t, c.name, nil, uv, "pip", "sync", "--quiet", "--python", filepath.Join(c.bin(), "python"), "--require-hashes", c.lock())
+		npm := filepath.Join(node, "..", "..", "..", "npm", "bin", "npm-cli.js")
+		return filepath.Dir(node), fetch(c.name, "node_modules", "package-lock.json", npmCI(node, npm))
 	}
-	if err := os.WriteFile(installed, lock, 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// installUV gets uv, which does in a second what takes pip half a minute.
-var installUV = sync.OnceValues(func() (string, error) {
-	uv, err := filepath.Abs(filepath.Join(".uv", "bin", "uv"))
+	uv, err := uv()
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(uv); err == nil {
-		return uv, nil
+	if bin, err = filepath.Abs(filepath.Join(c.name, ".venv", "bin")); err != nil {
+		return "", err
 	}
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", "--clear", ".uv"},
-		{".uv/bin/pip", "install", "--quiet", "--require-hashes", "--requirement", "uv.txt"},
-	} {
-		if out, err := exec.CommandContext(context.Background(), args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
+	return bin, fetch(c.name, ".venv", "requirements.txt",
+		[]string{uv, "venv", "--quiet", "--clear", "--python", filepath.Join(filepath.Dir(uv), "python"), ".venv"},
+		[]string{uv, "pip", "sync", "--quiet", "--python", ".venv/bin/python", "--require-hashes", "requirements.txt"})
+}
+
+// node gets the Node that the packages need, with its npm: those of a Debian are
+// too old, and leave packages out without a word.
+var node = sync.OnceValues(func() (string, error) {
+	arch := strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	node, err := filepath.Abs(filepath.Join("tools", "node_modules", "node-"+runtime.GOOS+"-"+arch, "bin", "node"))
+	if err != nil {
+		return "", err
+	}
+	return node, fetch("tools", "node_modules", "package-lock.json", npmCI("npm"))
+})
+
+func npmCI(npm ...string) []string {
+	return append(npm, "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+}
+
+// uv gets uv, which does in a second what takes pip half a minute.
+var uv = sync.OnceValues(func() (string, error) {
+	uv, err := filepath.Abs(filepath.Join("tools", ".venv", "bin", "uv"))
+	if err != nil {
+		return "", err
+	}
+	return uv, fetch("tools", ".venv", "requirements.txt", []string{"python3", "-m", "venv", "--clear", ".venv"},
+		[]string{".venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"})
+})
+
+// fetch runs the commands in a folder that get into another one what a lock file
+// names, unless they did so for the lock file as it is now.
+func fetch(dir, into, lock string, commands ...[]string) error {
+	want, err := os.ReadFile(filepath.Join(dir, lock))
+	if err != nil {
+		return err
+	}
+	fetched := filepath.Join(dir, into, "fetched.lock")
+	if was, err := os.ReadFile(fetched); err == nil && bytes.Equal(was, want) {
+		return nil
+	}
+	for _, args := range commands {
+		cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s in %s: %w\n%s", cmd, dir, err, out)
 		}
 	}
-	return uv, nil
-})
+	return os.WriteFile(fetched, want, 0o644)
+}
 
 // server is the URL of a running actlog.
 type server string

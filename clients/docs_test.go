@@ -25,14 +25,6 @@ type client struct {
 	command string // runs the program
 }
 
-// lock is the file that pins all that the program needs.
-func (c client) lock() string {
-	if c.js {
-		return "package-lock.json"
-	}
-	return "requirements.txt"
-}
-
 // all gives the clients.
 func all(t *testing.T) (clients []client) {
 	t.Helper()
