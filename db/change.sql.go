@@ -25,3 +25,189 @@ func (q *Queries) ChangeAppend(ctx context.Context, db DBTX, arg ChangeAppendPar
 	_, err := db.Exec(ctx, ChangeAppend, arg.RootPlanIds, arg.Kinds)
 	return err
 }
+
+const ChangeEra = `-- name: ChangeEra :one
+SELECT concat_ws('/', (SELECT s.system_identifier FROM pg_control_system() AS s), left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()), 'actlog.change'::regclass::oid)::text AS era
+`
+
+// Of what the numbers of the feed are: of this table of this database in this cluster,
+// as long as no other server takes over from it with less on record.
+func (q *Queries) ChangeEra(ctx context.Context, db DBTX) (string, error) {
+	row := db.QueryRow(ctx, ChangeEra)
+	var era string
+	err := row.Scan(&era)
+	return era, err
+}
+
+const ChangeHead = `-- name: ChangeHead :one
+WITH newest AS (SELECT COALESCE(max(seq), 0)::bigint AS seq FROM actlog.change),
+marked AS (
+    INSERT INTO actlog.change (root_plan_id, kinds)
+    SELECT '', '{}' FROM newest WHERE newest.seq = 0
+    RETURNING seq
+)
+SELECT GREATEST(newest.seq, (SELECT marked.seq FROM marked))::bigint AS seq
+FROM newest
+`
+
+// Where the feed stands: its highest number that is committed. Where it is empty, a
+// row of no tree tells: not every role may look at the sequence.
+func (q *Queries) ChangeHead(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, ChangeHead)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
+}
+
+const ChangeLook = `-- name: ChangeLook :many
+(
+    SELECT c.seq, c.root_plan_id, c.kinds, c.xmin::text::bigint AS xid,
+        extract(epoch FROM clock_timestamp() - c.at)::double precision AS age_seconds
+    FROM actlog.change AS c
+    WHERE c.seq > $1::bigint
+    ORDER BY c.seq
+    LIMIT $2::integer
+)
+UNION ALL
+SELECT c.seq, c.root_plan_id, c.kinds, c.xmin::text::bigint AS xid,
+    extract(epoch FROM clock_timestamp() - c.at)::double precision AS age_seconds
+FROM actlog.change AS c
+WHERE c.seq = ANY ($3::bigint[])
+ORDER BY seq
+`
+
+type ChangeLookParams struct {
+	AfterSeq int64
+	PageSize int32
+	Missing  []int64
+}
+
+type ChangeLookRow struct {
+	Seq        int64
+	RootPlanID string
+	Kinds      []string
+	Xid        int64
+	AgeSeconds float64
+}
+
+// What was committed behind a number, and of those that were missing before it.
+func (q *Queries) ChangeLook(ctx context.Context, db DBTX, arg ChangeLookParams) ([]ChangeLookRow, error) {
+	rows, err := db.Query(ctx, ChangeLook, arg.AfterSeq, arg.PageSize, arg.Missing)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChangeLookRow
+	for rows.Next() {
+		var i ChangeLookRow
+		if err := rows.Scan(
+			&i.Seq,
+			&i.RootPlanID,
+			&i.Kinds,
+			&i.Xid,
+			&i.AgeSeconds,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ChangeOldest = `-- name: ChangeOldest :one
+SELECT COALESCE(min(seq), 0)::bigint AS seq FROM actlog.change
+`
+
+// The lowest number that is still there; 0: none is.
+func (q *Queries) ChangeOldest(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, ChangeOldest)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
+}
+
+const ChangeSince = `-- name: ChangeSince :many
+SELECT c.root_plan_id, c.kinds, c.xmin::text::bigint AS xid
+FROM actlog.change AS c
+WHERE c.seq > $1::bigint AND c.root_plan_id <> ''
+    AND ($2::text IS NULL OR c.root_plan_id = $2::text)
+GROUP BY 1, 2, 3
+LIMIT $3::integer
+`
+
+type ChangeSinceParams struct {
+	AfterSeq   int64
+	RootPlanID *string
+	Most       int32
+}
+
+type ChangeSinceRow struct {
+	RootPlanID string
+	Kinds      []string
+	Xid        int64
+}
+
+// The trees that were touched after a number, and by which transactions; of one tree
+// only where one is named.
+func (q *Queries) ChangeSince(ctx context.Context, db DBTX, arg ChangeSinceParams) ([]ChangeSinceRow, error) {
+	rows, err := db.Query(ctx, ChangeSince, arg.AfterSeq, arg.RootPlanID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ChangeSinceRow
+	for rows.Next() {
+		var i ChangeSinceRow
+		if err := rows.Scan(&i.RootPlanID, &i.Kinds, &i.Xid); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ChangeSweep = `-- name: ChangeSweep :execrows
+WITH oldest AS MATERIALIZED (
+    SELECT c.seq, c.at < now() - make_interval(hours => $1::integer) AS old
+    FROM actlog.change AS c
+    ORDER BY c.seq
+    LIMIT 5000
+)
+DELETE FROM actlog.change AS c
+USING oldest
+WHERE c.seq = oldest.seq AND oldest.old
+    AND oldest.seq < COALESCE((SELECT min(o.seq) FROM oldest AS o WHERE NOT o.old), 9223372036854775807)
+`
+
+// Forgets old rows of the change feed, some at a time, in the order of their numbers:
+// of what lies behind the lowest that is left, nothing was forgotten.
+func (q *Queries) ChangeSweep(ctx context.Context, db DBTX, keepHours int32) (int64, error) {
+	result, err := db.Exec(ctx, ChangeSweep, keepHours)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const ChangeWriters = `-- name: ChangeWriters :one
+SELECT COALESCE(array_agg(l.virtualtransaction), '{}')::text[] AS ids
+FROM pg_locks AS l
+WHERE l.locktype = 'relation' AND l.relation = 'actlog.change'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted
+    AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+`
+
+// The transactions that may have taken numbers of the feed and are not over. Each has
+// this lock from before it takes one until after what it wrote can be seen.
+func (q *Queries) ChangeWriters(ctx context.Context, db DBTX) ([]string, error) {
+	row := db.QueryRow(ctx, ChangeWriters)
+	var ids []string
+	err := row.Scan(&ids)
+	return ids, err
+}

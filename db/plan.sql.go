@@ -11,11 +11,17 @@ import (
 )
 
 const PlanExceptionServe = `-- name: PlanExceptionServe :one
-UPDATE actlog.plan_execution_record
-SET exception_served_at = now()
-WHERE root_plan_id = $1 AND current_plan_id = $2
-    AND exception_served_at IS NULL AND state <> 'COMPLETED' AND exception_at > now() - INTERVAL '10 minutes'
-RETURNING COALESCE(exception, '')::text AS exception
+WITH served AS (
+    UPDATE actlog.plan_execution_record
+    SET exception_served_at = now()
+    WHERE root_plan_id = $1::text AND current_plan_id = $2::text
+        AND exception_served_at IS NULL AND state <> 'COMPLETED' AND exception_at > now() - INTERVAL '10 minutes'
+    RETURNING root_plan_id, COALESCE(exception, '')::text AS exception
+),
+told AS (
+    INSERT INTO actlog.change (root_plan_id, kinds) SELECT root_plan_id, '{plan}' FROM served
+)
+SELECT exception FROM served
 `
 
 type PlanExceptionServeParams struct {
@@ -24,11 +30,124 @@ type PlanExceptionServeParams struct {
 }
 
 // Takes the waiting exception of a plan: one reader gets it, whatever the server.
+// Whoever writes to a row tells the feed, or what others wrote to it before would be
+// found under no transaction of theirs.
 func (q *Queries) PlanExceptionServe(ctx context.Context, db DBTX, arg PlanExceptionServeParams) (string, error) {
 	row := db.QueryRow(ctx, PlanExceptionServe, arg.RootPlanID, arg.CurrentPlanID)
 	var exception string
 	err := row.Scan(&exception)
 	return exception, err
+}
+
+const PlanGlance = `-- name: PlanGlance :many
+SELECT
+    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
+    f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
+FROM (
+    (
+        SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+        FROM actlog.plan_execution_record AS x
+        WHERE x.root_plan_id = ANY ($1::text[]) AND x.current_plan_id = x.root_plan_id
+    )
+    UNION ALL
+    (
+        SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+        FROM actlog.plan_execution_record AS x
+        WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id
+        ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
+        LIMIT $2::integer
+    )
+) AS p
+CROSS JOIN LATERAL (
+    SELECT
+        count(*)::bigint AS steps,
+        COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
+        COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
+        COALESCE(sum(a.failures), 0)::bigint AS failures,
+        COALESCE(sum(a.input_tokens), 0)::bigint AS input_tokens,
+        COALESCE(sum(a.output_tokens), 0)::bigint AS output_tokens,
+        COALESCE(sum(a.cache_read_input_tokens), 0)::bigint AS cache_read_input_tokens,
+        COALESCE(sum(a.cache_creation_input_tokens), 0)::bigint AS cache_creation_input_tokens,
+        COALESCE(sum(a.reasoning_tokens), 0)::bigint AS reasoning_tokens,
+        sum(a.cost_usd) AS cost_usd,
+        COALESCE(sum(a.think_ms), 0)::bigint AS think_ms,
+        COALESCE(sum(a.tool_ms), 0)::bigint AS tool_ms
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = p.root_plan_id
+) AS f
+ORDER BY p.first_seen_at, p.root_plan_id
+`
+
+type PlanGlanceParams struct {
+	RootPlanIds []string
+	Live        int32
+}
+
+type PlanGlanceRow struct {
+	RootPlanID               string
+	Name                     *string
+	Project                  *string
+	State                    string
+	StartTime                *time.Time
+	EndTime                  *time.Time
+	LastSeenAt               *time.Time
+	ErrorKind                *string
+	Steps                    int64
+	ModelCalls               int64
+	ToolCalls                int64
+	Failures                 int64
+	InputTokens              int64
+	OutputTokens             int64
+	CacheReadInputTokens     int64
+	CacheCreationInputTokens int64
+	ReasoningTokens          int64
+	CostUSD                  *float64
+	ThinkMs                  int64
+	ToolMs                   int64
+}
+
+// Root plans with the figures of their whole trees, without texts: those that are
+// named, else the newest that are live.
+func (q *Queries) PlanGlance(ctx context.Context, db DBTX, arg PlanGlanceParams) ([]PlanGlanceRow, error) {
+	rows, err := db.Query(ctx, PlanGlance, arg.RootPlanIds, arg.Live)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PlanGlanceRow
+	for rows.Next() {
+		var i PlanGlanceRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.Name,
+			&i.Project,
+			&i.State,
+			&i.StartTime,
+			&i.EndTime,
+			&i.LastSeenAt,
+			&i.ErrorKind,
+			&i.Steps,
+			&i.ModelCalls,
+			&i.ToolCalls,
+			&i.Failures,
+			&i.InputTokens,
+			&i.OutputTokens,
+			&i.CacheReadInputTokens,
+			&i.CacheCreationInputTokens,
+			&i.ReasoningTokens,
+			&i.CostUSD,
+			&i.ThinkMs,
+			&i.ToolMs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const PlanHome = `-- name: PlanHome :one
@@ -252,6 +371,27 @@ func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) (
 		return nil, err
 	}
 	return items, nil
+}
+
+const PlanPlace = `-- name: PlanPlace :one
+SELECT root_plan_id, state
+FROM actlog.plan_execution_record
+WHERE current_plan_id = $1::text
+ORDER BY first_seen_at DESC, root_plan_id DESC
+LIMIT 1
+`
+
+type PlanPlaceRow struct {
+	RootPlanID string
+	State      string
+}
+
+// The root of the tree that a plan belongs to, and the plan's state.
+func (q *Queries) PlanPlace(ctx context.Context, db DBTX, planID string) (PlanPlaceRow, error) {
+	row := db.QueryRow(ctx, PlanPlace, planID)
+	var i PlanPlaceRow
+	err := row.Scan(&i.RootPlanID, &i.State)
+	return i, err
 }
 
 const PlanTree = `-- name: PlanTree :exec

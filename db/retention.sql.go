@@ -12,25 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const ChangeSweep = `-- name: ChangeSweep :execrows
-DELETE FROM actlog.change
-WHERE ctid = ANY (ARRAY(
-    SELECT c.ctid
-    FROM actlog.change AS c
-    WHERE c.at < now() - make_interval(hours => $1::integer)
-    LIMIT 5000
-))
-`
-
-// Forgets old rows of the change feed, some at a time.
-func (q *Queries) ChangeSweep(ctx context.Context, db DBTX, keepHours int32) (int64, error) {
-	result, err := db.Exec(ctx, ChangeSweep, keepHours)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const PlanLive = `-- name: PlanLive :many
 SELECT root_plan_id
 FROM actlog.plan_execution_record

@@ -90,11 +90,19 @@ WHERE w.root_plan_id = (SELECT root_plan_id FROM asked WHERE NOT completed) AND 
 
 -- name: PlanExceptionServe :one
 -- Takes the waiting exception of a plan: one reader gets it, whatever the server.
-UPDATE actlog.plan_execution_record
-SET exception_served_at = now()
-WHERE root_plan_id = @root_plan_id AND current_plan_id = @current_plan_id
-    AND exception_served_at IS NULL AND state <> 'COMPLETED' AND exception_at > now() - INTERVAL '10 minutes'
-RETURNING COALESCE(exception, '')::text AS exception;
+-- Whoever writes to a row tells the feed, or what others wrote to it before would be
+-- found under no transaction of theirs.
+WITH served AS (
+    UPDATE actlog.plan_execution_record
+    SET exception_served_at = now()
+    WHERE root_plan_id = @root_plan_id::text AND current_plan_id = @current_plan_id::text
+        AND exception_served_at IS NULL AND state <> 'COMPLETED' AND exception_at > now() - INTERVAL '10 minutes'
+    RETURNING root_plan_id, COALESCE(exception, '')::text AS exception
+),
+told AS (
+    INSERT INTO actlog.change (root_plan_id, kinds) SELECT root_plan_id, '{plan}' FROM served
+)
+SELECT exception FROM served;
 
 -- name: PlanList :many
 -- Root plans, newest first, from a cursor on; texts of megabytes are no matter of
@@ -155,3 +163,52 @@ FROM actlog.plan_execution_record
 WHERE current_plan_id = @plan_id::text
 ORDER BY first_seen_at DESC, root_plan_id DESC
 LIMIT 1;
+
+-- name: PlanPlace :one
+-- The root of the tree that a plan belongs to, and the plan's state.
+SELECT root_plan_id, state
+FROM actlog.plan_execution_record
+WHERE current_plan_id = @plan_id::text
+ORDER BY first_seen_at DESC, root_plan_id DESC
+LIMIT 1;
+
+-- name: PlanGlance :many
+-- Root plans with the figures of their whole trees, without texts: those that are
+-- named, else the newest that are live.
+SELECT
+    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
+    f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
+FROM (
+    (
+        SELECT x.*
+        FROM actlog.plan_execution_record AS x
+        WHERE x.root_plan_id = ANY (@root_plan_ids::text[]) AND x.current_plan_id = x.root_plan_id
+    )
+    UNION ALL
+    (
+        SELECT x.*
+        FROM actlog.plan_execution_record AS x
+        WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id
+        ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
+        LIMIT @live::integer
+    )
+) AS p
+CROSS JOIN LATERAL (
+    SELECT
+        count(*)::bigint AS steps,
+        COALESCE(sum(a.model_calls), 0)::bigint AS model_calls,
+        COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
+        COALESCE(sum(a.failures), 0)::bigint AS failures,
+        COALESCE(sum(a.input_tokens), 0)::bigint AS input_tokens,
+        COALESCE(sum(a.output_tokens), 0)::bigint AS output_tokens,
+        COALESCE(sum(a.cache_read_input_tokens), 0)::bigint AS cache_read_input_tokens,
+        COALESCE(sum(a.cache_creation_input_tokens), 0)::bigint AS cache_creation_input_tokens,
+        COALESCE(sum(a.reasoning_tokens), 0)::bigint AS reasoning_tokens,
+        sum(a.cost_usd) AS cost_usd,
+        COALESCE(sum(a.think_ms), 0)::bigint AS think_ms,
+        COALESCE(sum(a.tool_ms), 0)::bigint AS tool_ms
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = p.root_plan_id
+) AS f
+ORDER BY p.first_seen_at, p.root_plan_id;

@@ -1,13 +1,3 @@
--- name: ChangeSweep :execrows
--- Forgets old rows of the change feed, some at a time.
-DELETE FROM actlog.change
-WHERE ctid = ANY (ARRAY(
-    SELECT c.ctid
-    FROM actlog.change AS c
-    WHERE c.at < now() - make_interval(hours => @keep_hours::integer)
-    LIMIT 5000
-));
-
 -- name: PlanLive :many
 -- Root plans of a period that have not ended: its detail is still in use.
 SELECT root_plan_id

@@ -167,6 +167,7 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 		s.counters.lastError.Store(time.Now().UnixNano())
 		return err
 	}
+	s.changed()
 	s.counters.committed(b, time.Since(start))
 	return nil
 }

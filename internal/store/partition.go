@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/record"
 )
 
 // partitionedTables hold the detail. Their partitions go in step.
@@ -14,6 +17,9 @@ var partitionedTables = []string{"think_act_record", "act_tool_info"}
 
 // spanTable holds the spans of traces, in a partition a day.
 const spanTable = "otlp_span"
+
+// movedKinds are those of the rows in them.
+var movedKinds = []string{string(record.KindThinkAct), string(record.KindActTool)}
 
 // partitionsAhead is how many periods beyond the present one have partitions, so
 // that a server may be down or unable for that long.
@@ -130,6 +136,13 @@ func addMissing(ctx context.Context, tx pgx.Tx, table string, days int) (added i
 		to := periodStart(from, days).AddDate(0, 0, days)
 		if _, err := tx.Exec(ctx, "SELECT actlog.add_partition($1, $2, $3)", table, from, to); err != nil {
 			return added, err
+		}
+		if slices.Contains(partitionedTables, table) {
+			// What was in the default partition is written anew, see the change feed.
+			if _, err := tx.Exec(ctx, `INSERT INTO actlog.change (root_plan_id, kinds)
+				SELECT DISTINCT root_plan_id, $1::text[] FROM actlog.`+table+" WHERE part >= $2 AND part < $3", movedKinds, from, to); err != nil {
+				return added, err
+			}
 		}
 		from = to
 		added++

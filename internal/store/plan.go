@@ -223,3 +223,64 @@ func orNil(s string) *string {
 	}
 	return &s
 }
+
+// PlanPlace gives the root of the tree that a plan belongs to, and the plan's state.
+// [record.ErrNotFound] where there is no such plan.
+func (s *Store) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
+	p, err := read(ctx, s, func(conn db.DBTX) (db.PlanPlaceRow, error) { return s.reads.PlanPlace(ctx, conn, planID) })
+	return p.RootPlanID, record.State(p.State), err
+}
+
+// PlanGlance is a root plan with the figures of its whole tree, and no texts.
+type PlanGlance struct {
+	Record record.Plan
+	Steps  int64
+	Total  tree.Figures
+}
+
+// MaxLive is how many live plans [Store.LivePlans] gives.
+const MaxLive = 500
+
+// LivePlans gives the newest root plans that have not ended, oldest first.
+func (s *Store) LivePlans(ctx context.Context) ([]PlanGlance, error) {
+	return s.glance(ctx, nil, MaxLive)
+}
+
+// GlanceAt gives those of some root plans that are on record.
+func (s *Store) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
+	return s.glance(ctx, rootPlanIDs, 0)
+}
+
+func (s *Store) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
+	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanGlanceRow, error) {
+		return s.reads.PlanGlance(ctx, conn, db.PlanGlanceParams{RootPlanIds: roots, Live: live})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("glancing at plans: %w", err)
+	}
+	utc := func(t *time.Time) *time.Time {
+		if t == nil {
+			return nil
+		}
+		return new(t.UTC())
+	}
+	plans := make([]PlanGlance, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		plans[i] = PlanGlance{
+			Record: record.Plan{
+				RootPlanID: r.RootPlanID, CurrentPlanID: r.RootPlanID, Name: r.Name, Project: r.Project, State: new(record.State(r.State)),
+				StartTime: utc(r.StartTime), EndTime: utc(r.EndTime), LastSeenAt: utc(r.LastSeenAt), ErrorKind: r.ErrorKind,
+			},
+			Steps: r.Steps,
+			Total: tree.Figures{
+				ModelCalls: r.ModelCalls, ToolCalls: r.ToolCalls, Failures: r.Failures,
+				InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
+				CacheReadInputTokens: r.CacheReadInputTokens, CacheCreationInputTokens: r.CacheCreationInputTokens,
+				ReasoningTokens: r.ReasoningTokens, CostUSD: r.CostUSD, ThinkMs: r.ThinkMs, ToolMs: r.ToolMs,
+				DurationMs: tree.Duration(r.StartTime, r.EndTime),
+			},
+		}
+	}
+	return plans, nil
+}

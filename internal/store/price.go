@@ -261,6 +261,7 @@ func (s *Store) ApplyPrices(ctx context.Context, since time.Time, done func(cycl
 			if err != nil {
 				return total, fmt.Errorf("applying prices: %w", translate(err))
 			}
+			s.changed()
 			if total += cycles; done != nil {
 				done(total)
 			}

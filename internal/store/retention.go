@@ -375,6 +375,9 @@ func (s *Store) saveLinks(ctx context.Context, conn db.DBTX, table string, from,
 					SET parent_step_id = told.step_id
 					FROM told
 					WHERE p.root_plan_id = told.root_plan_id AND p.current_plan_id = told.current_plan_id
+				),
+				fed AS (
+					INSERT INTO actlog.change (root_plan_id, kinds) SELECT DISTINCT root_plan_id, '{plan}'::text[] FROM told
 				)
 				SELECT count(*), (array_agg(root_plan_id ORDER BY root_plan_id DESC, current_plan_id DESC))[1],
 					(array_agg(current_plan_id ORDER BY root_plan_id DESC, current_plan_id DESC))[1]
@@ -562,7 +565,7 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string) (deleted int, e
 		there, parts, kinds := []string{}, []time.Time{}, []string{}
 		for _, f := range found {
 			there = append(there, f.RootPlanID)
-			kinds = append(kinds, string(record.KindPlan))
+			kinds = append(kinds, Deleted)
 			if !slices.ContainsFunc(parts, f.Part.Equal) {
 				parts = append(parts, f.Part)
 			}
@@ -584,6 +587,7 @@ func (s *Store) deleteTrees(ctx context.Context, roots []string) (deleted int, e
 	if err != nil {
 		return 0, err
 	}
+	s.changed()
 	s.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil
 }

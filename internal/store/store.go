@@ -127,7 +127,9 @@ type Store struct {
 
 	counters counters
 	// Warnings of what may go on for long.
-	retryLogged, heldLogged seldom
+	retryLogged, heldLogged, followLogged seldom
+	// grown holds a token when the change feed grew and no one was told.
+	grown chan struct{}
 
 	// writing is cancelled when Close can no longer wait for the writers.
 	writing       context.Context
@@ -153,7 +155,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
-	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor)}
+	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), grown: make(chan struct{}, 1)}
 	s.statements.fewRows, s.maxProjected = fewRows, maxProjected
 	s.traceWriters = make(chan struct{}, max(1, config.MaxConns/traceShare))
 	if err := s.check(ctx); err != nil {
@@ -176,6 +178,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Project != nil {
 		s.goroutines.Go(s.keepTraces)
 	}
+	s.goroutines.Go(s.notify)
 	for range config.Writers {
 		s.goroutines.Go(s.writeQueue)
 	}

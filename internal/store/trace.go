@@ -256,6 +256,7 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 		return err
 	})
 	if err == nil && b != nil {
+		s.changed()
 		s.counters.committed(b, time.Since(start))
 	}
 	return err
@@ -593,17 +594,17 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 		kind := rows[0].Change.Kind()
 		changed.returning(&q, kind, replacements[kind], s.arguments(kind, upsert.Projected(kind), rows)...)
 	}
-	if err := s.rollUpOthers(&q, traces, gone, b); err != nil {
+	if err := s.rollUpOthers(&q, changed, traces, gone, b); err != nil {
 		return nil, err
 	}
 	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
-		changed.returning(&q, record.KindAgentExecution, db.TraceDeleteSteps, keyColumns(keys)...)
+		changed.returning(&q, Deleted, db.TraceDeleteSteps, keyColumns(keys)...)
 	}
 	if keys := gone[record.KindPlan]; len(keys) > 0 {
 		subs := slices.DeleteFunc(slices.Clone(keys), func(key record.Key) bool { return key.ID == key.Root })
-		changed.returning(&q, record.KindPlan, db.TraceDeletePlans, keyColumns(subs)...)
+		changed.returning(&q, Deleted, db.TraceDeletePlans, keyColumns(subs)...)
 		roots := slices.DeleteFunc(slices.Clone(keys), func(key record.Key) bool { return key.ID != key.Root })
-		changed.returning(&q, record.KindPlan, db.TraceDeletePlans, keyColumns(roots)...)
+		changed.returning(&q, Deleted, db.TraceDeletePlans, keyColumns(roots)...)
 	}
 	s.queueTraces(&q, traces)
 	if len(certain) > 0 {
@@ -612,7 +613,7 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(changed, func(root string, _ map[record.Kind]bool) bool { return certain[root] != nil })
+	maps.DeleteFunc(changed, func(root string, kinds map[record.Kind]bool) bool { return certain[root] != nil && !kinds[Deleted] })
 	if len(changed) == 0 {
 		return b, nil
 	}
@@ -666,17 +667,17 @@ func deleteDetail(q *pgx.Batch, changed changes, gone map[record.Kind][]record.K
 			moved[i] = calls[[2]string{key.Root, key.ID}]
 		}
 		roots, steps, seqs, ids := detailColumns(keys)
-		changed.returning(q, record.KindActTool, db.TraceDeleteActTools, roots, steps, seqs, ids, moved)
+		changed.returning(q, Deleted, db.TraceDeleteActTools, roots, steps, seqs, ids, moved)
 	}
 	if keys := gone[record.KindThinkAct]; len(keys) > 0 {
 		roots, steps, seqs, _ := detailColumns(keys)
-		changed.returning(q, record.KindThinkAct, db.TraceDeleteThinkActs, roots, steps, seqs)
+		changed.returning(q, Deleted, db.TraceDeleteThinkActs, roots, steps, seqs)
 	}
 }
 
 // rollUpOthers rolls up the steps that are not replaced: those that may outlive what
 // was beneath them, and native ones.
-func (s *Store) rollUpOthers(q *pgx.Batch, traces []*trace, gone map[record.Kind][]record.Key, b *batch) error {
+func (s *Store) rollUpOthers(q *pgx.Batch, changed changes, traces []*trace, gone map[record.Kind][]record.Key, b *batch) error {
 	steps := map[record.Key]bool{}
 	for _, key := range slices.Concat(gone[record.KindThinkAct], gone[record.KindActTool]) {
 		if step := stepOf(key); b.rows[step] == nil {
@@ -695,6 +696,7 @@ func (s *Store) rollUpOthers(q *pgx.Batch, traces []*trace, gone map[record.Kind
 	}
 	rows := make([]*record.Row, 0, len(steps))
 	for key := range steps {
+		changed.add(key.Root, key.Kind)
 		rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: key.ID}))
 	}
 	sql, args, err := s.upsert(rows)
@@ -759,7 +761,7 @@ func (s *Store) queueTraces(q *pgx.Batch, traces []*trace) {
 // kindNames names kinds in their order.
 func kindNames(kinds map[record.Kind]bool) string {
 	var names []string
-	for _, kind := range record.Kinds {
+	for _, kind := range append(slices.Clone(record.Kinds), Deleted) {
 		if kinds[kind] {
 			names = append(names, string(kind))
 		}
