@@ -32,6 +32,7 @@ type serveCmd struct {
 	APIKeys        string        `help:"File of the API keys that clients need, as actlog key makes them; read anew on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
 	Insecure       bool          `help:"Listen on an address that other machines reach, without any keys."`
 	MaxConnections int           `help:"Connections served at once; more wait." default:"10000"`
+	MaxStreams     int           `help:"Streams of events served at once; others are answered 503." default:"2000"`
 	DrainDelay     time.Duration `help:"How long /readyz says that the server goes, before it does." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older. 0: never." default:"0" placeholder:"DAYS"`
@@ -72,6 +73,9 @@ type server struct {
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
 	if c.MaxConnections < 1 {
 		return nil, usageError("--max-connections must be at least 1")
+	}
+	if c.MaxStreams < 1 {
+		return nil, usageError("--max-streams must be at least 1")
 	}
 	if c.DetailDays < 0 || c.KeepDays < 0 || c.InterruptAfter < 0 {
 		return nil, usageError("--detail-days, --keep-days and --interrupt-after must not be negative")
@@ -121,6 +125,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 	s.api = api.New(s.store, api.Config{
 		Logger: log, LoopbackOnly: doors[0].loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins,
+		MaxStreams:         c.MaxStreams,
 		TracesWithoutAgent: withoutAgent.Load,
 	})
 	if c.APIKeys != "" {
@@ -208,6 +213,7 @@ func (s *server) close() error {
 	}
 	if s.api != nil {
 		s.api.Drain()
+		s.api.Close() // or the requests would not end
 	}
 	errs = append(errs, closeDoors(ctx, s.doors))
 	if s.store != nil {

@@ -14,14 +14,15 @@ var OpenAPI = openAPI
 
 // Answers are the types of answers, by the names of their schemas.
 var Answers = map[string]reflect.Type{
-	"Plan":     reflect.TypeFor[planJSON](),
-	"Step":     reflect.TypeFor[stepJSON](),
-	"Cycle":    reflect.TypeFor[cycleJSON](),
-	"ToolCall": reflect.TypeFor[toolCallJSON](),
-	"Figures":  reflect.TypeFor[figuresJSON](),
-	"Wait":     reflect.TypeFor[waitJSON](),
-	"PlanItem": reflect.TypeFor[planItemJSON](),
-	"PlanList": reflect.TypeFor[pageJSON[planItemJSON]](),
+	"Plan":      reflect.TypeFor[planJSON](),
+	"Step":      reflect.TypeFor[stepJSON](),
+	"Cycle":     reflect.TypeFor[cycleJSON](),
+	"ToolCall":  reflect.TypeFor[toolCallJSON](),
+	"Figures":   reflect.TypeFor[figuresJSON](),
+	"Wait":      reflect.TypeFor[waitJSON](),
+	"PlanItem":  reflect.TypeFor[planItemJSON](),
+	"EventPlan": reflect.TypeFor[planEventJSON](),
+	"PlanList":  reflect.TypeFor[pageJSON[planItemJSON]](),
 
 	"Thought":      reflect.TypeFor[thoughtJSON](),
 	"ThoughtList":  reflect.TypeFor[pageJSON[thoughtJSON]](),

@@ -64,6 +64,13 @@ func newMetrics(s *Server) *metrics {
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": s.config.Version, "go": runtime.Version()},
 		}, func() float64 { return 1 }),
+		liveGauge("streams", "Streams of events that are open.", func() float64 { return float64(s.live.Stats().Streams) }),
+		liveCounter("events_total", "Events that were given to clients.", func() float64 { return float64(s.live.Stats().Events) }),
+		liveCounter("cut_total", "Streams that were cut because their clients read too slowly.", func() float64 { return float64(s.live.Stats().Cut) }),
+		liveGauge("feed_lag_seconds", "How old the oldest change was that the last look at the feed found, or since when there was none; 0 without streams.",
+			func() float64 { return s.live.Stats().Lag.Seconds() }),
+		liveGauge("feed_gaps", "Changes that are waited for because their transactions may not have committed; 0 without streams.",
+			func() float64 { return float64(s.live.Stats().Gaps) }),
 		storeCollector{s.store},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -73,9 +80,11 @@ func newMetrics(s *Server) *metrics {
 	return m
 }
 
-func (m *metrics) served(method, route string, status int, took time.Duration, received int64) {
+func (m *metrics) served(method, route string, status int, took time.Duration, received int64, stream bool) {
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status/100)+"xx").Inc()
-	m.durations.WithLabelValues(route, method).Observe(took.Seconds())
+	if !stream {
+		m.durations.WithLabelValues(route, method).Observe(took.Seconds())
+	}
 	m.received.WithLabelValues(route).Add(float64(received))
 }
 
@@ -99,6 +108,14 @@ type storeMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(*store.Stats) float64
+}
+
+func liveGauge(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_live_" + name, Help: help}, value)
+}
+
+func liveCounter(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_live_" + name, Help: help}, value)
 }
 
 func gauge(name, help string, value func(*store.Stats) float64) storeMetric {

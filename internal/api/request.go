@@ -50,7 +50,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		took, status := time.Since(began), c.Response().Status
 		at, path := s.routeOf(c)
-		s.metrics.served(methodOf(r), path, status, took, noted.body.read.Load())
+		s.metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), at.stream && status == http.StatusOK)
 		if at.signal != "" {
 			s.metrics.answered(doorOf(c), at.signal, status)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 )
@@ -53,6 +54,12 @@ type Config struct {
 	// BodyBytes bounds what is held of request bodies, decompressed, over all
 	// requests. Default 512 MiB.
 	BodyBytes int64
+	// MaxStreams bounds the streams of events that there are at once. Default 2,000.
+	MaxStreams int
+	// Heartbeat is how long a stream may be silent. Default 15 s.
+	Heartbeat time.Duration
+	// EventPatience is how long a client may take to read 64 KiB of events. Default 10 s.
+	EventPatience time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -71,6 +78,15 @@ func (c Config) withDefaults() Config {
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 512 << 20
 	}
+	if c.MaxStreams == 0 {
+		c.MaxStreams = 2_000
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 15 * time.Second
+	}
+	if c.EventPatience == 0 {
+		c.EventPatience = 10 * time.Second
+	}
 	return c
 }
 
@@ -87,6 +103,7 @@ type Server struct {
 	bodies   budget
 	exports  chan struct{} // as many as there may be at once
 	decoding chan struct{} // bodies of OTLP, as many as there are processors
+	live     *live.Hub
 	draining atomic.Bool
 }
 
@@ -95,6 +112,7 @@ type route struct {
 	need   Scope
 	quiet  bool        // asked by machines all day long: not worth a line of the log
 	long   bool        // takes as long as its client does
+	stream bool        // long, and how long it takes says nothing of the server
 	signal otlp.Signal // that exporters send there; empty: they do not
 }
 
@@ -104,6 +122,7 @@ func New(s *store.Store, config Config) *Server {
 	srv := &Server{
 		config: config, store: s, log: config.Logger, routes: map[string]route{}, bodies: budget{size: config.BodyBytes},
 		exports: make(chan struct{}, maxExports), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		live: live.New(s, live.Config{Logger: config.Logger, MaxStreams: config.MaxStreams, Rows: encodeRows, Plans: encodePlans}),
 	}
 	srv.metrics = newMetrics(srv)
 	srv.keys.Store(config.Keys)
@@ -124,6 +143,8 @@ func New(s *store.Store, config Config) *Server {
 	srv.handle(http.MethodGet, "/api/v1/plans/:planId/sources", ScopeRead, srv.listSources)
 	srv.handle(http.MethodGet, "/api/v1/plans/:planId/waits", ScopeRead, srv.listWaits)
 	srv.handle(http.MethodGet, exportPath, ScopeRead, srv.exportRecords)
+	srv.handle(http.MethodGet, planEventsPath, ScopeRead, srv.planEvents)
+	srv.handle(http.MethodGet, eventsPath, ScopeRead, srv.allEvents)
 	srv.handle(http.MethodGet, "/api/v1/steps/:stepId", ScopeRead, srv.step)
 	srv.handle(http.MethodGet, "/metrics", ScopeRead, echo.WrapHandler(srv.metrics.handler))
 	srv.handle(http.MethodGet, "/openapi.yaml", scopeNone, func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) })
@@ -153,7 +174,10 @@ func (s *Server) newEcho(by door, loopbackOnly bool) *echo.Echo {
 
 // handle adds a route. HEAD is GET, of which net/http sends no body.
 func (s *Server) handle(method, path string, need Scope, h echo.HandlerFunc) {
-	s.routes[method+" "+path] = route{need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz", long: path == exportPath, signal: signalOf(path)}
+	stream := path == planEventsPath || path == eventsPath
+	s.routes[method+" "+path] = route{
+		need: need, quiet: path == "/metrics" || path == "/livez" || path == "/readyz", stream: stream, long: stream || path == exportPath, signal: signalOf(path),
+	}
 	s.echo.Add(method, path, h)
 	if method == http.MethodGet {
 		s.handle(http.MethodHead, path, need, h)
@@ -172,8 +196,12 @@ func (s *Server) routeOf(c echo.Context) (r route, path string) {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// SetKeys replaces the keys that clients need.
-func (s *Server) SetKeys(keys *Keys) { s.keys.Store(keys) }
+// SetKeys replaces the keys that clients need. Streams of events end, so that none
+// outlives its key; others begin again where they were.
+func (s *Server) SetKeys(keys *Keys) {
+	s.keys.Store(keys)
+	s.live.End()
+}
 
 // Drain has /readyz say that the server goes, so that no new clients are sent to
 // it. Everything else is still served.
