@@ -214,7 +214,7 @@ func (c *client) do(what string, req *http.Request) (*http.Response, error) {
 		}
 		return nil, &awayError{fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
 		return resp, nil
 	}
 	defer resp.Body.Close()

@@ -34,6 +34,7 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
+	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
 	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one a line, that import reads."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`

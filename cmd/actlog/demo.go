@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -105,29 +104,13 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 // watch draws the tree each time it has changed, in place where there is a
 // terminal, until the run has ended.
 func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID string, ended <-chan error) (*planView, error) {
-	terminal := isTerminal(e.stdout)
-	var shown string
-	var lines int
+	drawing := newDrawing(e.stdout)
 	look := func(last bool) (*planView, error) {
 		p, err := client.plan(ctx, planID)
 		if err != nil {
 			return nil, err
 		}
-		var b bytes.Buffer
-		v := &view{w: &b, colour: hasColour(e.stdout), brief: !terminal && !last, now: time.Now()}
-		v.plan(p)
-		switch drawn := b.String(); {
-		case drawn == shown:
-		case terminal:
-			// Without wrapping, or long lines would count as more than one.
-			fmt.Fprintf(e.stdout, "%s\x1b[?7l%s\x1b[?7h", strings.Repeat("\x1b[1A\x1b[2K", lines), drawn)
-			shown, lines = drawn, v.lines
-		case last:
-			fmt.Fprintf(e.stdout, "\n%s", drawn)
-		default: // what is new since the last look
-			fmt.Fprint(e.stdout, newLines(shown, drawn))
-			shown = drawn
-		}
+		drawing.draw(p, last)
 		return p, nil
 	}
 	tick := time.NewTicker(lookEvery)
@@ -145,19 +128,4 @@ func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID stri
 			}
 		}
 	}
-}
-
-// newLines gives the lines of a drawing that were not in the one before.
-func newLines(before, now string) string {
-	old := map[string]bool{}
-	for line := range strings.Lines(before) {
-		old[line] = true
-	}
-	var b strings.Builder
-	for line := range strings.Lines(now) {
-		if !old[line] {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
 }

@@ -50,8 +50,8 @@ var rules = map[string]rule{
 	"internal/upsert":        {[]string{"record"}, nil},
 	"internal/writegen":      {[]string{"record", "internal/upsert"}, nil},
 	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
-	"cmd/bench":    {[]string{"..."}, []string{"github.com/jackc/pgx/v5", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "go.opentelemetry.io/collector/pdata"}},
-	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "golang.org/x/net", "google.golang.org/grpc"}},
+	"cmd/bench":    {[]string{"..."}, []string{"github.com/jackc/pgx/v5", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
+	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
 	"examples/...": {[]string{"record", "recorder", "recorder/direct", "internal/scriptmodel", "examples/..."}, nil},
 }
 
