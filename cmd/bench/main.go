@@ -48,6 +48,7 @@ var groups = []group{
 	{"call", "one call of a Recorder, against a commit of one row", measureCall},
 	{"report", "the queries of docs/reporting.md", measureReport},
 	{"retention", "dropping a partition of a million tool calls", measureRetention},
+	{"live", "from the commit to those who follow plans", measureLive},
 	{"memory", "the memory of actlog serve", measureMemory},
 }
 
