@@ -40,24 +40,32 @@ func (q *Queries) PlanExceptionServe(ctx context.Context, db DBTX, arg PlanExcep
 }
 
 const PlanGlance = `-- name: PlanGlance :many
+WITH live AS MATERIALIZED ( -- all of them: an order would lead through those that are not
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id AND $1::integer > 0
+),
+asked AS MATERIALIZED (
+    SELECT u.id AS root_plan_id
+    FROM unnest($2::text[]) AS u (id)
+    UNION ALL
+    (
+        SELECT l.root_plan_id
+        FROM live AS l
+        ORDER BY l.first_seen_at DESC, l.root_plan_id DESC
+        LIMIT $1::integer
+    )
+)
 SELECT
     p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
-FROM (
-    (
-        SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
-        FROM actlog.plan_execution_record AS x
-        WHERE x.root_plan_id = ANY ($1::text[]) AND x.current_plan_id = x.root_plan_id
-    )
-    UNION ALL
-    (
-        SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
-        FROM actlog.plan_execution_record AS x
-        WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id
-        ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
-        LIMIT $2::integer
-    )
+FROM asked
+CROSS JOIN LATERAL ( -- by the key, one by one
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
+    LIMIT 1
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
@@ -80,8 +88,8 @@ ORDER BY p.first_seen_at, p.root_plan_id
 `
 
 type PlanGlanceParams struct {
-	RootPlanIds []string
 	Live        int32
+	RootPlanIds []string
 }
 
 type PlanGlanceRow struct {
@@ -108,9 +116,9 @@ type PlanGlanceRow struct {
 }
 
 // Root plans with the figures of their whole trees, without texts: those that are
-// named, else the newest that are live.
+// named, and so many of the newest that are live.
 func (q *Queries) PlanGlance(ctx context.Context, db DBTX, arg PlanGlanceParams) ([]PlanGlanceRow, error) {
-	rows, err := db.Query(ctx, PlanGlance, arg.RootPlanIds, arg.Live)
+	rows, err := db.Query(ctx, PlanGlance, arg.Live, arg.RootPlanIds)
 	if err != nil {
 		return nil, err
 	}

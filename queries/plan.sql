@@ -174,25 +174,33 @@ LIMIT 1;
 
 -- name: PlanGlance :many
 -- Root plans with the figures of their whole trees, without texts: those that are
--- named, else the newest that are live.
+-- named, and so many of the newest that are live.
+WITH live AS MATERIALIZED ( -- all of them: an order would lead through those that are not
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id AND @live::integer > 0
+),
+asked AS MATERIALIZED (
+    SELECT u.id AS root_plan_id
+    FROM unnest(@root_plan_ids::text[]) AS u (id)
+    UNION ALL
+    (
+        SELECT l.root_plan_id
+        FROM live AS l
+        ORDER BY l.first_seen_at DESC, l.root_plan_id DESC
+        LIMIT @live::integer
+    )
+)
 SELECT
     p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
-FROM (
-    (
-        SELECT x.*
-        FROM actlog.plan_execution_record AS x
-        WHERE x.root_plan_id = ANY (@root_plan_ids::text[]) AND x.current_plan_id = x.root_plan_id
-    )
-    UNION ALL
-    (
-        SELECT x.*
-        FROM actlog.plan_execution_record AS x
-        WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id
-        ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
-        LIMIT @live::integer
-    )
+FROM asked
+CROSS JOIN LATERAL ( -- by the key, one by one
+    SELECT x.*
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
+    LIMIT 1
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
