@@ -147,10 +147,11 @@ type watch struct {
 
 // watcher is one of them.
 type watcher struct {
-	root string // empty: all
-	mu   sync.Mutex
-	seen map[probe]time.Time
-	err  error
+	root  string          // empty: all
+	roots map[string]bool // that count
+	mu    sync.Mutex
+	seen  map[probe]time.Time
+	err   error
 }
 
 // watch makes plans, and clients that follow them, and waits until they do.
@@ -163,7 +164,9 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 	following, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
 	var running []record.Change
+	roots := map[string]bool{}
 	for _, root := range w.roots {
+		roots[root] = true
 		running = append(running, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)})
 	}
 	if err := write(ctx, s, running); err != nil {
@@ -172,7 +175,7 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 	}
 	began := make(chan error, liveClients+liveOnAll)
 	start := func(root string) *watcher {
-		c := &watcher{root: root, seen: map[probe]time.Time{}}
+		c := &watcher{root: root, roots: roots, seen: map[probe]time.Time{}}
 		w.ended.Go(func() { c.follow(following, client, server, began) })
 		return c
 	}
@@ -268,10 +271,11 @@ func (c *watcher) learn(data string) error {
 	defer c.mu.Unlock()
 	see := func(p probe) bool {
 		_, known := c.seen[p]
-		if !known {
-			c.seen[p] = now
+		if known || !c.roots[p.root] {
+			return false
 		}
-		return !known
+		c.seen[p] = now
+		return true
 	}
 	for _, row := range said.Rows {
 		if row.Kind == string(record.KindThinkAct) {
@@ -285,29 +289,29 @@ func (c *watcher) learn(data string) error {
 	return nil
 }
 
-// missing tells how many cycles a client has not seen yet.
-func (w *watch) missing(c *watcher) (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// missing tells how many cycles clients have not seen yet.
+func (w *watch) missing() (n int) {
+	told := map[string]int{}
 	for p := range w.committed {
-		if _, seen := c.seen[p]; !seen && (c.root == "" || c.root == p.root) {
-			n++
+		told[p.root]++
+	}
+	for _, c := range slices.Concat(w.of, w.ofAll) {
+		expected := told[c.root]
+		if c.root == "" {
+			expected = len(w.committed)
 		}
+		c.mu.Lock()
+		n += expected - len(c.seen)
+		c.mu.Unlock()
 	}
 	return n
 }
 
 // end ends the clients, once they know everything.
 func (w *watch) end(ctx context.Context) error {
-	deadline, missing := time.Now().Add(10*time.Second), 1
-	for missing > 0 && time.Now().Before(deadline) {
-		missing = 0
-		for _, c := range slices.Concat(w.of, w.ofAll) {
-			missing += w.missing(c)
-		}
-		if err := until(ctx, time.Now().Add(50*time.Millisecond)); err != nil {
-			missing = 0
-		}
+	missing := w.missing()
+	for deadline := time.Now().Add(time.Minute); missing > 0 && ctx.Err() == nil && time.Now().Before(deadline); missing = w.missing() {
+		_ = until(ctx, time.Now().Add(100*time.Millisecond))
 	}
 	w.cancel()
 	w.ended.Wait()

@@ -421,3 +421,56 @@ func TestWritersBesideTheQueue(t *testing.T) {
 		t.Errorf("delivered %d times", f.times(root))
 	}
 }
+
+// TestMovedRowsTellTheFeed: who moves rows into their partition writes them anew.
+func TestMovedRowsTellTheFeed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	for _, table := range store.PartitionedTables {
+		if _, err := db.Pool.Exec(t.Context(), `DO $$ DECLARE child text; BEGIN
+			FOR child IN SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'actlog.`+table+`'::regclass AND inhrelid <> 'actlog.`+table+`_default'::regclass
+			LOOP EXECUTE 'DROP TABLE ' || child; END LOOP; END $$`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := record.NewPlanID()
+	call := &record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: "c"}
+	if _, err := db.Pool.Exec(t.Context(), `
+		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, (now() AT TIME ZONE 'utc')::date)`, root); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(t.Context(), `
+		INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, part) SELECT root_plan_id, root_plan_id, part FROM actlog.plan_execution_record`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool.Exec(t.Context(), `
+		INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) SELECT root_plan_id, step_id, 0, 'c', part FROM actlog.agent_execution_record`); err != nil {
+		t.Fatal(err)
+	}
+	s := openURL(t, db.URL) // adds the partitions
+	var xid uint32
+	if err := db.Pool.QueryRow(t.Context(), "SELECT xmin::text::bigint FROM actlog.change WHERE root_plan_id = $1", root).Scan(&xid); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows(t, s, root, store.RowFilter{XIDs: []uint32{xid}, Kinds: record.Kinds}); got[call.Key()].Record == nil {
+		t.Errorf("the feed does not lead to the row: %v", got)
+	}
+}
+
+// TestFollowSurvivesAnOutage of the database, longer than a look.
+func TestFollowSurvivesAnOutage(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	s := openURL(t, o.db.URL, patient)
+	f := follow(t, s)
+	for i := range 2 {
+		o.begin(t)
+		o.end(t)
+		root := fmt.Sprint("p", i)
+		write(t, s, plan(root))
+		until(t, root+" is delivered", func() bool { return f.times(root) == 1 })
+	}
+	if f.losses() > 0 {
+		t.Error("it was taken for another database")
+	}
+}
