@@ -61,7 +61,7 @@ func (c *tailCmd) Run(ctx context.Context, e *env) error {
 	}
 	err = t.follow(ctx)
 	if ctx.Err() != nil { // Ctrl-C is how one leaves
-		return nil
+		err = nil
 	}
 	return err
 }
@@ -136,11 +136,7 @@ func (t *tail) stream(ctx context.Context) (told, done bool, err error) {
 	}
 	silent := time.AfterFunc(tailSilence, cancel)
 	defer silent.Stop()
-	body := readerFunc(func(p []byte) (int, error) {
-		silent.Reset(tailSilence)
-		return resp.Body.Read(p)
-	})
-	for event, err := range sse.Read(body, &sse.ReadConfig{MaxEventSize: maxEventBytes}) {
+	for event, err := range sse.Read(&watchedReader{resp.Body, silent}, &sse.ReadConfig{MaxEventSize: maxEventBytes}) {
 		if err != nil {
 			return true, false, fmt.Errorf("%s: %w", what, err)
 		}
@@ -161,9 +157,17 @@ func (t *tail) stream(ctx context.Context) (told, done bool, err error) {
 	return true, false, nil
 }
 
-type readerFunc func(p []byte) (int, error)
+// watchedReader puts a timer off whenever something is read.
+type watchedReader struct {
+	io.Reader
+	timer *time.Timer
+}
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.timer.Reset(tailSilence)
+	return n, err
+}
 
 // redraw draws the tree as it is, in place.
 func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {

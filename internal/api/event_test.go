@@ -85,7 +85,7 @@ func (c *client) open(path string, header ...string) *stream {
 // close leaves.
 func (s *stream) close() {
 	s.cancel()
-	for range s.events { //nolint:revive // until it is closed
+	for range s.events {
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 	}
 	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone"}[e.Type]
 	if schema != "" {
-		if err := contract().validate(map[string]any(*data), "components", "schemas", schema); err != nil {
+		if err := contract().validate(*data, "components", "schemas", schema); err != nil {
 			s.t.Errorf("%s: %v", e.Type, err)
 		}
 	}
@@ -374,7 +374,7 @@ func TestEventsCutTheSlow(t *testing.T) {
 		c.write(rec("thought", obj{"rootPlanId": "p", "planId": "p", "thoughtId": fmt.Sprint(n), "content": large}, nil))
 		fast.until("the thought", fast.has(fmt.Sprintf("thought[p p %d]", n)))
 	}
-	for range slow.events { //nolint:revive // to the end
+	for range slow.events { // to the end
 	}
 	if slow.err == nil || errors.Is(slow.err, context.Canceled) {
 		t.Errorf("the slow client's end after %d thoughts: %v", n, slow.err)

@@ -111,7 +111,7 @@ func (s *Store) notify() {
 			ctx, cancel := context.WithTimeout(s.upkeep, 5*time.Second)
 			defer cancel()
 			if conn == nil {
-				if conn, err = pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig); err != nil {
+				if conn, err = s.connect(ctx); err != nil {
 					return err
 				}
 			}
@@ -133,6 +133,13 @@ func (s *Store) notify() {
 	}
 }
 
+// connect gives a connection beside the pool.
+func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
+	config := s.pool.Config().ConnConfig
+	config.Tracer = nil // it does what no caller asked for
+	return pgx.ConnectConfig(ctx, config)
+}
+
 func closeConn(conn *pgx.Conn) {
 	if conn == nil {
 		return
@@ -147,7 +154,7 @@ func closeConn(conn *pgx.Conn) {
 func (s *Store) listen(ctx context.Context, wake chan<- struct{}) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := func() error {
-			conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+			conn, err := s.connect(ctx)
 			if err != nil {
 				return err
 			}

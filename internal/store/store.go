@@ -64,7 +64,7 @@ type Config struct {
 	// TraceQuiet is after how long without spans a trace is closed: what has not ended
 	// in it is UNKNOWN from then on, until more comes. Default 10 min.
 	TraceQuiet time.Duration
-	// Tracer sees every statement; nil for none.
+	// Tracer sees every statement, notifications apart; nil for none.
 	Tracer pgx.QueryTracer
 }
 
