@@ -555,7 +555,7 @@ func TestDeletePlan(t *testing.T) {
 	if got := dump(t, s, "b"); got != other {
 		t.Errorf("another tree changed: %s", cmp.Diff(other, got))
 	}
-	if got := query[string](t, s, "SELECT string_agg(root_plan_id || ' ' || kinds::text, ',') FROM actlog.change"); got != "a {plan}" {
+	if got := query[string](t, s, "SELECT string_agg(root_plan_id || ' ' || kinds::text, ',') FROM actlog.change"); got != "a {deleted}" {
 		t.Errorf("the feed says %q", got)
 	}
 	if err := s.DeletePlan(t.Context(), "a"); !errors.Is(err, record.ErrNotFound) {
