@@ -25,7 +25,7 @@ const (
 	// liveEvery is how often each of the plans is told a cycle.
 	liveEvery = 250 * time.Millisecond
 	// liveRuns is how much else is written: at half the rate, it takes some seconds.
-	liveRuns = 2_000
+	liveRuns = 4_000
 )
 
 // measureLive writes at half the rate that was measured just before, while clients
@@ -230,14 +230,19 @@ func (c *watcher) follow(ctx context.Context, client *http.Client, server string
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = errors.Join(fmt.Errorf("GET %s: %s", path, resp.Status), resp.Body.Close())
 	}
-	began <- err
 	if err != nil {
+		began <- err
 		return
 	}
 	defer resp.Body.Close()
+	begin := sync.OnceFunc(func() { began <- nil })
+	defer begin() // what broke is told at the end
 	for e, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: 64 << 20}) {
 		if err == nil {
 			err = c.learn(e.Data)
+		}
+		if e.LastEventID != "" { // all that was there before was told
+			begin()
 		}
 		if err != nil && ctx.Err() == nil {
 			c.err = err
