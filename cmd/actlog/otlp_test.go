@@ -506,7 +506,7 @@ func TestTheUsualDoorOfOTLP(t *testing.T) {
 // TestTracesWithoutAnAgentAreCounted, and make no plan.
 func TestTracesWithoutAnAgentAreCounted(t *testing.T) {
 	t.Parallel()
-	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, TraceDays: 1, TraceQuiet: time.Minute, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
+	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
 	s, err := startServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
