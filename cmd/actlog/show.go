@@ -182,9 +182,17 @@ func (v *view) figures(f figuresView) string {
 		out = append(out, grouped(f.InputTokens)+" → "+grouped(f.OutputTokens)+" tokens")
 	}
 	if f.CostUSD != nil {
-		out = append(out, "$"+strconv.FormatFloat(*f.CostUSD, 'f', 4, 64))
+		out = append(out, dollars(*f.CostUSD))
 	}
 	return strings.Join(out, ", ")
+}
+
+// dollars shows an amount to a hundredth of a cent.
+func dollars(usd float64) string {
+	if usd > 0 && usd < 0.0001 {
+		return "<$0.0001"
+	}
+	return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
 }
 
 // step draws a step with its cycles and tool calls.

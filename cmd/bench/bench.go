@@ -198,6 +198,31 @@ func (d *database) store(ctx context.Context) (s *store.Store, err error) {
 	return s, err
 }
 
+// served is a record with the API before it, as actlog serve has them.
+type served struct {
+	db    *database
+	store *store.Store
+	url   string
+	close func() error
+}
+
+// served serves an empty record.
+func (b *bench) served(ctx context.Context, name string) (*served, error) {
+	db, err := b.database(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := db.store(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.drop())
+	}
+	url, stop, err := listen(ctx, newAPI(s))
+	if err != nil {
+		return nil, errors.Join(err, closing(s.Close), db.drop())
+	}
+	return &served{db, s, url, func() error { return errors.Join(stop(), closing(s.Close), db.drop()) }}, nil
+}
+
 // closing ends something within a fair time.
 func closing(end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

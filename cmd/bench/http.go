@@ -95,21 +95,12 @@ func (t *text) apart(ctx context.Context, from, to int) ([]record.Change, error)
 // measureHTTP posts runs from 8 clients, 500 records a request, until all are
 // answered, which is after their commit.
 func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
-	db, err := b.database(ctx, "http")
+	at, err := b.served(ctx, "http")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
-	server, stop, err := listen(ctx, newAPI(s))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	db, server := at.db, at.url
 	client := newClient()
 	defer client.CloseIdleConnections()
 

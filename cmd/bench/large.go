@@ -15,16 +15,12 @@ import (
 // measureLarge reads a plan of 10,000 steps, and a page of a list of a million
 // plans, over HTTP.
 func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
-	db, err := b.database(ctx, "large")
+	at, err := b.served(ctx, "large")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	db, s, server := at.db, at.store, at.url
 	steps, plans := b.n(10_000, 10), b.n(1_000_000, 100)
 	root, changes := b.text.manySteps(steps)
 	if err := write(ctx, s, changes); err != nil {
@@ -36,11 +32,6 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err := db.settle(ctx); err != nil {
 		return nil, err
 	}
-	server, stop, err := listen(ctx, newAPI(s))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	client := newClient()
 	defer client.CloseIdleConnections()
 

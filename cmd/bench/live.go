@@ -32,21 +32,12 @@ const (
 // follow plans that are told a cycle now and then: how long after the commit each
 // client has read of it.
 func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
-	db, err := b.database(ctx, "live")
+	at, err := b.served(ctx, "live")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
-	server, stop, err := listen(ctx, newAPI(s))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	s, server := at.store, at.url
 
 	runs := b.n(liveRuns, clients)
 	full, err := b.load(ctx, s, runs, 0)

@@ -24,16 +24,12 @@ const (
 // measureRead asks for trees and steps over HTTP from 8 clients, and for one row by
 // its key, from a handler that does nothing else.
 func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
-	db, err := b.database(ctx, "read")
+	at, err := b.served(ctx, "read")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	db, s, server := at.db, at.store, at.url
 	runs := b.n(2_000, 20)
 	if err := b.text.fill(ctx, s, 0, runs); err != nil {
 		return nil, err
@@ -57,11 +53,6 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	server, stop, err := listen(ctx, newAPI(s))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	rowServer, stopRow, err := b.serveRow(ctx, db)
 	if err != nil {
 		return nil, err

@@ -35,21 +35,12 @@ const (
 // measureTraces exports traces from 4 writers, one after the other, until all are
 // answered, which is after their commit; then it reads a large one.
 func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) {
-	db, err := b.database(ctx, "traces")
+	at, err := b.served(ctx, "traces")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
-	server, stop, err := listen(ctx, newAPI(s))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	db, server := at.db, at.url
 	client := newClient()
 	defer client.CloseIdleConnections()
 

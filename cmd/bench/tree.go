@@ -71,16 +71,12 @@ func (t *text) largeTree() (root string, changes []record.Change) {
 // measureTree reads the tree among 30,000 cycles and 45,000 tool calls: ours in one
 // statement, the original's in 2,643 of its own.
 func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
-	db, err := b.database(ctx, "tree")
+	at, err := b.served(ctx, "tree")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	s, err := db.store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	defer func() { err = errors.Join(err, at.close()) }()
+	db, s := at.db, at.store
 	root, changes := b.text.largeTree()
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err

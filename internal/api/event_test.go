@@ -19,8 +19,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tmaxmax/go-sse"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/record"
 )
@@ -293,6 +295,49 @@ func TestEventsOfADeletedPlan(t *testing.T) {
 	again := c.open(events("p"), "Last-Event-ID", cursor)
 	if types := again.ends(); !slices.Equal(types, []string{"reset", "rows", "done"}) || len(again.rows) != 1 {
 		t.Errorf("%q %v", types, again.rows)
+	}
+}
+
+// TestEventsOfATrace: what its spans do not mean any more goes from the clients, too.
+func TestEventsOfATrace(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	export := func(spans ...int) {
+		t.Helper()
+		all := agentTrace(1, nil)
+		told := all.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		between := told.AppendEmpty() // the agent and its call
+		told.At(1).CopyTo(between)
+		between.SetName("anything")
+		between.Attributes().Clear()
+		between.SetSpanID([8]byte{6: 1, 7: 9})
+		told.At(1).SetParentSpanID(between.SpanID())
+		n := -1
+		told.RemoveIf(func(ptrace.Span) bool { n++; return !slices.Contains(spans, n) })
+		wantTaken(t, c.export("/v1/traces", otlp.TypeProtobuf, bodyOf(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
+	}
+	steps := func(of map[string]obj) (ids []string) {
+		for key := range of {
+			if strings.HasPrefix(key, "agentExecution") {
+				ids = append(ids, key)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	export(1) // the model call, without what is above it
+	s := c.open(events(traceID(1)))
+	s.until("a step", func() bool { return len(steps(s.rows)) > 0 })
+	before := steps(s.rows)
+	export(0, 2)
+	s.until("the agent's step", s.has(fmt.Sprintf("agentExecution[%s 0000000000000101]", traceID(1))))
+	fresh := c.open(events(traceID(1)))
+	fresh.ends()
+	s.until("what is there, and nothing else", func() bool {
+		return slices.Equal(slices.Sorted(maps.Keys(s.rows)), slices.Sorted(maps.Keys(fresh.rows)))
+	})
+	if slices.Equal(before, steps(s.rows)) {
+		t.Errorf("nothing moved: %q", before)
 	}
 }
 
