@@ -18,10 +18,10 @@ run: build postgres ## Build, serve, and watch an example agent's run grow; Ctrl
 test: postgres ## Run the tests, on one Postgres of their own.
 	$(WITHPG) $(GO) test ./...
 
-# Packages without a goroutine have nothing to race with.
-SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen)|cmd/bench)$$
-race: postgres ## The same with the race detector.
-	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
+# The packages whose goroutines share something. Programs and examples run those of these.
+CONCURRENT := ./recorder/... ./internal/api ./internal/embedpg ./internal/live ./internal/pgtest ./internal/scriptmodel ./internal/store
+race: postgres ## Those of packages with goroutines, with the race detector.
+	$(WITHPG) $(GO) test -race $(CONCURRENT)
 
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	@set -e; for package in $$($(GO) list ./...); do \
