@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/record"
 )
 
 // drainTimeout bounds how long the end takes: requests, queue, Postgres.
@@ -102,14 +100,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}()
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter}
 	config.TraceDays, config.TraceQuiet = c.TraceDays, c.TraceQuiet
-	var withoutAgent atomic.Uint64
-	config.Project = func(traceID string, chunks [][]byte) ([]record.Change, error) {
-		changes, err := otlp.ProjectChunks(traceID, chunks)
-		if err == nil && len(changes) == 0 {
-			withoutAgent.Add(1)
-		}
-		return changes, err
-	}
+	config.Project = otlp.ProjectChunks
 	if config.DatabaseURL == "" {
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: log})
 		if err != nil {
@@ -125,8 +116,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 	s.api = api.New(s.store, api.Config{
 		Logger: log, LoopbackOnly: doors[0].loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins,
-		MaxStreams:         c.MaxStreams,
-		TracesWithoutAgent: withoutAgent.Load,
+		MaxStreams: c.MaxStreams,
 	})
 	if c.APIKeys != "" {
 		s.stopKeys = s.watchKeys(c.APIKeys)

@@ -53,7 +53,7 @@ func newMetrics(s *Server) *metrics {
 		m.requests, m.durations, m.received, m.inFlight, m.exports, m.told,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "actlog_otlp_traces_without_agent_total", Help: "Times that the spans of a trace, all that came so far, told nothing of an agent.",
-		}, func() float64 { return float64(s.config.TracesWithoutAgent()) }),
+		}, func() float64 { return float64(s.store.Stats().TracesWithoutRows) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies, decompressed, that are held in memory.",
 		}, func() float64 { return float64(s.bodies.used.Load()) }),

@@ -48,9 +48,6 @@ type Config struct {
 	// Origins are those of web pages whose exporters may send, "*" for any. None:
 	// browsers let no page do so.
 	Origins []string
-	// TracesWithoutAgent is how many times the spans of a trace, all that came so far,
-	// meant no rows; for the metrics. nil: it is not known.
-	TracesWithoutAgent func() uint64
 	// BodyBytes bounds what is held of request bodies, decompressed, over all
 	// requests. Default 512 MiB.
 	BodyBytes int64
@@ -71,9 +68,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ExportTimeout == 0 {
 		c.ExportTimeout = 8 * time.Second
-	}
-	if c.TracesWithoutAgent == nil {
-		c.TracesWithoutAgent = func() uint64 { return 0 }
 	}
 	if c.BodyBytes == 0 {
 		c.BodyBytes = 512 << 20

@@ -21,25 +21,51 @@ import (
 // placeholders for parents that no one has told about.
 type batch struct {
 	rows  map[record.Key]*record.Row
-	roots map[string]map[record.Kind]bool
+	roots changes
 
 	folded int // changes that met another one
+}
+
+// changes are the kinds of rows that were written, by root.
+type changes map[string]map[record.Kind]bool
+
+func (c changes) add(root string, kind record.Kind) {
+	if c[root] == nil {
+		c[root] = map[record.Kind]bool{}
+	}
+	c[root][kind] = true
+}
+
+// columns gives them as arguments of the statement that tells the feed.
+func (c changes) columns() []any {
+	roots := slices.Sorted(maps.Keys(c))
+	kinds := make([]string, len(roots))
+	for i, root := range roots {
+		kinds[i] = kindNames(c[root])
+	}
+	return []any{roots, kinds}
+}
+
+// kindNames names kinds in their order.
+func kindNames(kinds map[record.Kind]bool) string {
+	var names []string
+	for _, kind := range append(slices.Clone(record.Kinds), Deleted) {
+		if kinds[kind] {
+			names = append(names, string(kind))
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 func newBatch(entries []*entry) *batch {
 	b := &batch{
 		rows:  make(map[record.Key]*record.Row, 2*len(entries)),
-		roots: map[string]map[record.Kind]bool{},
+		roots: changes{},
 	}
 	own := map[*record.Row]bool{} // rows of the batch, rather than an entry's
 	for _, e := range entries {
 		key := e.row.Change.Key()
-		kinds := b.roots[key.Root]
-		if kinds == nil {
-			kinds = map[record.Kind]bool{}
-			b.roots[key.Root] = kinds
-		}
-		kinds[key.Kind] = true
+		b.roots.add(key.Root, key.Kind)
 		r, ok := b.rows[key]
 		if !ok {
 			b.rows[key] = e.row
@@ -157,12 +183,7 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 			q.Queue(db.TraceRecall, recalled)
 		}
 	}
-	roots := slices.Sorted(maps.Keys(b.roots))
-	kinds := make([]string, len(roots))
-	for i, root := range roots {
-		kinds[i] = kindNames(b.roots[root])
-	}
-	q.Queue(db.ChangeAppend, roots, kinds)
+	q.Queue(db.ChangeAppend, b.roots.columns()...)
 	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
 		return err

@@ -31,7 +31,9 @@ type Stats struct {
 	PartitionsUntil time.Time
 	TreesDeleted    uint64
 	RunsInterrupted uint64
-	UpkeepFailures  uint64 // rounds of upkeep, and tries to add partitions, that failed
+	// TracesWithoutRows is how many times all spans of a trace meant no rows.
+	TracesWithoutRows uint64
+	UpkeepFailures    uint64 // rounds of upkeep, and tries to add partitions, that failed
 }
 
 // PoolStats is the state of the connections to Postgres.
@@ -56,13 +58,13 @@ var batchBounds = [...]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 
 // counters is what Stats is read from. The zero value is ready.
 type counters struct {
-	batches, rows, folded, retries, refused          atomic.Uint64
-	partitionsAdded, partitionsDropped, treesDeleted atomic.Uint64
-	runsInterrupted, upkeepFailures                  atomic.Uint64
-	lastError                                        atomic.Int64 // Unix nanoseconds
-	partitionsUntil                                  atomic.Int64 // Unix seconds; 0: not known
-	batchNanos                                       atomic.Int64
-	batchCounts                                      [len(batchBounds) + 1]atomic.Uint64
+	batches, rows, folded, retries, refused            atomic.Uint64
+	partitionsAdded, partitionsDropped, treesDeleted   atomic.Uint64
+	runsInterrupted, upkeepFailures, tracesWithoutRows atomic.Uint64
+	lastError                                          atomic.Int64 // Unix nanoseconds
+	partitionsUntil                                    atomic.Int64 // Unix seconds; 0: not known
+	batchNanos                                         atomic.Int64
+	batchCounts                                        [len(batchBounds) + 1]atomic.Uint64
 }
 
 func (c *counters) committed(b *batch, took time.Duration) {
@@ -97,7 +99,7 @@ func (s *Store) Stats() Stats {
 			Waits: pool.EmptyAcquireCount(), WaitDuration: pool.AcquireDuration(),
 		},
 		PartitionsAdded: c.partitionsAdded.Load(), PartitionsDropped: c.partitionsDropped.Load(), TreesDeleted: c.treesDeleted.Load(),
-		RunsInterrupted: c.runsInterrupted.Load(), UpkeepFailures: c.upkeepFailures.Load(),
+		RunsInterrupted: c.runsInterrupted.Load(), UpkeepFailures: c.upkeepFailures.Load(), TracesWithoutRows: c.tracesWithoutRows.Load(),
 	}
 	for i := range c.batchCounts {
 		n := c.batchCounts[i].Load()

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,11 +190,7 @@ func (s *Store) replaceRetrying(ctx context.Context, told []*toldTrace, deadline
 		if !time.Now().Before(deadline) {
 			return err
 		}
-		s.counters.retries.Add(1)
-		if s.retryLogged.due() {
-			s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
-		}
-		if pause(ctx, backoff(attempt)) != nil {
+		if s.again(ctx, attempt, err) != nil {
 			return err
 		}
 	}
@@ -328,234 +322,6 @@ func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (t
 	return traces, have, tx.SendBatch(ctx, &q).Close()
 }
 
-// project finds what the rows of a trace are from now on.
-func (s *Store) project(t *trace, have map[string]map[record.Key]bool) (err error) {
-	t.root = cmp.Or(t.NativeRoot, t.id)
-	if t.Complete == nil { // else the spans are no more that its rows were made of
-		t.Complete = new(!slices.Contains(slices.Collect(maps.Values(have[t.root])), false))
-	}
-	if t.large = len(t.chunks) > 0 && t.Spans+int64(t.spans) > s.maxProjected; t.large {
-		t.root = orZero(t.RootPlanID)
-		return nil
-	}
-	quiet := t.Quiet && len(t.chunks) == 0
-	if t.rows, t.live, err = s.rowsOf(t.id, t.root, slices.Concat(t.earlier, t.chunks), quiet); err != nil {
-		return err
-	}
-	t.before = min(int(t.Projected), len(t.earlier))
-	t.Projected = int32(len(t.earlier) + len(t.chunks))
-	if !*t.Complete {
-		t.keep(have[t.root])
-		return nil
-	}
-	homes := []string{t.id, orZero(t.RootPlanID), t.NativeRoot}
-	slices.Sort(homes)
-	for _, root := range slices.Compact(homes) {
-		for key, shared := range have[root] {
-			switch {
-			case shared:
-				t.shared = append(t.shared, key)
-			case t.rows[key] == nil:
-				t.gone = append(t.gone, key)
-			}
-		}
-	}
-	if len(t.rows) == 0 {
-		t.root = ""
-	}
-	return nil
-}
-
-// keep leaves rows as they are that were made of spans that are no more, and with
-// steps all that is beneath them: where in a step something late belongs is not known.
-func (t *trace) keep(rows map[record.Key]bool) {
-	t.kept = rows
-	maps.DeleteFunc(t.rows, func(key record.Key, _ *record.Row) bool {
-		if key.Kind == record.KindThinkAct || key.Kind == record.KindActTool {
-			key = stepOf(key)
-		}
-		_, stands := rows[key]
-		return stands
-	})
-}
-
-// stepOf gives the key of the step of a cycle or a tool call.
-func stepOf(key record.Key) record.Key {
-	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
-}
-
-// rowsOf gives the rows that chunks mean, in the tree of a root; live: one of them has
-// not ended.
-func (s *Store) rowsOf(id, root string, chunks [][]byte, quiet bool) (rows map[record.Key]*record.Row, live bool, err error) {
-	changes, err := s.config.Project(id, chunks)
-	if err != nil {
-		return nil, false, &badTraceError{id, err}
-	}
-	rows = make(map[record.Key]*record.Row, len(changes))
-	for _, c := range changes {
-		move(c, id, root)
-		live = end(c, quiet) || live
-		row, err := record.NewRow(c)
-		if err != nil {
-			s.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
-			continue
-		}
-		s.price(row.Change)
-		rows[c.Key()] = row
-	}
-	return rows, live, nil
-}
-
-// shareds is the statement of each kind that gives a row.
-var shareds = map[record.Kind]string{
-	record.KindPlan: db.PlanShared, record.KindAgentExecution: db.AgentExecutionShared,
-	record.KindThinkAct: db.ThinkActShared, record.KindActTool: db.ActToolShared,
-}
-
-// share finds what becomes of rows that someone else told of, too: what the trace says
-// fills what they do not. That is known by what it said before.
-func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
-	if len(t.shared) == 0 {
-		return nil
-	}
-	var before map[record.Key]*record.Row
-	if t.before > 0 && t.RootPlanID != nil {
-		var err error
-		if before, _, err = s.rowsOf(t.id, *t.RootPlanID, t.earlier[:t.before], false); err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(t.shared, func(a, b record.Key) int {
-		return cmp.Or(cmp.Compare(slices.Index(record.Kinds, a.Kind), slices.Index(record.Kinds, b.Kind)), a.Compare(b))
-	})
-	for _, key := range t.shared {
-		now := t.rows[key]
-		if now == nil && before[key] == nil {
-			continue
-		}
-		delete(t.rows, key)
-		args := []any{key.Root}
-		switch key.Kind {
-		case record.KindThinkAct:
-			args = append(args, key.Parent, key.Seq)
-		case record.KindActTool:
-			args = append(args, key.Parent, key.Seq, key.ID)
-		default:
-			args = append(args, key.ID)
-		}
-		rows, err := tx.Query(ctx, shareds[key.Kind], args...)
-		if err != nil {
-			return err
-		}
-		row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
-		if err != nil {
-			return err
-		}
-		t.rows[key] = shareRow(row, before[key], now)
-	}
-	return nil
-}
-
-// shareRow gives a row on record with what a trace says now in place of what it said
-// before; nil: nothing. What is on record and was not said before is someone else's.
-func shareRow(on, before, now *record.Row) *record.Row {
-	kind := on.Change.Kind()
-	out := on.Clone()
-	out.Revs = []int64{} // see upsert.Replacement
-	said := func(r *record.Row, f *record.Field) reflect.Value {
-		if r == nil {
-			return reflect.Zero(f.In(on.Change).Type())
-		}
-		return f.In(r.Change)
-	}
-	fields := record.Fields(kind)
-	for i := range fields {
-		f := &fields[i]
-		of := f
-		if f.Of != nil {
-			of = f.Of
-		}
-		if f.Key || f.Name == "rev" {
-			continue
-		}
-		if is := of.In(on.Change); is.IsZero() || same(of, is, said(before, of)) {
-			f.In(out.Change).Set(said(now, f))
-		}
-	}
-	if now != nil {
-		for _, name := range now.Cut {
-			if !slices.Contains(out.Cut, name) {
-				out.Cut = append(out.Cut, name)
-			}
-		}
-	}
-	return out
-}
-
-// same tells whether what is on record is what a trace said. Nobody else says that
-// no one knows what became of it, see end.
-func same(f *record.Field, on, said reflect.Value) bool {
-	if said.IsZero() {
-		return false
-	}
-	if state, ok := on.Interface().(*record.State); ok && *state == record.Unknown {
-		return true
-	}
-	return f.Equal(on, said)
-}
-
-// move puts a row of a trace into the tree of another root.
-func move(c record.Change, from, to string) {
-	if from == to {
-		return
-	}
-	switch c := c.(type) {
-	case *record.Plan:
-		c.RootPlanID = to
-		if c.CurrentPlanID == from {
-			c.CurrentPlanID = to
-		}
-		if c.ParentPlanID != nil && *c.ParentPlanID == from {
-			c.ParentPlanID = &to
-		}
-	case *record.AgentExecution:
-		c.RootPlanID = to
-		if c.PlanID == from {
-			c.PlanID = to
-		}
-	case *record.ThinkAct:
-		c.RootPlanID = to
-	case *record.ActTool:
-		c.RootPlanID = to
-	}
-}
-
-// end tells whether a row has not ended. Of a trace from which nothing comes any
-// more, no one knows what became of it.
-func end(c record.Change, quiet bool) (live bool) {
-	var state **record.State
-	switch c := c.(type) {
-	case *record.Plan:
-		state = &c.State
-	case *record.AgentExecution:
-		state = &c.State
-	case *record.ThinkAct:
-		state = &c.State
-	case *record.ActTool:
-		state = &c.State
-	default:
-		return false
-	}
-	switch {
-	case *state == nil || (*state).Terminal():
-		return false
-	case quiet:
-		*state = new(record.Unknown)
-		return false
-	}
-	return true
-}
-
 // replacements is the statement of each kind that traces tell of.
 var replacements = map[record.Kind]string{
 	record.KindPlan: db.PlanReplace, record.KindAgentExecution: db.AgentExecutionReplace,
@@ -564,7 +330,7 @@ var replacements = map[record.Kind]string{
 
 // writeTraces writes what differs of the rows that it gives.
 func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*batch, error) {
-	b := &batch{rows: map[record.Key]*record.Row{}, roots: map[string]map[record.Kind]bool{}}
+	b := &batch{rows: map[record.Key]*record.Row{}, roots: changes{}}
 	gone := map[record.Kind][]record.Key{}
 	certain := changes{} // trees that are new
 	for _, t := range traces {
@@ -619,26 +385,6 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 	}
 	_, err := tx.Exec(ctx, db.ChangeAppend, changed.columns()...)
 	return b, err
-}
-
-// changes are the kinds of rows that were written, by root.
-type changes map[string]map[record.Kind]bool
-
-func (c changes) add(root string, kind record.Kind) {
-	if c[root] == nil {
-		c[root] = map[record.Kind]bool{}
-	}
-	c[root][kind] = true
-}
-
-// columns gives them as arguments of the statement that tells the feed.
-func (c changes) columns() []any {
-	roots := slices.Sorted(maps.Keys(c))
-	kinds := make([]string, len(roots))
-	for i, root := range roots {
-		kinds[i] = kindNames(c[root])
-	}
-	return []any{roots, kinds}
 }
 
 // returning queues a statement that gives the roots of the rows that it wrote.
@@ -756,17 +502,6 @@ func (s *Store) queueTraces(q *pgx.Batch, traces []*trace) {
 	if len(chunks) > 0 {
 		q.Queue(db.TraceKeepSpans, of, chunks)
 	}
-}
-
-// kindNames names kinds in their order.
-func kindNames(kinds map[record.Kind]bool) string {
-	var names []string
-	for _, kind := range append(slices.Clone(record.Kinds), Deleted) {
-		if kinds[kind] {
-			names = append(names, string(kind))
-		}
-	}
-	return strings.Join(names, ",")
 }
 
 // lockTraces locks the traces that root plans of a batch name, and gives their ids:

@@ -190,14 +190,19 @@ func (s *Store) try(requests []*request, lockTimeout time.Duration) ([]*request,
 			return requests, err
 		}
 		s.queue.note(translate(err))
-		s.counters.retries.Add(1)
-		if s.retryLogged.due() {
-			s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
-		}
-		if pause(s.writing, backoff(attempt)) != nil {
+		if s.again(s.writing, attempt, err) != nil {
 			return requests, record.ErrClosed
 		}
 	}
+}
+
+// again waits before a transaction is tried again, ever longer, until ctx ends.
+func (s *Store) again(ctx context.Context, attempt int, err error) error {
+	s.counters.retries.Add(1)
+	if s.retryLogged.due() {
+		s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
+	}
+	return pause(ctx, backoff(attempt))
 }
 
 // seldom holds back lines of the log that could come all the time.
