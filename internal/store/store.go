@@ -27,7 +27,8 @@ type Config struct {
 	DatabaseURL string
 	// Logger gets what cannot be returned to a caller. Default: discarded.
 	Logger *slog.Logger
-	// MaxConns bounds the connections, writers included. Default 16.
+	// MaxConns bounds the connections, writers included. Default 16. One more tells other
+	// servers of changes; another listens, while someone follows them.
 	MaxConns int
 	// Writers is how many transactions write at once. Default 2.
 	Writers int

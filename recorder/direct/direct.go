@@ -34,7 +34,7 @@ type Sink struct{ store *store.Store }
 var _ recorder.Sink = (*Sink)(nil)
 
 // Open connects to the database, a postgres:// URL or a keyword/value string,
-// with at most 4 connections. The error wraps [record.ErrUnavailable] where
+// with at most 5 connections: one of them tells those who follow runs. The error wraps [record.ErrUnavailable] where
 // Postgres does not answer.
 func Open(ctx context.Context, databaseURL string, options *Options) (*Sink, error) {
 	if options == nil {
