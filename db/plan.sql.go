@@ -381,6 +381,38 @@ func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) (
 	return items, nil
 }
 
+const PlanNew = `-- name: PlanNew :many
+SELECT root_plan_id, part
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND first_seen_at = now()
+`
+
+type PlanNewRow struct {
+	RootPlanID string
+	Part       time.Time
+}
+
+// Which root plans this transaction has put on record, and where their detail lies.
+func (q *Queries) PlanNew(ctx context.Context, db DBTX, rootPlanIds []string) ([]PlanNewRow, error) {
+	rows, err := db.Query(ctx, PlanNew, rootPlanIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PlanNewRow
+	for rows.Next() {
+		var i PlanNewRow
+		if err := rows.Scan(&i.RootPlanID, &i.Part); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PlanPlace = `-- name: PlanPlace :one
 SELECT root_plan_id, state
 FROM actlog.plan_execution_record

@@ -6,6 +6,12 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_pla
 ORDER BY root_plan_id
 FOR NO KEY UPDATE;
 
+-- name: PlanNew :many
+-- Which root plans this transaction has put on record, and where their detail lies.
+SELECT root_plan_id, part
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id AND first_seen_at = now();
+
 -- name: PlanTree :exec
 -- Everything that the hierarchy of a plan needs, in one statement, flat: its
 -- plans, its agent executions with their roll-ups, the tool calls that started

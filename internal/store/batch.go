@@ -154,9 +154,12 @@ func rootKey(root string) record.Key {
 	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
 }
 
-// send writes entries in one round trip: a batch without begin and commit is one
-// implicit transaction. Locks are waited for as long as the connection says, or as
-// lockTimeout does.
+// manyRows is from when on a batch is worth more than one round trip, so that what is
+// told of new trees can be copied.
+const manyRows = 200
+
+// send writes entries in one transaction. Locks are waited for as long as the
+// connection says, or as lockTimeout does.
 func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if err := s.room(); err != nil {
 		return err
@@ -168,28 +171,82 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 		entries = append(entries, r.entries...)
 	}
 	b, start := newBatch(entries), time.Now()
-	var q pgx.Batch
-	if lockTimeout > 0 {
-		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	send := s.sendFew
+	if len(b.rows) >= s.manyRows {
+		send = s.sendMany
 	}
-	recalled := lockTraces(&q, b)
-	for i, rows := range b.passes() {
-		sql, args, err := s.upsert(rows)
-		if err != nil {
-			return err
-		}
-		q.Queue(sql, args...)
-		if i == 0 && len(recalled) > 0 {
-			q.Queue(db.TraceRecall, recalled)
-		}
-	}
-	q.Queue(db.ChangeAppend, b.roots.columns()...)
-	if err := s.pool.SendBatch(ctx, &q).Close(); err != nil {
+	if err := send(ctx, b, lockTimeout); err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
 		return err
 	}
 	s.changed()
 	s.counters.committed(b, time.Since(start))
+	return nil
+}
+
+// sendFew takes one round trip: a batch without begin and commit is one implicit
+// transaction.
+func (s *Store) sendFew(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	var q pgx.Batch
+	passes := b.passes()
+	if err := s.queueRoots(&q, b, passes[0], lockTimeout); err != nil {
+		return err
+	}
+	if err := s.queueRest(&q, b, passes[1:]); err != nil {
+		return err
+	}
+	return s.pool.SendBatch(ctx, &q).Close()
+}
+
+// sendMany first finds which trees are new.
+func (s *Store) sendMany(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var roots, rest pgx.Batch
+		passes, trees := b.passes(), newTrees{}
+		if err := s.queueRoots(&roots, b, passes[0], lockTimeout); err != nil {
+			return err
+		}
+		trees.queueNew(&roots, passes[0])
+		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
+			return err
+		}
+		left, err := trees.copy(ctx, tx, native, passes[1:])
+		if err != nil {
+			return err
+		}
+		if err := s.queueRest(&rest, b, left); err != nil {
+			return err
+		}
+		return tx.SendBatch(ctx, &rest).Close()
+	})
+}
+
+// queueRoots queues the first pass.
+func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTimeout time.Duration) error {
+	if lockTimeout > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	}
+	recalled := lockTraces(q, b)
+	sql, args, err := s.upsert(roots)
+	if err != nil {
+		return err
+	}
+	if q.Queue(sql, args...); len(recalled) > 0 {
+		q.Queue(db.TraceRecall, recalled)
+	}
+	return nil
+}
+
+// queueRest queues the other passes, and tells the feed.
+func (s *Store) queueRest(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
+	for _, rows := range passes {
+		sql, args, err := s.upsert(rows)
+		if err != nil {
+			return err
+		}
+		q.Queue(sql, args...)
+	}
+	q.Queue(db.ChangeAppend, b.roots.columns()...)
 	return nil
 }
 

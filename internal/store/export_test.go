@@ -48,5 +48,11 @@ func Held(s *Store) map[string]int {
 // WriteWhole has a store write everything with the statements of everything.
 func WriteWhole(s *Store) { s.statements.fewRows = 0 }
 
+// CopyNew has a store copy what it can, however little it is.
+func CopyNew(s *Store) *Store {
+	s.manyRows = 0
+	return s
+}
+
 // MaxProjected has a store make the rows of traces with more spans from time to time.
 func MaxProjected(s *Store, spans int64) { s.maxProjected = spans }

@@ -76,7 +76,7 @@ func anything(rt *rapid.T, u universe) record.Change {
 // later finds both alike.
 func TestWhatWasToldMakesTheTreeAgain(t *testing.T) {
 	t.Parallel()
-	s, other := open(t), open(t)
+	s, other := open(t), store.CopyNew(open(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		u := universe{record.NewPlanID()}
 		for range rapid.IntRange(1, 15).Draw(rt, "changes") {

@@ -353,12 +353,33 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 	var q pgx.Batch
 	changed := changes{}
 	deleteDetail(&q, changed, gone, b)
-	for _, rows := range b.passes() {
-		if len(rows) == 0 {
-			continue
-		}
+	passes := b.passes()
+	replace := func(rows []*record.Row) {
 		kind := rows[0].Change.Kind()
 		changed.returning(&q, kind, replacements[kind], s.arguments(kind, upsert.Projected(kind), rows)...)
+	}
+	if len(b.rows) >= s.manyRows && len(passes[0]) > 0 {
+		trees := newTrees{}
+		replace(passes[0])
+		trees.queueNew(&q, passes[0])
+		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+			return nil, err
+		}
+		for key := range b.rows {
+			if _, ok := trees[key.Root]; ok {
+				changed.add(key.Root, key.Kind)
+			}
+		}
+		left, err := trees.copy(ctx, tx, otlp, passes[1:])
+		if err != nil {
+			return nil, err
+		}
+		q, passes = pgx.Batch{}, left
+	}
+	for _, rows := range passes {
+		if len(rows) > 0 {
+			replace(rows)
+		}
 	}
 	if err := s.rollUpOthers(&q, changed, traces, gone, b); err != nil {
 		return nil, err

@@ -148,7 +148,8 @@ func traceID(i int) string { return fmt.Sprintf("%032x", i+1) }
 // TestTracesInAnyOrder: a trace gives the tree that it is, however it comes.
 func TestTracesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
+	url := newDB(t)
+	s, copying := openURL(t, url, projecting), store.CopyNew(openURL(t, url, projecting))
 	n := 0
 	for name, spans := range runs(t) {
 		next := func() []otlp.Span {
@@ -174,6 +175,10 @@ func TestTracesInAnyOrder(t *testing.T) {
 		replace(t, s, append(slices.Clone(of), of...)...)
 		replace(t, s, of[len(of)/2:]...)
 		same("repeated", of)
+		of = next()
+		replace(t, copying, of[:len(of)/2]...)
+		replace(t, copying, of...)
+		same("copied", of)
 		for cut := 1; cut < len(spans); cut += 1 + len(spans)/20 {
 			of = next()
 			replace(t, s, of[cut:]...)
@@ -640,7 +645,7 @@ func TestLateSpans(t *testing.T) {
 func TestTracesMeetOthers(t *testing.T) {
 	t.Parallel()
 	url := newDB(t)
-	servers := []*store.Store{openURL(t, url, projecting), openURL(t, url, projecting)}
+	servers := []*store.Store{openURL(t, url, projecting), store.CopyNew(openURL(t, url, projecting))}
 	spans := run(t, "")
 	const trees, rounds = 5, 20
 	var group sync.WaitGroup

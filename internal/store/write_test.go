@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"github.com/actlog/actlog/internal/store"
@@ -124,7 +126,7 @@ func setField(f *record.Field, c record.Change, version int) {
 	case f.Type == record.Int:
 		set(int64(1 + version))
 	case f.Type == record.Float:
-		set(float64(version) / 4)
+		set(float64(version) / 3) // Postgres keeps 15 digits
 	default:
 		set(fmt.Sprintf("%s %d", f.Name, version))
 	}
@@ -132,11 +134,11 @@ func setField(f *record.Field, c record.Change, version int) {
 
 // TestAnyOrderAnySplitAnyRepetition holds Write to its promise: whatever the
 // order, the cuts between calls and the repetitions, the reads say the same; and
-// whether a statement is of a few columns, or of all of them.
+// whether a statement is of a few columns or of all of them, or rows are copied.
 func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 	t.Parallel()
 	url := newDB(t)
-	s, whole := openURL(t, url), openURL(t, url)
+	s, whole, copying := openURL(t, url), openURL(t, url), store.CopyNew(openURL(t, url))
 	store.WriteWhole(whole)
 	for name, tell := range map[string]func(*rapid.T, record.Change, universe) record.Change{
 		"not contradicting": func(rt *rapid.T, _ record.Change, u universe) record.Change {
@@ -156,7 +158,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				for range rapid.IntRange(1, 12).Draw(rt, "changes") {
 					changes = append(changes, tell(rt, nil, u))
 				}
-				write(t, whole, changes...)
+				write(t, rapid.SampledFrom([]*store.Store{whole, copying}).Draw(rt, "first by"), changes...)
 				want := dump(t, s, u.root)
 
 				other := universe{record.NewPlanID()}
@@ -167,7 +169,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 				shuffled := rapid.Permutation(slices.Concat(moved, moved)).Draw(rt, "order")
 				for len(shuffled) > 0 {
 					n := rapid.IntRange(1, len(shuffled)).Draw(rt, "cut")
-					write(t, rapid.SampledFrom([]*store.Store{s, s, s, whole}).Draw(rt, "by"), shuffled[:n]...)
+					write(t, rapid.SampledFrom([]*store.Store{s, s, whole, copying}).Draw(rt, "by"), shuffled[:n]...)
 					shuffled = shuffled[n:]
 				}
 				if diff := cmp.Diff(want, dump(t, s, other.root)); diff != "" {
@@ -203,12 +205,23 @@ func replaceRoot(c record.Change, from, to string) record.Change {
 
 func TestARepeatWritesNothing(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	t.Run("merged", func(t *testing.T) {
+		t.Parallel()
+		repeatWritesNothing(t, open(t))
+	})
+	t.Run("copied at first", func(t *testing.T) {
+		t.Parallel()
+		repeatWritesNothing(t, store.CopyNew(open(t)))
+	})
+}
+
+func repeatWritesNothing(t *testing.T, s *store.Store) {
+	t.Helper()
 	root := record.NewPlanID()
 	changes := []record.Change{
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, Rev: new(int64(5)), Title: new("x"), State: new(record.Running), StartTime: at(1), Tags: []string{"a"}, Metadata: json.RawMessage(`{}`)},
 		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "s", Attempt: new(int64(2)), EndTime: at(3), State: new(record.Failed)},
-		&record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 1, ThinkInput: new(strings.Repeat("x", record.MaxTextBytes+1))},
+		&record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 1, ThinkInput: new(strings.Repeat("x", record.MaxTextBytes+1)), CostUSD: new(2.0 / 3)},
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 1, ToolCallID: "t", Name: new("n"), EndTime: at(3)},
 		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", Title: new("t")},
 	}
@@ -311,7 +324,7 @@ func TestTheDatabaseRefusesOne(t *testing.T) {
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	db := newDB(t)
-	stores := []*store.Store{openURL(t, db), openURL(t, db)}
+	stores := []*store.Store{openURL(t, db), store.CopyNew(openURL(t, db))}
 	root := record.NewPlanID()
 	const writers, rounds = 100, 5
 	var wg sync.WaitGroup
@@ -540,4 +553,64 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 	if wrong := query[int](t, stores[0], "SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
 		t.Errorf("the figures of %d of %d steps are wrong", wrong, steps)
 	}
+}
+
+// TestNewTreesAreCopied, their detail only, and those that are there are merged.
+func TestNewTreesAreCopied(t *testing.T) {
+	t.Parallel()
+	var copies copyTracer
+	s := store.CopyNew(open(t, func(c *store.Config) { c.Tracer = &copies }))
+	one := []string{"think_act_record", "COPY 1", "act_tool_info", "COPY 1"}
+	call := func(root, id string) []record.Change {
+		return []record.Change{
+			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, ThinkInput: new("asked"), CostUSD: new(0.1)},
+			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: id, Name: new("n"), Metadata: json.RawMessage(`{"a":1}`), State: new(record.Failed)},
+		}
+	}
+	write(t, s, call("known", "a")...)
+	if got := copies.taken(); !slices.Equal(got, one) {
+		t.Errorf("copied of a new tree: %q", got)
+	}
+	write(t, s, append(call("known", "b"), call("new", "c")...)...)
+	if got := copies.taken(); !slices.Equal(got, one) {
+		t.Errorf("copied of a new tree beside a known one: %q", got)
+	}
+	for root, calls := range map[string]int64{"known": 2, "new": 1} {
+		if f := planTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 || *f.CostUSD != 0.1 {
+			t.Errorf("%s: %+v", root, f)
+		}
+	}
+}
+
+// copyTracer notes what is copied, by table.
+type copyTracer struct {
+	mu     sync.Mutex
+	copied []string
+}
+
+func (c *copyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (c *copyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copied = append(c.copied, data.TableName[1])
+	return ctx
+}
+
+func (c *copyTracer) TraceCopyFromEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceCopyFromEndData) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copied = append(c.copied, data.CommandTag.String())
+}
+
+// taken gives what was noted since the last time.
+func (c *copyTracer) taken() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	copied := c.copied
+	c.copied = nil
+	return copied
 }
