@@ -156,7 +156,7 @@ func rootKey(root string) record.Key {
 
 // manyRows is from when on a batch is worth more than one round trip, so that what is
 // told of new trees can be copied.
-const manyRows = 200
+const manyRows = 64
 
 // send writes entries in one transaction. Locks are waited for as long as the
 // connection says, or as lockTimeout does.
