@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/actlog/actlog/internal/wire"
@@ -75,7 +74,10 @@ func ask(client *http.Client, r *http.Request) ([]byte, error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	var b bytes.Buffer // as large as the body is said to be: the client shares the processors
+	b.Grow(int(max(response.ContentLength, 0)) + bytes.MinRead)
+	_, err = b.ReadFrom(response.Body)
+	body := b.Bytes()
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s %s: %s: %.300s", r.Method, r.URL.Path, response.Status, body)
 	}
