@@ -82,10 +82,10 @@ func (of *sectioned) read(ctx context.Context, conn db.DBTX, id string, part tim
 	}
 	defer rows.Close()
 	n := new(nodes)
-	columns := rows.FieldDescriptions()
+	d := decoder{columns: rows.FieldDescriptions(), types: rows.TypeMap()}
 	for rows.Next() {
-		of.once.Do(func() { of.into = columnsOf(columns) })
-		if err := n.add(rows.RawValues(), of.into, columns, rows.TypeMap()); err != nil {
+		of.once.Do(func() { of.into = columnsOf(d.columns) })
+		if err := n.add(rows.RawValues(), of.into, &d); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +99,7 @@ const (
 )
 
 // add makes the node of a row.
-func (n *nodes) add(row [][]byte, into map[record.Kind][]target, columns []pgconn.FieldDescription, types *pgtype.Map) error {
+func (n *nodes) add(row [][]byte, into map[record.Kind][]target, d *decoder) error {
 	kind := record.Kind(row[kindColumn])
 	var node any
 	switch kind {
@@ -117,14 +117,15 @@ func (n *nodes) add(row [][]byte, into map[record.Kind][]target, columns []pgcon
 		return fmt.Errorf("a row of kind %q", kind)
 	}
 	if raw := row[partColumn]; raw != nil {
-		if err := setColumn(reflect.ValueOf(&n.part).Elem(), raw, &columns[partColumn], types); err != nil {
+		if err := d.set(reflect.ValueOf(&n.part).Elem(), raw, partColumn); err != nil {
 			return err
 		}
 	}
 	v := reflect.ValueOf(node).Elem()
+	d.nextRow(row, into[kind])
 	for _, c := range into[kind] {
 		if raw := row[c.at]; raw != nil {
-			if err := setColumn(v.FieldByIndex(c.field), raw, &columns[c.at], types); err != nil {
+			if err := d.set(v.FieldByIndex(c.field), raw, c.at); err != nil {
 				return err
 			}
 		}
@@ -178,14 +179,45 @@ func fieldOf(node reflect.Type, name string) []int {
 	return nil
 }
 
-// setColumn sets a field from a column that may be narrower, or of a plainer type.
+// decoder sets fields from columns. What it makes comes in few allocations: the texts
+// of a row in one.
+type decoder struct {
+	columns []pgconn.FieldDescription
+	types   *pgtype.Map
+	row     strings.Builder
+	texts   slab[string]
+	ints    slab[int64]
+	times   slab[time.Time]
+}
+
+// nextRow makes room for the texts of a row.
+func (d *decoder) nextRow(row [][]byte, into []target) {
+	size := 0
+	for _, c := range into {
+		if d.columns[c.at].DataTypeOID == pgtype.TextOID {
+			size += len(row[c.at])
+		}
+	}
+	d.row.Reset()
+	d.row.Grow(size)
+}
+
+// text gives the text of a column, in the room that was made for it.
+func (d *decoder) text(raw []byte) *string {
+	from := d.row.Len()
+	d.row.Write(raw)
+	return d.texts.keep(d.row.String()[from:])
+}
+
+// set sets a field from a column that may be narrower, or of a plainer type.
 // Times are UTC from here on. What comes as it does from Postgres in its own format
 // is taken as it is; the rest, and what a pooler may send, is left to pgx.
-func setColumn(field reflect.Value, raw []byte, c *pgconn.FieldDescription, types *pgtype.Map) error {
+func (d *decoder) set(field reflect.Value, raw []byte, at int) error {
 	to := field.Addr().Interface()
+	c := &d.columns[at]
 	switch {
 	case c.DataTypeOID == pgtype.TextOID:
-		if setText(to, string(raw)) {
+		if setText(to, d.text(raw)) {
 			return nil
 		}
 	case c.DataTypeOID == pgtype.JSONOID:
@@ -195,19 +227,21 @@ func setColumn(field reflect.Value, raw []byte, c *pgconn.FieldDescription, type
 		}
 	case c.Format != pgx.BinaryFormatCode:
 	case c.DataTypeOID == pgtype.Int4OID && len(raw) == 4:
-		if setInt(to, int64(int32(binary.BigEndian.Uint32(raw)))) {
+		if d.setInt(to, int64(int32(binary.BigEndian.Uint32(raw)))) {
 			return nil
 		}
 	case c.DataTypeOID == pgtype.Int8OID && len(raw) == 8:
-		if setInt(to, int64(binary.BigEndian.Uint64(raw))) {
+		if d.setInt(to, int64(binary.BigEndian.Uint64(raw))) {
 			return nil
 		}
 	case c.DataTypeOID == pgtype.TimestamptzOID && len(raw) == 8:
-		if micros := int64(binary.BigEndian.Uint64(raw)); setTime(to, time.UnixMicro(postgresEpoch+micros).UTC()) {
+		if p, ok := to.(**time.Time); ok {
+			micros := int64(binary.BigEndian.Uint64(raw))
+			*p = d.times.keep(time.UnixMicro(postgresEpoch + micros).UTC())
 			return nil
 		}
 	}
-	if err := types.Scan(c.DataTypeOID, c.Format, raw, to); err != nil {
+	if err := d.types.Scan(c.DataTypeOID, c.Format, raw, to); err != nil {
 		return fmt.Errorf("column %s: %w", c.Name, err)
 	}
 	switch t := to.(type) {
@@ -222,38 +256,44 @@ func setColumn(field reflect.Value, raw []byte, c *pgconn.FieldDescription, type
 // postgresEpoch is the year 2000, in microseconds since 1970.
 const postgresEpoch = 946_684_800_000_000
 
-func setTime(to any, t time.Time) bool {
-	p, ok := to.(**time.Time)
-	if ok {
-		*p = &t
-	}
-	return ok
-}
-
-func setText(to any, s string) bool {
+func setText(to any, s *string) bool {
 	switch to := to.(type) {
 	case **string:
-		*to = &s
-	case *string:
 		*to = s
+	case *string:
+		*to = *s
 	case **record.State:
-		*to = new(record.State(s))
+		*to = (*record.State)(s)
 	case **record.WaitType:
-		*to = new(record.WaitType(s))
+		*to = (*record.WaitType)(s)
 	default:
 		return false
 	}
 	return true
 }
 
-func setInt(to any, i int64) bool {
+func (d *decoder) setInt(to any, i int64) bool {
 	switch to := to.(type) {
 	case **int64:
-		*to = &i
+		*to = d.ints.keep(i)
 	case *int64:
 		*to = i
 	default:
 		return false
 	}
 	return true
+}
+
+// slab is room for values that are pointed to.
+type slab[T any] []T
+
+// slabSize is how many values share an allocation.
+const slabSize = 64
+
+func (s *slab[T]) keep(v T) *T {
+	if len(*s) == cap(*s) {
+		*s = make(slab[T], 0, slabSize)
+	}
+	*s = append(*s, v)
+	return &(*s)[len(*s)-1]
 }
