@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,8 @@ const (
 )
 
 // measureRead asks for trees and steps over HTTP from 8 clients, and for one row by
-// its key, from a handler that does nothing else.
+// its key, of three small columns or as long as the answer, from a handler that does
+// nothing else.
 func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	at, err := b.served(ctx, "read")
 	if err != nil {
@@ -76,16 +78,31 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		{fmt.Sprintf("step of %d cycles, %d tool calls", cyclesOfRun/stepsOfRun, toolsOfRun/stepsOfRun), server + "/api/executor/agent-execution/", small},
 		{fmt.Sprintf("step of %d cycles, %d tool calls", readCycles, readCycles*readTools), server + "/api/executor/agent-execution/", large},
 	} {
-		ours, beside, err := b.byTurns(ctx, rate(v.prefix, v.of), rate(rowServer+"/row/", roots))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", v.name, err)
-		}
 		_, bytes, err := getAll(ctx, client, v.prefix, v.of, len(v.of))
 		if err != nil {
 			return nil, err
 		}
-		f := against(v.name, "requests/s", ours, beside, "one row", atLeast(0.5))
-		figures = append(figures, f.noted("answers of %d bytes", bytes))
+		for _, beside := range []struct {
+			name, prefix string
+			of           []string
+			target       *target
+		}{
+			{"one row", rowServer + "/row/", roots, atLeast(0.5)},
+			{"one row as long", rowServer + "/text/", []string{fmt.Sprint(bytes)}, nil},
+		} {
+			if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes, strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
+				return nil, err
+			}
+			ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.of), rate(beside.prefix, beside.of))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", v.name, err)
+			}
+			f := against(v.name, "requests/s", ours, theirs, beside.name, beside.target)
+			if beside.target != nil {
+				f = f.noted("answers of %d bytes", bytes)
+			}
+			figures = append(figures, f)
+		}
 	}
 	return figures, nil
 }
@@ -135,7 +152,8 @@ func ids(ctx context.Context, db *database, sql string, most int) ([]string, err
 	return sample, nil
 }
 
-// serveRow serves one row by its key, with the framework and the pool of ours.
+// serveRow serves one row by its key, three small columns or a text, with the framework
+// and the pool of ours.
 func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop func() error, err error) {
 	config, err := pgxpool.ParseConfig(db.url)
 	if err != nil {
@@ -146,7 +164,21 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 	if err != nil {
 		return "", nil, err
 	}
+	if _, err := pool.Exec(ctx, "CREATE TABLE texts (bytes integer PRIMARY KEY, text text)"); err != nil {
+		pool.Close()
+		return "", nil, err
+	}
 	e := echo.New()
+	e.GET("/text/:bytes", func(c echo.Context) error {
+		var row struct {
+			Text string `json:"text"`
+		}
+		err := pool.QueryRow(c.Request().Context(), "SELECT text FROM texts WHERE bytes = $1::text::integer", c.Param("bytes")).Scan(&row.Text)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, row)
+	})
 	e.GET("/row/:id", func(c echo.Context) error {
 		var row struct {
 			ID    string  `json:"id"`
