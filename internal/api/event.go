@@ -183,7 +183,7 @@ func encodePlans(plans []live.Plan) ([]byte, error) {
 			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()
 		}
 	}
-	return trimmed(out)
+	return appendJSON(nil, out)
 }
 
 func encodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {
@@ -195,16 +195,10 @@ func encodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {
 		}
 		list[i] = row
 	}
-	return trimmed(struct {
+	return appendJSON(nil, struct {
 		RootPlanID string            `json:"rootPlanId"`
 		Rows       []json.RawMessage `json:"rows"`
 	}{rootPlanID, list})
-}
-
-// trimmed is encode without the line's end.
-func trimmed(v any) ([]byte, error) {
-	body, err := encode(v)
-	return bytes.TrimSuffix(body, []byte("\n")), err
 }
 
 // stepEventJSON is what a step has beside what was told of it.
@@ -262,7 +256,7 @@ func encodeRow(row *store.Row) (json.RawMessage, error) {
 		}
 	}
 	if st := row.RollUps; st != nil {
-		extra, err := trimmed(stepEventJSON{st.CompletedCycles, st.LatestToolName, st.LatestToolArgs, st.LatestRound, toFigures(&st.Figures)})
+		extra, err := appendJSON(nil, stepEventJSON{st.CompletedCycles, st.LatestToolName, st.LatestToolArgs, st.LatestRound, toFigures(&st.Figures)})
 		if err != nil {
 			return nil, err
 		}

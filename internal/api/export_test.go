@@ -61,3 +61,9 @@ func Exports(s *Server) int { return len(s.exports) }
 
 // FillBodies makes the server hold as many bodies as it can.
 func FillBodies(s *Server) { s.bodies.used.Store(s.bodies.size) }
+
+// What answers are encoded with.
+var (
+	AppendJSON = appendJSON
+	OrNull     = orNull
+)

@@ -124,6 +124,30 @@ func toPlan(p *tree.Plan) *planJSON {
 	return out
 }
 
+// size is about how many bytes the plan takes, rather more: the body of a large tree
+// that grew by and by would be copied, and lie about, several times.
+func (p *planJSON) size() int {
+	n := 2<<10 + texts(p.UserRequest, p.Summary, p.StructureResult, p.ErrorMessage) + len(p.Metadata)
+	for _, st := range p.AgentExecutionSequence {
+		n += 5<<8 + texts(st.AgentDescription, st.AgentRequest, st.Result, st.ErrorMessage, st.LatestMethodArgs) + len(st.Metadata)
+		for _, sub := range st.SubPlanExecutionRecords {
+			n += sub.size()
+		}
+	}
+	for _, sub := range p.SubPlanExecutionRecords {
+		n += sub.size()
+	}
+	return n
+}
+
+// texts is how long some texts are together.
+func texts(all ...*string) (n int) {
+	for _, s := range all {
+		n += len(orDefault(s, ""))
+	}
+	return n
+}
+
 func toPlans(plans []*tree.Plan) []*planJSON {
 	out := make([]*planJSON, len(plans))
 	for i, p := range plans {
@@ -157,11 +181,7 @@ func compactJSON(s *string) *string {
 	if s == nil {
 		return nil
 	}
-	var b bytes.Buffer
-	if err := json.Compact(&b, []byte(*s)); err != nil {
-		return s
-	}
-	return new(b.String())
+	return new(string(compacted(json.RawMessage(*s))))
 }
 
 func orDefault[T any](p *T, d T) T {
@@ -182,7 +202,17 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return json.RawMessage("null")
 	}
-	return raw
+	return compacted(raw)
+}
+
+// compacted leaves out the spaces that JSON was told with, and keeps its order. What
+// is not JSON stays as it is.
+func compacted(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return raw
+	}
+	return b.Bytes()
 }
 
 func (s *Server) plan(c echo.Context) error {

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,20 +10,33 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
+	"github.com/segmentio/encoding/json"
 
 	"github.com/actlog/actlog/record"
 )
 
-// encode makes the whole body before anything is sent, so that a failure can
-// still be answered.
+// encode makes the whole body before anything is sent, so that a failure can still
+// be answered.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	size := 4 << 10
+	if p, ok := v.(*planJSON); ok {
+		size = p.size()
+	}
+	body, err := appendJSON(make([]byte, 0, size), v)
+	if err != nil {
+		return nil, err
+	}
+	return append(body, '\n'), nil
+}
+
+// appendJSON appends v to b as encoding/json has it, HTML not escaped, in half the
+// time. Raw JSON it takes as it is: see [compacted].
+func appendJSON(b []byte, v any) ([]byte, error) {
+	b, err := json.Append(b, v, json.SortMapKeys)
+	if err != nil {
 		return nil, fmt.Errorf("encoding the answer: %w", err)
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 // pathID gives an id of the path as the client meant it. The router leaves the

@@ -48,7 +48,7 @@ func form(inputs json.RawMessage) json.RawMessage {
 	if !bytes.HasPrefix(inputs, []byte("[")) {
 		return json.RawMessage("[]")
 	}
-	return inputs
+	return compacted(inputs)
 }
 
 func (s *Server) listWaits(c echo.Context) error {

@@ -41,7 +41,7 @@ var rules = map[string]rule{
 	"internal/embedpg": {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 	// The store gives trees, so whoever shows them names their types. Exporters come by
 	// HTTP and by gRPC.
-	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
+	"internal/api":           {[]string{"record", "internal/wire", "internal/store", "internal/live", "internal/otlp", "internal/tree"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/labstack/echo/v4", "github.com/prometheus/client_golang", "github.com/segmentio/encoding", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/scriptmodel":   {nil, nil},
