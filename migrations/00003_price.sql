@@ -204,11 +204,11 @@ ALTER TABLE actlog.think_act_record
     ADD COLUMN cache_write_price double precision,
     ADD COLUMN cost_usd numeric GENERATED ALWAYS AS (COALESCE(told_cost_usd,
         CASE WHEN COALESCE(input_tokens, output_tokens) IS NOT NULL THEN round((
-            (  GREATEST(0, COALESCE(input_tokens, 0) - COALESCE(cache_read_input_tokens, 0) - COALESCE(cache_creation_input_tokens, 0)) * input_price
-             + COALESCE(cache_read_input_tokens, 0) * cache_read_price
-             + COALESCE(cache_creation_input_tokens, 0) * cache_write_price
-             + COALESCE(output_tokens, 0) * output_price
-            ) / 1000000)::numeric, 12) END)) STORED;
+            (  GREATEST('0', COALESCE(input_tokens, '0') - COALESCE(cache_read_input_tokens, '0') - COALESCE(cache_creation_input_tokens, '0')) * input_price
+             + COALESCE(cache_read_input_tokens, '0') * cache_read_price
+             + COALESCE(cache_creation_input_tokens, '0') * cache_write_price
+             + COALESCE(output_tokens, '0') * output_price
+            ) / '1000000')::numeric, 12) END)) STORED;
 COMMENT ON COLUMN actlog.think_act_record.told_cost_usd IS 'Cost of the model call in US dollars, as told. Read cost_usd instead.';
 COMMENT ON COLUMN actlog.think_act_record.input_price IS 'Dollars per million input tokens when the model was told; null: no price is known.';
 COMMENT ON COLUMN actlog.think_act_record.output_price IS 'The same for output tokens.';
