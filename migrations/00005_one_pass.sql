@@ -18,7 +18,7 @@ BEGIN
     END IF;
     -- Every writer begins with plans: none deadlocks with the locks below. And before
     -- rows move, or what a writer adds meanwhile is lost.
-    LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE;
+    LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
     -- Rows that came before their partition move into it, or it could not be attached.
     EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',

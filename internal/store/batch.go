@@ -23,6 +23,11 @@ type batch struct {
 	rows  map[record.Key]*record.Row
 	roots changes
 
+	// part is where all of its trees are taken to lie; zero: that is not known. Where it
+	// is, cycles have to be on record, by the step that they are looked for with.
+	part   time.Time
+	cycles map[record.Key]int64
+
 	folded int // changes that met another one
 }
 
@@ -158,8 +163,9 @@ func rootKey(root string) record.Key {
 // told of new trees can be copied.
 const manyRows = 64
 
-// send writes entries in one transaction. Locks are waited for as long as the
-// connection says, or as lockTimeout does.
+// send writes entries in one transaction, or in a second one where a tree was not as it
+// was taken to be. Locks are waited for as long as the connection says, or as lockTimeout
+// does.
 func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if err := s.room(); err != nil {
 		return err
@@ -171,17 +177,39 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 		entries = append(entries, r.entries...)
 	}
 	b, start := newBatch(entries), time.Now()
-	send := s.sendFew
-	if len(b.rows) >= s.manyRows {
-		send = s.sendMany
+	var err error
+	switch few := len(b.rows) <= s.statements.fewRows; {
+	case len(b.rows) >= s.manyRows:
+		err = s.sendMany(ctx, b, lockTimeout)
+	case few && s.places.find(b):
+		if err = s.sendPlaced(ctx, b, lockTimeout); refused(err) {
+			s.places.doubt(b)
+			b = newBatch(entries)
+			err = s.sendFew(ctx, b, lockTimeout)
+		}
+	default:
+		if err = s.sendFew(ctx, b, lockTimeout); few && err == nil {
+			s.places.learn(b, s.config.PartitionDays)
+		}
 	}
-	if err := send(ctx, b, lockTimeout); err != nil {
+	if err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
 		return err
 	}
 	s.changed()
 	s.counters.committed(b, time.Since(start))
 	return nil
+}
+
+// sendPlaced is sendFew for a batch whose part is known: see [places].
+func (s *Store) sendPlaced(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	var q pgx.Batch
+	queueLockTimeout(&q, lockTimeout)
+	q.Queue(db.ChangeBegin, append(b.roots.columns(), b.part)...)
+	if err := s.queuePasses(&q, b, b.passes()[1:]); err != nil {
+		return err
+	}
+	return s.pool.SendBatch(ctx, &q).Close()
 }
 
 // sendFew takes one round trip: a batch without begin and commit is one implicit
@@ -223,9 +251,7 @@ func (s *Store) sendMany(ctx context.Context, b *batch, lockTimeout time.Duratio
 
 // queueRoots queues the first pass.
 func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTimeout time.Duration) error {
-	if lockTimeout > 0 {
-		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
-	}
+	queueLockTimeout(q, lockTimeout)
 	recalled := lockTraces(q, b)
 	sql, args, err := s.upsert(roots)
 	if err != nil {
@@ -239,15 +265,28 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 
 // queueRest queues the other passes, and tells the feed.
 func (s *Store) queueRest(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
+	if err := s.queuePasses(q, b, passes); err != nil {
+		return err
+	}
+	q.Queue(db.ChangeAppend, b.roots.columns()...)
+	return nil
+}
+
+func (s *Store) queuePasses(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
 	for _, rows := range passes {
-		sql, args, err := s.upsert(rows)
+		sql, args, err := s.upsertIn(b, rows)
 		if err != nil {
 			return err
 		}
 		q.Queue(sql, args...)
 	}
-	q.Queue(db.ChangeAppend, b.roots.columns()...)
 	return nil
+}
+
+func queueLockTimeout(q *pgx.Batch, d time.Duration) {
+	if d > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(d.Milliseconds(), 10))
+	}
 }
 
 const (
@@ -281,7 +320,9 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 		s.sql[kind] = known
 	}
 	if known[*shape] == "" && len(known) >= maxShapes {
-		*shape = upsert.Whole(kind)
+		whole := upsert.Whole(kind)
+		whole.Placed, whole.Cycle = shape.Placed, shape.Cycle
+		*shape = whole
 	}
 	if sql := known[*shape]; sql != "" {
 		return sql, nil
@@ -294,15 +335,29 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 // upsert gives the statement that writes rows of a kind, and its arguments: an array a
 // column, then the cut fields and revisions.
 func (s *Store) upsert(rows []*record.Row) (sql string, args []any, err error) {
+	return s.upsertIn(&batch{}, rows)
+}
+
+// upsertIn is upsert for rows of a batch whose part may be known.
+func (s *Store) upsertIn(b *batch, rows []*record.Row) (sql string, args []any, err error) {
 	kind := rows[0].Change.Kind()
 	shape := upsert.Whole(kind)
 	if len(rows) <= s.statements.fewRows {
 		shape = shapeOf(kind, rows)
 	}
+	shape.Placed = !b.part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
+	shape.Cycle = shape.Placed && kind == record.KindAgentExecution && len(b.cycles) > 0
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}
-	return sql, s.arguments(kind, shape, rows), nil
+	args = s.arguments(kind, shape, rows)
+	if shape.Cycle {
+		args = append(args, b.cyclesOf(rows))
+	}
+	if shape.Placed {
+		args = append(args, b.part)
+	}
+	return sql, args, nil
 }
 
 // arguments gives those of a statement of a shape.

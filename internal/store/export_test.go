@@ -1,6 +1,10 @@
 package store
 
-import "github.com/jackc/pgx/v5/pgxpool"
+import (
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // Pool is for tests that look behind the store.
 func Pool(s *Store) *pgxpool.Pool { return s.pool }
@@ -56,3 +60,24 @@ func CopyNew(s *Store) *Store {
 
 // MaxProjected has a store make the rows of traces with more spans from time to time.
 func MaxProjected(s *Store, spans int64) { s.maxProjected = spans }
+
+// DoubtNothing has a store rely on where trees lie even where that was wrong before.
+func DoubtNothing(s *Store) { s.places.doubtFor = 0 }
+
+// Placed tells whether a store relies on where a tree lies.
+func Placed(s *Store, root string) bool {
+	at, ok := s.places.get(root)
+	return ok && at.until.IsZero()
+}
+
+// Places tells how many trees a store remembers at most.
+const Places = 2 * maxPlaces
+
+// RememberPlaces has a store remember so many trees.
+func RememberPlaces(s *Store, n int) (remembered int) {
+	for i := range n {
+		s.places.set(strconv.Itoa(i), place{})
+		s.places.get("0")
+	}
+	return len(s.places.young) + len(s.places.old)
+}

@@ -194,7 +194,7 @@ func (s *Store) detach(ctx context.Context, p period) error {
 			return err
 		}
 		// Every writer begins with plans: who waits there holds nothing.
-		lock := "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE; LOCK TABLE " + strings.Join(locks, ", ") + " IN ACCESS EXCLUSIVE MODE"
+		lock := "LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE; LOCK TABLE " + strings.Join(locks, ", ") + " IN ACCESS EXCLUSIVE MODE"
 		if _, err := tx.Exec(ctx, lock); err != nil {
 			return err
 		}

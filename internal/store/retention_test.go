@@ -674,7 +674,7 @@ func TestEveryWriterBeginsWithPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = upkeep.Rollback(context.Background()) }()
-	if _, err := upkeep.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+	if _, err := upkeep.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	done := writing(t.Context(), s, []record.Change{call("after")})

@@ -48,6 +48,12 @@ type Shape struct {
 	Fields uint64
 	// Revs and Cut tell whether any row has revisions, or fields that were cut.
 	Revs, Cut bool
+	// Placed tells that the part of all rows is a parameter, so that Postgres opens no
+	// other partition. Else each takes it from its root plan.
+	Placed bool
+	// Cycle tells that steps come with the seq of a cycle, or null: one that has to be on
+	// record, or the step is refused, its part being null. Only where the shape is placed.
+	Cycle bool
 }
 
 // Whole is the shape of everything.
@@ -79,7 +85,9 @@ func (s Shape) Args(k record.Kind) (places []int) {
 
 // Statement gives the statement of a shape: it takes what is told about many rows,
 // as one array a column, and merges it into the table, row by row; plans, which are
-// locked first, in the order of their key.
+// locked first, in the order of their key. After the arrays of its fields come those
+// of names that were cut, of revisions and of cycles, then the part, where the shape
+// has them.
 //
 // Where nothing is told but keys, it makes the rows that are missing. Plans are
 // locked all the same: who writes to a tree has to have its root plan. A plan's
@@ -153,12 +161,20 @@ var rollUps = []string{
 // Params counts the arrays.
 func (d data) Params() int {
 	n := len(d.Fields)
-	for _, more := range []bool{d.Cut, d.Revs} {
+	for _, more := range []bool{d.Cut, d.Revs, d.Cycle} {
 		if more {
 			n++
 		}
 	}
 	return n
+}
+
+// Part is that of a row.
+func (d data) Part() string {
+	if d.Placed {
+		return fmt.Sprintf("$%d::date", d.Params()+1)
+	}
+	return "root.part"
 }
 
 // Tells tells whether a field is in the shape.
@@ -229,8 +245,10 @@ SELECT
 {{- end}}
 {{- if eq .Query "Plan"}},
     COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
+{{- else if .Cycle}},
+    CASE WHEN u.cycle IS NULL OR rolled.has_cycle THEN {{.Part}} END
 {{- else if .Parted}},
-    root.part
+    {{.Part}}
 {{- end}}
 {{- range .RollUps}},
     rolled.{{.}}
@@ -254,6 +272,9 @@ FROM unnest(
 {{- if .Revs}},
     ${{if .Cut}}{{inc (len .Fields) 1}}{{else}}{{inc (len .Fields)}}{{end}}::text[]
 {{- end}}
+{{- if .Cycle}},
+    ${{.Params}}::bigint[]
+{{- end}}
 ) AS u (
 {{- range $i, $f := .Fields}}{{if $i}},{{end}}
     {{.Column}}
@@ -264,11 +285,14 @@ FROM unnest(
 {{- if .Revs}},
     revs
 {{- end}}
+{{- if .Cycle}},
+    cycle
+{{- end}}
 )
 {{- if eq .Query "Plan"}}
 CROSS JOIN (SELECT (now() AT TIME ZONE 'utc')::date AS day) AS today
 {{- end}}
-{{- if .Parted}}
+{{- if and .Parted (not .Placed)}}
 LEFT JOIN actlog.plan_execution_record AS root
     ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id
 {{- end}}
@@ -277,12 +301,18 @@ LEFT JOIN LATERAL (
     SELECT
         c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
         c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
+{{- if .Cycle}}
+        c.has_cycle,
+{{- end}}
         t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
         GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
         l.name AS latest_tool_name, l.args AS latest_tool_args
     FROM (
         SELECT
             count(*) AS cycles,
+{{- if .Cycle}}
+            bool_or(x.seq = u.cycle) AS has_cycle,
+{{- end}}
             count(*) FILTER (WHERE x.status = 'FINISHED') AS completed_cycles,
             count(*) FILTER (WHERE COALESCE(x.think_start_time, x.think_end_time) IS NOT NULL
                 OR COALESCE(x.input_char_count, x.output_char_count, x.input_tokens, x.output_tokens) IS NOT NULL
@@ -298,7 +328,7 @@ LEFT JOIN LATERAL (
             COALESCE(max(x.seq) + 1, 0) AS latest_round,
             GREATEST(max(x.think_start_time), max(x.think_end_time), max(x.first_token_time), max(x.act_start_time), max(x.act_end_time)) AS last_seen_at
         FROM actlog.think_act_record AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = {{.Part}}
     ) AS c
     CROSS JOIN (
         SELECT
@@ -307,18 +337,18 @@ LEFT JOIN LATERAL (
             sum(GREATEST(0, round(1000 * extract(epoch FROM x.end_time - x.start_time))))::bigint AS tool_ms,
             GREATEST(max(x.start_time), max(x.end_time)) AS last_seen_at
         FROM actlog.act_tool_info AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = {{.Part}}
     ) AS t
     LEFT JOIN (
         SELECT x.name, left(x.parameters, 1000) AS args
         FROM actlog.act_tool_info AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = root.part
+        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = {{.Part}}
         ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, x.start_time DESC NULLS FIRST, x.tool_call_id DESC
         LIMIT 1
     ) AS l ON true
 -- What was rolled up before the detail of a period was dropped stays.
-) AS rolled ON root.part >= COALESCE((
-    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= root.part ORDER BY d.from_day DESC LIMIT 1
+) AS rolled ON {{.Part}} >= COALESCE((
+    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= {{.Part}} ORDER BY d.from_day DESC LIMIT 1
 ), '-infinity')
 {{- end}}
 {{- if .Locks}}

@@ -29,6 +29,13 @@ func TestEveryShape(t *testing.T) {
 			for range 40 {
 				shapes = append(shapes, upsert.Shape{Fields: r.Uint64() & upsert.Whole(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0})
 			}
+			if table.Parted && k != record.KindPlan {
+				for i, shape := range shapes {
+					shape.Placed = true
+					shape.Cycle = k == record.KindAgentExecution && i%2 == 0
+					shapes = append(shapes, shape)
+				}
+			}
 			conn, err := db.Pool.Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -44,7 +51,7 @@ func TestEveryShape(t *testing.T) {
 					t.Fatalf("%+v: %v\n%s", shape, err, sql)
 				}
 				want := len(shape.Args(k))
-				for _, more := range []bool{shape.Cut, shape.Revs, k == record.KindPlan} {
+				for _, more := range []bool{shape.Cut, shape.Revs, shape.Cycle, shape.Placed, k == record.KindPlan} {
 					if more {
 						want++
 					}
