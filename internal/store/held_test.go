@@ -94,6 +94,10 @@ func TestWhoIsHeldIsTold(t *testing.T) {
 	if waiting, known := store.Held(s)["held"]; !known || waiting > 0 {
 		t.Errorf("%d requests wait, it is still known to be held: %v", waiting, known)
 	}
+	until(t, "nothing of it is being written", func() bool {
+		rows, _ := store.Queued(s)
+		return rows == 0
+	})
 	unlock()
 	write(t, s, &record.Plan{RootPlanID: "held", CurrentPlanID: "held", Summary: new("later")})
 	if got := *planTree(t, s, "held").Record.Title; got != "before" {
