@@ -84,7 +84,7 @@ func newBatch(entries []*entry) *batch {
 		b.folded++
 	}
 	for root := range b.roots {
-		b.placeholder(&record.Plan{RootPlanID: root, CurrentPlanID: root})
+		b.placeholder(rootKey(root))
 	}
 	for _, e := range entries {
 		b.addParents(e.row.Change)
@@ -97,10 +97,9 @@ func (b *batch) addParents(c record.Change) {
 	key := c.Key()
 	plan := func(id string) {
 		if id != "" && id != key.Root {
-			b.placeholder(&record.Plan{RootPlanID: key.Root, CurrentPlanID: id})
+			b.placeholder(record.Key{Kind: record.KindPlan, Root: key.Root, ID: id})
 		}
 	}
-	step := func(id string) { b.placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: id}) }
 	switch c := c.(type) {
 	case *record.Plan:
 		if c.ParentPlanID != nil {
@@ -109,19 +108,30 @@ func (b *batch) addParents(c record.Change) {
 	case *record.AgentExecution:
 		plan(c.PlanID)
 	case *record.ThinkAct:
-		step(c.StepID)
+		b.placeholder(stepOf(key))
 	case *record.ActTool:
-		step(c.StepID)
-		b.placeholder(&record.ThinkAct{RootPlanID: c.RootPlanID, StepID: c.StepID, Seq: c.Seq})
+		b.placeholder(stepOf(key))
+		b.placeholder(record.Key{Kind: record.KindThinkAct, Root: key.Root, Parent: key.Parent, Seq: key.Seq})
 	default: // thoughts, artifacts, sources and waits belong to a plan
 		plan(key.Parent)
 	}
 }
 
-func (b *batch) placeholder(c record.Change) {
-	if _, told := b.rows[c.Key()]; !told {
-		b.rows[c.Key()] = record.Placeholder(c)
+// placeholder stands for a plan, a step or a cycle.
+func (b *batch) placeholder(key record.Key) {
+	if _, told := b.rows[key]; told {
+		return
 	}
+	var c record.Change
+	switch key.Kind {
+	case record.KindAgentExecution:
+		c = &record.AgentExecution{RootPlanID: key.Root, StepID: key.ID}
+	case record.KindThinkAct:
+		c = &record.ThinkAct{RootPlanID: key.Root, StepID: key.Parent, Seq: key.Seq}
+	default:
+		c = &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID}
+	}
+	b.rows[key] = record.Placeholder(c)
 }
 
 // passes gives the rows in the order in which they are written, each pass by one

@@ -344,7 +344,7 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 		}
 	}
 	for _, row := range slices.Collect(maps.Values(b.rows)) {
-		b.placeholder(&record.Plan{RootPlanID: row.Change.Key().Root, CurrentPlanID: row.Change.Key().Root})
+		b.placeholder(rootKey(row.Change.Key().Root))
 		b.addParents(row.Change)
 	}
 	for _, t := range traces {
