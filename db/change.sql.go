@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 )
 
 const ChangeAppend = `-- name: ChangeAppend :exec
@@ -24,32 +23,6 @@ type ChangeAppendParams struct {
 // Tells the feed which trees a transaction touched. The arrays go in pairs.
 func (q *Queries) ChangeAppend(ctx context.Context, db DBTX, arg ChangeAppendParams) error {
 	_, err := db.Exec(ctx, ChangeAppend, arg.RootPlanIds, arg.Kinds)
-	return err
-}
-
-const ChangeBegin = `-- name: ChangeBegin :exec
-INSERT INTO actlog.change (root_plan_id, kinds)
-SELECT root.root_plan_id, string_to_array(u.kinds, ',')
-FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, kinds)
-LEFT JOIN LATERAL (
-    SELECT p.root_plan_id
-    FROM actlog.plan_execution_record AS p
-    WHERE p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.root_plan_id AND p.part = $3::date
-    FOR NO KEY UPDATE
-) AS root ON true
-`
-
-type ChangeBeginParams struct {
-	RootPlanIds []string
-	Kinds       []string
-	Part        time.Time
-}
-
-// As ChangeAppend, for trees that are known to lie in a partition: locks their root
-// plans first, in the order of the arrays. Refused, as its root plan is null, where one
-// is not there, or lies elsewhere.
-func (q *Queries) ChangeBegin(ctx context.Context, db DBTX, arg ChangeBeginParams) error {
-	_, err := db.Exec(ctx, ChangeBegin, arg.RootPlanIds, arg.Kinds, arg.Part)
 	return err
 }
 

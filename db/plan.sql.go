@@ -158,6 +158,30 @@ func (q *Queries) PlanGlance(ctx context.Context, db DBTX, arg PlanGlanceParams)
 	return items, nil
 }
 
+const PlanHold = `-- name: PlanHold :exec
+WITH held AS MATERIALIZED (
+    SELECT root_plan_id
+    FROM actlog.plan_execution_record
+    WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND part = $2::date
+    ORDER BY root_plan_id
+    FOR NO KEY UPDATE
+)
+SELECT 1 / (count(*) = cardinality($1::text[]))::integer
+FROM held
+`
+
+type PlanHoldParams struct {
+	RootPlanIds []string
+	Part        time.Time
+}
+
+// As PlanLock, for root plans that are taken to be there, in a partition. Where one is
+// not, it fails, dividing by zero.
+func (q *Queries) PlanHold(ctx context.Context, db DBTX, arg PlanHoldParams) error {
+	_, err := db.Exec(ctx, PlanHold, arg.RootPlanIds, arg.Part)
+	return err
+}
+
 const PlanHome = `-- name: PlanHome :one
 SELECT root_plan_id, part
 FROM actlog.plan_execution_record

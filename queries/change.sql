@@ -4,20 +4,6 @@ INSERT INTO actlog.change (root_plan_id, kinds)
 SELECT u.root_plan_id, string_to_array(u.kinds, ',')
 FROM unnest(@root_plan_ids::text[], @kinds::text[]) AS u (root_plan_id, kinds);
 
--- name: ChangeBegin :exec
--- As ChangeAppend, for trees that are known to lie in a partition: locks their root
--- plans first, in the order of the arrays. Refused, as its root plan is null, where one
--- is not there, or lies elsewhere.
-INSERT INTO actlog.change (root_plan_id, kinds)
-SELECT root.root_plan_id, string_to_array(u.kinds, ',')
-FROM unnest(@root_plan_ids::text[], @kinds::text[]) AS u (root_plan_id, kinds)
-LEFT JOIN LATERAL (
-    SELECT p.root_plan_id
-    FROM actlog.plan_execution_record AS p
-    WHERE p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.root_plan_id AND p.part = @part::date
-    FOR NO KEY UPDATE
-) AS root ON true;
-
 -- name: ChangeHead :one
 -- Where the feed stands: its highest number that is committed. Where it is empty, a
 -- row of no tree tells: not every role may look at the sequence.

@@ -6,6 +6,19 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_pla
 ORDER BY root_plan_id
 FOR NO KEY UPDATE;
 
+-- name: PlanHold :exec
+-- As PlanLock, for root plans that are taken to be there, in a partition. Where one is
+-- not, it fails, dividing by zero.
+WITH held AS MATERIALIZED (
+    SELECT root_plan_id
+    FROM actlog.plan_execution_record
+    WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id AND part = @part::date
+    ORDER BY root_plan_id
+    FOR NO KEY UPDATE
+)
+SELECT 1 / (count(*) = cardinality(@root_plan_ids::text[]))::integer
+FROM held;
+
 -- name: PlanNew :many
 -- Which root plans this transaction has put on record, and where their detail lies.
 SELECT root_plan_id, part

@@ -23,10 +23,8 @@ type batch struct {
 	rows  map[record.Key]*record.Row
 	roots changes
 
-	// part is where all of its trees are taken to lie; zero: that is not known. Where it
-	// is, cycles have to be on record, by the step that they are looked for with.
-	part   time.Time
-	cycles map[record.Key]int64
+	part  time.Time // where all of its trees are taken to lie; zero: that is not known
+	trees newTrees  // those of its trees that turned out to be new
 
 	folded int // changes that met another one
 }
@@ -169,13 +167,11 @@ func rootKey(root string) record.Key {
 	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
 }
 
-// manyRows is from when on a batch is worth more than one round trip, so that what is
-// told of new trees can be copied.
+// manyRows are worth more round trips than one, where they can be copied.
 const manyRows = 64
 
-// send writes entries in one transaction, or in a second one where a tree was not as it
-// was taken to be. Locks are waited for as long as the connection says, or as lockTimeout
-// does.
+// send writes entries in one transaction. Locks are waited for as long as the
+// connection says, or as lockTimeout does.
 func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 	if err := s.room(); err != nil {
 		return err
@@ -187,39 +183,36 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 		entries = append(entries, r.entries...)
 	}
 	b, start := newBatch(entries), time.Now()
-	var err error
-	switch few := len(b.rows) <= s.statements.fewRows; {
-	case len(b.rows) >= s.manyRows:
-		err = s.sendMany(ctx, b, lockTimeout)
-	case few && s.places.find(b):
-		if err = s.sendPlaced(ctx, b, lockTimeout); refused(err) {
-			s.places.doubt(b)
-			b = newBatch(entries)
-			err = s.sendFew(ctx, b, lockTimeout)
-		}
-	default:
-		if err = s.sendFew(ctx, b, lockTimeout); few && err == nil {
-			s.places.learn(b, s.config.PartitionDays)
-		}
-	}
-	if err != nil {
+	if err := s.sendBatch(ctx, b, lockTimeout); err != nil {
 		s.counters.lastError.Store(time.Now().UnixNano())
 		return err
 	}
+	s.places.learn(b, s.config.PartitionDays)
 	s.changed()
 	s.counters.committed(b, time.Since(start))
 	return nil
 }
 
-// sendPlaced is sendFew for a batch whose part is known: see [places].
-func (s *Store) sendPlaced(ctx context.Context, b *batch, lockTimeout time.Duration) error {
-	var q pgx.Batch
-	queueLockTimeout(&q, lockTimeout)
-	q.Queue(db.ChangeBegin, append(b.roots.columns(), b.part)...)
-	if err := s.queuePasses(&q, b, b.passes()[1:]); err != nil {
+// sendBatch writes a batch the likely way, and where that proves wrong the way that
+// takes nothing for granted.
+func (s *Store) sendBatch(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	if s.places.unknown(b) >= s.manyRows {
+		err := s.sendMany(ctx, b, lockTimeout)
+		if notCopied(err) {
+			err = s.sendFew(ctx, b, lockTimeout)
+		}
 		return err
 	}
-	return s.pool.SendBatch(ctx, &q).Close()
+	if len(b.rows) <= s.statements.fewRows {
+		b.part = s.places.of(b)
+	}
+	err := s.sendFew(ctx, b, lockTimeout)
+	if notHeld(err) {
+		s.places.doubt(b)
+		b.part = time.Time{}
+		err = s.sendFew(ctx, b, lockTimeout)
+	}
+	return err
 }
 
 // sendFew takes one round trip: a batch without begin and commit is one implicit
@@ -238,17 +231,18 @@ func (s *Store) sendFew(ctx context.Context, b *batch, lockTimeout time.Duration
 
 // sendMany first finds which trees are new.
 func (s *Store) sendMany(ctx context.Context, b *batch, lockTimeout time.Duration) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	b.trees = newTrees{}
+	return s.transact(ctx, func(tx pgx.Tx) error {
 		var roots, rest pgx.Batch
-		passes, trees := b.passes(), newTrees{}
+		passes := b.passes()
 		if err := s.queueRoots(&roots, b, passes[0], lockTimeout); err != nil {
 			return err
 		}
-		trees.queueNew(&roots, passes[0])
+		b.trees.queueNew(&roots, passes[0])
 		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
 			return err
 		}
-		left, err := trees.copy(ctx, tx, native, passes[1:])
+		left, err := b.trees.copy(ctx, tx, native, passes[1:])
 		if err != nil {
 			return err
 		}
@@ -259,11 +253,18 @@ func (s *Store) sendMany(ctx context.Context, b *batch, lockTimeout time.Duratio
 	})
 }
 
-// queueRoots queues the first pass.
+// queueRoots queues the first pass. Where root plans are not told of, and known to be
+// there, they are locked only.
 func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTimeout time.Duration) error {
-	queueLockTimeout(q, lockTimeout)
+	if lockTimeout > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	}
+	if !b.part.IsZero() {
+		q.Queue(db.PlanHold, slices.Sorted(maps.Keys(b.roots)), b.part)
+		return nil
+	}
 	recalled := lockTraces(q, b)
-	sql, args, err := s.upsert(roots)
+	sql, args, err := s.upsert(roots, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -275,28 +276,15 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 
 // queueRest queues the other passes, and tells the feed.
 func (s *Store) queueRest(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
-	if err := s.queuePasses(q, b, passes); err != nil {
-		return err
-	}
-	q.Queue(db.ChangeAppend, b.roots.columns()...)
-	return nil
-}
-
-func (s *Store) queuePasses(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
 	for _, rows := range passes {
-		sql, args, err := s.upsertIn(b, rows)
+		sql, args, err := s.upsert(rows, b.part)
 		if err != nil {
 			return err
 		}
 		q.Queue(sql, args...)
 	}
+	q.Queue(db.ChangeAppend, b.roots.columns()...)
 	return nil
-}
-
-func queueLockTimeout(q *pgx.Batch, d time.Duration) {
-	if d > 0 {
-		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(d.Milliseconds(), 10))
-	}
 }
 
 const (
@@ -331,7 +319,7 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 	}
 	if known[*shape] == "" && len(known) >= maxShapes {
 		whole := upsert.Whole(kind)
-		whole.Placed, whole.Cycle = shape.Placed, shape.Cycle
+		whole.Placed = shape.Placed
 		*shape = whole
 	}
 	if sql := known[*shape]; sql != "" {
@@ -343,29 +331,20 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 }
 
 // upsert gives the statement that writes rows of a kind, and its arguments: an array a
-// column, then the cut fields and revisions.
-func (s *Store) upsert(rows []*record.Row) (sql string, args []any, err error) {
-	return s.upsertIn(&batch{}, rows)
-}
-
-// upsertIn is upsert for rows of a batch whose part may be known.
-func (s *Store) upsertIn(b *batch, rows []*record.Row) (sql string, args []any, err error) {
+// column, then the cut fields and revisions, and where the rows lie, if that is known.
+func (s *Store) upsert(rows []*record.Row, part time.Time) (sql string, args []any, err error) {
 	kind := rows[0].Change.Kind()
 	shape := upsert.Whole(kind)
 	if len(rows) <= s.statements.fewRows {
 		shape = shapeOf(kind, rows)
 	}
-	shape.Placed = !b.part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
-	shape.Cycle = shape.Placed && kind == record.KindAgentExecution && len(b.cycles) > 0
+	shape.Placed = !part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}
 	args = s.arguments(kind, shape, rows)
-	if shape.Cycle {
-		args = append(args, b.cyclesOf(rows))
-	}
 	if shape.Placed {
-		args = append(args, b.part)
+		args = append(args, part)
 	}
 	return sql, args, nil
 }

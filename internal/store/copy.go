@@ -20,7 +20,8 @@ const (
 )
 
 // newTrees gives where the detail of trees lies, by root, of those that a transaction
-// has begun. Nothing is in them but plans, and no one else can write to them.
+// has begun. Nothing is in them but plans, and no one else can write to them: should
+// it be otherwise, as when two transactions begin in one microsecond, a key is refused.
 type newTrees map[string]time.Time
 
 // queueNew queues a statement that finds which of the roots are new, once they are
@@ -45,17 +46,21 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*record.Row) {
 // nothing to merge them with. It gives the passes that are left.
 func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][]*record.Row) (rest [][]*record.Row, err error) {
 	for _, rows := range passes {
-		var anew, known []*record.Row
+		var fresh, known []*record.Row
 		for _, r := range rows {
 			if _, ok := t[r.Change.Key().Root]; ok && upsert.TableOf(r.Change.Kind()).Partitioned {
-				anew = append(anew, r)
+				fresh = append(fresh, r)
 			} else {
 				known = append(known, r)
 			}
 		}
-		if len(anew) > 0 {
-			c := copied{kind: anew[0].Change.Kind(), origin: origin, trees: t, rows: anew}
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", upsert.TableOf(c.kind).Name}, c.columns(), &c); err != nil {
+		if len(fresh) > 0 {
+			c := copied{kind: fresh[0].Change.Kind(), origin: origin, trees: t, rows: fresh}
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", upsert.TableOf(c.kind).Name}, c.columns(), &c)
+			if err != nil && !connectionLost(err) && !locked(err) {
+				err = &copyError{err} // the client's own trouble looks like a cancelled statement
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -103,7 +108,7 @@ func (c *copied) Values() ([]any, error) {
 			c.values = append(c.values, nil)
 		case f.Type == record.JSON:
 			c.values = append(c.values, string(v.Bytes()))
-		case f.Type == record.Float && f.Told():
+		case numeric(f):
 			told, err := exact(v.Elem().Float())
 			if err != nil {
 				return nil, err
@@ -122,6 +127,9 @@ func (c *copied) Values() ([]any, error) {
 	}
 	return append(c.values, cut, revs, c.trees[r.Change.Key().Root], c.origin), nil
 }
+
+// numeric tells which fields stand in such a column: costs that were told, not prices.
+func numeric(f *record.Field) bool { return f.Type == record.Float && f.Told() }
 
 // exact rounds to the 15 digits that Postgres makes of a float that becomes a numeric:
 // what is told once more is to be the same.

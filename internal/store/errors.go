@@ -22,6 +22,10 @@ var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up
 // [record.ErrUnavailable]: writes go on when there is room.
 var ErrDiskFull = fmt.Errorf("%w: the database's disk is full", record.ErrUnavailable)
 
+// errChanged says that another session changed what a transaction had read: it is tried
+// again.
+var errChanged = errors.New("another session changed what was read")
+
 // LockedError says that another session of the database holds a row of a plan's
 // tree. It wraps [record.ErrUnavailable]: writes go on when it lets go.
 type LockedError struct {
@@ -76,7 +80,7 @@ func connectionLost(err error) bool {
 // transient is true where the same transaction may succeed when it is tried
 // again: a lost connection, a lost race, or a server short of something.
 func transient(err error) bool {
-	if connectionLost(err) || errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, ErrDiskFull) {
+	if connectionLost(err) || errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, ErrDiskFull) || errors.Is(err, errChanged) {
 		return true
 	}
 	switch code := sqlState(err); {
@@ -100,10 +104,24 @@ func locked(err error) bool { return sqlState(err) == "55P03" }
 
 func shuttingDown(err error) bool {
 	switch sqlState(err) {
-	case "57P01", "57P02", "57P03", "57P05":
+	case "57P01", "57P02", "57P03", "57P05", "25P03":
 		return true
 	}
 	return false
+}
+
+// notHeld is true where a tree is not where it was taken to be: see PlanHold.
+func notHeld(err error) bool { return sqlState(err) == "22012" }
+
+// copyError is why rows could not be copied. Merged they may be put on record, or it is
+// known which of them cannot.
+type copyError struct{ error }
+
+func (e *copyError) Unwrap() error { return e.error }
+
+func notCopied(err error) bool {
+	var c *copyError
+	return errors.As(err, &c)
 }
 
 // refused is true where Postgres will never take the data, however often.

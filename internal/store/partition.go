@@ -73,7 +73,7 @@ const giveWay = "SET LOCAL lock_timeout = '900ms'"
 // came to know.
 func (s *Store) tryAddPartitions(ctx context.Context) (added int, until time.Time, err error) {
 	var before, after time.Time
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.transact(ctx, func(tx pgx.Tx) error {
 		// A statement that waits for this lock would hold up every writer behind it.
 		// Bounds are read back as text, so their style is settled.
 		if _, err := tx.Exec(ctx, giveWay+"; SET LOCAL datestyle = 'ISO'"); err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// places remembers in which part trees lie that were written to, so that Postgres need
-// not open every partition for a row, and what should be there is looked for rather than
-// made. A place is a guess: each transaction makes sure of it, under the lock of the tree.
-// What proves wrong is refused, and written as if nothing were known.
+// places remembers the trees that were written to, and in which part each should lie, so
+// that Postgres need not open every partition for a row. It is a guess: each transaction
+// makes sure of it as it locks the tree.
 type places struct {
 	doubtFor time.Duration // as the constant says, but in tests
 
@@ -21,43 +20,65 @@ type places struct {
 
 type place struct {
 	part  time.Time
-	until time.Time // when something was wrong, it is not relied on until then
+	until time.Time // when it was wrong, it is not relied on until then
 }
 
 const (
 	// maxPlaces bounds each of the two halves.
 	maxPlaces = 4096
-	// doubtFor bounds what a tree costs that is never as it is taken to be: which tree of
-	// a transaction was wrong is not known.
+	// doubtFor bounds what a tree costs that is never as it is taken to be.
 	doubtFor = time.Minute
 )
 
-// find puts a batch where its trees are taken to lie, if that is one place. One that
-// tells of a root plan itself locks it by doing so.
-func (p *places) find(b *batch) (found bool) {
-	var part time.Time
+// of gives where all trees of a batch are taken to lie; zero where that is not one place,
+// or not known, or a root plan is told of: that takes the statement which may make it.
+func (p *places) of(b *batch) (part time.Time) {
 	for root := range b.roots {
 		at, ok := p.get(root)
 		if !ok || time.Now().Before(at.until) || !part.IsZero() && !at.part.Equal(part) || !keyOnly(b.rows[rootKey(root)]) {
-			return false
+			return time.Time{}
 		}
 		part = at.part
 	}
-	b.place(part)
-	return true
+	return part
 }
 
-// learn notes where the trees of a batch that was committed should lie.
+// keyOnly is true where nothing is told of a row but that it is there.
+func keyOnly(r *record.Row) bool {
+	return shapeOf(r.Change.Kind(), []*record.Row{r}) == upsert.Shape{}
+}
+
+// unknown counts the cycles and tool calls of a batch in trees that were not written to.
+func (p *places) unknown(b *batch) (rows int) {
+	known := make(map[string]bool, len(b.roots))
+	for root := range b.roots {
+		_, known[root] = p.get(root)
+	}
+	for key := range b.rows {
+		if !known[key.Root] && upsert.TableOf(key.Kind).Partitioned {
+			rows++
+		}
+	}
+	return rows
+}
+
+// learn notes where the trees of a batch that was committed lie, or should.
 func (p *places) learn(b *batch, periodDays int) {
 	now := time.Now()
 	for root := range b.roots {
-		if _, ok := p.get(root); !ok {
-			p.set(root, place{part: likelyPart(root, now, periodDays)})
+		if _, ok := p.get(root); ok {
+			continue
 		}
+		part, ok := b.trees[root]
+		if !ok {
+			part = likelyPart(root, now, periodDays)
+		}
+		p.set(root, place{part: part})
 	}
 }
 
-// doubt notes that not all of a batch's trees are as they were taken to be.
+// doubt notes that not all trees of a batch are as they were taken to be: which is not
+// known.
 func (p *places) doubt(b *batch) {
 	for root := range b.roots {
 		p.set(root, place{part: b.part, until: time.Now().Add(p.doubtFor)})
@@ -87,37 +108,4 @@ func (p *places) keep(root string, at place) {
 		p.old, p.young = p.young, map[string]place{}
 	}
 	p.young[root] = at
-}
-
-// place leaves out of a batch what is looked for instead: its root plans, which are
-// locked first, and cycles that no one told of, one a step.
-func (b *batch) place(part time.Time) {
-	b.part, b.cycles = part, map[record.Key]int64{}
-	for key, r := range b.rows {
-		switch {
-		case key == rootKey(key.Root):
-			delete(b.rows, key)
-		case key.Kind == record.KindThinkAct && keyOnly(r):
-			if _, ok := b.cycles[stepOf(key)]; !ok {
-				b.cycles[stepOf(key)] = key.Seq
-				delete(b.rows, key)
-			}
-		}
-	}
-}
-
-// keyOnly is true where nothing is told of a row but that it is there.
-func keyOnly(r *record.Row) bool {
-	return shapeOf(r.Change.Kind(), []*record.Row{r}) == upsert.Shape{}
-}
-
-// cyclesOf gives the cycle that each of some steps has to have, or nil.
-func (b *batch) cyclesOf(steps []*record.Row) []*int64 {
-	seqs := make([]*int64, len(steps))
-	for i, r := range steps {
-		if seq, ok := b.cycles[r.Change.Key()]; ok {
-			seqs[i] = &seq
-		}
-	}
-	return seqs
 }

@@ -254,7 +254,7 @@ func (s *Store) ApplyPrices(ctx context.Context, since time.Time, done func(cycl
 		}
 		for more := true; more; {
 			var cycles int64
-			err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+			err := s.transact(ctx, func(tx pgx.Tx) (err error) {
 				cycles, more, err = s.applyPrice(ctx, tx, p, provider, u)
 				return err
 			})
@@ -303,7 +303,7 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider st
 	if err != nil {
 		return 0, false, err
 	}
-	rollUp, args, err := s.upsert(rows)
+	rollUp, args, err := s.upsert(rows, time.Time{})
 	if err != nil {
 		return 0, false, err
 	}

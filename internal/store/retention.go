@@ -151,7 +151,7 @@ func (s *Store) dropPeriod(ctx context.Context, p period) error {
 // Its locks give way to long reports: a statement that waits for one would hold
 // up every writer behind it.
 func (s *Store) inTurn(ctx context.Context, f func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return s.transact(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, giveWay+"; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
@@ -554,7 +554,7 @@ func (s *Store) DeletePlan(ctx context.Context, rootPlanID string) error {
 
 // deleteTrees deletes trees in one transaction and tells how many there were.
 func (s *Store) deleteTrees(ctx context.Context, roots []string) (deleted int, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.transact(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, giveWay); err != nil {
 			return err
 		}

@@ -301,6 +301,13 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
+// transact runs f in a transaction of several round trips. What it locks must not stay
+// locked when this program or the network to it is gone.
+func (s *Store) transact(ctx context.Context, f func(pgx.Tx) error) error {
+	begin := pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1min'"}
+	return pgx.BeginTxFunc(ctx, s.pool, begin, f)
+}
+
 // read runs a read, once more when the connection turned out to be dead: after
 // Postgres was restarted, a pool still holds connections to the old one.
 func read[T any](ctx context.Context, s *Store, query func(db.DBTX) (T, error)) (T, error) {

@@ -230,25 +230,31 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 		return ctx.Err()
 	}
 	b, start := (*batch)(nil), time.Now()
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		traces, have, err := s.readTraces(ctx, tx, told)
-		if err != nil {
+	put := func(copying bool) error {
+		return s.transact(ctx, func(tx pgx.Tx) error {
+			traces, have, err := s.readTraces(ctx, tx, told)
+			if err != nil {
+				return err
+			}
+			if traces = slices.DeleteFunc(traces, func(t *trace) bool { return len(t.chunks) == 0 && t.DueSeconds > 0 }); len(traces) == 0 {
+				return nil
+			}
+			for _, t := range traces {
+				if err := s.project(t, have); err != nil {
+					return err
+				}
+				if err := s.share(ctx, tx, t); err != nil {
+					return err
+				}
+			}
+			b, err = s.writeTraces(ctx, tx, traces, copying)
 			return err
-		}
-		if traces = slices.DeleteFunc(traces, func(t *trace) bool { return len(t.chunks) == 0 && t.DueSeconds > 0 }); len(traces) == 0 {
-			return nil
-		}
-		for _, t := range traces {
-			if err := s.project(t, have); err != nil {
-				return err
-			}
-			if err := s.share(ctx, tx, t); err != nil {
-				return err
-			}
-		}
-		b, err = s.writeTraces(ctx, tx, traces)
-		return err
-	})
+		})
+	}
+	err := put(true)
+	if notCopied(err) {
+		err = put(false)
+	}
 	if err == nil && b != nil {
 		s.changed()
 		s.counters.committed(b, time.Since(start))
@@ -329,7 +335,7 @@ var replacements = map[record.Kind]string{
 }
 
 // writeTraces writes what differs of the rows that it gives.
-func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*batch, error) {
+func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying bool) (*batch, error) {
 	b := &batch{rows: map[record.Key]*record.Row{}, roots: changes{}}
 	gone := map[record.Kind][]record.Key{}
 	certain := changes{} // trees that are new
@@ -358,7 +364,7 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace) (*b
 		kind := rows[0].Change.Kind()
 		changed.returning(&q, kind, replacements[kind], s.arguments(kind, upsert.Projected(kind), rows)...)
 	}
-	if len(b.rows) >= s.manyRows && len(passes[0]) > 0 {
+	if copying && len(b.rows) >= s.manyRows && len(passes[0]) > 0 {
 		trees := newTrees{}
 		replace(passes[0])
 		trees.queueNew(&q, passes[0])
@@ -466,7 +472,7 @@ func (s *Store) rollUpOthers(q *pgx.Batch, changed changes, traces []*trace, gon
 		changed.add(key.Root, key.Kind)
 		rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: key.ID}))
 	}
-	sql, args, err := s.upsert(rows)
+	sql, args, err := s.upsert(rows, time.Time{})
 	if err != nil {
 		return err
 	}

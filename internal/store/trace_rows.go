@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -139,6 +140,9 @@ func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
 			return err
 		}
 		row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
+		if errors.Is(err, pgx.ErrNoRows) { // made after its tree was looked for to be locked, and deleted
+			return errChanged
+		}
 		if err != nil {
 			return err
 		}

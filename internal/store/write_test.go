@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
 	"github.com/actlog/actlog/internal/store"
@@ -554,64 +552,4 @@ func TestFiguresOfTwoWriters(t *testing.T) {
 	if wrong := query[int](t, stores[0], "SELECT count(*) FROM actlog.agent_execution_record WHERE tool_calls IS DISTINCT FROM 2"); wrong > 0 {
 		t.Errorf("the figures of %d of %d steps are wrong", wrong, steps)
 	}
-}
-
-// TestNewTreesAreCopied, their detail only, and those that are there are merged.
-func TestNewTreesAreCopied(t *testing.T) {
-	t.Parallel()
-	var copies copyTracer
-	s := store.CopyNew(open(t, func(c *store.Config) { c.Tracer = &copies }))
-	one := []string{"think_act_record", "COPY 1", "act_tool_info", "COPY 1"}
-	call := func(root, id string) []record.Change {
-		return []record.Change{
-			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, ThinkInput: new("asked"), CostUSD: new(0.1)},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: id, Name: new("n"), Metadata: json.RawMessage(`{"a":1}`), State: new(record.Failed)},
-		}
-	}
-	write(t, s, call("known", "a")...)
-	if got := copies.taken(); !slices.Equal(got, one) {
-		t.Errorf("copied of a new tree: %q", got)
-	}
-	write(t, s, append(call("known", "b"), call("new", "c")...)...)
-	if got := copies.taken(); !slices.Equal(got, one) {
-		t.Errorf("copied of a new tree beside a known one: %q", got)
-	}
-	for root, calls := range map[string]int64{"known": 2, "new": 1} {
-		if f := planTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 || *f.CostUSD != 0.1 {
-			t.Errorf("%s: %+v", root, f)
-		}
-	}
-}
-
-// copyTracer notes what is copied, by table.
-type copyTracer struct {
-	mu     sync.Mutex
-	copied []string
-}
-
-func (c *copyTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	return ctx
-}
-func (c *copyTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func (c *copyTracer) TraceCopyFromStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceCopyFromStartData) context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.copied = append(c.copied, data.TableName[1])
-	return ctx
-}
-
-func (c *copyTracer) TraceCopyFromEnd(_ context.Context, _ *pgx.Conn, data pgx.TraceCopyFromEndData) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.copied = append(c.copied, data.CommandTag.String())
-}
-
-// taken gives what was noted since the last time.
-func (c *copyTracer) taken() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	copied := c.copied
-	c.copied = nil
-	return copied
 }

@@ -51,9 +51,6 @@ type Shape struct {
 	// Placed tells that the part of all rows is a parameter, so that Postgres opens no
 	// other partition. Else each takes it from its root plan.
 	Placed bool
-	// Cycle tells that steps come with the seq of a cycle, or null: one that has to be on
-	// record, or the step is refused, its part being null. Only where the shape is placed.
-	Cycle bool
 }
 
 // Whole is the shape of everything.
@@ -86,8 +83,7 @@ func (s Shape) Args(k record.Kind) (places []int) {
 // Statement gives the statement of a shape: it takes what is told about many rows,
 // as one array a column, and merges it into the table, row by row; plans, which are
 // locked first, in the order of their key. After the arrays of its fields come those
-// of names that were cut, of revisions and of cycles, then the part, where the shape
-// has them.
+// of names that were cut and of revisions, then the part, where the shape has them.
 //
 // Where nothing is told but keys, it makes the rows that are missing. Plans are
 // locked all the same: who writes to a tree has to have its root plan. A plan's
@@ -161,7 +157,7 @@ var rollUps = []string{
 // Params counts the arrays.
 func (d data) Params() int {
 	n := len(d.Fields)
-	for _, more := range []bool{d.Cut, d.Revs, d.Cycle} {
+	for _, more := range []bool{d.Cut, d.Revs} {
 		if more {
 			n++
 		}
@@ -245,8 +241,6 @@ SELECT
 {{- end}}
 {{- if eq .Query "Plan"}},
     COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
-{{- else if .Cycle}},
-    CASE WHEN u.cycle IS NULL OR rolled.has_cycle THEN {{.Part}} END
 {{- else if .Parted}},
     {{.Part}}
 {{- end}}
@@ -272,9 +266,6 @@ FROM unnest(
 {{- if .Revs}},
     ${{if .Cut}}{{inc (len .Fields) 1}}{{else}}{{inc (len .Fields)}}{{end}}::text[]
 {{- end}}
-{{- if .Cycle}},
-    ${{.Params}}::bigint[]
-{{- end}}
 ) AS u (
 {{- range $i, $f := .Fields}}{{if $i}},{{end}}
     {{.Column}}
@@ -284,9 +275,6 @@ FROM unnest(
 {{- end}}
 {{- if .Revs}},
     revs
-{{- end}}
-{{- if .Cycle}},
-    cycle
 {{- end}}
 )
 {{- if eq .Query "Plan"}}
@@ -301,18 +289,12 @@ LEFT JOIN LATERAL (
     SELECT
         c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
         c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
-{{- if .Cycle}}
-        c.has_cycle,
-{{- end}}
         t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
         GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
         l.name AS latest_tool_name, l.args AS latest_tool_args
     FROM (
         SELECT
             count(*) AS cycles,
-{{- if .Cycle}}
-            bool_or(x.seq = u.cycle) AS has_cycle,
-{{- end}}
             count(*) FILTER (WHERE x.status = 'FINISHED') AS completed_cycles,
             count(*) FILTER (WHERE COALESCE(x.think_start_time, x.think_end_time) IS NOT NULL
                 OR COALESCE(x.input_char_count, x.output_char_count, x.input_tokens, x.output_tokens) IS NOT NULL

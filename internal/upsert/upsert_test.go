@@ -30,9 +30,8 @@ func TestEveryShape(t *testing.T) {
 				shapes = append(shapes, upsert.Shape{Fields: r.Uint64() & upsert.Whole(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0})
 			}
 			if table.Parted && k != record.KindPlan {
-				for i, shape := range shapes {
+				for _, shape := range shapes {
 					shape.Placed = true
-					shape.Cycle = k == record.KindAgentExecution && i%2 == 0
 					shapes = append(shapes, shape)
 				}
 			}
@@ -51,7 +50,7 @@ func TestEveryShape(t *testing.T) {
 					t.Fatalf("%+v: %v\n%s", shape, err, sql)
 				}
 				want := len(shape.Args(k))
-				for _, more := range []bool{shape.Cut, shape.Revs, shape.Cycle, shape.Placed, k == record.KindPlan} {
+				for _, more := range []bool{shape.Cut, shape.Revs, shape.Placed, k == record.KindPlan} {
 					if more {
 						want++
 					}
