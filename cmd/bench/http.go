@@ -116,12 +116,9 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 		{"rows told whole", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
 		{"started, later ended", b.n(clients*runsApart, clients), b.text.apart, nil}, // see measureWrite
 	} {
-		l, err := b.loadOf(ctx, v.runs, v.changes)
-		if err != nil {
-			return nil, err
-		}
-		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context, i int) error {
-			return l.send(ctx, client, server, i)
+		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {
+			l, err := b.loadOf(ctx, v.runs, v.changes)
+			return func(ctx context.Context, i int) error { return l.send(ctx, client, server, i) }, err
 		}, v.target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)

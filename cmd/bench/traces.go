@@ -61,13 +61,15 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 			}
 		}
 		rows := traces * (2 + 3*turnsOfAgent) // a plan and a step, then a span a row
-		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters, func(ctx context.Context, i int) error {
-			for _, body := range bodies[i] {
-				if err := export(ctx, client, server, body); err != nil {
-					return err
+		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters, func(context.Context) (writer, error) {
+			return func(ctx context.Context, i int) error {
+				for _, body := range bodies[i] {
+					if err := export(ctx, client, server, body); err != nil {
+						return err
+					}
 				}
-			}
-			return nil
+				return nil
+			}, nil
 		}, atLeast(0.3))
 		if err != nil {
 			return nil, err

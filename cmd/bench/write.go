@@ -39,37 +39,39 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 	defer func() { err = errors.Join(err, closing(sink.Close)) }()
 
 	runs, apart := b.n(clients*runsOfClient, clients), b.n(clients*runsApart, clients)
-	told := func(runs, together int) func(ctx context.Context, i int) error {
-		return func(ctx context.Context, i int) error {
-			from, to := share(runs, i, clients)
-			buffer := recorder.NewBuffer(sink, recorder.BufferOptions{BatchRecords: batchRecords})
-			err := b.text.tell(ctx, recorder.New(buffer, recorder.Options{EndTimeout: time.Minute}), from, to, together)
-			return errors.Join(err, closing(buffer.Close))
+	told := func(runs, together int) prepare {
+		return func(context.Context) (writer, error) {
+			return func(ctx context.Context, i int) error {
+				from, to := share(runs, i, clients)
+				buffer := recorder.NewBuffer(sink, recorder.BufferOptions{BatchRecords: batchRecords})
+				err := b.text.tell(ctx, recorder.New(buffer, recorder.Options{EndTimeout: time.Minute}), from, to, together)
+				return errors.Join(err, closing(buffer.Close))
+			}, nil
 		}
 	}
-	whole, err := b.batches(ctx, runs, b.text.whole)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range []struct {
-		name   string
-		runs   int
-		client func(ctx context.Context, i int) error
-		target *target
-	}{
-		{"run after run", runs, told(runs, 1), atLeast(0.7)},
-		{"rows told whole", runs, func(ctx context.Context, i int) error {
-			for _, batch := range whole[i] {
+	whole := func(ctx context.Context) (writer, error) {
+		batches, err := b.batches(ctx, runs, b.text.whole)
+		return func(ctx context.Context, i int) error {
+			for _, batch := range batches[i] {
 				if err := write(ctx, sink, batch); err != nil {
 					return err
 				}
 			}
 			return nil
-		}, atLeast(0.7)},
+		}, err
+	}
+	for _, v := range []struct {
+		name    string
+		runs    int
+		prepare prepare
+		target  *target
+	}{
+		{"run after run", runs, told(runs, 1), atLeast(0.7)},
+		{"rows told whole", runs, whole, atLeast(0.7)},
 		// COPY cannot write a row twice, so this is not held against it.
 		{"started, later ended", apart, told(apart, runsApart), nil},
 	} {
-		f, err := b.againstCopy(ctx, db, "in process, "+v.name, v.runs*rowsOfRun, clients, v.client, v.target)
+		f, err := b.againstCopy(ctx, db, "in process, "+v.name, v.runs*rowsOfRun, clients, v.prepare, v.target)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
@@ -94,15 +96,26 @@ func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.
 	return of, nil
 }
 
+// writer writes what the i-th client has to say.
+type writer func(ctx context.Context, i int) error
+
+// prepare makes what clients are to write, of runs that no one has told of before: a
+// store remembers those that it has written.
+type prepare func(ctx context.Context) (writer, error)
+
 // againstCopy has clients write so many rows into an emptied record, until all is
 // committed, and copies what came of it, by turns.
-func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows, clients int, client func(ctx context.Context, i int) error, t *target) (figure, error) {
+func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows, clients int, prepare prepare, t *target) (figure, error) {
 	once := func(ctx context.Context) (time.Duration, error) {
 		if err := db.empty(ctx); err != nil {
 			return 0, err
 		}
+		write, err := prepare(ctx)
+		if err != nil {
+			return 0, err
+		}
 		start := time.Now()
-		if err := concurrently(clients, func(i int) error { return client(ctx, i) }); err != nil {
+		if err := concurrently(clients, func(i int) error { return write(ctx, i) }); err != nil {
 			return 0, err
 		}
 		took := time.Since(start)
