@@ -38,6 +38,9 @@ const PartitionsAhead = partitionsAhead
 // LoadPrices reads the prices, as an open store does each minute.
 var LoadPrices = (*Store).loadPrices
 
+// Transact runs a transaction as those of several round trips are.
+var Transact = (*Store).transact
+
 // Held tells how many requests wait aside, by the root of their tree.
 func Held(s *Store) map[string]int {
 	s.queue.mu.Lock()

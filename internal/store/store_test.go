@@ -178,3 +178,21 @@ func exec(t testing.TB, s *store.Store, sql string, args ...any) {
 		t.Fatal(err)
 	}
 }
+
+// TestASilentTransactionEnds by itself, and what comes on its connection afterwards is
+// as patient as ever.
+func TestASilentTransactionEnds(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const timeout = "SELECT current_setting('idle_in_transaction_session_timeout')"
+	var within string
+	err := store.Transact(s, t.Context(), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), timeout).Scan(&within)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := query[string](t, s, timeout); within != "1min" || after != "0" {
+		t.Errorf("%s within, %s after", within, after)
+	}
+}
