@@ -167,6 +167,11 @@ func rootKey(root string) record.Key {
 	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
 }
 
+// stepOf gives the key of the step of a cycle or a tool call.
+func stepOf(key record.Key) record.Key {
+	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
+}
+
 // manyRows are worth more round trips than one, where they can be copied.
 const manyRows = 64
 

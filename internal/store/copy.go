@@ -46,17 +46,22 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*record.Row) {
 // nothing to merge them with. It gives the passes that are left.
 func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][]*record.Row) (rest [][]*record.Row, err error) {
 	for _, rows := range passes {
+		table := upsert.TableOf(rows[0].Change.Kind())
+		if !table.Partitioned {
+			rest = append(rest, rows)
+			continue
+		}
 		var fresh, known []*record.Row
 		for _, r := range rows {
-			if _, ok := t[r.Change.Key().Root]; ok && upsert.TableOf(r.Change.Kind()).Partitioned {
+			if _, ok := t[r.Change.Key().Root]; ok {
 				fresh = append(fresh, r)
 			} else {
 				known = append(known, r)
 			}
 		}
 		if len(fresh) > 0 {
-			c := copied{kind: fresh[0].Change.Kind(), origin: origin, trees: t, rows: fresh}
-			_, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", upsert.TableOf(c.kind).Name}, c.columns(), &c)
+			c := copied{kind: table.Kind, origin: origin, trees: t, rows: fresh}
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", table.Name}, c.columns(), &c)
 			if err != nil && !connectionLost(err) && !locked(err) {
 				err = &copyError{err} // the client's own trouble looks like a cancelled statement
 			}
@@ -128,7 +133,7 @@ func (c *copied) Values() ([]any, error) {
 	return append(c.values, cut, revs, c.trees[r.Change.Key().Root], c.origin), nil
 }
 
-// numeric tells which fields stand in such a column: costs that were told, not prices.
+// numeric tells which fields have a column of that type: costs that were told, not prices.
 func numeric(f *record.Field) bool { return f.Type == record.Float && f.Told() }
 
 // exact rounds to the 15 digits that Postgres makes of a float that becomes a numeric:

@@ -71,11 +71,6 @@ func (t *trace) keep(rows map[record.Key]bool) {
 	})
 }
 
-// stepOf gives the key of the step of a cycle or a tool call.
-func stepOf(key record.Key) record.Key {
-	return record.Key{Kind: record.KindAgentExecution, Root: key.Root, ID: key.Parent}
-}
-
 // rowsOf gives the rows that chunks mean, in the tree of a root; live: one of them has
 // not ended.
 func (s *Store) rowsOf(id, root string, chunks [][]byte, quiet bool) (rows map[record.Key]*record.Row, live bool, err error) {
