@@ -82,6 +82,9 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes, strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
+			return nil, err
+		}
 		for _, beside := range []struct {
 			name, prefix string
 			of           []string
@@ -90,9 +93,6 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 			{"one row", rowServer + "/row/", roots, atLeast(0.5)},
 			{"one row as long", rowServer + "/text/", []string{fmt.Sprint(bytes)}, nil},
 		} {
-			if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes, strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
-				return nil, err
-			}
 			ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.of), rate(beside.prefix, beside.of))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", v.name, err)
