@@ -18,9 +18,9 @@ run: build postgres ## Build, serve, and watch an example agent's run grow; Ctrl
 test: postgres ## Run the tests, on one Postgres of their own.
 	$(WITHPG) $(GO) test ./...
 
-# Packages without a goroutine have nothing to race with.
+# Packages without a goroutine have nothing to race with; the bench is about time.
 SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen)|cmd/bench)$$
-race: postgres ## The same with the race detector.
+race: postgres ## Those that could race, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
 
 # The end of a time is sometimes reported as a failure. One that is fails again: its input

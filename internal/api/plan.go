@@ -127,9 +127,9 @@ func toPlan(p *tree.Plan) *planJSON {
 // size is about how many bytes the plan takes, rather more: the body of a large tree
 // that grew by and by would be copied, and lie about, several times.
 func (p *planJSON) size() int {
-	n := 2<<10 + texts(p.UserRequest, p.Summary, p.StructureResult, p.ErrorMessage) + len(p.Metadata)
+	n := 2_048 + texts(p.UserRequest, p.Summary, p.StructureResult, p.ErrorMessage) + len(p.Metadata)
 	for _, st := range p.AgentExecutionSequence {
-		n += 5<<8 + texts(st.AgentDescription, st.AgentRequest, st.Result, st.ErrorMessage, st.LatestMethodArgs) + len(st.Metadata)
+		n += 1_280 + texts(st.AgentDescription, st.AgentRequest, st.Result, st.ErrorMessage, st.LatestMethodArgs) + len(st.Metadata)
 		for _, sub := range st.SubPlanExecutionRecords {
 			n += sub.size()
 		}

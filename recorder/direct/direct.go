@@ -34,8 +34,8 @@ type Sink struct{ store *store.Store }
 var _ recorder.Sink = (*Sink)(nil)
 
 // Open connects to the database, a postgres:// URL or a keyword/value string,
-// with at most 5 connections: one of them tells those who follow runs. The error wraps [record.ErrUnavailable] where
-// Postgres does not answer.
+// with at most 5 connections: one of them tells those who follow runs. The error wraps
+// [record.ErrUnavailable] where Postgres does not answer.
 func Open(ctx context.Context, databaseURL string, options *Options) (*Sink, error) {
 	if options == nil {
 		options = &Options{}
