@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/upsert"
 	"github.com/actlog/actlog/record"
 )
 
@@ -470,4 +472,69 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 	c.ActStartTime, c.ActEndTime = &thought, new(end)
 	g.tell(c)
 	return end, failed
+}
+
+// TestReportsReadNoLargeText: prompts, answers, arguments and results stand beside their
+// rows, so a report is slow that takes one for each. No view has any, but what a run or
+// a failure is called, cut short.
+func TestReportsReadNoLargeText(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	large := map[string]bool{}
+	for _, table := range upsert.Tables {
+		fields := record.Fields(table.Kind)
+		for i := range fields {
+			if f := &fields[i]; f.Type == record.JSON || takesText(t, table.Kind, f) {
+				large[table.Name+"."+f.Column] = true
+			}
+		}
+	}
+	if !large["think_act_record.think_input"] || !large["act_tool_info.result"] || large["act_tool_info.name"] || large["act_tool_info.state"] {
+		t.Fatalf("large texts: %v", large)
+	}
+	read := lines(t, db.Pool, `SELECT DISTINCT concat_ws(' ', v.relname, t.relname || '.' || a.attname)
+		FROM pg_depend AS d
+		JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+		JOIN pg_class AS v ON v.oid = r.ev_class AND v.relnamespace = 'report'::regnamespace
+		JOIN pg_class AS t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
+		JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid`)
+	if len(read) < 100 {
+		t.Fatalf("views read %d columns", len(read))
+	}
+	read = slices.DeleteFunc(read, func(column string) bool {
+		_, name, _ := strings.Cut(column, " ")
+		return !large[name]
+	})
+	slices.Sort(read)
+	cut := []string{
+		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
+		"plan plan_execution_record.title", "running plan_execution_record.title", "wait wait_state.title",
+	}
+	if diff := gocmp.Diff(cut, read); diff != "" {
+		t.Errorf("large texts that views read (-want +got):\n%s", diff)
+	}
+}
+
+// takesText tells whether a field takes more than a name has.
+func takesText(t *testing.T, kind record.Kind, field *record.Field) bool {
+	t.Helper()
+	c := record.New(kind)
+	long := strings.Repeat("x", record.MaxIDBytes+1)
+	for _, f := range append([]record.Field{*field}, record.Fields(kind)...) {
+		v := f.In(c)
+		switch {
+		case f.Type != record.Text || f.Name != field.Name && !f.Key:
+		case v.Kind() == reflect.String:
+			v.SetString("key")
+		default:
+			v.Set(reflect.New(v.Type().Elem()))
+			v.Elem().SetString(long)
+		}
+	}
+	row, err := record.NewRow(c)
+	if err != nil || field.Type != record.Text || field.Key {
+		return false
+	}
+	text, _ := field.Text(row.Change)
+	return text == long
 }
