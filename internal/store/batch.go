@@ -404,7 +404,9 @@ func shapeOf(kind record.Kind, rows []*record.Row) (shape upsert.Shape) {
 		for i := range fields {
 			if f := &fields[i]; !f.Key && f.Name != "rev" && !f.In(r.Change).IsZero() {
 				shape.Fields |= 1 << i
-				shape.Revs = shape.Revs || f.Rule == record.Attempt // a higher one forgets them
+				if f.Rule == record.Attempt && f.In(r.Change).Elem().Int() > 1 {
+					shape.Reopens, shape.Revs = true, true // it forgets them
+				}
 			}
 		}
 	}

@@ -48,6 +48,9 @@ type Shape struct {
 	Fields uint64
 	// Revs and Cut tell whether any row has revisions, or fields that were cut.
 	Revs, Cut bool
+	// Reopens tells whether any row may speak of a later attempt than the first: with it,
+	// fields start anew though they are not told.
+	Reopens bool
 	// Placed tells that the part of all rows is a parameter, so that Postgres opens no
 	// other partition. Else each takes it from its root plan.
 	Placed bool
@@ -55,7 +58,7 @@ type Shape struct {
 
 // Whole is the shape of everything.
 func Whole(k record.Kind) Shape {
-	return Shape{Fields: 1<<len(record.Fields(k)) - 1, Revs: true, Cut: true}
+	return Shape{Fields: 1<<len(record.Fields(k)) - 1, Revs: true, Cut: true, Reopens: true}
 }
 
 // Args gives the places in record.Fields whose columns are the statement's
@@ -67,13 +70,12 @@ func (s Shape) Args(k record.Kind) (places []int) {
 		return slices.IndexFunc(fields, func(f record.Field) bool { return f.Name == name })
 	}
 	told := func(i int) bool { return s.Fields&(1<<i) != 0 }
-	attempt := at("attempt")
 	for i := range fields {
 		switch f := &fields[i]; {
 		case f.Name == "rev":
 		case f.Key, told(i),
-			f.Of != nil && told(at(f.Of.Name)),        // comes and goes with it
-			f.Scoped && attempt >= 0 && told(attempt): // starts anew with it
+			f.Of != nil && told(at(f.Of.Name)), // comes and goes with it
+			f.Scoped && s.Reopens:
 			places = append(places, i)
 		}
 	}
@@ -94,7 +96,7 @@ func Statement(k record.Kind, shape Shape) (string, error) { return execute("mer
 // Projected is the shape of what the spans of traces can tell: all but what is told
 // to a reader, and signs of life.
 func Projected(k record.Kind) Shape {
-	shape := Shape{Cut: true, Revs: true}
+	shape := Shape{Cut: true, Revs: true, Reopens: true}
 	for i, f := range record.Fields(k) {
 		if f.Name != "rev" && f.Name != "exception" && f.Name != "lastSeenAt" {
 			shape.Fields |= 1 << i
@@ -440,8 +442,12 @@ func value(f record.Field) string {
 	}
 }
 
-// attempts compares the attempt that the change speaks of with the row's.
-const attempts = "actlog.attempts(r.attempt, excluded.attempt)"
+// attempts compares the attempt that the change speaks of with the row's; first tells
+// whether the row is at the first one.
+const (
+	attempts = "actlog.attempts(r.attempt, excluded.attempt)"
+	first    = "COALESCE(r.attempt, 1) = 1"
+)
 
 // rev is the revision of what is told of a field.
 func (d data) rev(f record.Field) string {
@@ -478,13 +484,16 @@ func (d data) merged(f record.Field) string {
 
 // Set is what becomes of a field.
 func (d data) Set(f record.Field) string {
-	return scope(f, "excluded."+f.Column, d.merged(f), "r."+f.Column)
+	return d.scope(f, "excluded."+f.Column, d.merged(f), "r."+f.Column)
 }
 
 // scope chooses by attempt: a higher one starts anew, a lower one says nothing.
-func scope(f record.Field, anew, same, old string) string {
-	if !f.Scoped {
+func (d data) scope(f record.Field, anew, same, old string) string {
+	switch {
+	case !f.Scoped:
 		return same
+	case !d.Reopens:
+		return fmt.Sprintf("CASE WHEN %s THEN %s ELSE %s END", first, same, old)
 	}
 	return fmt.Sprintf("CASE %s WHEN 1 THEN %s WHEN 0 THEN %s ELSE %s END", attempts, anew, same, old)
 }
@@ -504,7 +513,7 @@ func (d data) Merged() string {
 			if f.Rule == record.Forward {
 				same = fmt.Sprintf("CASE WHEN %s THEN COALESCE(%s, %s) ELSE %[3]s END", d.Takes(f), told, old)
 			}
-			line = scope(f, told, same, old)
+			line = d.scope(f, told, same, old)
 		}
 		lines = append(lines, "        "+line)
 	}
@@ -559,8 +568,11 @@ func (d data) Differs(f record.Field) string {
 	default:
 		differs = d.Takes(f)
 	}
-	if f.Scoped {
-		differs = fmt.Sprintf("(%s = 0 AND %s)", attempts, differs)
+	switch {
+	case !f.Scoped:
+		return differs
+	case !d.Reopens:
+		return fmt.Sprintf("(%s AND %s)", first, differs)
 	}
-	return differs
+	return fmt.Sprintf("(%s = 0 AND %s)", attempts, differs)
 }

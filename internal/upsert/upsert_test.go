@@ -23,11 +23,11 @@ func TestEveryShape(t *testing.T) {
 			t.Parallel()
 			shapes := []upsert.Shape{{}, {Revs: true}, {Cut: true}, upsert.Whole(k)}
 			for i := range record.Fields(k) {
-				shapes = append(shapes, upsert.Shape{Fields: 1 << i, Revs: i%2 == 0})
+				shapes = append(shapes, upsert.Shape{Fields: 1 << i, Revs: i%2 == 0, Reopens: i%3 == 0})
 			}
 			r := rand.New(rand.NewPCG(1, uint64(len(shapes))))
 			for range 40 {
-				shapes = append(shapes, upsert.Shape{Fields: r.Uint64() & upsert.Whole(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0})
+				shapes = append(shapes, upsert.Shape{Fields: r.Uint64() & upsert.Whole(k).Fields, Revs: r.IntN(2) == 0, Cut: r.IntN(2) == 0, Reopens: r.IntN(2) == 0})
 			}
 			if table.Parted && k != record.KindPlan {
 				for _, shape := range shapes {
@@ -70,17 +70,19 @@ func TestEveryShape(t *testing.T) {
 func TestArgs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		kind record.Kind
-		told string
-		want string
+		kind    record.Kind
+		told    string
+		reopens bool
+		want    string
 	}{
-		{record.KindThinkAct, "", "rootPlanId stepId seq"},
-		{record.KindThinkAct, "thinkInput", "rootPlanId stepId seq thinkInput thinkInputChars"},
-		{record.KindThinkAct, "modelName", "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice"},
-		{record.KindActTool, "attempt", "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind endTime"},
-		{record.KindPlan, "title", "rootPlanId currentPlanId title"},
+		{record.KindThinkAct, "", false, "rootPlanId stepId seq"},
+		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars"},
+		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice"},
+		{record.KindActTool, "attempt", false, "rootPlanId stepId seq toolCallId attempt"},
+		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind endTime"},
+		{record.KindPlan, "title", false, "rootPlanId currentPlanId title"},
 	} {
-		var shape upsert.Shape
+		shape := upsert.Shape{Reopens: tt.reopens}
 		fields := record.Fields(tt.kind)
 		for i, f := range fields {
 			if f.Name == tt.told {
