@@ -23,8 +23,8 @@ type batch struct {
 	rows  map[record.Key]*record.Row
 	roots changes
 
-	part  time.Time // where all of its trees are taken to lie; zero: that is not known
-	trees newTrees  // those of its trees that turned out to be new
+	assumed assumed
+	trees   newTrees // those of its trees that turned out to be new
 
 	folded int // changes that met another one
 }
@@ -109,7 +109,7 @@ func (b *batch) addParents(c record.Change) {
 		b.placeholder(stepOf(key))
 	case *record.ActTool:
 		b.placeholder(stepOf(key))
-		b.placeholder(record.Key{Kind: record.KindThinkAct, Root: key.Root, Parent: key.Parent, Seq: key.Seq})
+		b.placeholder(cycleOf(key))
 	default: // thoughts, artifacts, sources and waits belong to a plan
 		plan(key.Parent)
 	}
@@ -145,9 +145,10 @@ func (b *batch) passes() [][]*record.Row {
 	of := make(map[record.Kind][]*record.Row, len(order))
 	var roots []*record.Row
 	for key, r := range b.rows {
-		if key == rootKey(key.Root) {
+		switch {
+		case key == rootKey(key.Root):
 			roots = append(roots, r)
-		} else {
+		case !b.assumed.cycles[key]:
 			of[key.Kind] = append(of[key.Kind], r)
 		}
 	}
@@ -165,6 +166,11 @@ func (b *batch) passes() [][]*record.Row {
 
 func rootKey(root string) record.Key {
 	return record.Key{Kind: record.KindPlan, Root: root, ID: root}
+}
+
+// cycleOf gives the key of the cycle of a tool call.
+func cycleOf(key record.Key) record.Key {
+	return record.Key{Kind: record.KindThinkAct, Root: key.Root, Parent: key.Parent, Seq: key.Seq}
 }
 
 // stepOf gives the key of the step of a cycle or a tool call.
@@ -209,12 +215,12 @@ func (s *Store) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durati
 		return err
 	}
 	if len(b.rows) <= s.statements.fewRows {
-		b.part = s.places.of(b)
+		b.assumed = s.places.of(b)
 	}
 	err := s.sendFew(ctx, b, lockTimeout)
 	if notHeld(err) {
 		s.places.doubt(b)
-		b.part = time.Time{}
+		b.assumed = assumed{}
 		err = s.sendFew(ctx, b, lockTimeout)
 	}
 	return err
@@ -264,12 +270,12 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 	if lockTimeout > 0 {
 		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 	}
-	if !b.part.IsZero() {
-		q.Queue(db.PlanHold, slices.Sorted(maps.Keys(b.roots)), b.part)
+	if !b.assumed.part.IsZero() {
+		q.Queue(db.PlanHold, slices.Sorted(maps.Keys(b.roots)), b.assumed.part)
 		return nil
 	}
 	recalled := lockTraces(q, b)
-	sql, args, err := s.upsert(roots, time.Time{})
+	sql, args, err := s.upsert(roots, assumed{})
 	if err != nil {
 		return err
 	}
@@ -282,7 +288,7 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 // queueRest queues the other passes, and tells the feed.
 func (s *Store) queueRest(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
 	for _, rows := range passes {
-		sql, args, err := s.upsert(rows, b.part)
+		sql, args, err := s.upsert(rows, b.assumed)
 		if err != nil {
 			return err
 		}
@@ -324,7 +330,7 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 	}
 	if known[*shape] == "" && len(known) >= maxShapes {
 		whole := upsert.Whole(kind)
-		whole.Placed = shape.Placed
+		whole.Placed, whole.Beneath = shape.Placed, shape.Beneath
 		*shape = whole
 	}
 	if sql := known[*shape]; sql != "" {
@@ -337,19 +343,20 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 
 // upsert gives the statement that writes rows of a kind, and its arguments: an array a
 // column, then the cut fields and revisions, and where the rows lie, if that is known.
-func (s *Store) upsert(rows []*record.Row, part time.Time) (sql string, args []any, err error) {
+func (s *Store) upsert(rows []*record.Row, a assumed) (sql string, args []any, err error) {
 	kind := rows[0].Change.Kind()
 	shape := upsert.Whole(kind)
 	if len(rows) <= s.statements.fewRows {
 		shape = shapeOf(kind, rows)
 	}
-	shape.Placed = !part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
+	shape.Placed = !a.part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
+	shape.Beneath = kind == record.KindActTool && len(a.cycles) > 0
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}
 	args = s.arguments(kind, shape, rows)
 	if shape.Placed {
-		args = append(args, part)
+		args = append(args, a.part)
 	}
 	return sql, args, nil
 }

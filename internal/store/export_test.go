@@ -69,18 +69,18 @@ func DoubtNothing(s *Store) { s.places.doubtFor = 0 }
 
 // Placed tells whether a store relies on where a tree lies.
 func Placed(s *Store, root string) bool {
-	at, ok := s.places.get(root)
+	at, ok := s.places.trees.get(root)
 	return ok && at.until.IsZero()
 }
 
 // Places tells how many trees a store remembers at most.
-const Places = 2 * maxPlaces
+const Places = 2 * maxYoung
 
 // RememberPlaces has a store remember so many trees.
 func RememberPlaces(s *Store, n int) (remembered int) {
 	for i := range n {
-		s.places.set(strconv.Itoa(i), place{})
-		s.places.get("0")
+		s.places.trees.set(strconv.Itoa(i), place{})
+		s.places.trees.get("0")
 	}
-	return len(s.places.young) + len(s.places.old)
+	return len(s.places.trees.young) + len(s.places.trees.old)
 }

@@ -9,13 +9,14 @@ import (
 )
 
 // places remembers the trees that were written to, and in which part each should lie, so
-// that Postgres need not open every partition for a row. It is a guess: each transaction
-// makes sure of it as it locks the tree.
+// that Postgres need not open every partition for a row; and their cycles, so that a tool
+// call need not make sure of its own by writing it. These are guesses: each transaction
+// makes sure of them, of the tree as it locks it.
 type places struct {
 	doubtFor time.Duration // as the constant says, but in tests
 
-	mu         sync.Mutex
-	young, old map[string]place // by root; the old ones were asked for before the young
+	trees  recent[string, place] // by root
+	cycles recent[record.Key, struct{}]
 }
 
 type place struct {
@@ -23,24 +24,37 @@ type place struct {
 	until time.Time // when it was wrong, it is not relied on until then
 }
 
-const (
-	// maxPlaces bounds each of the two halves.
-	maxPlaces = 4096
-	// doubtFor bounds what a tree costs that is never as it is taken to be.
-	doubtFor = time.Minute
-)
+// doubtFor bounds what a tree costs that is never as it is taken to be.
+const doubtFor = time.Minute
 
-// of gives where all trees of a batch are taken to lie; zero where that is not one place,
-// or not known, or a root plan is told of: that takes the statement which may make it.
-func (p *places) of(b *batch) (part time.Time) {
+// assumed is what a batch relies on, until its transaction finds otherwise.
+type assumed struct {
+	part   time.Time           // where all of its trees lie; zero: that is not known
+	cycles map[record.Key]bool // those that are on record, so that they are not written
+}
+
+// of gives what may be assumed for a batch: nothing where its trees do not lie in one
+// place, or that is not known, or a root plan is told of, which takes the statement that
+// may make it.
+func (p *places) of(b *batch) (a assumed) {
 	for root := range b.roots {
-		at, ok := p.get(root)
-		if !ok || time.Now().Before(at.until) || !part.IsZero() && !at.part.Equal(part) || !keyOnly(b.rows[rootKey(root)]) {
-			return time.Time{}
+		at, ok := p.trees.get(root)
+		if !ok || time.Now().Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) || !keyOnly(b.rows[rootKey(root)]) {
+			return assumed{}
 		}
-		part = at.part
+		a.part = at.part
 	}
-	return part
+	a.cycles = map[record.Key]bool{}
+	for key := range b.rows {
+		if key.Kind != record.KindActTool {
+			continue
+		}
+		cycle := cycleOf(key)
+		if _, known := p.cycles.get(cycle); known && keyOnly(b.rows[cycle]) {
+			a.cycles[cycle] = true
+		}
+	}
+	return a
 }
 
 // keyOnly is true where nothing is told of a row but that it is there.
@@ -52,7 +66,7 @@ func keyOnly(r *record.Row) bool {
 func (p *places) unknown(b *batch) (rows int) {
 	known := make(map[string]bool, len(b.roots))
 	for root := range b.roots {
-		_, known[root] = p.get(root)
+		_, known[root] = p.trees.get(root)
 	}
 	for key := range b.rows {
 		if !known[key.Root] && upsert.TableOf(key.Kind).Partitioned {
@@ -62,18 +76,24 @@ func (p *places) unknown(b *batch) (rows int) {
 	return rows
 }
 
-// learn notes where the trees of a batch that was committed lie, or should.
+// learn notes where the trees of a batch that was committed lie, or should, and its
+// cycles.
 func (p *places) learn(b *batch, periodDays int) {
 	now := time.Now()
 	for root := range b.roots {
-		if _, ok := p.get(root); ok {
+		if _, ok := p.trees.get(root); ok {
 			continue
 		}
 		part, ok := b.trees[root]
 		if !ok {
 			part = likelyPart(root, now, periodDays)
 		}
-		p.set(root, place{part: part})
+		p.trees.set(root, place{part: part})
+	}
+	for key := range b.rows {
+		if key.Kind == record.KindThinkAct {
+			p.cycles.set(key, struct{}{})
+		}
 	}
 }
 
@@ -81,31 +101,40 @@ func (p *places) learn(b *batch, periodDays int) {
 // known.
 func (p *places) doubt(b *batch) {
 	for root := range b.roots {
-		p.set(root, place{part: b.part, until: time.Now().Add(p.doubtFor)})
+		p.trees.set(root, place{part: b.assumed.part, until: time.Now().Add(p.doubtFor)})
 	}
 }
 
-func (p *places) get(root string) (at place, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if at, ok = p.young[root]; ok {
-		return at, true
-	}
-	if at, ok = p.old[root]; ok {
-		p.keep(root, at)
-	}
-	return at, ok
+// recent is a map that forgets what was not asked for lately.
+type recent[K comparable, V any] struct {
+	mu         sync.Mutex
+	young, old map[K]V // the old ones were asked for before the young
 }
 
-func (p *places) set(root string, at place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.keep(root, at)
+// maxYoung bounds each of the two halves.
+const maxYoung = 4096
+
+func (r *recent[K, V]) get(key K) (v V, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, ok = r.young[key]; ok {
+		return v, true
+	}
+	if v, ok = r.old[key]; ok {
+		r.keep(key, v)
+	}
+	return v, ok
 }
 
-func (p *places) keep(root string, at place) {
-	if p.young == nil || len(p.young) >= maxPlaces {
-		p.old, p.young = p.young, map[string]place{}
+func (r *recent[K, V]) set(key K, v V) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keep(key, v)
+}
+
+func (r *recent[K, V]) keep(key K, v V) {
+	if r.young == nil || len(r.young) >= maxYoung {
+		r.old, r.young = r.young, map[K]V{}
 	}
-	p.young[root] = at
+	r.young[key] = v
 }

@@ -35,7 +35,7 @@ func TestWhereATreeLies(t *testing.T) {
 		{name: "gone", remove: true, want: one},
 		{name: "gone, and made anew elsewhere", remove: true, then: sqlOlder, want: one},
 		{name: "elsewhere from the beginning", before: sqlOlder, want: whole},
-		{name: "without its cycle", then: sqlForget, stays: true, want: one},
+		{name: "without its cycle", then: sqlForget, want: one},
 		{name: "after its detail was dropped", then: sqlDropped, stays: true, want: figures{Cycles: 1, Calls: 2, StepsCycles: 1, StepsCalls: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,6 +83,36 @@ func TestWhereATreeLies(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAKnownCycleIsNotWritten again for each of its tool calls. Where one is not known,
+// it is.
+func TestAKnownCycleIsNotWritten(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	root := record.NewPlanID()
+	// Writing takes a number, if only to find that the row is there.
+	taken := func(seqs ...int64) int {
+		sql := "SELECT nextval(pg_get_serial_sequence('actlog.think_act_record', 'id'))"
+		before := query[int](t, s, sql)
+		var calls []record.Change
+		for _, seq := range seqs {
+			calls = append(calls, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: seq, ToolCallID: record.NewToolCallID(), Name: new("x")})
+		}
+		write(t, s, calls...)
+		return query[int](t, s, sql) - before - 1
+	}
+	write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
+	var got []int
+	for _, seqs := range [][]int64{{3}, {3, 3}, {3, 4}, {3, 4}, {5}} {
+		got = append(got, taken(seqs...))
+	}
+	if diff := cmp.Diff([]int{0, 0, 1, 0, 1}, got); diff != "" {
+		t.Errorf("cycles written (-want +got):\n%s", diff)
+	}
+	if n := query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"); n != 3 {
+		t.Errorf("%d cycles", n)
 	}
 }
 

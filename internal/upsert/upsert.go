@@ -54,6 +54,9 @@ type Shape struct {
 	// Placed tells that the part of all rows is a parameter, so that Postgres opens no
 	// other partition. Else each takes it from its root plan.
 	Placed bool
+	// Beneath tells that tool calls are taken to have their cycles there. Where one has
+	// not, the statement fails, dividing by zero.
+	Beneath bool
 }
 
 // Whole is the shape of everything.
@@ -245,6 +248,12 @@ SELECT
     COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
 {{- else if .Parted}},
     {{.Part}}
+{{- if .Beneath}} - 1 + 1 / (
+        SELECT count(*)
+        FROM actlog.think_act_record AS c
+        WHERE c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = {{.Part}}
+    )::integer
+{{- end}}
 {{- end}}
 {{- range .RollUps}},
     rolled.{{.}}

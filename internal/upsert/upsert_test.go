@@ -31,7 +31,7 @@ func TestEveryShape(t *testing.T) {
 			}
 			if table.Parted && k != record.KindPlan {
 				for _, shape := range shapes {
-					shape.Placed = true
+					shape.Placed, shape.Beneath = true, k == record.KindActTool
 					shapes = append(shapes, shape)
 				}
 			}
