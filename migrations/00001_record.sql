@@ -65,8 +65,8 @@ COMMENT ON FUNCTION actlog.attempts(integer, integer) IS '1 where a change speak
 
 -- Postgres reads generated columns and checks anew for each statement that writes, twice or
 -- three times in a partition: a sixth of one that writes little. So they are short: lists are
--- one constant each, numbers have their column's type, and no function of ours is called,
--- which would be inlined each time.
+-- one constant each, numbers have their column's type, and no SQL function is called, which
+-- would be inlined each time.
 
 -- Plans. ---------------------------------------------------------------------
 

@@ -194,21 +194,40 @@ INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd
     ('x_ai', 'grok-4.7', '2026-09-21', 2, 6, 0.5, NULL, 'https://docs.x.ai/docs/models', '2026-09-29'),
     ('x_ai', 'grok-code-fast-1', '2025-08-28', 0.2, 1.5, 0.02, NULL, 'https://docs.x.ai/docs/models', '2026-08-21');
 
+-- +goose StatementBegin
+CREATE FUNCTION actlog.cost_usd(told numeric, input bigint, output bigint, cache_read bigint, cache_creation bigint,
+    input_price double precision, output_price double precision, cache_read_price double precision, cache_write_price double precision)
+RETURNS numeric LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    IF told IS NOT NULL THEN
+        RETURN told;
+    ELSIF COALESCE(input, output) IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN round((
+        (  GREATEST(0, COALESCE(input, 0) - COALESCE(cache_read, 0) - COALESCE(cache_creation, 0)) * input_price
+         + COALESCE(cache_read, 0) * cache_read_price
+         + COALESCE(cache_creation, 0) * cache_write_price
+         + COALESCE(output, 0) * output_price
+        ) / 1000000)::numeric, 12);
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision) IS
+    'Cost of a model call in US dollars: as told, else of its tokens at prices per million; null where neither is known. Input tokens include cached ones.';
+
 -- A cycle keeps the prices that held when its model was told, and its cost follows
 -- from them and its tokens, in whatever order these come. A cost that was told wins.
+-- The formula is a function, which PL/pgSQL keeps ready: as a part of the table it would
+-- be read anew by each statement that writes, and was an eighth of a small one.
 ALTER TABLE actlog.think_act_record RENAME COLUMN cost_usd TO told_cost_usd;
 ALTER TABLE actlog.think_act_record
     ADD COLUMN input_price double precision,
     ADD COLUMN output_price double precision,
     ADD COLUMN cache_read_price double precision,
     ADD COLUMN cache_write_price double precision,
-    ADD COLUMN cost_usd numeric GENERATED ALWAYS AS (COALESCE(told_cost_usd,
-        CASE WHEN COALESCE(input_tokens, output_tokens) IS NOT NULL THEN round((
-            (  GREATEST('0', COALESCE(input_tokens, '0') - COALESCE(cache_read_input_tokens, '0') - COALESCE(cache_creation_input_tokens, '0')) * input_price
-             + COALESCE(cache_read_input_tokens, '0') * cache_read_price
-             + COALESCE(cache_creation_input_tokens, '0') * cache_write_price
-             + COALESCE(output_tokens, '0') * output_price
-            ) / '1000000')::numeric, 12) END)) STORED;
+    ADD COLUMN cost_usd numeric GENERATED ALWAYS AS (actlog.cost_usd(told_cost_usd, input_tokens, output_tokens,
+        cache_read_input_tokens, cache_creation_input_tokens, input_price, output_price, cache_read_price, cache_write_price)) STORED;
 COMMENT ON COLUMN actlog.think_act_record.told_cost_usd IS 'Cost of the model call in US dollars, as told. Read cost_usd instead.';
 COMMENT ON COLUMN actlog.think_act_record.input_price IS 'Dollars per million input tokens when the model was told; null: no price is known.';
 COMMENT ON COLUMN actlog.think_act_record.output_price IS 'The same for output tokens.';
@@ -230,6 +249,7 @@ $$;
 -- +goose Down
 
 ALTER TABLE actlog.think_act_record DROP COLUMN cost_usd;
+DROP FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision);
 ALTER TABLE actlog.think_act_record
     DROP COLUMN input_price,
     DROP COLUMN output_price,
