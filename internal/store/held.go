@@ -76,7 +76,7 @@ func (q *queue) letGo(root string) {
 	delete(q.held, root)
 	if len(h.requests) > 0 {
 		q.pending = append(h.requests, q.pending...)
-		q.announce()
+		q.work.Signal()
 	}
 }
 

@@ -71,15 +71,17 @@ type queue struct {
 	rows, bytes int
 	trouble     error // why nothing could be written the last time; nil: it could
 	closed      bool
-	work        chan struct{} // closed and replaced when something is pushed
+	work        *sync.Cond    // something is pending, or the queue is closed
 	heldWork    chan struct{} // holds a token when held may have changed
 }
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
-	return &queue{
+	q := &queue{
 		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
-		held: map[string]*heldTree{}, work: make(chan struct{}), heldWork: make(chan struct{}, 1),
+		held: map[string]*heldTree{}, heldWork: make(chan struct{}, 1),
 	}
+	q.work = sync.NewCond(&q.mu)
+	return q
 }
 
 // cut cuts requests into calls that the queue has room for.
@@ -152,29 +154,27 @@ func (q *queue) admit() {
 	}
 	if n > 0 {
 		q.line = slices.Delete(q.line, 0, n)
-		q.announce()
+		q.work.Signal()
 	}
 }
 
 // take waits for requests and gives as many as fit a batch; none when the queue
 // is closed and empty.
 func (q *queue) take() []*request {
-	for {
-		q.mu.Lock()
-		if len(q.pending) > 0 {
-			n := fitting(q.pending, maxBatchRows, maxBatchBytes)
-			taken := slices.Clone(q.pending[:n])
-			q.pending = slices.Delete(q.pending, 0, n) // lets go of them
-			q.mu.Unlock()
-			return taken
-		}
-		work, closed := q.work, q.closed
-		q.mu.Unlock()
-		if closed {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.pending) == 0 {
+		if q.closed {
 			return nil
 		}
-		<-work
+		q.work.Wait()
 	}
+	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
+	taken := slices.Clone(q.pending[:n])
+	if q.pending = slices.Delete(q.pending, 0, n); len(q.pending) > 0 { // lets go of them
+		q.work.Signal()
+	}
+	return taken
 }
 
 // awaited gives those of taken requests whose calls have not ended, and releases
@@ -308,12 +308,6 @@ func (q *queue) close() {
 		q.end(c, record.ErrClosed)
 	}
 	q.line = nil
-	q.announce()
+	q.work.Broadcast()
 	q.stirHeld()
-}
-
-// announce wakes the writers.
-func (q *queue) announce() {
-	close(q.work)
-	q.work = make(chan struct{})
 }
