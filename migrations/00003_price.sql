@@ -249,7 +249,8 @@ $$;
 -- +goose Down
 
 ALTER TABLE actlog.think_act_record DROP COLUMN cost_usd;
-DROP FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision);
+-- Detail that is half dropped has the column, too.
+DROP FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision) CASCADE;
 ALTER TABLE actlog.think_act_record
     DROP COLUMN input_price,
     DROP COLUMN output_price,

@@ -34,7 +34,7 @@ func (s *Store) StepDetail(ctx context.Context, stepID string) (*tree.Step, erro
 		t.Truncated = record.StillCut(&t.Record, t.Truncated)
 	}
 	calls := n.calls
-	for _, c := range st.Cycles { // every call has one: it is made with the call
+	for _, c := range st.Cycles { // every call has one: it was there, or is made with the call
 		c.Truncated = record.StillCut(&c.Record, c.Truncated)
 		for len(calls) > 0 && calls[0].Record.Seq <= c.Record.Seq {
 			if calls[0].Record.Seq == c.Record.Seq {

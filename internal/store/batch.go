@@ -135,7 +135,7 @@ func (b *batch) placeholder(key record.Key) {
 // passes gives the rows in the order in which they are written, each pass by one
 // statement: roots, which everything else takes its partition from, and whose locks
 // keep other writers off their trees; the plans beneath them; and steps after what is
-// rolled up in them. Only the order of the roots matters to other writers: sorted, so
+// rolled up in them. Cycles that are assumed to be on record are left out. Only the order of the roots matters to other writers: sorted, so
 // that no two wait for each other.
 func (b *batch) passes() [][]*record.Row {
 	order := []record.Kind{
@@ -199,6 +199,9 @@ func (s *Store) send(requests []*request, lockTimeout time.Duration) error {
 		return err
 	}
 	s.places.learn(b, s.config.PartitionDays)
+	if s.few(b) {
+		s.places.learnCycles(b)
+	}
 	s.changed()
 	s.counters.committed(b, time.Since(start))
 	return nil
@@ -214,7 +217,7 @@ func (s *Store) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durati
 		}
 		return err
 	}
-	if len(b.rows) <= s.statements.fewRows {
+	if s.few(b) {
 		b.assumed = s.places.of(b)
 	}
 	err := s.sendFew(ctx, b, lockTimeout)
@@ -225,6 +228,9 @@ func (s *Store) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durati
 	}
 	return err
 }
+
+// few tells whether a batch is worth statements that do no more than they must.
+func (s *Store) few(b *batch) bool { return len(b.rows) <= s.statements.fewRows }
 
 // sendFew takes one round trip: a batch without begin and commit is one implicit
 // transaction.
@@ -309,7 +315,7 @@ const (
 
 // statements makes the statements of the shapes that come by.
 type statements struct {
-	fewRows int
+	fewRows, maxShapes int // as the constants say, but in tests
 
 	mu  sync.Mutex
 	sql map[record.Kind]map[upsert.Shape]string
@@ -328,9 +334,9 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 		known = map[upsert.Shape]string{}
 		s.sql[kind] = known
 	}
-	if known[*shape] == "" && len(known) >= maxShapes {
+	if known[*shape] == "" && len(known) >= s.maxShapes {
 		whole := upsert.Whole(kind)
-		whole.Placed, whole.Beneath = shape.Placed, shape.Beneath
+		whole.Placed = shape.Placed
 		*shape = whole
 	}
 	if sql := known[*shape]; sql != "" {
@@ -350,7 +356,6 @@ func (s *Store) upsert(rows []*record.Row, a assumed) (sql string, args []any, e
 		shape = shapeOf(kind, rows)
 	}
 	shape.Placed = !a.part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
-	shape.Beneath = kind == record.KindActTool && len(a.cycles) > 0
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}

@@ -110,7 +110,8 @@ func shuttingDown(err error) bool {
 	return false
 }
 
-// notHeld is true where a tree is not where it was taken to be: see PlanHold.
+// notHeld is true where a tree is not where it was taken to be, or a cycle not on record:
+// see PlanHold and [upsert.Shape].
 func notHeld(err error) bool { return sqlState(err) == "22012" }
 
 // copyError is why rows could not be copied. Merged they may be put on record, or it is

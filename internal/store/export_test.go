@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -54,6 +55,12 @@ func Held(s *Store) map[string]int {
 
 // WriteWhole has a store write everything with the statements of everything.
 func WriteWhole(s *Store) { s.statements.fewRows = 0 }
+
+// AllShapes has a store keep statements of all shapes that come by.
+func AllShapes(s *Store) *Store {
+	s.statements.maxShapes = math.MaxInt
+	return s
+}
 
 // CopyNew has a store copy what it can, however little it is.
 func CopyNew(s *Store) *Store {

@@ -10,8 +10,10 @@ import (
 
 // places remembers the trees that were written to, and in which part each should lie, so
 // that Postgres need not open every partition for a row; and their cycles, so that a tool
-// call need not make sure of its own by writing it. These are guesses: each transaction
-// makes sure of them, of the tree as it locks it.
+// call need not write its own. These are guesses: each transaction makes sure of the tree
+// as it locks it, and of a cycle as it writes the call. Who deletes cycles holds the root
+// plan; but what is deleted as it lies in a period whose detail was dropped goes with its
+// calls.
 type places struct {
 	doubtFor time.Duration // as the constant says, but in tests
 
@@ -76,8 +78,7 @@ func (p *places) unknown(b *batch) (rows int) {
 	return rows
 }
 
-// learn notes where the trees of a batch that was committed lie, or should, and its
-// cycles.
+// learn notes where the trees of a batch that was committed lie, or should.
 func (p *places) learn(b *batch, periodDays int) {
 	now := time.Now()
 	for root := range b.roots {
@@ -90,6 +91,10 @@ func (p *places) learn(b *batch, periodDays int) {
 		}
 		p.trees.set(root, place{part: part})
 	}
+}
+
+// learnCycles notes the cycles of a batch that was committed.
+func (p *places) learnCycles(b *batch) {
 	for key := range b.rows {
 		if key.Kind == record.KindThinkAct {
 			p.cycles.set(key, struct{}{})
@@ -97,8 +102,8 @@ func (p *places) learn(b *batch, periodDays int) {
 	}
 }
 
-// doubt notes that not all trees of a batch are as they were taken to be: which is not
-// known.
+// doubt notes that a tree of a batch, or a cycle in one, is not as it was taken to be. It
+// is not known which.
 func (p *places) doubt(b *batch) {
 	for root := range b.roots {
 		p.trees.set(root, place{part: b.assumed.part, until: time.Now().Add(p.doubtFor)})

@@ -164,14 +164,15 @@ func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.pending) == 0 {
-		if q.closed {
+		if q.closed && q.rows == 0 { // what is held may yet come back
 			return nil
 		}
 		q.work.Wait()
 	}
 	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
 	taken := slices.Clone(q.pending[:n])
-	if q.pending = slices.Delete(q.pending, 0, n); len(q.pending) > 0 { // lets go of them
+	q.pending = slices.Delete(q.pending, 0, n) // lets go of them
+	if len(q.pending) > 0 {
 		q.work.Signal()
 	}
 	return taken
@@ -292,6 +293,7 @@ func (q *queue) release(r *request) {
 	q.rows -= len(r.entries)
 	q.bytes -= r.bytes
 	if q.closed && q.rows == 0 {
+		q.work.Broadcast()
 		q.stirHeld()
 	}
 }

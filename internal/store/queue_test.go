@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/actlog/actlog/record"
@@ -65,4 +66,33 @@ func TestEachCallHasItsOwnTime(t *testing.T) {
 	if len(q.pending) != 0 {
 		t.Error("it would still be written")
 	}
+}
+
+// TestWhatIsHeldWhenItCloses is written, though it is more than a batch.
+func TestWhatIsHeldWhenItCloses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(4*maxBatchRows, 1<<20, time.Hour)
+		for range 2 {
+			go func() {
+				if err := q.wait(t.Context(), newCall([]*request{{root: "a", entries: make([]*entry, maxBatchRows*3/4)}})); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		q.hold(append(q.take(), q.take()...), false)
+		q.close()
+		go func() { // a writer
+			for taken := q.take(); taken != nil; taken = q.take() {
+				q.answer(taken)
+			}
+		}()
+		synctest.Wait()
+		q.answer(q.takeHeld(t.Context())) // the tree is free, so the rest is the writer's
+		synctest.Wait()
+		if q.rows != 0 {
+			t.Errorf("%d rows are left", q.rows)
+		}
+	})
 }

@@ -159,7 +159,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
 	s := &Store{config: config, log: config.Logger, pool: pool, reads: db.New(), queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), grown: make(chan struct{}, 1)}
-	s.statements.fewRows, s.places.doubtFor, s.manyRows, s.maxProjected = fewRows, doubtFor, manyRows, maxProjected
+	s.statements.fewRows, s.statements.maxShapes, s.places.doubtFor, s.manyRows, s.maxProjected = fewRows, maxShapes, doubtFor, manyRows, maxProjected
 	s.traceWriters = make(chan struct{}, max(1, config.MaxConns/traceShare))
 	if err := s.check(ctx); err != nil {
 		pool.Close()

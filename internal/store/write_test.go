@@ -136,7 +136,7 @@ func setField(f *record.Field, c record.Change, version int) {
 func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 	t.Parallel()
 	url := newDB(t)
-	s, whole, copying := openURL(t, url), openURL(t, url), store.CopyNew(openURL(t, url))
+	s, whole, copying := store.AllShapes(openURL(t, url)), openURL(t, url), store.CopyNew(openURL(t, url))
 	store.WriteWhole(whole)
 	store.DoubtNothing(s)
 	for name, tell := range map[string]func(*rapid.T, record.Change, universe) record.Change{

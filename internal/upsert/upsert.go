@@ -52,11 +52,10 @@ type Shape struct {
 	// fields start anew though they are not told.
 	Reopens bool
 	// Placed tells that the part of all rows is a parameter, so that Postgres opens no
-	// other partition. Else each takes it from its root plan.
+	// other partition. Else each takes it from its root plan. Each tool call then makes
+	// sure that its cycle is on record there; where it is not, the statement fails,
+	// dividing by zero.
 	Placed bool
-	// Beneath tells that tool calls are taken to have their cycles there. Where one has
-	// not, the statement fails, dividing by zero.
-	Beneath bool
 }
 
 // Whole is the shape of everything.
@@ -248,7 +247,7 @@ SELECT
     COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
 {{- else if .Parted}},
     {{.Part}}
-{{- if .Beneath}} - 1 + 1 / (
+{{- if and .Placed (eq .Query "ActTool")}} - 1 + 1 / (
         SELECT count(*)
         FROM actlog.think_act_record AS c
         WHERE c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = {{.Part}}

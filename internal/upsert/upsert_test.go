@@ -31,7 +31,7 @@ func TestEveryShape(t *testing.T) {
 			}
 			if table.Parted && k != record.KindPlan {
 				for _, shape := range shapes {
-					shape.Placed, shape.Beneath = true, k == record.KindActTool
+					shape.Placed = true
 					shapes = append(shapes, shape)
 				}
 			}
