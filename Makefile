@@ -18,9 +18,9 @@ run: build postgres ## Build, serve, and watch an example agent's run grow; Ctrl
 test: postgres ## Run the tests, on one Postgres of their own.
 	$(WITHPG) $(GO) test ./...
 
-# Packages without a goroutine have nothing to race with; the bench is about time. What the
-# commands and the private Postgres do is mostly done by processes, which the detector does
-# not see, and takes it as long as all the rest.
+# Packages without a goroutine have nothing to race with; the bench is about time. The tests
+# of the commands and of the private Postgres start processes, which the detector does not
+# see, and would be a third of its time.
 SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen|embedpg|pgtest.*)|cmd/(actlog|bench)|clients|db|migrations)$$
 race: postgres ## Those that could race, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
