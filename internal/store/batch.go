@@ -135,8 +135,8 @@ func (b *batch) placeholder(key record.Key) {
 // passes gives the rows in the order in which they are written, each pass by one
 // statement: roots, which everything else takes its partition from, and whose locks
 // keep other writers off their trees; the plans beneath them; and steps after what is
-// rolled up in them. Cycles that are assumed to be on record are left out. Only the order of the roots matters to other writers: sorted, so
-// that no two wait for each other.
+// rolled up in them. Cycles that are assumed to be on record are left out. Only the
+// order of the roots matters to other writers: sorted, so that no two wait for each other.
 func (b *batch) passes() [][]*record.Row {
 	order := []record.Kind{
 		record.KindPlan, record.KindThinkAct, record.KindActTool, record.KindAgentExecution,
@@ -281,7 +281,7 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 		return nil
 	}
 	recalled := lockTraces(q, b)
-	sql, args, err := s.upsert(roots, assumed{})
+	sql, args, err := s.upsert(roots, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (s *Store) queueRoots(q *pgx.Batch, b *batch, roots []*record.Row, lockTime
 // queueRest queues the other passes, and tells the feed.
 func (s *Store) queueRest(q *pgx.Batch, b *batch, passes [][]*record.Row) error {
 	for _, rows := range passes {
-		sql, args, err := s.upsert(rows, b.assumed)
+		sql, args, err := s.upsert(rows, b.assumed.part)
 		if err != nil {
 			return err
 		}
@@ -349,19 +349,19 @@ func (s *statements) of(kind record.Kind, shape *upsert.Shape) (string, error) {
 
 // upsert gives the statement that writes rows of a kind, and its arguments: an array a
 // column, then the cut fields and revisions, and where the rows lie, if that is known.
-func (s *Store) upsert(rows []*record.Row, a assumed) (sql string, args []any, err error) {
+func (s *Store) upsert(rows []*record.Row, part time.Time) (sql string, args []any, err error) {
 	kind := rows[0].Change.Kind()
 	shape := upsert.Whole(kind)
 	if len(rows) <= s.statements.fewRows {
 		shape = shapeOf(kind, rows)
 	}
-	shape.Placed = !a.part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
+	shape.Placed = !part.IsZero() && kind != record.KindPlan && upsert.TableOf(kind).Parted
 	if sql, err = s.statements.of(kind, &shape); err != nil {
 		return "", nil, err
 	}
 	args = s.arguments(kind, shape, rows)
 	if shape.Placed {
-		args = append(args, a.part)
+		args = append(args, part)
 	}
 	return sql, args, nil
 }

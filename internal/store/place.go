@@ -11,9 +11,8 @@ import (
 // places remembers the trees that were written to, and in which part each should lie, so
 // that Postgres need not open every partition for a row; and their cycles, so that a tool
 // call need not write its own. These are guesses: each transaction makes sure of the tree
-// as it locks it, and of a cycle as it writes the call. Who deletes cycles holds the root
-// plan; but what is deleted as it lies in a period whose detail was dropped goes with its
-// calls.
+// as it locks it, and of a cycle as it writes the call. So who deletes cycles holds the
+// root plan, but for detail of a period that is dropped, which goes with its calls.
 type places struct {
 	doubtFor time.Duration // as the constant says, but in tests
 

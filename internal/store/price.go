@@ -303,7 +303,7 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider st
 	if err != nil {
 		return 0, false, err
 	}
-	rollUp, args, err := s.upsert(rows, assumed{})
+	rollUp, args, err := s.upsert(rows, time.Time{})
 	if err != nil {
 		return 0, false, err
 	}

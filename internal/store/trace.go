@@ -472,7 +472,7 @@ func (s *Store) rollUpOthers(q *pgx.Batch, changed changes, traces []*trace, gon
 		changed.add(key.Root, key.Kind)
 		rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: key.Root, StepID: key.ID}))
 	}
-	sql, args, err := s.upsert(rows, assumed{})
+	sql, args, err := s.upsert(rows, time.Time{})
 	if err != nil {
 		return err
 	}
