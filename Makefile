@@ -19,9 +19,9 @@ test: postgres ## Run the tests, on one Postgres of their own.
 	$(WITHPG) $(GO) test ./...
 
 # Packages without a goroutine have nothing to race with; the bench is about time. The tests
-# of the commands start processes, which the detector does not see, and would be a quarter
+# of the commands start processes, which the detector does not see, and would be a third
 # of its time.
-SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen|pgtest.*)|cmd/(actlog|bench)|clients|db|migrations)$$
+SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen|pgtest.*)|cmd/.*|clients|db|migrations)$$
 race: postgres ## Those that could race, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
 
