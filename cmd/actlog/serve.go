@@ -34,7 +34,7 @@ type serveCmd struct {
 	DrainDelay     time.Duration `help:"How long /readyz says that the server goes, before it does." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older. 0: never." default:"0" placeholder:"DAYS"`
-	InterruptAfter time.Duration `help:"Mark runs as INTERRUPTED that sent heartbeats and have been silent for so long. 0: never." default:"0s"`
+	InterruptAfter time.Duration `help:"Mark runs as INTERRUPTED whose plans told lastSeenAt and no newer one for so long. 0: never." default:"0s"`
 	TraceDays      int           `help:"Keep the spans of traces for so long after the last of them came; the trees made of them stay." default:"3" placeholder:"DAYS"`
 	TraceQuiet     time.Duration `help:"Close traces from which nothing came for so long: what has not ended in them is UNKNOWN, until more comes." default:"10m"`
 	databaseFlags

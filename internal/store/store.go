@@ -52,8 +52,8 @@ type Config struct {
 	KeepDays int
 	// ChangeHours is how long rows of the change feed are kept. Default 24.
 	ChangeHours int
-	// InterruptAfter is for how long a run that tells lastSeenAt may be silent, by
-	// the clock of the database, before it is marked INTERRUPTED; 0: for ever.
+	// InterruptAfter is for how long a run that tells lastSeenAt may tell no newer one,
+	// by the clock of the database, before it is marked INTERRUPTED; 0: for ever.
 	InterruptAfter time.Duration
 	// Project gives the rows that the spans of a trace mean: a function of what the
 	// chunks hold together, whose rows are of the root plan that the trace's id names.
