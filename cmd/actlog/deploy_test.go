@@ -156,6 +156,31 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("%q: %s", args, stderr)
 		}
 	}
+	// So are those of the header, or of the image that they are run in.
+	file, err := os.ReadFile(filepath.Join(deployFolder, "compose", "compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^#   docker compose (?:exec|run|kill)(?: -\S+| HUP)* (\S+)([^#\n]*)`).FindAllStringSubmatch(string(file), -1) {
+		service, args := m[1], strings.Fields(m[2])
+		in[service]++
+		if service == "postgres" {
+			if !strings.Contains(m[2], " -U "+*postgres.Environment["POSTGRES_USER"]) {
+				t.Errorf("%s: another user", m[0])
+			}
+			continue
+		}
+		if len(args) > 0 && args[0] == actlogService.HealthCheck.Test[1] {
+			args = args[1:]
+		}
+		if code, _, stderr := actlog(t, append(args, "--help")...); code != exitDone {
+			t.Errorf("%s: %s", m[0], stderr)
+		}
+	}
+	if want := map[string]int{"actlog": 3, "postgres": 2}; !maps.Equal(in, want) {
+		t.Errorf("commands of the header: %v, want %v", in, want)
+	}
 	dockerfile, err := os.ReadFile(filepath.Join(actlogService.Build.Context, actlogService.Build.Dockerfile))
 	if err != nil {
 		t.Fatal(err)
