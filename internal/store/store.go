@@ -166,7 +166,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("opening the record: %w", err)
 	}
 	if n := config.keptPartitions(); config.DetailDays > 0 && n > maxPartitions {
-		s.log.Warn("these settings keep more partitions than Postgres reads fast: set DetailDays lower or PartitionDays higher",
+		s.log.Warn("these settings keep more partitions than Postgres reads fast: set --detail-days lower",
 			"DetailDays", config.DetailDays, "PartitionDays", config.PartitionDays, "partitions", n, "most", maxPartitions)
 	}
 	s.writing, s.cancelWriting = context.WithCancel(context.WithoutCancel(ctx))
