@@ -19,7 +19,7 @@ type listCmd struct {
 	State   string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
 	Agent   string `help:"Only plans in which this agent worked." placeholder:"NAME"`
 	Project string `help:"Only plans of this project." placeholder:"NAME"`
-	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), or how long ago, such as 24h." placeholder:"TIME"`
+	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
 	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
 	Limit   int    `help:"How many, at most." default:"50"`
 	JSON    bool   `help:"Print the plans as JSON, a plan a line."`
