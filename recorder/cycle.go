@@ -30,6 +30,7 @@ type Cycle struct {
 	t          teller
 	step       *Step
 	seq        int64
+	provider   string
 	thinkStart time.Time
 
 	mu         sync.Mutex
@@ -47,6 +48,7 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 		t:          teller{rec: s.t.rec, parent: &s.t},
 		step:       s,
 		seq:        s.state.claimSeq(info.Seq),
+		provider:   info.Provider,
 		thinkStart: s.t.rec.now(),
 	}
 	what := doing{"starting", c}
@@ -134,7 +136,9 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	row.ThinkOutput = said(result.Output)
 	row.ActionDescription = said(result.ActionDescription)
 	row.FinishReason = said(result.FinishReason)
-	row.ModelName = said(result.Model)
+	if row.ModelName = said(result.Model); row.ModelName != nil { // a price is that of a provider's model
+		row.Provider = said(c.provider)
+	}
 	row.FirstTokenTime = saidTime(result.FirstTokenTime)
 	row.InputTokens = said(result.InputTokens)
 	row.OutputTokens = said(result.OutputTokens)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -124,6 +125,27 @@ func TestARunAsItIsRead(t *testing.T) {
 	}
 	if want := stepDetail(t, reader, plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil || *p.StructureResult != want {
 		t.Errorf("structure result is %v, want %s", p.StructureResult, want)
+	}
+}
+
+// The model that answered costs what its provider takes for it, not what another does.
+func TestCostOfTheModelThatAnswered(t *testing.T) {
+	t.Parallel()
+	_, reader := setup(t)
+	for _, p := range []store.Price{{Provider: "acme", Model: "quick*", Input: 1}, {Provider: "other", Model: "quick-2026*", Input: 5}} {
+		p.FromDay = time.Unix(0, 0)
+		ok(t, reader.SetPrice(t.Context(), p))
+	}
+	rec := recorder.New(reader, recorder.Options{}) // which knows the prices at once
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{})
+	ok(t, err)
+	ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
+	ok(t, err)
+	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{Provider: "acme", Model: "quick"})
+	ok(t, err)
+	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Model: "quick-20261101", InputTokens: 1_000_000}))
+	if c := stepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 || *c.ModelName != "quick-20261101" {
+		t.Errorf("cycle is %+v", c)
 	}
 }
 
