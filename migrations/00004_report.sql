@@ -64,7 +64,7 @@ SELECT
     (SELECT count(*) FROM actlog.wait_state AS w WHERE w.root_plan_id = p.root_plan_id AND w.plan_id = p.current_plan_id) AS waits,
     (SELECT COALESCE(sum(GREATEST(0, extract(epoch FROM w.end_time - w.start_time))), 0)::double precision
         FROM actlog.wait_state AS w WHERE w.root_plan_id = p.root_plan_id AND w.plan_id = p.current_plan_id) AS wait_seconds,
-    COALESCE(total.plans, 0) AS total_plans, COALESCE(total.steps, 0) AS total_steps, COALESCE(total.cycles, 0) AS total_cycles,
+    cardinality(tree.plan_ids)::bigint AS total_plans, COALESCE(total.steps, 0) AS total_steps, COALESCE(total.cycles, 0) AS total_cycles,
     COALESCE(total.model_calls, 0) AS total_model_calls,
     COALESCE(total.tool_calls, 0) AS total_tool_calls, COALESCE(total.failures, 0) AS total_failures,
     COALESCE(total.input_tokens, 0) AS total_input_tokens, COALESCE(total.output_tokens, 0) AS total_output_tokens,
@@ -72,7 +72,8 @@ SELECT
     COALESCE(total.cache_creation_input_tokens, 0) AS total_cache_creation_input_tokens,
     COALESCE(total.reasoning_tokens, 0) AS total_reasoning_tokens, total.cost_usd AS total_cost_usd,
     COALESCE(total.think_ms, 0)::double precision / 1000 AS total_think_seconds,
-    COALESCE(total.tool_ms, 0)::double precision / 1000 AS total_tool_seconds
+    COALESCE(total.tool_ms, 0)::double precision / 1000 AS total_tool_seconds,
+    COALESCE(total_wait.waits, 0) AS total_waits, COALESCE(total_wait.seconds, 0)::double precision AS total_wait_seconds
 FROM actlog.plan_execution_record AS p
 LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = p.root_plan_id AND r.current_plan_id = p.root_plan_id
 LEFT JOIN LATERAL (
@@ -88,15 +89,7 @@ LEFT JOIN LATERAL (
     WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id
 ) AS own ON true
 LEFT JOIN LATERAL (
-    SELECT
-        count(DISTINCT b.plan_id) AS plans,
-        count(a.step_id) AS steps, sum(a.cycles)::bigint AS cycles, sum(a.model_calls)::bigint AS model_calls,
-        sum(a.tool_calls)::bigint AS tool_calls, sum(a.failures)::bigint AS failures,
-        sum(a.input_tokens)::bigint AS input_tokens, sum(a.output_tokens)::bigint AS output_tokens,
-        sum(a.cache_read_input_tokens)::bigint AS cache_read_input_tokens,
-        sum(a.cache_creation_input_tokens)::bigint AS cache_creation_input_tokens,
-        sum(a.reasoning_tokens)::bigint AS reasoning_tokens, sum(a.cost_usd) AS cost_usd,
-        sum(a.think_ms)::bigint AS think_ms, sum(a.tool_ms)::bigint AS tool_ms
+    SELECT array_agg(b.plan_id) AS plan_ids
     FROM (
         -- A root owns its whole tree, also what has lost its parent.
         SELECT t.current_plan_id AS plan_id
@@ -116,8 +109,24 @@ LEFT JOIN LATERAL (
         ) AS s
         WHERE p.current_plan_id <> p.root_plan_id
     ) AS b
-    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = p.root_plan_id AND a.shown_plan_id = b.plan_id
-) AS total ON true;
+) AS tree ON true
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) AS steps, sum(a.cycles)::bigint AS cycles, sum(a.model_calls)::bigint AS model_calls,
+        sum(a.tool_calls)::bigint AS tool_calls, sum(a.failures)::bigint AS failures,
+        sum(a.input_tokens)::bigint AS input_tokens, sum(a.output_tokens)::bigint AS output_tokens,
+        sum(a.cache_read_input_tokens)::bigint AS cache_read_input_tokens,
+        sum(a.cache_creation_input_tokens)::bigint AS cache_creation_input_tokens,
+        sum(a.reasoning_tokens)::bigint AS reasoning_tokens, sum(a.cost_usd) AS cost_usd,
+        sum(a.think_ms)::bigint AS think_ms, sum(a.tool_ms)::bigint AS tool_ms
+    FROM unnest(tree.plan_ids) AS b (plan_id)
+    JOIN actlog.agent_execution_record AS a ON a.root_plan_id = p.root_plan_id AND a.shown_plan_id = b.plan_id
+) AS total ON true
+LEFT JOIN LATERAL (
+    SELECT count(*) AS waits, sum(GREATEST(0, extract(epoch FROM w.end_time - w.start_time))) AS seconds
+    FROM unnest(tree.plan_ids) AS b (plan_id)
+    JOIN actlog.wait_state AS w ON w.root_plan_id = p.root_plan_id AND w.plan_id = b.plan_id
+) AS total_wait ON true;
 
 CREATE VIEW report.agent_execution AS
 SELECT
@@ -476,7 +485,7 @@ BEGIN
             ('*', 'output_char_count', 'Characters of the model''s output.'),
             ('*', 'latest_tool_name', 'Tool of the last call.'),
             ('*', 'waits', 'Waits for a human, of the plan itself.'),
-            ('*', 'wait_seconds', 'Seconds of those that have ended.'),
+            ('*', 'wait_seconds', 'Seconds of those waits that have ended.'),
             ('plan', 'total_plans', 'Plans: itself and those beneath it.'),
             ('plan', 'total_steps', 'Steps, with those of sub-plans.'),
             ('plan', 'total_cycles', 'Think-act cycles, with those of sub-plans.'),
@@ -490,7 +499,9 @@ BEGIN
             ('plan', 'total_reasoning_tokens', 'Output tokens spent on reasoning, with those of sub-plans.'),
             ('plan', 'total_cost_usd', 'US dollars, with those of sub-plans; null where none is known.'),
             ('plan', 'total_think_seconds', 'Seconds that models took, with those of sub-plans.'),
-            ('plan', 'total_tool_seconds', 'Seconds that tool calls took, with those of sub-plans.'),
+            ('plan', 'total_tool_seconds', 'Seconds that tool calls took, with those of sub-plans. A call that started a sub-plan lasts as long as that plan, whose time counts besides.'),
+            ('plan', 'total_waits', 'Waits for a human, with those of sub-plans.'),
+            ('plan', 'total_wait_seconds', 'Seconds of those waits that have ended, with those of sub-plans.'),
             ('wait', 'wait_id', 'The wait.'),
             ('wait', 'type', 'USER_INPUT, PLAN_VALIDATION or ACTION_VALIDATION.'),
             ('wait', 'open', 'Whether it is still waited.'),

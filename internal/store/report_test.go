@@ -263,6 +263,32 @@ func TestReportFigures(t *testing.T) {
 	}
 }
 
+// TestReportWaits: the waits of a plan are its own, in total those of its sub-plans, too.
+func TestReportWaits(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	plan := func(id, parent string) *record.Plan {
+		p := &record.Plan{RootPlanID: "root", CurrentPlanID: id, State: new(record.Running)}
+		if parent != "" {
+			p.ParentPlanID, p.ToolCallID = &parent, new("call-"+id)
+		}
+		return p
+	}
+	wait := func(id, plan string, seconds int) *record.Wait {
+		w := &record.Wait{RootPlanID: "root", PlanID: plan, WaitID: id, StartTime: at(0)}
+		if seconds > 0 {
+			w.State, w.EndTime = new(record.Approved), at(seconds)
+		}
+		return w
+	}
+	write(t, openURL(t, db.URL), plan("root", ""), plan("sub", "root"), plan("deep", "sub"), plan("other", "root"),
+		wait("a", "root", 10), wait("b", "sub", 20), wait("c", "deep", 40), wait("d", "deep", 0))
+	got := lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan ORDER BY plan_id")
+	if diff := gocmp.Diff([]string{"deep 2 40 2 40", "other 0 0 0 0", "root 1 10 4 70", "sub 1 20 3 60"}, got); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+}
+
 // tellTwoWeeks records the two weeks of docs/reporting.md: about thirty runs a day
 // of three kinds of plan. It is the same each time.
 func tellTwoWeeks(t testing.TB, s *store.Store) {
