@@ -232,26 +232,39 @@ LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id A
 
 -- Now. ----------------------------------------------------------------------------
 
+-- A root lives, and waits, as long as anything of its tree does.
 CREATE VIEW report.running AS
 SELECT
     p.root_plan_id, p.current_plan_id AS plan_id, p.root_plan_id = p.current_plan_id AS is_root, p.part,
     COALESCE(p.start_time, p.first_seen_at) AS since,
     COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
     COALESCE(p.user_id, r.user_id) AS user_id, p.name, left(p.title, 200) AS title, p.state,
-    GREATEST(p.last_seen_at, p.start_time, p.first_seen_at, s.last_seen_at) AS last_sign_of_life,
+    life.at AS last_sign_of_life,
     extract(epoch FROM now() - COALESCE(p.start_time, p.first_seen_at))::double precision AS running_seconds,
-    extract(epoch FROM now() - GREATEST(p.last_seen_at, p.start_time, p.first_seen_at, s.last_seen_at))::double precision AS silent_seconds,
+    extract(epoch FROM now() - life.at)::double precision AS silent_seconds,
     s.steps, s.cycles, s.tool_calls, s.cost_usd, l.step_id, l.agent_name, l.latest_tool_name,
-    EXISTS (SELECT FROM actlog.wait_state AS w WHERE w.root_plan_id = p.root_plan_id AND w.plan_id = p.current_plan_id AND w.state = 'WAITING') AS waits_for_human
+    EXISTS (SELECT FROM report.wait AS w WHERE w.root_plan_id = p.root_plan_id AND p.current_plan_id IN (w.root_plan_id, w.plan_id) AND w.open) AS waits_for_human
 FROM actlog.plan_execution_record AS p
 LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = p.root_plan_id AND r.current_plan_id = p.root_plan_id
 LEFT JOIN LATERAL (
     SELECT
         count(*) AS steps, COALESCE(sum(a.cycles), 0)::bigint AS cycles, COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
-        sum(a.cost_usd) AS cost_usd, GREATEST(max(a.last_seen_at), max(a.start_time), max(a.end_time)) AS last_seen_at
+        sum(a.cost_usd) AS cost_usd
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id
 ) AS s ON true
+LEFT JOIN LATERAL (
+    SELECT max(x.at) AS at
+    FROM (
+        SELECT GREATEST(t.last_seen_at, t.start_time, t.end_time, t.first_seen_at) AS at
+        FROM actlog.plan_execution_record AS t
+        WHERE t.root_plan_id = p.root_plan_id AND p.current_plan_id IN (t.root_plan_id, t.current_plan_id)
+        UNION ALL
+        SELECT GREATEST(a.last_seen_at, a.start_time, a.end_time)
+        FROM actlog.agent_execution_record AS a
+        WHERE a.root_plan_id = p.root_plan_id AND p.current_plan_id IN (a.root_plan_id, a.shown_plan_id)
+    ) AS x
+) AS life ON true
 LEFT JOIN LATERAL (
     SELECT a.step_id, a.agent_name, a.latest_tool_name
     FROM actlog.agent_execution_record AS a
@@ -511,10 +524,10 @@ BEGIN
             ('failure', 'failed_at', 'When it ended; where that was not told, the latest time known of it.'),
             ('failure', 'error', 'First line of the error, of its first 500 characters.'),
             ('running', 'since', 'When it began; where that was not told, when it was first seen.'),
-            ('running', 'last_sign_of_life', 'Latest time told of the plan, its steps, or its process.'),
+            ('running', 'last_sign_of_life', 'Latest time told of the plan, its steps, or its process; of a root plan, of its whole tree.'),
             ('running', 'running_seconds', 'Seconds since it began, by the database''s clock.'),
             ('running', 'silent_seconds', 'Seconds since the last sign of life, by the database''s clock.'),
-            ('running', 'waits_for_human', 'Whether it waits for a human.'),
+            ('running', 'waits_for_human', 'Whether it waits for a human; of a root plan, whether anything of its tree does.'),
             ('*', 'day', 'The day on which they began (where that is not known, ended), as its first moment in UTC.'),
             ('*', 'calls', 'Tool calls.'),
             ('*', 'total_seconds', 'Seconds that they took, added up.'),

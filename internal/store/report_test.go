@@ -289,6 +289,47 @@ func TestReportWaits(t *testing.T) {
 	}
 }
 
+// TestStuckRuns: what the page and the dashboard ask after is stuck as a whole. A run whose
+// sub-plan is at work, asks a human or was paused is not.
+func TestStuckRuns(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := openURL(t, db.URL)
+	began, lately := reportNow.Add(-2*time.Hour), reportNow.Add(-time.Minute)
+	root := func(id string, state record.State) {
+		write(t, s, &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: &began, State: &state})
+	}
+	sub := func(root string, state record.State, change ...record.Change) {
+		id := root + "-sub"
+		write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
+	}
+	root("stuck", record.Running)
+	sub("stuck", record.Running)
+	root("busy", record.Running)
+	sub("busy", record.Running, &record.AgentExecution{RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately})
+	root("asks", record.Running)
+	sub("asks", record.Running, &record.Wait{RootPlanID: "asks", PlanID: "asks-sub", WaitID: "w", StartTime: &began})
+	root("sub-pauses", record.Running)
+	sub("sub-pauses", record.Paused)
+	root("pauses", record.Paused)
+	root("waits", record.Waiting)
+	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
+
+	_, all := questions(t)
+	d := readGrafanaDashboard(t)
+	panel := d.Panels[slices.IndexFunc(d.Panels, func(p grafanaPanel) bool { return p.Title == "Stuck runs" })]
+	conn := asReporter(t, db)
+	for what, sql := range map[string]string{"page": all[5].sql, "panel": grafanaRange{}.expand(t, panel.Targets[0].RawSQL)} {
+		var stuck []string
+		for _, row := range ask(t, conn, what, sql).Rows {
+			stuck = append(stuck, string(row[0]))
+		}
+		if diff := gocmp.Diff([]string{"stuck"}, stuck); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
 // tellTwoWeeks records the two weeks of docs/reporting.md: about thirty runs a day
 // of three kinds of plan. It is the same each time.
 func tellTwoWeeks(t testing.TB, s *store.Store) {
