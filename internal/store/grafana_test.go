@@ -380,6 +380,23 @@ func TestGrafanaQueries(t *testing.T) {
 		}
 	}
 
+	// A run that fails by itself is seen, also by who has chosen one of its agents.
+	for _, title := range []string{"What failed last", "Failures by kind"} {
+		p := d.Panels[slices.IndexFunc(d.Panels, func(p grafanaPanel) bool { return p.Title == title })]
+		for agent, want := range map[string]bool{"researcher": true, "counter": false, "": true} {
+			r := all
+			if agent != "" {
+				r.chosen = map[string][]string{"agent": {agent}}
+			}
+			seen := slices.ContainsFunc(ask(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows, func(row [][]byte) bool {
+				return slices.ContainsFunc(row, func(v []byte) bool { return string(v) == "budget_spent" })
+			})
+			if seen != want {
+				t.Errorf("%s, agent %q: seen is %t", title, agent, seen)
+			}
+		}
+	}
+
 	// A choice narrows.
 	runs := func(chosen map[string][]string) int {
 		r := all

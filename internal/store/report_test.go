@@ -431,6 +431,8 @@ func (g *reportSeed) run(start time.Time) {
 	switch {
 	case state == record.Failed:
 		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("step_failed"), new("a step failed")
+	case g.runs == 406: // its steps went well
+		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("budget_spent"), new("the budget of $0.15 is spent")
 	case *p.State == record.Waiting:
 	case end.After(reportNow.Add(-time.Hour)) && g.chance(50), g.runs == 380: // at work, or its process has died
 		p.State = new(record.Running)
