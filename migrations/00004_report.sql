@@ -186,7 +186,7 @@ SELECT
     w.root_plan_id, w.plan_id, w.wait_id, w.step_id, w.tool_call_id, p.part, w.start_time, w.end_time, w.expires_at,
     COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
     COALESCE(p.user_id, r.user_id) AS user_id, p.name AS plan_name, a.agent_name,
-    w.type, left(w.title, 200) AS title, w.state, w.state = 'WAITING' AS open, w.decided_by,
+    w.type, left(w.title, 200) AS title, w.state, w.state = 'WAITING' AND NOT p.completed AND NOT r.completed AS open, w.decided_by,
     CASE WHEN w.state <> 'WAITING' THEN GREATEST(0, extract(epoch FROM w.end_time - w.start_time))::double precision END AS waited_seconds
 FROM actlog.wait_state AS w
 LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = w.root_plan_id AND p.current_plan_id = w.plan_id
@@ -517,9 +517,9 @@ BEGIN
             ('plan', 'total_wait_seconds', 'Seconds of those waits that have ended, with those of sub-plans.'),
             ('wait', 'wait_id', 'The wait.'),
             ('wait', 'type', 'USER_INPUT, PLAN_VALIDATION or ACTION_VALIDATION.'),
-            ('wait', 'open', 'Whether it is still waited.'),
+            ('wait', 'open', 'Whether it is still waited: nobody has answered, and neither the plan nor its root has ended.'),
             ('wait', 'decided_by', 'Who answered.'),
-            ('wait', 'waited_seconds', 'Seconds until the answer; null until there is one.'),
+            ('wait', 'waited_seconds', 'Seconds until it ended, answered or not; null until then.'),
             ('failure', 'level', 'What failed: plan, agent_execution, think_act or tool_call.'),
             ('failure', 'failed_at', 'When it ended; where that was not told, the latest time known of it.'),
             ('failure', 'error', 'First line of the error, of its first 500 characters.'),

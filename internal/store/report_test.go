@@ -264,28 +264,35 @@ func TestReportFigures(t *testing.T) {
 }
 
 // TestReportWaits: the waits of a plan are its own, in total those of its sub-plans, too.
+// One is open until it is answered, or until its plan or the run ends.
 func TestReportWaits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	plan := func(id, parent string) *record.Plan {
-		p := &record.Plan{RootPlanID: "root", CurrentPlanID: id, State: new(record.Running)}
+	plan := func(root, id, parent string, state record.State) *record.Plan {
+		p := &record.Plan{RootPlanID: root, CurrentPlanID: id, State: &state}
 		if parent != "" {
 			p.ParentPlanID, p.ToolCallID = &parent, new("call-"+id)
 		}
 		return p
 	}
-	wait := func(id, plan string, seconds int) *record.Wait {
-		w := &record.Wait{RootPlanID: "root", PlanID: plan, WaitID: id, StartTime: at(0)}
+	wait := func(root, plan, id string, seconds int) *record.Wait {
+		w := &record.Wait{RootPlanID: root, PlanID: plan, WaitID: id, StartTime: at(0)}
 		if seconds > 0 {
 			w.State, w.EndTime = new(record.Approved), at(seconds)
 		}
 		return w
 	}
-	write(t, openURL(t, db.URL), plan("root", ""), plan("sub", "root"), plan("deep", "sub"), plan("other", "root"),
-		wait("a", "root", 10), wait("b", "sub", 20), wait("c", "deep", 40), wait("d", "deep", 0))
-	got := lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan ORDER BY plan_id")
-	if diff := gocmp.Diff([]string{"deep 2 40 2 40", "other 0 0 0 0", "root 1 10 4 70", "sub 1 20 3 60"}, got); diff != "" {
+	write(t, openURL(t, db.URL),
+		plan("root", "root", "", record.Running), plan("root", "sub", "root", record.Running),
+		plan("root", "deep", "sub", record.Running), plan("root", "other", "root", record.Failed),
+		wait("root", "root", "a", 10), wait("root", "sub", "b", 20), wait("root", "deep", "c", 40), wait("root", "deep", "open", 0), wait("root", "other", "d", 0),
+		plan("ended", "ended", "", record.Completed), plan("ended", "cut-off", "ended", record.Running), wait("ended", "cut-off", "e", 0))
+	got := lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE root_plan_id = 'root' ORDER BY plan_id")
+	if diff := gocmp.Diff([]string{"deep 2 40 2 40", "other 1 0 1 0", "root 1 10 5 70", "sub 1 20 3 60"}, got); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff([]string{"open"}, lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open")); diff != "" {
+		t.Errorf("open waits (-want +got):\n%s", diff)
 	}
 }
 
@@ -304,7 +311,7 @@ func TestStuckRuns(t *testing.T) {
 		write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
 	}
 	root("stuck", record.Running)
-	sub("stuck", record.Running)
+	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began}) // nobody told how it ended
 	root("busy", record.Running)
 	sub("busy", record.Running, &record.AgentExecution{RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately})
 	root("asks", record.Running)
