@@ -16,10 +16,10 @@ SET input_price = $1::double precision,
     output_price = $2::double precision,
     cache_read_price = $3::double precision,
     cache_write_price = $4::double precision
-FROM unnest($9::text[], $10::text[]) AS s (root_plan_id, step_id)
+FROM unnest($8::text[], $9::text[]) AS s (root_plan_id, step_id)
 WHERE c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id
-    AND c.think_start_time >= $5::timestamptz AND c.think_start_time < $6::timestamptz
-    AND c.input_price IS NULL AND c.model_name = $7::text AND COALESCE(c.provider, '') = $8::text
+    AND date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = $5::timestamptz
+    AND c.input_price IS NULL AND c.model_name = $6::text AND COALESCE(c.provider, '') = $7::text
 `
 
 type ModelPriceApplyParams struct {
@@ -27,8 +27,7 @@ type ModelPriceApplyParams struct {
 	OutputUSD     float64
 	CacheReadUSD  float64
 	CacheWriteUSD float64
-	FromTime      time.Time
-	ToTime        time.Time
+	Day           time.Time
 	Model         string
 	Provider      string
 	RootPlanIds   []string
@@ -41,8 +40,7 @@ func (q *Queries) ModelPriceApply(ctx context.Context, db DBTX, arg ModelPriceAp
 		arg.OutputUSD,
 		arg.CacheReadUSD,
 		arg.CacheWriteUSD,
-		arg.FromTime,
-		arg.ToTime,
+		arg.Day,
 		arg.Model,
 		arg.Provider,
 		arg.RootPlanIds,
@@ -151,9 +149,13 @@ func (q *Queries) ModelPrices(ctx context.Context, db DBTX) ([]ActlogModelPrice,
 }
 
 const ModelUnpriced = `-- name: ModelUnpriced :many
-SELECT c.provider, c.model_name::text AS model, (c.think_start_time AT TIME ZONE 'utc')::date AS day, count(*) AS cycles
+SELECT
+    c.provider, c.model_name::text AS model,
+    (date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc')::timestamptz AS day
 FROM actlog.think_act_record AS c
-WHERE c.think_start_time >= $1::timestamptz AND c.input_price IS NULL AND c.model_name IS NOT NULL
+WHERE date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc'
+        >= date_trunc('day', $1::timestamptz, 'UTC')
+    AND c.input_price IS NULL AND c.model_name IS NOT NULL
 GROUP BY 1, 2, 3
 ORDER BY 3, 2, 1
 `
@@ -162,10 +164,10 @@ type ModelUnpricedRow struct {
 	Provider *string
 	Model    string
 	Day      time.Time
-	Cycles   int64
 }
 
-// What cycles lack the price of their model, by model and day.
+// What cycles lack the price of their model, by model and day: that of report.usage_daily,
+// which is indexed.
 func (q *Queries) ModelUnpriced(ctx context.Context, db DBTX, since time.Time) ([]ModelUnpricedRow, error) {
 	rows, err := db.Query(ctx, ModelUnpriced, since)
 	if err != nil {
@@ -175,12 +177,7 @@ func (q *Queries) ModelUnpriced(ctx context.Context, db DBTX, since time.Time) (
 	var items []ModelUnpricedRow
 	for rows.Next() {
 		var i ModelUnpricedRow
-		if err := rows.Scan(
-			&i.Provider,
-			&i.Model,
-			&i.Day,
-			&i.Cycles,
-		); err != nil {
+		if err := rows.Scan(&i.Provider, &i.Model, &i.Day); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -194,16 +191,15 @@ func (q *Queries) ModelUnpriced(ctx context.Context, db DBTX, since time.Time) (
 const ModelUnpricedSteps = `-- name: ModelUnpricedSteps :many
 SELECT DISTINCT c.root_plan_id, c.step_id
 FROM actlog.think_act_record AS c
-WHERE c.think_start_time >= $1::timestamptz AND c.think_start_time < $2::timestamptz
-    AND c.input_price IS NULL AND c.model_name = $3::text
-    AND COALESCE(c.provider, '') = $4::text
+WHERE date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = $1::timestamptz
+    AND c.input_price IS NULL AND c.model_name = $2::text
+    AND COALESCE(c.provider, '') = $3::text
 ORDER BY 1, 2
 LIMIT 500
 `
 
 type ModelUnpricedStepsParams struct {
-	FromTime time.Time
-	ToTime   time.Time
+	Day      time.Time
 	Model    string
 	Provider string
 }
@@ -215,12 +211,7 @@ type ModelUnpricedStepsRow struct {
 
 // Steps with such cycles of a model and day.
 func (q *Queries) ModelUnpricedSteps(ctx context.Context, db DBTX, arg ModelUnpricedStepsParams) ([]ModelUnpricedStepsRow, error) {
-	rows, err := db.Query(ctx, ModelUnpricedSteps,
-		arg.FromTime,
-		arg.ToTime,
-		arg.Model,
-		arg.Provider,
-	)
+	rows, err := db.Query(ctx, ModelUnpricedSteps, arg.Day, arg.Model, arg.Provider)
 	if err != nil {
 		return nil, err
 	}

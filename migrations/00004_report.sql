@@ -389,7 +389,9 @@ FROM actlog.model_price;
 
 CREATE VIEW report.unpriced_model AS
 SELECT
-    c.provider, c.model_name, min(c.think_start_time) AS first_call, max(c.think_start_time) AS last_call, count(*) AS model_calls,
+    c.provider, c.model_name,
+    min(COALESCE(c.think_start_time, c.think_end_time, c.part::timestamp AT TIME ZONE 'utc')) AS first_call,
+    max(COALESCE(c.think_start_time, c.think_end_time, c.part::timestamp AT TIME ZONE 'utc')) AS last_call, count(*) AS model_calls,
     COALESCE(sum(c.input_tokens), 0)::bigint AS input_tokens, COALESCE(sum(c.output_tokens), 0)::bigint AS output_tokens
 FROM actlog.think_act_record AS c
 WHERE c.cost_usd IS NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
@@ -409,7 +411,7 @@ COMMENT ON VIEW report.usage_daily IS 'Model calls by day, project, agent and mo
 COMMENT ON VIEW report.tool_daily IS 'Tool calls by day, project, tool and tool server, dropped ones included. Percentiles come from a histogram: off by a fifth at most. Filter on day.';
 COMMENT ON VIEW report.agent_daily IS 'Steps by day, project, agent and its version. Filter on day.';
 COMMENT ON VIEW report.model_price IS 'What models cost, in US dollars per million tokens, by the day from which it holds.';
-COMMENT ON VIEW report.unpriced_model IS 'Models whose calls have tokens on record and no cost: no price was known. Filter on last_call.';
+COMMENT ON VIEW report.unpriced_model IS 'Models whose calls have tokens on record and no cost: no price was known, or no model was named. Filter on last_call.';
 
 -- +goose StatementBegin
 DO $$
@@ -547,8 +549,9 @@ BEGIN
             ('model_price', 'cache_write_usd', 'US dollars per million input tokens written to a cache; null: as input.'),
             ('model_price', 'source', 'Where the price is published.'),
             ('model_price', 'seen', 'When it was seen there.'),
-            ('unpriced_model', 'first_call', 'When the first such call began.'),
-            ('unpriced_model', 'last_call', 'When the last such call began.')
+            ('unpriced_model', 'model_name', 'The model; null: these calls name none.'),
+            ('unpriced_model', 'first_call', 'When the first such call began; where that was not told, when it ended, else the first day of its part.'),
+            ('unpriced_model', 'last_call', 'The same of the last such call.')
         )
         SELECT DISTINCT ON (v.oid, a.attnum) v.relname, a.attname, said.comment
         FROM pg_class AS v

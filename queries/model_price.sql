@@ -21,10 +21,15 @@ DELETE FROM actlog.model_price
 WHERE provider = @provider::text AND model = @model::text AND from_day = @from_day::date;
 
 -- name: ModelUnpriced :many
--- What cycles lack the price of their model, by model and day.
-SELECT c.provider, c.model_name::text AS model, (c.think_start_time AT TIME ZONE 'utc')::date AS day, count(*) AS cycles
+-- What cycles lack the price of their model, by model and day: that of report.usage_daily,
+-- which is indexed.
+SELECT
+    c.provider, c.model_name::text AS model,
+    (date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc')::timestamptz AS day
 FROM actlog.think_act_record AS c
-WHERE c.think_start_time >= @since::timestamptz AND c.input_price IS NULL AND c.model_name IS NOT NULL
+WHERE date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc'
+        >= date_trunc('day', @since::timestamptz, 'UTC')
+    AND c.input_price IS NULL AND c.model_name IS NOT NULL
 GROUP BY 1, 2, 3
 ORDER BY 3, 2, 1;
 
@@ -32,7 +37,7 @@ ORDER BY 3, 2, 1;
 -- Steps with such cycles of a model and day.
 SELECT DISTINCT c.root_plan_id, c.step_id
 FROM actlog.think_act_record AS c
-WHERE c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
+WHERE date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = @day::timestamptz
     AND c.input_price IS NULL AND c.model_name = @model::text
     AND COALESCE(c.provider, '') = @provider::text
 ORDER BY 1, 2
@@ -46,5 +51,5 @@ SET input_price = @input_usd::double precision,
     cache_write_price = @cache_write_usd::double precision
 FROM unnest(@root_plan_ids::text[], @step_ids::text[]) AS s (root_plan_id, step_id)
 WHERE c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id
-    AND c.think_start_time >= @from_time::timestamptz AND c.think_start_time < @to_time::timestamptz
+    AND date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = @day::timestamptz
     AND c.input_price IS NULL AND c.model_name = @model::text AND COALESCE(c.provider, '') = @provider::text;

@@ -230,8 +230,8 @@ func (s *Store) price(c record.Change) {
 	}
 }
 
-// ApplyPrices gives prices to the cycles on record that have none and began at
-// since or later, and rolls their costs up. It returns how many there were; done,
+// ApplyPrices gives prices to the cycles on record that have none and are of the UTC
+// day of since or later, and rolls their costs up. It returns how many there were; done,
 // where not nil, is told the same as it goes on. It may be called again after an
 // error.
 func (s *Store) ApplyPrices(ctx context.Context, since time.Time, done func(cycles int64)) (int64, error) {
@@ -272,8 +272,7 @@ func (s *Store) ApplyPrices(ctx context.Context, since time.Time, done func(cycl
 
 // applyPrice gives a price to the cycles of some steps; more: there may be others.
 func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider string, u db.ModelUnpricedRow) (cycles int64, more bool, err error) {
-	next := u.Day.AddDate(0, 0, 1)
-	steps, err := s.reads.ModelUnpricedSteps(ctx, tx, db.ModelUnpricedStepsParams{FromTime: u.Day, ToTime: next, Model: u.Model, Provider: provider})
+	steps, err := s.reads.ModelUnpricedSteps(ctx, tx, db.ModelUnpricedStepsParams{Day: u.Day, Model: u.Model, Provider: provider})
 	if err != nil || len(steps) == 0 {
 		return 0, false, err
 	}
@@ -298,7 +297,7 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider st
 	}
 	cycles, err = s.reads.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
 		InputUSD: p.Input, OutputUSD: p.Output, CacheReadUSD: *cmp.Or(p.CacheRead, &p.Input), CacheWriteUSD: *cmp.Or(p.CacheWrite, &p.Input),
-		RootPlanIds: roots, StepIds: ids, FromTime: u.Day, ToTime: next, Model: u.Model, Provider: provider,
+		RootPlanIds: roots, StepIds: ids, Day: u.Day, Model: u.Model, Provider: provider,
 	})
 	if err != nil {
 		return 0, false, err

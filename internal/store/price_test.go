@@ -231,6 +231,32 @@ func TestApplyPrices(t *testing.T) {
 	}
 }
 
+// TestUnpricedCallsWithoutAStart are found and priced as those that have one.
+func TestUnpricedCallsWithoutAStart(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	call := func(id string) *record.ThinkAct {
+		return &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, ModelName: new("late"), InputTokens: new(int64(1_000_000))}
+	}
+	ended, timeless := call("ended"), call("timeless")
+	ended.ThinkEndTime = new(day("2024-11-20").Add(time.Hour))
+	write(t, s, ended, timeless)
+	const sqlUnpriced = "SELECT concat_ws(' ', model_name, model_calls, first_call AT TIME ZONE 'utc', last_call > first_call) FROM report.unpriced_model"
+	if got, want := query[string](t, s, sqlUnpriced), "late 2 2024-11-20 01:00:00 t"; got != want {
+		t.Errorf("unpriced: %q, want %q", got, want)
+	}
+	setPrice(t, s, "", "late", "2024-01-01", 1, 0)
+	setPrice(t, s, "", "late", "2024-11-21", 2, 0)
+	if n, err := s.ApplyPrices(t.Context(), day("2024-11-20").Add(12*time.Hour), nil); n != 2 || err != nil { // days count as a whole
+		t.Errorf("applied to %d, %v", n, err)
+	}
+	of, _ := cost(t, s, "ended")
+	now, _ := cost(t, s, "timeless")
+	if of != 1 || now != 2 {
+		t.Errorf("costs %v and %v", of, now)
+	}
+}
+
 func TestPricesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
