@@ -27,7 +27,7 @@ COMMENT ON COLUMN actlog.model_price.cache_write_usd IS 'Dollars per million inp
 COMMENT ON COLUMN actlog.model_price.source IS 'Where the price is published.';
 COMMENT ON COLUMN actlog.model_price.seen IS 'When it was seen there.';
 
--- Public list prices: the base tier, without batch, long context or peak hours.
+-- Public list prices, of the base tier; report.model_price says what they leave out.
 INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen) VALUES
     ('alibaba', 'qwen-max', '2025-09-12', 1.6, 6.4, NULL, NULL, 'https://www.alibabacloud.com/help/en/model-studio/models', '2026-07-24'),
     ('alibaba', 'qwen3-max', '2025-09-23', 1.2, 6, NULL, NULL, 'https://www.alibabacloud.com/help/en/model-studio/models', '2026-07-02'),

@@ -410,7 +410,7 @@ COMMENT ON VIEW report.running IS 'A row a plan that has not ended. Filter on si
 COMMENT ON VIEW report.usage_daily IS 'Model calls by day, project, agent and model. Where detail was dropped, by the day that the step began and the step''s model. Filter on day.';
 COMMENT ON VIEW report.tool_daily IS 'Tool calls by day, project, tool and tool server, dropped ones included. Percentiles come from a histogram: off by a fifth at most. Filter on day.';
 COMMENT ON VIEW report.agent_daily IS 'Steps by day, project, agent and its version. Filter on day.';
-COMMENT ON VIEW report.model_price IS 'What models cost, in US dollars per million tokens, by the day from which it holds.';
+COMMENT ON VIEW report.model_price IS 'What models cost, in US dollars per million tokens, by the day from which it holds. What the list came with is the base tier: where a call is of a batch, has a long context, or falls into peak hours, or its cache writes are kept for an hour, tell its costUsd.';
 COMMENT ON VIEW report.unpriced_model IS 'Models whose calls have tokens on record and no cost: no price was known, or no model was named. Filter on last_call.';
 
 -- +goose StatementBegin
