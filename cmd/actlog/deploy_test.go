@@ -17,6 +17,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/pgtest"
@@ -222,10 +223,19 @@ func TestComposeStack(t *testing.T) {
 	}
 }
 
-// TestGrafanaLogin: login.sql makes a login that reads reports and nothing else, and
-// may be run again.
+// TestGrafanaLogin: login.sql makes a login that reads reports and nothing else, with the
+// settings of the page, and may be run again.
 func TestGrafanaLogin(t *testing.T) {
 	t.Parallel()
+	script, err := os.ReadFile(filepath.Join(deployFolder, "grafana", "login.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := regexp.MustCompile(`(?m)^ALTER ROLE grafana SET .*`)
+	page := under(t, codeBlocks(t, "reporting.md", "sql"), "A login for reports", 2)[0]
+	if diff := cmp.Diff(settings.FindAllString(page, -1), settings.FindAllString(string(script), -1)); diff != "" {
+		t.Errorf("settings (-page +login.sql):\n%s", diff)
+	}
 	databaseURL := docsServer(t)
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", databaseURL); code != exitDone {
 		t.Fatal(stderr)
