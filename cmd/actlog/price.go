@@ -24,7 +24,7 @@ type priceCmd struct {
 type priceListCmd struct {
 	databaseFlags
 	Name string `arg:"" optional:"" help:"Only models, or providers, with this in their name."`
-	JSON bool   `help:"Print JSON."`
+	JSON bool   `help:"Print the prices as JSON, one a line."`
 }
 
 // priceJSON is a price as --json prints it.
@@ -47,7 +47,7 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		found := []priceJSON{}
+		var found []priceJSON
 		for _, p := range prices {
 			if name := strings.ToLower(c.Name); !strings.Contains(p.Model, name) && !strings.Contains(p.Provider, name) {
 				continue
@@ -63,8 +63,12 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 		}
 		if c.JSON {
 			enc := json.NewEncoder(e.stdout)
-			enc.SetIndent("", "  ")
-			return enc.Encode(found)
+			for _, p := range found {
+				if err := enc.Encode(p); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "PROVIDER\tMODEL\tFROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tSEEN")

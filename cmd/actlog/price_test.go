@@ -38,10 +38,15 @@ func TestPrice(t *testing.T) {
 	if stdout != want {
 		t.Errorf("list:\n%swant:\n%s", stdout, want)
 	}
-	var listed []priceJSON
 	stdout, _ = price(exitDone, "list", "--json", "openai")
-	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) < 20 || listed[0].Provider != "openai" || listed[0].Seen == nil {
-		t.Errorf("list --json: %v\n%s", err, stdout)
+	if n := strings.Count(stdout, "\n"); n < 20 {
+		t.Errorf("list --json: %d lines", n)
+	}
+	for line := range strings.Lines(stdout) {
+		var listed priceJSON
+		if err := json.Unmarshal([]byte(line), &listed); err != nil || listed.Provider != "openai" || listed.Seen == nil {
+			t.Errorf("list --json: %v\n%s", err, line)
+		}
 	}
 	price(exitDone, "delete", "", "house-*", "--from", "2026-11-01")
 	for _, tt := range []struct {
