@@ -55,8 +55,8 @@ JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part
 ORDER BY s.trace_id, s.id;
 
 -- name: TraceRows :many
--- The rows that traces have made, wherever they stand, and the root plans there: kind
--- and key. shared: someone else told of the row, too.
+-- The rows that are in the trees of traces: kind and key. shared: the row was told of
+-- natively, too, or only.
 WITH home AS MATERIALIZED (
     SELECT p.root_plan_id, p.part
     FROM actlog.plan_execution_record AS p
@@ -72,19 +72,15 @@ WITH home AS MATERIALIZED (
 SELECT 'plan'::text AS kind, p.root_plan_id, ''::text AS parent, 0::bigint AS seq, p.current_plan_id AS id,
     (p.origin <> 'otlp' OR p.revs IS NOT NULL)::boolean AS shared
 FROM home JOIN actlog.plan_execution_record AS p ON p.root_plan_id = home.root_plan_id
-WHERE p.origin = 'otlp' OR p.root_plan_id = p.current_plan_id
 UNION ALL
-SELECT 'agentExecution', a.root_plan_id, '', 0, a.step_id, a.revs IS NOT NULL
+SELECT 'agentExecution', a.root_plan_id, '', 0, a.step_id, a.origin <> 'otlp' OR a.revs IS NOT NULL
 FROM home JOIN actlog.agent_execution_record AS a ON a.root_plan_id = home.root_plan_id
-WHERE a.origin = 'otlp'
 UNION ALL
-SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.revs IS NOT NULL
+SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.origin <> 'otlp' OR c.revs IS NOT NULL
 FROM home JOIN actlog.think_act_record AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
-WHERE c.origin = 'otlp'
 UNION ALL
-SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.revs IS NOT NULL
-FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
-WHERE c.origin = 'otlp';
+SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.origin <> 'otlp' OR c.revs IS NOT NULL
+FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part;
 
 -- name: TraceKeep :exec
 -- Counts the spans that came of traces, and says where their rows are and when

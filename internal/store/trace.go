@@ -208,7 +208,7 @@ type trace struct {
 	live    bool     // something of it has not ended
 	rows    map[record.Key]*record.Row
 	gone    []record.Key        // rows that are to be deleted
-	shared  []record.Key        // rows that someone else told of, too
+	shared  []record.Key        // rows that someone else told of
 	kept    map[record.Key]bool // rows that stay as they are
 }
 
@@ -263,8 +263,8 @@ func (s *Store) replace(ctx context.Context, told []*toldTrace) error {
 }
 
 // readTraces locks traces, and reads what there is of them: their chunks, and the
-// keys of the rows that were made of these, by root: true where someone else told of the
-// row, too.
+// keys of the rows in their trees, by root: false where these chunks alone told of the
+// row.
 func (s *Store) readTraces(ctx context.Context, tx pgx.Tx, told []*toldTrace) (traces []*trace, have map[string]map[record.Key]bool, err error) {
 	ids, keys, most := make([]string, len(told)), make([]int64, len(told)), s.maxProjected
 	byID := map[string]*trace{}

@@ -99,8 +99,8 @@ var shareds = map[record.Kind]string{
 	record.KindThinkAct: db.ThinkActShared, record.KindActTool: db.ActToolShared,
 }
 
-// share finds what becomes of rows that someone else told of, too: what the trace says
-// fills what they do not. That is known by what it said before.
+// share finds what becomes of rows that someone else told of, before or since: what the
+// trace says fills what they do not. That is known by what it said before.
 func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
 	if len(t.shared) == 0 {
 		return nil
@@ -112,38 +112,38 @@ func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
 			return err
 		}
 	}
-	slices.SortFunc(t.shared, func(a, b record.Key) int {
-		return cmp.Or(cmp.Compare(slices.Index(record.Kinds, a.Kind), slices.Index(record.Kinds, b.Kind)), a.Compare(b))
-	})
+	var q pgx.Batch
 	for _, key := range t.shared {
-		now := t.rows[key]
-		if now == nil && before[key] == nil {
+		now, said := t.rows[key], before[key]
+		if now == nil && said == nil {
 			continue
 		}
 		delete(t.rows, key)
-		args := []any{key.Root}
-		switch key.Kind {
-		case record.KindThinkAct:
-			args = append(args, key.Parent, key.Seq)
-		case record.KindActTool:
-			args = append(args, key.Parent, key.Seq, key.ID)
-		default:
-			args = append(args, key.ID)
-		}
-		rows, err := tx.Query(ctx, shareds[key.Kind], args...)
-		if err != nil {
-			return err
-		}
-		row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
-		if errors.Is(err, pgx.ErrNoRows) { // made after its tree was looked for to be locked, and deleted
-			return errChanged
-		}
-		if err != nil {
-			return err
-		}
-		t.rows[key] = shareRow(row, before[key], now)
+		q.Queue(shareds[key.Kind], keyArgs(key)...).Query(func(rows pgx.Rows) error {
+			row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
+			if errors.Is(err, pgx.ErrNoRows) { // made after its tree was looked for to be locked, and deleted
+				return errChanged
+			}
+			if err != nil {
+				return err
+			}
+			t.rows[key] = shareRow(row, said, now)
+			return nil
+		})
 	}
-	return nil
+	return tx.SendBatch(ctx, &q).Close()
+}
+
+// keyArgs gives a key as arguments.
+func keyArgs(key record.Key) []any {
+	switch key.Kind {
+	case record.KindThinkAct:
+		return []any{key.Root, key.Parent, key.Seq}
+	case record.KindActTool:
+		return []any{key.Root, key.Parent, key.Seq, key.ID}
+	default:
+		return []any{key.Root, key.ID}
+	}
 }
 
 // shareRow gives a row on record with what a trace says now in place of what it said

@@ -469,6 +469,82 @@ func TestAPlaceholderIsFilled(t *testing.T) {
 	}
 }
 
+// TestWhoeverTellsFirst: of two who tell of the same rows, it does not matter which one
+// is first, whether rows of which nothing but their keys is known stand there already, or
+// whether the spans come in parts.
+func TestWhoeverTellsFirst(t *testing.T) {
+	t.Parallel()
+	s := open(t, projecting)
+	all, n := runs(t), 0
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		random := rand.New(rand.NewPCG(10, uint64(i)))
+		mixed := slices.Clone(all[name])
+		random.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		parts := [][]otlp.Span{mixed[:len(mixed)/3], mixed[len(mixed)/3 : len(mixed)/2], mixed[len(mixed)/2:]}
+		var want []string
+		for after := range len(parts) + 1 {
+			trace := traceID(n)
+			n++
+			root, named := trace, []record.Change(nil)
+			if i%2 > 0 {
+				root = "home of " + trace
+				named = append(named, &record.Plan{RootPlanID: root, CurrentPlanID: root, TraceID: &trace})
+			}
+			tell := func(parts [][]otlp.Span) {
+				for _, part := range parts {
+					replace(t, s, renamed(part, trace)...)
+				}
+			}
+			tell(parts[:after])
+			write(t, s, append(named, natively(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(renamed(mixed, root)))...)...)
+			tell(parts[after:])
+			replace(t, s, renamed(mixed[:1], trace)...) // so that there is one more turn for all
+			var got []string
+			for table, rows := range tables(t, s, root) {
+				for row := range strings.Lines(strings.NewReplacer(root, "ROOT", trace, "TRACE", `"origin": "otlp"`, `"origin": "native"`).Replace(rows)) {
+					got = append(got, table+" "+strings.TrimSpace(row))
+				}
+			}
+			slices.Sort(got)
+			if want == nil {
+				want = got
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s, told natively after %d parts (-before +then):\n%s", name, after, diff)
+			}
+		}
+	}
+	rolledUp(t, s)
+}
+
+// natively tells of some of the rows that a trace has made: a few of their fields, but
+// for links, and those of which the rules choose among two who tell; of others that they
+// are there, by something beneath them.
+func natively(random *rand.Rand, of []record.Change) (changes []record.Change) {
+	for _, c := range of {
+		key := c.Key()
+		if random.IntN(2) == 0 {
+			continue
+		}
+		if key.Kind == record.KindPlan && random.IntN(2) == 0 {
+			changes = append(changes, &record.Wait{RootPlanID: key.Root, PlanID: key.ID, WaitID: "w " + key.ID})
+			continue
+		}
+		own := record.New(key.Kind)
+		for i := range record.Fields(key.Kind) {
+			switch f := &record.Fields(key.Kind)[i]; {
+			case f.Key, f.Name == "planId":
+				f.In(own).Set(f.In(c))
+			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Rule != record.Newest, !f.Told():
+			case random.IntN(4) == 0:
+				setField(f, own, 1)
+			}
+		}
+		changes = append(changes, own)
+	}
+	return changes
+}
+
 func TestDeletingATrace(t *testing.T) {
 	t.Parallel()
 	s := open(t, projecting)
