@@ -387,7 +387,7 @@ func (s *Store) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, cop
 			replace(rows)
 		}
 	}
-	if err := s.rollUpOthers(&q, changed, traces, gone, b); err != nil {
+	if err := s.rollUpOthers(&q, changed, gone, b); err != nil {
 		return nil, err
 	}
 	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
@@ -448,20 +448,13 @@ func deleteDetail(q *pgx.Batch, changed changes, gone map[record.Kind][]record.K
 	}
 }
 
-// rollUpOthers rolls up the steps that are not replaced: those that may outlive what
-// was beneath them, and native ones.
-func (s *Store) rollUpOthers(q *pgx.Batch, changed changes, traces []*trace, gone map[record.Kind][]record.Key, b *batch) error {
+// rollUpOthers rolls up the steps that are not replaced, and may outlive what was
+// beneath them.
+func (s *Store) rollUpOthers(q *pgx.Batch, changed changes, gone map[record.Kind][]record.Key, b *batch) error {
 	steps := map[record.Key]bool{}
 	for _, key := range slices.Concat(gone[record.KindThinkAct], gone[record.KindActTool]) {
 		if step := stepOf(key); b.rows[step] == nil {
 			steps[step] = true
-		}
-	}
-	for _, t := range traces {
-		for key := range t.rows {
-			if key.Kind == record.KindAgentExecution && t.root != t.id {
-				steps[key] = true
-			}
 		}
 	}
 	if len(steps) == 0 {
