@@ -302,7 +302,8 @@ func (s *Store) Close(ctx context.Context) error {
 }
 
 // transact runs f in a transaction of several round trips. What it locks must not stay
-// locked when this program or the network to it is gone.
+// locked when this program or the network to it falls silent between two of them. Within
+// one, while Postgres reads on, only the keepalives of TCP find that out.
 func (s *Store) transact(ctx context.Context, f func(pgx.Tx) error) error {
 	begin := pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1min'"}
 	return pgx.BeginTxFunc(ctx, s.pool, begin, f)
