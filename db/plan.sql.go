@@ -166,7 +166,7 @@ WITH held AS MATERIALIZED (
     ORDER BY root_plan_id
     FOR NO KEY UPDATE
 )
-SELECT 1 / (count(*) = cardinality($1::text[]))::integer
+SELECT 1 / (count(*) = cardinality($1::text[]))::integer -- by zero: a wrong guess where plans are, the same is written anew
 FROM held
 `
 

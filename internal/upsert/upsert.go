@@ -247,7 +247,7 @@ SELECT
     COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') % ${{inc .Params}}::integer)
 {{- else if .Parted}},
     {{.Part}}
-{{- if and .Placed (eq .Query "ActTool")}} - 1 + 1 / (
+{{- if and .Placed (eq .Query "ActTool")}} - 1 + 1 / ( -- by zero: a wrong guess which cycles are there, the same is written anew
         SELECT count(*)
         FROM actlog.think_act_record AS c
         WHERE c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = {{.Part}}
