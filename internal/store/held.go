@@ -56,6 +56,7 @@ func (q *queue) hold(taken []*request, alone bool) {
 		})
 	}
 	q.stirHeld()
+	q.admit()
 }
 
 // holdBack has a request that comes wait with those of its tree.

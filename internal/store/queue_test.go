@@ -96,3 +96,32 @@ func TestWhatIsHeldWhenItCloses(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatNobodyAwaitsMakesRoom when it met a lock, for a large call at the head of the line.
+func TestWhatNobodyAwaitsMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(10, 1<<20, time.Hour)
+		queued := func(root string, rows int) (*call, <-chan error) {
+			c, done := newCall([]*request{{root: root, entries: make([]*entry, rows)}}), make(chan error, 1)
+			go func() { done <- q.wait(t.Context(), c) }()
+			synctest.Wait()
+			return c, done
+		}
+		old, oldDone := queued("a", 6)
+		_, largeDone := queued("b", 8)
+		taken := q.take()
+		q.expire(old)
+		if err := <-oldDone; !errors.Is(err, record.ErrUnavailable) {
+			t.Errorf("who waited too long got %v", err)
+		}
+		q.hold(taken, true)
+		if len(q.line) > 0 || q.rows != 8 {
+			t.Fatalf("%d calls are in line, %d rows queued", len(q.line), q.rows)
+		}
+		q.answer(q.take())
+		if err := <-largeDone; err != nil {
+			t.Error(err)
+		}
+	})
+}
