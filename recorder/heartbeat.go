@@ -81,12 +81,10 @@ func (h *heart) now() *time.Time { return new(time.UnixMicro(h.rec.nextRev()).UT
 // beat tells one sign of life of each plan, then sets the timer for the next. A beat
 // that fails is not made up for: the next one says more.
 func (h *heart) beat(ctx context.Context) {
-	changes := h.signs(ctx)
-	if len(changes) == 0 {
-		return
-	}
-	if err := h.tell(ctx, changes); err != nil && ctx.Err() == nil {
-		h.rec.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "plans", len(changes), "error", err)
+	if changes := h.signs(ctx); len(changes) > 0 {
+		if err := h.tell(ctx, changes); err != nil && ctx.Err() == nil {
+			h.rec.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "plans", len(changes), "error", err)
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +93,8 @@ func (h *heart) beat(ctx context.Context) {
 	}
 }
 
-// signs gives what a beat tells; nothing where it is the last.
+// signs gives what a beat tells. A plan whose start is not on record has no sign of
+// life: that alone would make it a run that lives, and of which nothing else is known.
 func (h *heart) signs(ctx context.Context) []record.Change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +110,9 @@ func (h *heart) signs(ctx context.Context) []record.Change {
 			continue
 		}
 		h.plans[key] = handles
-		changes = append(changes, &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID, LastSeenAt: seen})
+		if slices.ContainsFunc(handles, func(p weak.Pointer[Plan]) bool { plan := p.Value(); return plan != nil && plan.onRecord() }) {
+			changes = append(changes, &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID, LastSeenAt: seen})
+		}
 	}
 	h.rest()
 	return changes

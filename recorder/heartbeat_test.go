@@ -114,6 +114,79 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
+// TestHeartbeatsAfterAFailedStart: of a plan whose start is not on record no sign of
+// life is told, which would begin a run of which nothing else is known. It beats from
+// the call on that tells the start.
+func TestHeartbeatsAfterAFailedStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(m, recorder.Options{})
+		m.setFail(record.ErrUnavailable)
+		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
+		if !errors.Is(err, record.ErrUnavailable) {
+			t.Fatalf("error = %v", err)
+		}
+		m.setFail(nil)
+		time.Sleep(10 * recorder.HeartbeatDefault)
+		synctest.Wait()
+		if got := m.beats(t, 0); len(got) > 0 {
+			t.Errorf("beats are %q", got)
+		}
+
+		_, step, err := plan.StartStep(ctx, recorder.StepInfo{})
+		ok(t, err)
+		n := m.writeCount()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
+			t.Error(diff)
+		}
+
+		m.setFail(record.ErrUnavailable) // what else is untold does not keep it from living
+		if err := step.End(ctx, recorder.StepResult{}); !errors.Is(err, record.ErrUnavailable) {
+			t.Errorf("error = %v", err)
+		}
+		m.setFail(nil)
+		n = m.writeCount()
+		time.Sleep(recorder.HeartbeatDefault)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"p"}}, m.beats(t, n)); diff != "" {
+			t.Error(diff)
+		}
+		ok(t, plan.End(ctx, recorder.PlanResult{}))
+	})
+}
+
+// TestHeartbeatsDuringAStart: nor is one while the start is under way, since it may
+// yet fail.
+func TestHeartbeatsDuringAStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		rec := recorder.New(sinkFunc(func(ctx context.Context, changes []record.Change) (record.Result, error) {
+			if p, ok := changes[0].(*record.Plan); ok && p.CurrentPlanID == "slow" && p.State != nil {
+				<-ctx.Done()
+				return record.Result{}, ctx.Err()
+			}
+			return m.Write(ctx, changes)
+		}), recorder.Options{})
+		ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
+		ok(t, err)
+		short, cancel := context.WithTimeout(ctx, 2*recorder.HeartbeatDefault)
+		defer cancel()
+		_, slow, err := rec.StartPlan(short, recorder.PlanInfo{ID: "slow", Root: true})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error = %v", err)
+		}
+		ok(t, plan.End(ctx, recorder.PlanResult{}))
+		if plans := all[record.Plan](m, record.KindPlan); len(plans) != 1 {
+			t.Errorf("%d plans are on record", len(plans))
+		}
+		runtime.KeepAlive(slow)
+	})
+}
+
 // TestNoHeartbeats: where none are wanted, no plan tells that it would have some.
 func TestNoHeartbeats(t *testing.T) {
 	t.Parallel()

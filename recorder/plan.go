@@ -115,8 +115,16 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		// parent they would be the parent's.
 		return ctx, p, fmt.Errorf("%s: %w", what, err)
 	}
+	p.t.untold = changes // before anyone asks whether it is on record
 	row.LastSeenAt = r.heart.begin(p)
-	return ctx, p, withUnencoded(what, unencoded, p.t.tell(ctx, what, changes...))
+	return ctx, p, withUnencoded(what, unencoded, p.t.tell(ctx, what))
+}
+
+// onRecord tells whether the start of the plan was told, or told elsewhere.
+func (p *Plan) onRecord() bool {
+	p.t.mu.Lock()
+	defer p.t.mu.Unlock()
+	return !p.whole || !slices.ContainsFunc(p.t.untold, func(c record.Change) bool { return c.Key() == p.key() })
 }
 
 // OpenPlan gives the handle of a plan that is on record already, started here or
