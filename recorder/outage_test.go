@@ -74,3 +74,75 @@ func TestFiguresAfterTheEnd(t *testing.T) {
 		t.Errorf("cycle = %+v", c)
 	}
 }
+
+// TestEndsUnderWhatHasEnded: an end that failed goes with the next call, also where
+// the handle above had ended before.
+func TestEndsUnderWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	t.Run("a retry that failed", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		ok(t, r.step.Fail(r.stepCtx, nil))
+		ctx, again, err := r.step.Retry(r.planCtx)
+		ok(t, err)
+		r.away(t, func() error { return again.End(ctx, recorder.StepResult{Result: "fine"}) })
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
+		want(t, "state", r.sink.step(t, again.ID()).State, record.Completed)
+	})
+	t.Run("a retry of what was given up", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		r.away(t, func() error { _, err := r.step.StartCycle(r.stepCtx, recorder.CycleInfo{}); return err })
+		ctx, again, err := r.step.Retry(r.planCtx)
+		ok(t, err)
+		r.away(t, func() error { return again.End(ctx, recorder.StepResult{Result: "fine"}) })
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
+		want(t, "state", r.sink.step(t, again.ID()).State, record.Completed)
+	})
+	t.Run("thinking that failed", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		r.away(t, func() error {
+			return r.cycle.EndThink(r.stepCtx, recorder.ThinkResult{Err: errors.New("no answer")})
+		})
+		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
+		want(t, "state", r.sink.cycle(t, r.step.ID(), 0).State, record.Failed)
+	})
+	t.Run("figures that came late", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
+		r.away(t, func() error { return r.cycle.EndThink(r.stepCtx, recorder.ThinkResult{InputTokens: 7}) })
+		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
+		want(t, "inputTokens", r.sink.cycle(t, r.step.ID(), 0).InputTokens, 7)
+	})
+	t.Run("a call that outlived its step", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
+		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
+		r.away(t, func() error { return r.call.End(r.toolCtx, recorder.ToolResult{Result: "found"}) })
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
+		want(t, "result", r.sink.tool(t, r.call.ID()).Result, "found")
+	})
+	t.Run("a call that outlived its plan", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, setup(t))
+		ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
+		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
+		r.away(t, func() error { return r.call.End(r.toolCtx, recorder.ToolResult{Result: "found"}) })
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // there is nothing above it
+		want(t, "result", r.sink.tool(t, r.call.ID()).Result, "found")
+	})
+}
+
+// away makes a call while the record is.
+func (r *run) away(t *testing.T, call func() error) {
+	t.Helper()
+	r.sink.setFail(record.ErrUnavailable)
+	defer r.sink.setFail(nil)
+	if err := call(); !errors.Is(err, record.ErrUnavailable) {
+		t.Errorf("error = %v", err)
+	}
+}

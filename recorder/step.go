@@ -207,8 +207,9 @@ func (s *Step) begin(row *record.AgentExecution) bool {
 // earlier attempts stay on record. What the handle of an earlier attempt says
 // about state, end and error from now on is not taken.
 func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
+	s.t.handUp(ctx) // hardly anyone calls the attempt before again
 	next := &Step{
-		t:       teller{rec: s.t.rec, parent: &s.t},
+		t:       teller{rec: s.t.rec, parent: &s.plan.t},
 		plan:    s.plan,
 		id:      s.id,
 		attempt: s.state.nextAttempt(s.attempt),

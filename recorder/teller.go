@@ -31,14 +31,19 @@ type doing struct {
 
 func (d doing) String() string { return d.verb + " " + d.what.name() }
 
-// tell writes changes in one go, and keeps them where the sink fails. Without any
-// it is a repeat of what failed.
+// tell writes changes in one go, and keeps them where the sink fails: here, or above
+// where the handle has ended, since hardly anyone calls it again. Without any it is a
+// repeat of what failed.
 func (t *teller) tell(ctx context.Context, what doing, changes ...record.Change) error {
 	settled, err := t.write(ctx, what, changes)
 	if !settled {
 		t.mu.Lock()
 		t.untold = append(t.untold, changes...)
+		ended := t.ended
 		t.mu.Unlock()
+		if ended {
+			t.handUp(ctx)
+		}
 	}
 	return err
 }
@@ -100,18 +105,14 @@ func (t *teller) end(ctx context.Context, what doing, changes func() []record.Ch
 	if first {
 		told = changes()
 	}
-	err := t.tell(ctx, what, told...)
-	if err != nil {
-		t.handUp(ctx)
-	}
-	return err
+	return t.tell(ctx, what, told...)
 }
 
 // maxUntold bounds what a handle keeps for those below it that have ended.
 const maxUntold = 1000
 
-// handUp leaves what is untold to the parent, whose next call tells it: hardly
-// anyone calls a handle again after its end.
+// handUp leaves what is untold to the next handle above that has not ended, whose
+// next call tells it; to the plan, where all have.
 func (t *teller) handUp(ctx context.Context) {
 	if t.parent == nil {
 		return
@@ -122,6 +123,11 @@ func (t *teller) handUp(ctx context.Context) {
 	t.mu.Unlock()
 	up := t.parent
 	up.mu.Lock()
+	for up.ended && up.parent != nil {
+		up.mu.Unlock()
+		up = up.parent
+		up.mu.Lock()
+	}
 	up.untold = append(up.untold, untold...)
 	over := max(0, len(up.untold)-maxUntold)
 	up.untold = slices.Delete(up.untold, 0, over)
