@@ -120,7 +120,7 @@ func (s *Server) answerCall(signal otlp.Signal, stream grpc.ServerStream) (answe
 	if err := held.take(int64(len(body))); err != nil {
 		return nil, len(body), key, err
 	}
-	answer, err = s.take(stream.Context(), signal, otlp.TypeProtobuf, body)
+	answer, err = s.take(stream.Context(), signal, otlp.TypeProtobuf, body, held)
 	return answer, len(body), key, err
 }
 

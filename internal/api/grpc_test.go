@@ -115,6 +115,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	wantCode(t, call(ctx, conn, field(1, field(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))), codes.ResourceExhausted, "over 20000 spans")
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "larger than max")
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "larger than max")
+	wantCode(t, call(ctx, conn, asProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
 	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "Other")
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/opentelemetry.proto.collector.trace.v1.TraceService/Export")
 	if err != nil {
@@ -130,7 +131,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	if err := call(ctx, conn, nil); err != nil { // an empty message is none too many
 		t.Error(err)
 	}
-	c.wantMetric(`actlog_otlp_requests_total{door="grpc",signal="traces",status="413"}`, 3)
+	c.wantMetric(`actlog_otlp_requests_total{door="grpc",signal="traces",status="413"}`, 4)
 }
 
 func TestKeysOfCalls(t *testing.T) {

@@ -100,7 +100,7 @@ func (s *Server) takeSignal(signal otlp.Signal) echo.HandlerFunc {
 		if err != nil {
 			return unreadable(err)
 		}
-		answer, err := s.take(r.Context(), signal, contentType, body)
+		answer, err := s.take(r.Context(), signal, contentType, body, held)
 		if err != nil {
 			return err
 		}
@@ -128,12 +128,12 @@ func bodyType(r *http.Request) string {
 }
 
 // take puts what a body tells on record and gives the body of the answer, after
-// commit. The errors are for [toProblem].
-func (s *Server) take(ctx context.Context, signal otlp.Signal, contentType string, body []byte) ([]byte, error) {
+// commit. held is what was taken for the body. The errors are for [toProblem].
+func (s *Server) take(ctx context.Context, signal otlp.Signal, contentType string, body []byte, held *lease) ([]byte, error) {
 	if signal == otlp.Metrics {
 		return otlp.Accepted(contentType), nil
 	}
-	batch, traces, err := s.decode(ctx, signal, contentType, body)
+	batch, traces, err := s.decode(ctx, signal, contentType, body, held)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +164,9 @@ func (s *Server) take(ctx context.Context, signal otlp.Signal, contentType strin
 }
 
 // decode reads a body, and gives its spans as they are kept only. It keeps a
-// processor busy, so that more at once would but hold more memory.
-func (s *Server) decode(ctx context.Context, signal otlp.Signal, contentType string, body []byte) (otlp.Batch, []store.Trace, error) {
+// processor busy, so that more at once would but hold more memory. They take the place
+// of the body, and more where they need it.
+func (s *Server) decode(ctx context.Context, signal otlp.Signal, contentType string, body []byte, held *lease) (otlp.Batch, []store.Trace, error) {
 	select {
 	case s.decoding <- struct{}{}:
 		defer func() { <-s.decoding }()
@@ -181,10 +182,20 @@ func (s *Server) decode(ctx context.Context, signal otlp.Signal, contentType str
 		return otlp.Batch{}, nil, unreadable(err)
 	}
 	var traces []store.Trace
+	room, free := otlp.MaxChunkBytes, len(body)
 	for _, spans := range otlp.ByTrace(batch.Spans) {
-		chunk, err := otlp.EncodeChunk(spans)
+		if ctx.Err() != nil {
+			return otlp.Batch{}, nil, ctx.Err()
+		}
+		chunk, err := otlp.EncodeChunk(spans, &room)
 		if err != nil {
 			return otlp.Batch{}, nil, unreadable(err)
+		}
+		if free -= len(chunk); free < 0 {
+			if err := held.take(int64(-free)); err != nil {
+				return otlp.Batch{}, nil, err
+			}
+			free = 0
 		}
 		traces = append(traces, store.Trace{ID: spans[0].TraceID, Spans: chunk, Count: len(spans)})
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
@@ -427,6 +430,22 @@ func field(number byte, message []byte) []byte {
 	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(message))), message...)
 }
 
+// manyTraces is as many traces of a span each, under a resource of so many bytes.
+func manyTraces(n, resource int) ptrace.Traces {
+	all := ptrace.NewTraces()
+	of := all.ResourceSpans().AppendEmpty()
+	noise := make([]byte, resource/2)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	of.Resource().Attributes().PutStr("large", hex.EncodeToString(noise))
+	spans := of.ScopeSpans().AppendEmpty().Spans()
+	for i := range n {
+		s := spans.AppendEmpty()
+		s.SetTraceID(pcommon.TraceID{15: byte(i + 1)})
+		s.SetSpanID(pcommon.SpanID{1})
+	}
+	return all
+}
+
 // TestExportsThatAreRefused: each limit of a body, and each way to be none.
 func TestExportsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -445,29 +464,30 @@ func TestExportsThatAreRefused(t *testing.T) {
 		status                int
 		says                  string
 	}{
-		"no protobuf":             {otlp.TypeProtobuf, "", []byte("{}"), 400, "reading traces"},
-		"no JSON":                 {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
-		"odd ids":                 {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
-		"not packed":              {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
-		"cut off":                 {otlp.TypeProtobuf, "gzip", gzipped(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "unexpected EOF"},
-		"deep protobuf":           {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
-		"deep JSON":               {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000"},
-		"many spans":              {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},
-		"many spans as JSON":      {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("{},", otlp.MaxSpans) + "{}")), 413, "over 20000 spans"},
-		"many parts":              {otlp.TypeProtobuf, "gzip", gzipped(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts"},
-		"many parts as JSON":      {otlp.TypeJSON, "zstd", zstandard(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413, "over 2000000 parts"},
-		"a bomb of gzip":          {otlp.TypeProtobuf, "gzip", gzipped(t, bomb), 413, "over 67108864 bytes"},
-		"a bomb of zstd":          {otlp.TypeJSON, "zstd", zstandard(t, bomb), 413, "over 67108864 bytes"},
-		"another packing":         {otlp.TypeProtobuf, "br", nil, 415, "gzip, zstd or none"},
-		"twice packed":            {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "gzip, zstd or none"},
-		"another type":            {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"a form":                  {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"records":                 {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"no type":                 {"", "", []byte("{}"), 415, otlp.TypeProtobuf},
-		"the type of gRPC":        {"application/grpc", "", nil, 415, otlp.TypeProtobuf},
-		"an empty protobuf":       {otlp.TypeProtobuf, "", nil, 200, ""},
-		"an empty message":        {otlp.TypeJSON, "", []byte("{}"), 200, ""},
-		"what we do not know yet": {otlp.TypeJSON, "", []byte(`{"resourceSpans":[],"new":{"a":1}}`), 200, ""},
+		"no protobuf":              {otlp.TypeProtobuf, "", []byte("{}"), 400, "reading traces"},
+		"no JSON":                  {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
+		"odd ids":                  {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
+		"not packed":               {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
+		"cut off":                  {otlp.TypeProtobuf, "gzip", gzipped(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "unexpected EOF"},
+		"deep protobuf":            {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
+		"deep JSON":                {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000"},
+		"many spans":               {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},
+		"many spans as JSON":       {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("{},", otlp.MaxSpans) + "{}")), 413, "over 20000 spans"},
+		"many parts":               {otlp.TypeProtobuf, "gzip", gzipped(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts"},
+		"many parts as JSON":       {otlp.TypeJSON, "zstd", zstandard(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413, "over 2000000 parts"},
+		"a resource in each trace": {otlp.TypeProtobuf, "", asProtobuf(t, manyTraces(100, otlp.MaxStringBytes)), 413, "over 268435456 bytes"},
+		"a bomb of gzip":           {otlp.TypeProtobuf, "gzip", gzipped(t, bomb), 413, "over 67108864 bytes"},
+		"a bomb of zstd":           {otlp.TypeJSON, "zstd", zstandard(t, bomb), 413, "over 67108864 bytes"},
+		"another packing":          {otlp.TypeProtobuf, "br", nil, 415, "gzip, zstd or none"},
+		"twice packed":             {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "gzip, zstd or none"},
+		"another type":             {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"a form":                   {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"records":                  {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"no type":                  {"", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"the type of gRPC":         {"application/grpc", "", nil, 415, otlp.TypeProtobuf},
+		"an empty protobuf":        {otlp.TypeProtobuf, "", nil, 200, ""},
+		"an empty message":         {otlp.TypeJSON, "", []byte("{}"), 200, ""},
+		"what we do not know yet":  {otlp.TypeJSON, "", []byte(`{"resourceSpans":[],"new":{"a":1}}`), 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -490,6 +510,17 @@ func TestExportsThatAreRefused(t *testing.T) {
 			t.Errorf("%d bytes of bodies are still held", n)
 		}
 	})
+}
+
+// TestChunksAreHeld: what the chunks of a body take beyond the body is held as well.
+func TestChunksAreHeld(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{server: func(config *api.Config) { config.BodyBytes = 4_000_000 }})
+	wantTaken(t, c.export("/v1/traces", otlp.TypeProtobuf, asProtobuf(t, manyTraces(1, 1_000_000))), otlp.TypeProtobuf)
+	wantRefused(t, c.export("/v1/traces", otlp.TypeProtobuf, asProtobuf(t, manyTraces(20, 1_000_000))), 503, otlp.TypeProtobuf, "send the same again")
+	if n := api.BodyBytes(c.api); n != 0 {
+		t.Errorf("%d bytes of bodies are still held", n)
+	}
 }
 
 // TestWhatIsTooMuchOfASpanIsCut, and said; the rest is there.

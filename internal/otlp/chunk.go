@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 // copy of a text.
 
 const (
-	// MaxChunkBytes bounds a chunk before it is compressed.
+	// MaxChunkBytes bounds the chunks of a body together before they are compressed,
+	// and so each of them.
 	MaxChunkBytes = 256 << 20
 	// chunkVersion is the first byte before compression.
 	chunkVersion = 1
@@ -48,18 +50,21 @@ func ByTrace(spans []Span) [][]Span {
 	return traces
 }
 
-// EncodeChunk makes a chunk of spans of one trace. [ErrTooLarge] where it would
-// hold over MaxChunkBytes.
-func EncodeChunk(spans []Span) ([]byte, error) {
+// EncodeChunk makes a chunk of spans of one trace, and takes from room, which the
+// chunks of a body share, what it holds before it is compressed: a resource is in the
+// chunk of each of its traces, so a small body may have large ones. [ErrTooLarge] where
+// there is no room.
+func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 	w := writer{b: append(make([]byte, 0, texts(spans)), chunkVersion), seen: map[string]uint64{}}
 	w.uint(uint64(len(spans)))
 	for i := range spans {
-		w.span(&spans[i])
+		if w.span(&spans[i]); len(w.b) > *room {
+			return nil, fmt.Errorf("%w: the traces of the body hold over %d bytes, each with its resources: send fewer at once", ErrTooLarge, MaxChunkBytes)
+		}
 	}
-	if len(w.b) > MaxChunkBytes {
-		return nil, fmt.Errorf("%w: the spans of a trace hold over %d bytes", ErrTooLarge, MaxChunkBytes)
-	}
-	return compressor.EncodeAll(w.b, make([]byte, 0, len(w.b)/2)), nil
+	*room -= len(w.b)
+	packed := compressor.EncodeAll(w.b, make([]byte, 0, len(w.b)/2))
+	return bytes.Clone(packed), nil // and not what it had room for
 }
 
 // texts tells about how many bytes the spans take.

@@ -25,6 +25,11 @@ func everything() otlp.Span {
 	}
 }
 
+// encode makes the only chunk of a body.
+func encode(spans []otlp.Span) ([]byte, error) {
+	return otlp.EncodeChunk(spans, new(otlp.MaxChunkBytes))
+}
+
 func TestChunks(t *testing.T) {
 	t.Parallel()
 	whole := everything()
@@ -35,7 +40,7 @@ func TestChunks(t *testing.T) {
 		cases[name] = decode(t, files...)
 	}
 	for name, spans := range cases {
-		chunk, err := otlp.EncodeChunk(spans)
+		chunk, err := encode(spans)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +84,39 @@ func TestABomb(t *testing.T) {
 	for range otlp.MaxChunkBytes/otlp.MaxStringBytes + 1 {
 		span.Attributes = append(span.Attributes, otlp.Attribute{Value: text})
 	}
-	if _, err := otlp.EncodeChunk([]otlp.Span{span}); !errors.Is(err, otlp.ErrTooLarge) {
+	if _, err := encode([]otlp.Span{span}); !errors.Is(err, otlp.ErrTooLarge) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestTheRoomOfABody: what several traces repeat counts in each, for as long as
+// there is room; and no chunk holds on to more than itself.
+func TestTheRoomOfABody(t *testing.T) {
+	t.Parallel()
+	span := everything()
+	span.Resource = otlp.Attributes{{Key: "large", Value: otlp.Value{Text: string(make([]byte, 1_000_000))}}}
+	room := 2_500_000
+	for range 2 {
+		chunk, err := otlp.EncodeChunk([]otlp.Span{span}, &room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cap(chunk) > 10_000 {
+			t.Errorf("a chunk of %d bytes takes %d", len(chunk), cap(chunk))
+		}
+	}
+	if room < 490_000 || room > 500_000 {
+		t.Errorf("there is room for %d more", room)
+	}
+	if _, err := otlp.EncodeChunk([]otlp.Span{span}, &room); !errors.Is(err, otlp.ErrTooLarge) {
+		t.Errorf("error = %v", err)
+	}
+	// What repeats within a trace does not fill memory either before that is noticed.
+	many := make([]otlp.Span, 20_000)
+	for i := range many {
+		many[i].Truncated = []string{span.Resource[0].Value.Text}
+	}
+	if _, err := encode(many); !errors.Is(err, otlp.ErrTooLarge) {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -93,7 +130,7 @@ func FuzzDecodeChunk(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	chunk, err := otlp.EncodeChunk([]otlp.Span{everything(), everything()})
+	chunk, err := encode([]otlp.Span{everything(), everything()})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -107,7 +144,7 @@ func FuzzDecodeChunk(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := otlp.EncodeChunk(spans)
+		again, err := encode(spans)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +158,7 @@ func FuzzDecodeChunk(f *testing.F) {
 // JSON within zstd.
 func BenchmarkChunk(b *testing.B) {
 	spans := longTrace(100)
-	chunk, err := otlp.EncodeChunk(spans)
+	chunk, err := encode(spans)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -146,7 +183,7 @@ func BenchmarkChunk(b *testing.B) {
 		bytes int
 		do    func() error
 	}{
-		{"encode", len(chunk), func() error { _, err := otlp.EncodeChunk(spans); return err }},
+		{"encode", len(chunk), func() error { _, err := encode(spans); return err }},
 		{"decode", len(chunk), func() error { _, err := otlp.DecodeChunk(chunk); return err }},
 		{"encode-json", len(asJSON), func() error { inJSON(); return nil }},
 		{"decode-json", len(asJSON), func() error {

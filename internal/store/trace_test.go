@@ -125,7 +125,7 @@ func replace(t testing.TB, s *store.Store, spans ...otlp.Span) {
 func chunks(t testing.TB, spans []otlp.Span) (traces []store.Trace) {
 	t.Helper()
 	for _, of := range otlp.ByTrace(spans) {
-		chunk, err := otlp.EncodeChunk(of)
+		chunk, err := otlp.EncodeChunk(of, new(otlp.MaxChunkBytes))
 		if err != nil {
 			t.Fatal(err)
 		}
