@@ -27,6 +27,9 @@ const (
 	MaxBodyBytes = 64 << 20
 	// MaxRecords bounds the records of a request.
 	MaxRecords = 1_000
+	// MaxMembers bounds those of a record, whatever their names: the kind with the most
+	// fields has about 40.
+	MaxMembers = 1_000
 )
 
 // Answer says what became of the records of a request.
@@ -57,9 +60,9 @@ func Reject(index int, err *record.InvalidError) Rejection {
 // known. The error is an [*record.InvalidError]. Values are of the right type;
 // whether they are valid is for [record.Clean] to say.
 func Decode(raw []byte) (record.Change, error) {
-	members, ok := split(raw)
-	if !ok {
-		return nil, invalid(record.CodeMalformed, "", "a record must be a JSON object")
+	members, err := split(raw)
+	if err != nil {
+		return nil, err
 	}
 	var told jsontext.Value
 	for _, m := range members {
@@ -112,32 +115,41 @@ type member struct {
 	value jsontext.Value
 }
 
-// split gives the members of a JSON object, in one pass over it; ok is false where raw
-// is none.
-func split(raw []byte) (members []member, ok bool) {
+var (
+	errNoObject = invalid(record.CodeMalformed, "", "a record must be a JSON object")
+	errMembers  = invalid(record.CodeMalformed, "", fmt.Sprintf("a record must not have over %d members", MaxMembers))
+)
+
+// split gives the members of a JSON object, in one pass over it.
+func split(raw []byte) ([]member, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
-		return nil, false
+		return nil, errNoObject
 	}
-	members = make([]member, 0, 32)
+	members := make([]member, 0, 32)
 	for dec.PeekKind() == '"' {
+		if len(members) == MaxMembers {
+			return nil, errMembers
+		}
 		token, err := dec.ReadToken()
 		if err != nil {
-			return nil, false
+			return nil, errNoObject
 		}
 		name := token.String()
 		value, err := dec.ReadValue()
 		if err != nil {
-			return nil, false
+			return nil, errNoObject
 		}
 		end := dec.InputOffset() // the value is the decoder's, but for a moment
 		members = append(members, member{name, raw[int(end)-len(value) : end]})
 	}
 	if _, err := dec.ReadToken(); err != nil { // the end of the object
-		return nil, false
+		return nil, errNoObject
 	}
-	_, err := dec.ReadToken()
-	return members, errors.Is(err, io.EOF)
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errNoObject
+	}
+	return members, nil
 }
 
 // text reads a JSON string; ok is false where raw is none. What is no character
@@ -151,6 +163,26 @@ func text(raw jsontext.Value) (s string, ok bool) {
 	}
 	unquoted, _ := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw) // the error says that there was such
 	return string(unquoted), true
+}
+
+// texts reads a list of strings; ok is false where raw is none. Of one that is too long
+// it gives an item more than is kept, from which [record.Clean] knows that.
+func texts(raw jsontext.Value) (list []string, ok bool) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
+		return nil, false
+	}
+	list = []string{}
+	for dec.PeekKind() == '"' {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return nil, false
+		}
+		if len(list) <= record.MaxListItems {
+			list = append(list, token.String())
+		}
+	}
+	return list, dec.PeekKind() == ']'
 }
 
 var kinds = func() string {
@@ -209,15 +241,11 @@ func decodeField(f *record.Field, v reflect.Value, raw jsontext.Value) error {
 		}
 		set(v, reflect.ValueOf(t))
 	case record.Texts:
-		var list []*string
-		if err := json.Unmarshal(raw, &list); err != nil || slices.Contains(list, nil) {
+		list, ok := texts(raw)
+		if !ok {
 			return wrong("a list of strings")
 		}
-		texts := make([]string, len(list))
-		for i, s := range list {
-			texts[i] = *s
-		}
-		v.Set(reflect.ValueOf(texts))
+		v.Set(reflect.ValueOf(list))
 	case record.JSON:
 		v.SetBytes(bytes.Clone(raw))
 	}

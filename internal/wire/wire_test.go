@@ -122,6 +122,49 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
+// TestPartsOfARecord: a record of many members, or with a long list, takes no more
+// memory than one that is read to its limits.
+func TestPartsOfARecord(t *testing.T) {
+	t.Parallel()
+	const begin = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"`
+	decode := func(rest string) (*record.Plan, error) {
+		c, err := wire.Decode([]byte(begin + rest + "}"))
+		plan, _ := c.(*record.Plan)
+		return plan, err
+	}
+	members := func(n int) string { return strings.Repeat(`,"title":"T"`, n-3) }
+	if plan, err := decode(members(wire.MaxMembers)); err != nil || *plan.Title != "T" {
+		t.Errorf("%+v, %v", plan, err)
+	}
+	tags := func(n int, last string) string { return `,"tags":[` + strings.Repeat(`"\u0061",`, n-1) + last + `]` }
+	plan, err := decode(tags(100_000, `"z"`))
+	if err != nil || len(plan.Tags) != record.MaxListItems+1 || plan.Tags[record.MaxListItems] != "a" {
+		t.Fatalf("%d tags, %v", len(plan.Tags), err)
+	}
+	clean, cut, err := record.Clean(plan)
+	if err != nil || len(clean.(*record.Plan).Tags) != record.MaxListItems || !cmp.Equal(cut, []string{"tags"}) {
+		t.Errorf("cut %q, %v", cut, err)
+	}
+	for name, tt := range map[string]struct {
+		rest, field, reason string
+		code                record.Code
+	}{
+		"a member too many":  {members(wire.MaxMembers + 1), "", "over 1000 members", record.CodeMalformed},
+		"unknown members":    {strings.Repeat(`,"":0`, 10_000_000), "", "over 1000 members", record.CodeMalformed},
+		"no string":          {tags(2, `5`), "tags", "a list of strings", record.CodeInvalidValue},
+		"nothing":            {tags(2, `null`), "tags", "a list of strings", record.CodeInvalidValue},
+		"a list":             {tags(2, `["a"]`), "tags", "a list of strings", record.CodeInvalidValue},
+		"no string far back": {tags(2_000, `{}`), "tags", "a list of strings", record.CodeInvalidValue},
+		"no list":            {`,"tags":{"a":"b"}`, "tags", "a list of strings", record.CodeInvalidValue},
+	} {
+		_, err := decode(tt.rest)
+		var invalid *record.InvalidError
+		if !errors.As(err, &invalid) || invalid.Code != tt.code || invalid.Field != tt.field || !strings.Contains(invalid.Reason, tt.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // counter tells how much of a body was read.
 type counter struct {
 	r io.Reader
