@@ -52,8 +52,9 @@ type HTTPOptions struct {
 	Client *http.Client
 
 	// RetryFor bounds the time in which a request is sent again where the server
-	// is away or asks for patience: no attempt begins after it. Negative: one
-	// attempt only. Default [HTTPRetryForDefault].
+	// is away or asks for patience: no attempt begins after it, and the last one has
+	// the Client's whole Timeout. Negative: one attempt only. Default
+	// [HTTPRetryForDefault].
 	RetryFor time.Duration
 
 	// NoCompression sends bodies as they are. Otherwise gzip compresses those of

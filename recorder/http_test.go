@@ -118,6 +118,10 @@ func TestHTTPRetries(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}), record.ErrUnavailable, "", 1, 30 * time.Second, 30 * time.Second},
+		{"away, then slow", answering(says(503, "", "Retry-After", "14"), func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}), record.ErrUnavailable, "", 2, 44 * time.Second, 44 * time.Second},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
