@@ -133,6 +133,7 @@ func (h *Hub) Open(ctx context.Context, planID, after string) (_ *Stream, err er
 		return nil, err
 	}
 	s := &Stream{hub: h, plan: planID, wake: make(chan struct{}, 1)}
+	s.ctx, s.stop = context.WithCancel(h.ctx)
 	defer func() {
 		if err != nil {
 			s.Close()

@@ -151,6 +151,42 @@ func TestOneReadForAll(t *testing.T) {
 	}
 }
 
+// TestAlive: a stream says that it is alive also while what it reads takes long, and can
+// be ended and closed then.
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t, nil)
+	write(t, s, plan("p", record.Running))
+	read := make(chan struct{})
+	hub := live.New(s, live.Config{
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), MaxStreams: 10,
+		Rows: func(string, []store.Row) ([]byte, error) {
+			<-read
+			return []byte("rows"), nil
+		},
+	})
+	t.Cleanup(hub.Close)
+	var streams []*live.Stream
+	for range 6 { // more than may read at once
+		st, err := hub.Open(t.Context(), "p", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		for range 2 {
+			if e, err := st.Next(t.Context(), time.Millisecond); err != nil || e.Type != "" || e.ID != "" {
+				t.Fatalf("%+v, %v", e, err)
+			}
+		}
+		streams = append(streams, st)
+	}
+	streams[5].Close() // before it has read anything
+	close(read)
+	for _, st := range streams[:5] {
+		until(t, st, "rows")
+	}
+}
+
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	s, hub := open(t, nil)

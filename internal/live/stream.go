@@ -17,12 +17,15 @@ type Stream struct {
 	state record.State // of that plan
 
 	// What it reads for itself, at its client's pace, until it is live.
-	want  *want
-	ready []item
-	last  bool // what is ready ends it
+	want    *want
+	reading chan part // gives what is being read; nil: nothing is
+	ready   []item
+	last    bool // what is ready ends it
 	// failed and retry say that reading did not work, and when to try again.
 	failed bool
 	retry  <-chan time.Time
+	ctx    context.Context // of what is read
+	stop   context.CancelFunc
 
 	// Guarded by the hub.
 	pending *want  // what changed meanwhile
@@ -31,6 +34,13 @@ type Stream struct {
 	err     error  // why it is over
 	left    bool
 	wake    chan struct{} // holds a token when something came
+}
+
+// part is a part of what a stream wants.
+type part struct {
+	items []item
+	more  bool // there is another
+	err   error
 }
 
 // end ends a stream early. The hub is locked.
@@ -42,7 +52,14 @@ func (s *Stream) end(why error) {
 }
 
 // Close forgets the stream.
-func (s *Stream) Close() { s.hub.leave(s) }
+func (s *Stream) Close() {
+	s.stop()
+	if s.reading != nil {
+		<-s.reading
+		s.reading = nil
+	}
+	s.hub.leave(s)
+}
 
 // Next waits for the next event; where there is none for so long, it gives one without a
 // type, which says that the stream is alive. [io.EOF] is the end; [ErrSlow], [ErrCut],
@@ -59,14 +76,16 @@ func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 			s.follow(it)
 			s.hub.events.Add(1)
 			return it.Event, nil
-		case s.want != nil:
-			if err := s.catchUp(ctx); err == nil {
-				continue
-			}
+		case s.want != nil && s.reading == nil && s.retry == nil:
+			s.read()
 		}
 		select {
+		case p := <-s.reading: // nil while nothing is read
+			s.reading = nil
+			s.catchUp(&p)
+		case <-s.retry:
+			s.retry = nil
 		case <-s.wake:
-		case <-s.retry: // nil while there is nothing to read
 		case <-timer.C:
 			return Event{ID: s.cursor()}, nil
 		case <-ctx.Done():
@@ -114,31 +133,41 @@ func (s *Stream) follow(it *item) {
 // ended tells whether the plan that was asked for has.
 func (s *Stream) ended() bool { return s.plan != "" && s.state.Terminal() }
 
-// catchUp reads another part of what the stream wants; when there is nothing more, and
-// nothing came meanwhile, it is live. After an error it is to be tried again in a while.
-func (s *Stream) catchUp(ctx context.Context) error {
-	s.retry = nil
-	var items []item
-	more := false
-	if w := s.want; w.all || w.reset || len(w.xids)+len(w.plans) > 0 {
-		var err error
-		if items, more, err = s.hub.page(ctx, s.group.root, w); err != nil {
-			if !s.failed && ctx.Err() == nil {
-				s.hub.config.Logger.Warn("a plan could not be read for a stream; it is tried again", "plan", s.group.root, "error", err)
-			}
-			s.failed, s.retry = true, time.After(retryAfter)
-			return err
-		}
+// read begins to read another part of what the stream wants. That may take long, and the
+// client is to hear that the stream is alive meanwhile.
+func (s *Stream) read() {
+	w, found := s.want, make(chan part, 1)
+	s.reading = found
+	if !w.all && !w.reset && len(w.xids)+len(w.plans) == 0 {
+		found <- part{}
+		return
 	}
-	s.failed, s.ready = false, items
-	if more {
-		return nil
+	go func() {
+		var p part
+		p.items, p.more, p.err = s.hub.page(s.ctx, s.group.root, w)
+		found <- p
+	}()
+}
+
+// catchUp takes what was read; when there is nothing more, and nothing came meanwhile,
+// the stream is live. After an error it is to be read again in a while.
+func (s *Stream) catchUp(p *part) {
+	if p.err != nil {
+		if !s.failed && s.ctx.Err() == nil {
+			s.hub.config.Logger.Warn("a plan could not be read for a stream; it is tried again", "plan", s.group.root, "error", p.err)
+		}
+		s.failed, s.retry = true, time.After(retryAfter)
+		return
+	}
+	s.failed, s.ready = false, p.items
+	if p.more {
+		return
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if s.pending != nil {
 		s.want, s.pending = s.pending, nil
-		return nil
+		return
 	}
 	s.want = nil
 	if s.err == nil {
@@ -146,7 +175,6 @@ func (s *Stream) catchUp(ctx context.Context) error {
 		s.group.live[s] = true
 	}
 	s.ready = ending(s.ready, s.hub.cursor)
-	return nil
 }
 
 // cursor gives the cursor of a client that was told everything there is; empty: it may
