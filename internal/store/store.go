@@ -60,7 +60,7 @@ type Config struct {
 	// nil: traces are not taken.
 	Project func(traceID string, chunks [][]byte) ([]record.Change, error)
 	// TraceDays is how long the spans of traces are kept after the last of them came.
-	// Default 3.
+	// Only a store that takes traces drops them. Default 3.
 	TraceDays int
 	// TraceQuiet is after how long without spans a trace is closed: what has not ended
 	// in it is UNKNOWN from then on, until more comes. Default 10 min.

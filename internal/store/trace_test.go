@@ -716,6 +716,30 @@ func TestLateSpans(t *testing.T) {
 	}
 }
 
+// TestWhoForgetsSpans: a store that takes no traces, as an agent's, does not know how
+// long they are kept.
+func TestWhoForgetsSpans(t *testing.T) {
+	t.Parallel()
+	url := newDB(t)
+	server, agent := openURL(t, url, projecting, func(c *store.Config) { c.TraceDays = 30 }), openURL(t, url)
+	for n, days := range []int{10, 40} {
+		replace(t, server, run(t, traceID(n))...)
+		exec(t, server, `UPDATE actlog.otlp_span SET part = part - $1::integer WHERE trace_id = $2`, days, traceID(n))
+		exec(t, server, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n))
+	}
+	for _, tt := range []struct {
+		by   *store.Store
+		left []string
+	}{{agent, []string{traceID(0), traceID(1)}}, {server, []string{traceID(0)}}} {
+		if err := tt.by.Upkeep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := lines(t, store.Pool(server), "SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
+			t.Errorf("left are the spans of %q, want %q", got, tt.left)
+		}
+	}
+}
+
 // TestTracesMeetOthers: traces, what is told natively of their trees, and those who
 // delete these, all at once. Whoever comes last, nothing fails and nothing is in halves.
 func TestTracesMeetOthers(t *testing.T) {
