@@ -10,6 +10,8 @@ import (
 
 // For tests that hold the server and its contract together.
 
+const MaxReceiving = maxReceiving
+
 var OpenAPI = openAPI
 
 // Answers are the types of answers, by the names of their schemas.

@@ -111,7 +111,7 @@ func (s *Server) answerCall(signal otlp.Signal, stream grpc.ServerStream) (answe
 			return nil, 0, key, refused
 		}
 	}
-	body, err := receive(stream)
+	body, err := s.receive(stream)
 	if err != nil {
 		return nil, 0, key, err
 	}
@@ -131,12 +131,23 @@ func first(md metadata.MD, name string) string {
 	return ""
 }
 
-// receivePatience is how long the message of a call may take to come.
-const receivePatience = 2 * time.Minute
+const (
+	// receivePatience is how long the message of a call may take to come.
+	receivePatience = 2 * time.Minute
+	// maxReceiving bounds the messages that come at once, over all connections: the
+	// library has read one whole before it can count.
+	maxReceiving = 64
+)
 
 // receive reads the message of a call. Where that takes too long, the end of the
 // call ends the reading.
-func receive(stream grpc.ServerStream) ([]byte, error) {
+func (s *Server) receive(stream grpc.ServerStream) ([]byte, error) {
+	select {
+	case s.receiving <- struct{}{}:
+		defer func() { <-s.receiving }()
+	default:
+		return nil, errBusy
+	}
 	type received struct {
 		message []byte
 		err     error

@@ -101,8 +101,11 @@ func (rawMessages) Unmarshal(b []byte, v any) error { *v.(*[]byte) = bytes.Clone
 func call(ctx context.Context, conn *grpc.ClientConn, message []byte, options ...grpc.CallOption) error {
 	var answer []byte
 	options = append(options, grpc.ForceCodec(rawMessages{}), grpc.MaxCallSendMsgSize(1<<30))
-	return conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Export", &message, &answer, options...)
+	return conn.Invoke(ctx, tracesCall, &message, &answer, options...)
 }
+
+// tracesCall is where calls with traces go.
+const tracesCall = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 func TestCallsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -117,7 +120,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "larger than max")
 	wantCode(t, call(ctx, conn, asProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
 	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "Other")
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +169,39 @@ func TestKeysOfCalls(t *testing.T) {
 		t.Errorf("the log tells the key: %q", found)
 	}
 	c.as(read).details(traceID(1))
+}
+
+// TestMessagesThatComeAtOnce are bounded over all connections: one more is told to come
+// again, until one of them has come or gone.
+func TestMessagesThatComeAtOnce(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	var leave []context.CancelFunc
+	for len(leave) < api.MaxReceiving {
+		conn := c.grpc()
+		for range 32 { // as many as one connection may have
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall); err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, cancel)
+		}
+	}
+	conn := c.grpc()
+	var err error
+	for err == nil { // until all of them are being waited for
+		err = call(t.Context(), conn, nil)
+	}
+	wantCode(t, err, codes.Unavailable, "again soon")
+	leave[0]()
+	for err != nil {
+		if err = call(t.Context(), conn, nil); err != nil {
+			wantCode(t, err, codes.Unavailable, "again soon")
+		}
+	}
+	for _, cancel := range leave {
+		cancel()
+	}
 }
 
 // TestCallsThatMayBeMadeAgain say when.

@@ -86,19 +86,20 @@ func (c Config) withDefaults() Config {
 
 // Server answers requests from a store.
 type Server struct {
-	config   Config
-	store    *store.Store
-	log      *slog.Logger
-	echo     *echo.Echo
-	handler  http.Handler // echo, and compression around it
-	routes   map[string]route
-	metrics  *metrics
-	keys     atomic.Pointer[Keys]
-	bodies   budget
-	exports  chan struct{} // as many as there may be at once
-	decoding chan struct{} // bodies of OTLP, as many as there are processors
-	live     *live.Hub
-	draining atomic.Bool
+	config    Config
+	store     *store.Store
+	log       *slog.Logger
+	echo      *echo.Echo
+	handler   http.Handler // echo, and compression around it
+	routes    map[string]route
+	metrics   *metrics
+	keys      atomic.Pointer[Keys]
+	bodies    budget
+	exports   chan struct{} // as many as there may be at once
+	decoding  chan struct{} // bodies of OTLP, as many as there are processors
+	receiving chan struct{} // messages of gRPC
+	live      *live.Hub
+	draining  atomic.Bool
 }
 
 // route is what is known of a request before it is looked at.
@@ -115,7 +116,7 @@ func New(s *store.Store, config Config) *Server {
 	config = config.withDefaults()
 	srv := &Server{
 		config: config, store: s, log: config.Logger, routes: map[string]route{}, bodies: budget{size: config.BodyBytes},
-		exports: make(chan struct{}, maxExports), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		exports: make(chan struct{}, maxExports), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), receiving: make(chan struct{}, maxReceiving),
 		live: live.New(s, live.Config{Logger: config.Logger, MaxStreams: config.MaxStreams, Rows: encodeRows, Plans: encodePlans}),
 	}
 	srv.metrics = newMetrics(srv)
