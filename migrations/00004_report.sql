@@ -18,19 +18,20 @@ $$;
 -- +goose StatementEnd
 
 -- By time: block ranges cost a write next to nothing, and rows come in about that
--- order. By failure: few rows. Of plans and steps, nothing is indexed that heartbeats
+-- order. (Postgres notes 256 ranges that are full, and summarises them once a minute: smaller
+-- ones would fill its log with those that it could not note.) By failure: few rows. Of plans and steps, nothing is indexed that heartbeats
 -- and roll-ups change, or these would be no cheap (heap-only) updates any more; cycles
 -- and tool calls grow out of their pages anyway.
-CREATE INDEX plan_time ON actlog.plan_execution_record USING brin (first_seen_at) WITH (pages_per_range = 32, autosummarize = on);
+CREATE INDEX plan_time ON actlog.plan_execution_record USING brin (first_seen_at) WITH (autosummarize = on);
 CREATE INDEX agent_time ON actlog.agent_execution_record USING brin (
     start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
-    WITH (pages_per_range = 32, autosummarize = on);
+    WITH (autosummarize = on);
 CREATE INDEX think_act_time ON actlog.think_act_record USING brin (
     think_start_time, (date_trunc('day', COALESCE(think_start_time AT TIME ZONE 'utc', think_end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
-    WITH (pages_per_range = 32, autosummarize = on);
+    WITH (autosummarize = on);
 CREATE INDEX act_tool_time ON actlog.act_tool_info USING brin (
     start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
-    WITH (pages_per_range = 32, autosummarize = on);
+    WITH (autosummarize = on);
 CREATE INDEX plan_failed ON actlog.plan_execution_record ((COALESCE(end_time, start_time, first_seen_at)))
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 CREATE INDEX agent_failed ON actlog.agent_execution_record ((COALESCE(end_time, start_time)))
