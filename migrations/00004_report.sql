@@ -18,10 +18,11 @@ $$;
 -- +goose StatementEnd
 
 -- By time: block ranges cost a write next to nothing, and rows come in about that
--- order. (Postgres notes 256 ranges that are full, and summarises them once a minute: smaller
--- ones would fill its log with those that it could not note.) By failure: few rows. Of plans and steps, nothing is indexed that heartbeats
--- and roll-ups change, or these would be no cheap (heap-only) updates any more; cycles
--- and tool calls grow out of their pages anyway.
+-- order. (Postgres notes 256 ranges that are full, and summarises them once a minute:
+-- smaller ones would fill its log with those that it could not note.) By failure: few
+-- rows. Of plans and steps, nothing is indexed that heartbeats and roll-ups change, or
+-- these would be no cheap (heap-only) updates any more; cycles and tool calls grow out
+-- of their pages anyway.
 CREATE INDEX plan_time ON actlog.plan_execution_record USING brin (first_seen_at) WITH (autosummarize = on);
 CREATE INDEX agent_time ON actlog.agent_execution_record USING brin (
     start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
