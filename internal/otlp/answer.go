@@ -1,16 +1,15 @@
 package otlp
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 )
 
-// The bodies of answers are of the media type of the request.
+// The body of an answer has the media type of the request.
 
-// Accepted answers an export of anything that was taken as a whole.
+// Accepted answers an export that was accepted as a whole.
 func Accepted(contentType string) []byte {
 	if isProtobuf(contentType) {
 		return nil
@@ -18,8 +17,7 @@ func Accepted(contentType string) []byte {
 	return []byte("{}")
 }
 
-// Answer answers an export of traces: where spans were rejected it says how many,
-// and why.
+// Answer answers an export of traces. If spans were rejected it says how many, and why.
 func (b *Batch) Answer(contentType string) ([]byte, error) {
 	response := ptraceotlp.NewExportResponse()
 	response.PartialSuccess().SetRejectedSpans(int64(b.Rejected))
@@ -27,7 +25,7 @@ func (b *Batch) Answer(contentType string) ([]byte, error) {
 	return b.answer(contentType, response.MarshalProto, response.MarshalJSON)
 }
 
-// AnswerLogs answers an export of logs alike.
+// AnswerLogs is [Batch.Answer] for an export of logs.
 func (b *Batch) AnswerLogs(contentType string) ([]byte, error) {
 	response := plogotlp.NewExportResponse()
 	response.PartialSuccess().SetRejectedLogRecords(int64(b.Rejected))
@@ -38,7 +36,7 @@ func (b *Batch) AnswerLogs(contentType string) ([]byte, error) {
 func (b *Batch) answer(contentType string, proto, json func() ([]byte, error)) (body []byte, err error) {
 	switch {
 	case b.Rejected == 0:
-		return Accepted(contentType), nil // the library would tell of zero
+		return Accepted(contentType), nil // the library would write a partial success of 0
 	case isProtobuf(contentType):
 		body, err = proto()
 	default:
@@ -53,30 +51,28 @@ func (b *Batch) answer(contentType string, proto, json func() ([]byte, error)) (
 // Refused answers an export that was refused as a whole, with a google.rpc.Status.
 func Refused(contentType, message string) []byte {
 	if isProtobuf(contentType) {
-		b := binary.AppendUvarint([]byte{2<<3 | 2}, uint64(len(message)))
-		return append(b, message...)
+		return appendField(nil, statusMessage, []byte(message))
 	}
 	return append(appendMember([]byte{'{'}, "message", message), '}')
 }
 
-// Partial reads a protobuf answer to traces or logs: how many were rejected, and
-// why.
+// statusMessage is the number of the field message of google.rpc.Status.
+const statusMessage = 2
+
+// Partial reads a protobuf answer to traces or logs: how many were rejected, and why.
 func Partial(answer []byte) (rejected int64, reason string, err error) {
-	response := ptraceotlp.NewExportResponse() // that of logs has the same numbers
+	response := ptraceotlp.NewExportResponse() // the answer to logs has the same field numbers
 	if err := response.UnmarshalProto(answer); err != nil {
 		return 0, "", fmt.Errorf("reading an answer: %w", err)
 	}
 	return response.PartialSuccess().RejectedSpans(), response.PartialSuccess().ErrorMessage(), nil
 }
 
-// Refusal reads what a protobuf body by [Refused] says; "" where it is none.
+// Refusal returns the message of a protobuf body that [Refused] wrote, "" for any other body.
 func Refusal(body []byte) string {
-	if len(body) == 0 || body[0] != 2<<3|2 {
+	tag, message, rest, ok := nextField(body)
+	if !ok || tag != statusMessage<<3|2 || len(rest) > 0 {
 		return ""
 	}
-	size, n := binary.Uvarint(body[1:])
-	if n <= 0 || size != uint64(len(body)-1-n) {
-		return ""
-	}
-	return clean(string(body[1+n:]))
+	return clean(string(message))
 }

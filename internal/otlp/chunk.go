@@ -8,41 +8,37 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/actlog/actlog/record"
 )
 
-// A chunk is how spans are kept: one after the other, field by field, in zstd.
-// Short texts stand once, and are referred to from then on. Reading one makes no
-// copy of a text.
+// Spans are stored as chunks: one span after the other, field by field, compressed with zstd. A
+// short text is written once, and then referred to by its number. Decoding copies no text.
 
 const (
-	// MaxChunkBytes bounds the chunks of a body together before they are compressed,
-	// and so each of them.
+	// MaxChunkBytes bounds all chunks of a body together, before compression, and so each of them.
 	MaxChunkBytes = 256 << 20
 	// chunkVersion is the first byte before compression.
 	chunkVersion = 1
-	// maxShared is how long a text may be that is referred to.
+	// maxShared is the longest text, in bytes, that is written only once.
 	maxShared = 128
 )
 
 var errChunk = errors.New("the chunk is damaged")
 
-// Neither of them has a goroutine while nothing is streamed.
+// Neither of them starts a goroutine, because nothing is streamed.
 var (
 	compressor, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
 	decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxChunkBytes))
 )
 
-// ByTrace sorts spans by their trace, in the order in which those begin in it.
+// ByTrace groups spans by trace, in the order of the first span of each trace.
 func ByTrace(spans []Span) [][]Span {
 	var traces [][]Span
-	at := map[string]int{}
+	index := map[string]int{}
 	for _, s := range spans {
-		i, ok := at[s.TraceID]
+		i, ok := index[s.TraceID]
 		if !ok {
 			i = len(traces)
-			at[s.TraceID] = i
+			index[s.TraceID] = i
 			traces = append(traces, nil)
 		}
 		traces[i] = append(traces[i], s)
@@ -50,12 +46,11 @@ func ByTrace(spans []Span) [][]Span {
 	return traces
 }
 
-// EncodeChunk makes a chunk of spans of one trace, and takes from room, which the
-// chunks of a body share, what it holds before it is compressed: a resource is in the
-// chunk of each of its traces, so a small body may have large ones. [ErrTooLarge] where
-// there is no room.
+// EncodeChunk encodes spans of one trace as a chunk. The chunks of a body share room: EncodeChunk
+// subtracts the chunk's bytes before compression from it, and returns [ErrTooLarge] if there are
+// too few. A small body can have large chunks, because each trace repeats its resources.
 func EncodeChunk(spans []Span, room *int) ([]byte, error) {
-	w := writer{b: append(make([]byte, 0, texts(spans)), chunkVersion), seen: map[string]uint64{}}
+	w := writer{b: append(make([]byte, 0, estimateSize(spans)), chunkVersion), seen: map[string]uint64{}}
 	w.uint(uint64(len(spans)))
 	for i := range spans {
 		if w.span(&spans[i]); len(w.b) > *room {
@@ -64,11 +59,11 @@ func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 	}
 	*room -= len(w.b)
 	packed := compressor.EncodeAll(w.b, make([]byte, 0, len(w.b)/2))
-	return bytes.Clone(packed), nil // and not what it had room for
+	return bytes.Clone(packed), nil // without the spare capacity
 }
 
-// texts tells about how many bytes the spans take.
-func texts(spans []Span) (n int) {
+// estimateSize returns about how many bytes the spans take before compression.
+func estimateSize(spans []Span) (n int) {
 	for i := range spans {
 		n += 128 + len(spans[i].Name)
 		for _, a := range spans[i].Attributes {
@@ -84,7 +79,7 @@ func texts(spans []Span) (n int) {
 	return n
 }
 
-// DecodeChunk gives the spans of a chunk.
+// DecodeChunk returns the spans of a chunk.
 func DecodeChunk(chunk []byte) ([]Span, error) {
 	b, err := decompressor.DecodeAll(chunk, nil)
 	if err != nil {
@@ -104,32 +99,18 @@ func DecodeChunk(chunk []byte) ([]Span, error) {
 	return spans, nil
 }
 
-// ProjectChunks gives the rows that all chunks of a trace mean together, see
-// [Project]. It is what the store asks.
-func ProjectChunks(traceID string, chunks [][]byte) ([]record.Change, error) {
-	var all []Span
-	for _, chunk := range chunks {
-		spans, err := DecodeChunk(chunk)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, spans...)
-	}
-	return Project(slices.DeleteFunc(all, func(s Span) bool { return s.TraceID != traceID })), nil
-}
-
 // writer appends to a chunk.
 type writer struct {
 	b        []byte
-	seen     map[string]uint64 // by text, its number from 0
-	resource Attributes        // of the span before
+	seen     map[string]uint64 // the number of each short text, from 0
+	resource Attributes        // of the previous span
 }
 
 func (w *writer) uint(n uint64) { w.b = binary.AppendUvarint(w.b, n) }
 func (w *writer) int(n int64)   { w.b = binary.AppendVarint(w.b, n) }
 
-// text is twice its length and itself, or twice the number of one that stood
-// before, and one.
+// text writes twice the length of a text and then the text, or, for one that was written before,
+// twice its number plus one.
 func (w *writer) text(s string) {
 	if len(s) <= maxShared {
 		if n, ok := w.seen[s]; ok {
@@ -146,10 +127,10 @@ func (w *writer) text(s string) {
 const (
 	flagRemote = 1 << iota
 	flagStub
-	flagResource // its resource follows; else it is that of the span before
+	flagResource // its resource follows; without the flag it is that of the previous span
 )
 
-// minSpanBytes is what the shortest span takes.
+// minSpanBytes is the size of an empty span.
 const minSpanBytes = 15
 
 func (w *writer) span(s *Span) {
@@ -207,8 +188,7 @@ func (w *writer) attributes(a Attributes) {
 	}
 }
 
-// reader takes a chunk apart. Once something is not as it should be all is bad,
-// and nothing more is read.
+// reader reads what writer wrote. After the first error bad is set, and nothing more is read.
 type reader struct {
 	s        string
 	bad      bool
@@ -247,10 +227,10 @@ func (r *reader) int() int64 {
 	return int64(n>>1) ^ -int64(n&1)
 }
 
-// len reads how many of something follow that takes at least so many bytes.
-func (r *reader) len(each int) int {
+// len reads how many items follow, each of at least minBytes.
+func (r *reader) len(minBytes int) int {
 	n := r.uint()
-	if n > uint64(len(r.s)/each) {
+	if n > uint64(len(r.s)/minBytes) {
 		r.fail()
 		return 0
 	}

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// claudeCode is what Claude Code and the Claude Agent SDK tell by themselves, in
-// bare keys.
+// claudeCode is what Claude Code and the Claude Agent SDK send, in keys without a prefix.
 var claudeCode = convention{
 	class: func(s *Span) Class {
 		switch claudeType(s) {
@@ -23,12 +22,10 @@ var claudeCode = convention{
 		return Transparent // hooks, and the phases of a tool call
 	},
 	read: func(s *Span, f *Facts) {
-		kind := claudeType(s)
-		if kind == "" {
-			return
-		}
 		a := s.Attributes
-		switch kind {
+		switch claudeType(s) {
+		case "":
+			return
 		case "interaction":
 			f.Agent = cmp.Or(f.Agent, a.first("agent.name", "agent_name"), "claude_code")
 			fill(&f.Input, a, "user_prompt")
@@ -40,26 +37,21 @@ var claudeCode = convention{
 			fill(&f.System, a, "system_prompt")
 			fill(&f.Output, a, "response.model_output")
 			fill(&f.Finish, a, "stop_reason")
-			if !f.Usage.told() {
-				f.Usage = Usage{
-					Input: a.count("input_tokens"), Output: a.count("output_tokens"),
-					CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
-				}
-				f.Usage.addCache()
+			usage := Usage{
+				Input: a.count("input_tokens"), Output: a.count("output_tokens"),
+				CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
 			}
-			if f.CostUSD == nil {
-				f.CostUSD = money(a.Get("cost_usd"))
-			}
-			if f.FirstToken == 0 {
-				f.FirstToken = after(s.Start, a.Get("ttft_ms"), time.Millisecond)
-			}
+			usage.addCache()
+			f.Usage.fill(usage)
+			f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
+			f.FirstToken = cmp.Or(f.FirstToken, after(s.Start, a.Get("ttft_ms"), time.Millisecond))
 		case "tool":
 			fill(&f.Tool, a, "tool_name", "tool.name")
 			fill(&f.CallID, a, "tool_use_id", "tool_call_id")
 			fill(&f.Arguments, a, "tool_input")
 			for i := range s.Events {
-				if e := &s.Events[i]; e.Name == "tool.output" && f.Result == "" {
-					f.Result = e.Attributes.first("output", "content", "tool_output", "result", logBody)
+				if e := &s.Events[i]; e.Name == "tool.output" {
+					fill(&f.Result, e.Attributes, "output", "content", "tool_output", "result", logBody)
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -9,20 +8,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Part is a protobuf body with some of an export. Bodies of one signal that are
-// joined end to end are a body.
+// Part is a protobuf body with a part of an export. Bodies of one signal can be concatenated into
+// one body.
 type Part struct {
 	Signal Signal
 	Body   []byte
 	Count  int // spans or log records
 }
 
-// Cut makes parts of an export of any size, such as files hold: each has at most
-// maxCount spans or log records, and, if more than one, at most about maxBytes of
-// them. Of metrics there are none. The error says why the export cannot be read.
+// Cut cuts an export of any size, such as a file, into parts. Each part has at most maxCount spans
+// or log records, and at most about maxBytes unless it has only one. Metrics have no parts. Cut
+// returns an error if the export cannot be read.
 func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error) {
-	all := limits{parts: 1 << 40, spans: 1 << 40} // it is here already
-	spans, err := unmarshal(contentType, body, traces, all, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
+	unbounded := limits{parts: 1 << 40, spans: 1 << 40} // the body is in memory already
+	spans, err := unmarshalTraces(contentType, body, unbounded)
 	if err == nil && spans.SpanCount() > 0 {
 		if !isProtobuf(contentType) {
 			if body, err = new(ptrace.ProtoMarshaler).MarshalTraces(spans); err != nil {
@@ -31,8 +30,8 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 		}
 		return cut(Traces, body, maxBytes, maxCount), nil
 	}
-	records, errOfLogs := unmarshal(contentType, body, logs, all, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
-	if errOfLogs == nil && records.LogRecordCount() > 0 {
+	records, logsErr := unmarshalLogs(contentType, body, unbounded)
+	if logsErr == nil && records.LogRecordCount() > 0 {
 		if !isProtobuf(contentType) {
 			if body, err = new(plog.ProtoMarshaler).MarshalLogs(records); err != nil {
 				return nil, fmt.Errorf("writing logs: %w", err)
@@ -46,15 +45,14 @@ func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error
 	return nil, nil
 }
 
-// cut cuts a protobuf body that is known to be whole. It goes by numbers of fields,
-// which are the same for spans and log records.
+// cut cuts a valid protobuf body by field numbers, which are the same for spans and log records.
 func cut(signal Signal, body []byte, maxBytes, maxCount int) (parts []Part) {
 	const resources, scopes, items = 1, 2, 2
 	next := Part{Signal: signal}
-	_, ofResources := split(body, resources)
-	for _, resource := range ofResources {
-		aboutResource, ofScopes := split(content(resource), scopes)
-		for _, scope := range ofScopes {
+	_, inBody := split(body, resources)
+	for _, resource := range inBody {
+		aboutResource, inResource := split(content(resource), scopes)
+		for _, scope := range inResource {
 			aboutScope, rest := split(content(scope), items)
 			for len(rest) > 0 {
 				n, size := 0, len(next.Body)
@@ -75,43 +73,26 @@ func cut(signal Signal, body []byte, maxBytes, maxCount int) (parts []Part) {
 	return append(parts, next)
 }
 
-// split gives the fields of a message that have a number, each in whole, and the
-// others as they stand.
+// split returns the fields of a message with a number, each with its tag, and the others
+// concatenated.
 func split(message []byte, number uint64) (others []byte, found [][]byte) {
-	for len(message) > 0 {
-		tag, n := binary.Uvarint(message)
-		size := n
-		switch tag & 7 {
-		case 0:
-			_, m := binary.Uvarint(message[n:])
-			size += m
-		case 1:
-			size += 8
-		case 5:
-			size += 4
-		case 2:
-			length, m := binary.Uvarint(message[n:])
-			size += m + int(length)
+	for {
+		tag, _, rest, ok := nextField(message)
+		if !ok {
+			return others, found
 		}
+		field := message[:len(message)-len(rest)]
 		if tag == number<<3|2 {
-			found = append(found, message[:size])
+			found = append(found, field)
 		} else {
-			others = append(others, message[:size]...)
+			others = append(others, field...)
 		}
-		message = message[size:]
+		message = rest
 	}
-	return others, found
 }
 
-// content gives the message in a field.
+// content returns the message in a field.
 func content(field []byte) []byte {
-	_, n := binary.Uvarint(field)
-	_, m := binary.Uvarint(field[n:])
-	return field[n+m:]
-}
-
-func appendField(b []byte, number uint64, message []byte) []byte {
-	b = binary.AppendUvarint(b, number<<3|2)
-	b = binary.AppendUvarint(b, uint64(len(message)))
-	return append(b, message...)
+	_, content, _, _ := nextField(field)
+	return content
 }

@@ -23,17 +23,17 @@ const (
 	TypeJSON     = "application/json"
 )
 
-// Signal is what an exporter tells of.
+// Signal is a kind of telemetry that exporters send.
 type Signal string
 
-// The signals. Nothing is kept of metrics.
+// The signals. Metrics are accepted and dropped.
 const (
 	Traces  Signal = "traces"
 	Logs    Signal = "logs"
 	Metrics Signal = "metrics"
 )
 
-// Signals are all that there are.
+// Signals lists all signals.
 var Signals = []Signal{Traces, Logs, Metrics}
 
 // Path is where exporters send a signal over HTTP.
@@ -41,13 +41,13 @@ func (s Signal) Path() string { return "/v1/" + string(s) }
 
 var errLogs = errors.New("the body holds logs, not traces: send it to /v1/logs")
 
-// ErrUnsupported says that a body is of a media type that is not read here.
+// ErrUnsupported says that a body has a media type other than [TypeProtobuf] and [TypeJSON].
 var ErrUnsupported = errors.New("unsupported")
 
-// Batch is what a body holds.
+// Batch is the content of a body.
 type Batch struct {
 	Spans []Span
-	// Rejected counts the spans that cannot be kept, Reason says why.
+	// Rejected counts the spans that cannot be kept. Reason says why the first was rejected.
 	Rejected int
 	Reason   string
 	// Ignored counts log records that belong to no span.
@@ -61,12 +61,11 @@ func (b *Batch) reject(reason string) {
 	}
 }
 
-// DecodeTraces reads the body of an export of traces. The error says why it
-// cannot be read as a whole; it is [ErrUnsupported] or [ErrTooLarge] where it is
-// for that.
+// DecodeTraces reads the body of an export of traces. It returns an error if the body as a whole
+// cannot be read, among them [ErrUnsupported] and [ErrTooLarge].
 func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	var b Batch
-	all, err := unmarshal(contentType, body, traces, ofBody, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
+	all, err := unmarshalTraces(contentType, body, bodyLimits)
 	if err != nil {
 		if isProtobuf(contentType) && holdsLogs(body) {
 			return b, errLogs
@@ -81,14 +80,14 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	}
 	b.Spans = make([]Span, 0, all.SpanCount())
 	for _, rs := range all.ResourceSpans().All() {
-		var of converter
-		resource := of.attributes("resource", rs.Resource().Attributes())
-		ofResource := of.truncated
+		var c converter
+		resource := c.attributes("resource", rs.Resource().Attributes())
+		inResource := c.truncated
 		for _, ss := range rs.ScopeSpans().All() {
-			scope := Scope{Name: of.name("scope", ss.Scope().Name()), Version: of.name("scope", ss.Scope().Version())}
+			scope := Scope{Name: c.name("scope", ss.Scope().Name()), Version: c.name("scope", ss.Scope().Version())}
 			for _, s := range ss.Spans().All() {
-				of.truncated = ofResource[:len(ofResource):len(ofResource)]
-				out, reason := of.span(s)
+				c.truncated = inResource[:len(inResource):len(inResource)]
+				out, reason := c.span(s)
 				if reason != "" {
 					b.reject(reason)
 					continue
@@ -101,11 +100,11 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	return b, nil
 }
 
-// DecodeLogs reads the body of an export of logs: records that name a span are
-// stubs of it, which hold the record as an event. The others are only counted.
+// DecodeLogs reads the body of an export of logs. A record that names a span becomes a stub of this
+// span, with the record as its event. The other records are only counted.
 func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	var b Batch
-	all, err := unmarshal(contentType, body, logs, ofBody, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
+	all, err := unmarshalLogs(contentType, body, bodyLimits)
 	if err != nil {
 		return b, fmt.Errorf("reading logs: %w", err)
 	}
@@ -126,33 +125,41 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	return b, nil
 }
 
-func unmarshal[T any](contentType string, body []byte, root message, of limits, proto, json func([]byte) (T, error)) (all T, err error) {
+func unmarshalTraces(contentType string, body []byte, bounds limits) (ptrace.Traces, error) {
+	return unmarshal(contentType, body, traces, bounds, new(ptrace.ProtoUnmarshaler).UnmarshalTraces, new(ptrace.JSONUnmarshaler).UnmarshalTraces)
+}
+
+func unmarshalLogs(contentType string, body []byte, bounds limits) (plog.Logs, error) {
+	return unmarshal(contentType, body, logs, bounds, new(plog.ProtoUnmarshaler).UnmarshalLogs, new(plog.JSONUnmarshaler).UnmarshalLogs)
+}
+
+func unmarshal[T any](contentType string, body []byte, root message, bounds limits, proto, json func([]byte) (T, error)) (all T, err error) {
+	decode := proto
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil || mediaType != TypeProtobuf && mediaType != TypeJSON:
 		return all, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeProtobuf, TypeJSON)
 	case mediaType == TypeProtobuf:
-		if err := checkWire(body, root, of); err != nil {
-			return all, err
-		}
-		return proto(body)
+		err = checkProtobuf(body, root, bounds)
+	default:
+		err, decode = checkJSON(body, bounds), json
 	}
-	if err := checkJSON(body, of); err != nil {
+	if err != nil {
 		return all, err
 	}
-	return json(body)
+	return decode(body)
 }
 
 func isProtobuf(contentType string) bool { return strings.HasPrefix(contentType, TypeProtobuf) }
 
-// holdsLogs tells whether a body that holds no traces holds logs: their numbers
-// are the same down to the span.
+// holdsLogs reports whether a protobuf body that cannot be read as traces holds logs. Both formats
+// have the same field numbers down to the span.
 func holdsLogs(body []byte) bool {
-	all, err := unmarshal(TypeProtobuf, body, logs, ofBody, new(plog.ProtoUnmarshaler).UnmarshalLogs, nil)
+	all, err := unmarshalLogs(TypeProtobuf, body, bodyLimits)
 	return err == nil && all.LogRecordCount() > 0
 }
 
-// converter makes our spans of pdata's, and notes what it had to cut.
+// converter converts the spans of pdata, and records the names of what it shortens or drops.
 type converter struct{ truncated []string }
 
 func (c *converter) cut(name string) {
@@ -161,9 +168,10 @@ func (c *converter) cut(name string) {
 	}
 }
 
-// The bits of a span's flags that tell where its parent is.
+// parentIsRemote is the bit of a span's flags for a parent in another process.
 const parentIsRemote = 0x200
 
+// span returns a span, or the reason to reject it.
 func (c *converter) span(s ptrace.Span) (Span, string) {
 	traceID, spanID, parentID := s.TraceID(), s.SpanID(), s.ParentSpanID()
 	if traceID.IsEmpty() || spanID.IsEmpty() {
@@ -200,7 +208,10 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 	return out, ""
 }
 
-// stub makes of a log record what its span can take from it.
+// logBody is the attribute with the body of a log record.
+const logBody = "log.body"
+
+// stub returns a log record as a stub of its span with one event.
 func stub(l plog.LogRecord) Span {
 	var c converter
 	traceID, spanID := l.TraceID(), l.SpanID()
@@ -217,10 +228,7 @@ func stub(l plog.LogRecord) Span {
 	return Span{TraceID: hex.EncodeToString(traceID[:]), SpanID: hex.EncodeToString(spanID[:]), Stub: true, Events: []Event{e}, Truncated: c.truncated}
 }
 
-// logBody is the attribute that holds the body of a log record.
-const logBody = "log.body"
-
-// nanoseconds gives a time, or 0 where none can be meant.
+// nanoseconds returns a time, or 0 if it is too large to be one.
 func nanoseconds(t pcommon.Timestamp) int64 {
 	if uint64(t) > math.MaxInt64 {
 		return 0
@@ -228,38 +236,37 @@ func nanoseconds(t pcommon.Timestamp) int64 {
 	return int64(t)
 }
 
-func (c *converter) attributes(of string, m pcommon.Map) Attributes {
+// attributes converts the attributes of a field of a span. The field's name is what truncated will
+// hold if some are dropped.
+func (c *converter) attributes(field string, m pcommon.Map) Attributes {
 	if m.Len() == 0 {
 		return nil
 	}
 	out := make(Attributes, 0, min(m.Len(), MaxAttributes))
 	for key, v := range m.All() {
 		if len(out) == MaxAttributes {
-			c.cut(of)
+			c.cut(field)
 			break
 		}
 		if v.Type() == pcommon.ValueTypeEmpty {
 			continue
 		}
-		key = c.name(of, key)
+		key = c.name(field, key)
 		out = append(out, Attribute{key, c.value(key, v)})
 	}
 	return sorted(out)
 }
 
-// name gives a name or a key, short and clean.
-func (c *converter) name(of, s string) string {
-	if len(s) > MaxNameBytes {
-		s = record.Shorten(s, MaxNameBytes)
-		c.cut(of)
-	}
-	return clean(s)
-}
+// name returns a name or a key, clean and no longer than MaxNameBytes.
+func (c *converter) name(field, s string) string { return c.shorten(field, s, MaxNameBytes) }
 
-func (c *converter) string(of, s string) string {
-	if len(s) > MaxStringBytes {
-		s = record.Shorten(s, MaxStringBytes)
-		c.cut(of)
+// string returns a text, clean and no longer than MaxStringBytes.
+func (c *converter) string(field, s string) string { return c.shorten(field, s, MaxStringBytes) }
+
+func (c *converter) shorten(field, s string, maxBytes int) string {
+	if len(s) > maxBytes {
+		s = record.Shorten(s, maxBytes)
+		c.cut(field)
 	}
 	return clean(s)
 }
@@ -276,7 +283,7 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 		return Value{Text: c.string(key, binaryText(v.Bytes().AsRaw()))}
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
 		b := c.appendValue(nil, key, v, 0)
-		if len(b) > MaxStringBytes { // cut, it is no JSON any more
+		if len(b) > MaxStringBytes { // cut, it is no longer JSON
 			return Value{Text: c.string(key, string(b))}
 		}
 		return Value{JSON, string(b)}
@@ -284,30 +291,23 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 	return Value{Text: c.string(key, v.Str())}
 }
 
-// appendValue writes a structured value as JSON, as far down as records may nest.
-func (c *converter) appendValue(b []byte, of string, v pcommon.Value, depth int) []byte {
+// appendValue writes a structured value as JSON, down to the depth that records allow.
+func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int) []byte {
 	if depth >= record.MaxJSONDepth-2 {
-		c.cut(of)
+		c.cut(key)
 		return append(b, "null"...)
 	}
 	switch v.Type() {
 	case pcommon.ValueTypeMap:
 		b = append(b, '{')
-		for key, inner := range v.Map().All() {
-			if b[len(b)-1] != '{' {
-				b = append(b, ',')
-			}
-			b = append(appendString(b, clean(key)), ':')
-			b = c.appendValue(b, of, inner, depth+1)
+		for name, inner := range v.Map().All() {
+			b = c.appendValue(appendName(b, clean(name)), key, inner, depth+1)
 		}
 		return append(b, '}')
 	case pcommon.ValueTypeSlice:
 		b = append(b, '[')
-		for i, inner := range v.Slice().All() {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = c.appendValue(b, of, inner, depth+1)
+		for _, inner := range v.Slice().All() {
+			b = c.appendValue(comma(b), key, inner, depth+1)
 		}
 		return append(b, ']')
 	case pcommon.ValueTypeInt:

@@ -2,23 +2,25 @@ package otlp
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/actlog/actlog/record"
 )
 
-// forest is the spans of a trace, parents before children, each with where it
-// belongs.
+// forest is the spans of a trace, each in its place.
 type forest struct {
 	trace string
-	nodes []*node // parents first, else in the order of their start
+	nodes []*node // parents before children, otherwise in the order of their start
 	tops  []*node
-	skips []*node
-	// outside stands above tool calls that nothing is above of.
-	outside *node
+	skips []*node // those of class Skip
+	// virtual is the parent of tool calls that have none.
+	virtual *node
 }
 
-// node is a span in its place. A node without a span is known by its children
-// only: the parent has not arrived, or never will.
+// node is a span in its place. A node without a span is known only from its children: the span has
+// not arrived, or never will. Such a node is at the top.
 type node struct {
 	*Span
 	id       string
@@ -26,49 +28,23 @@ type node struct {
 	parent   *node
 	children []*node
 
-	// owner is the nearest agent or tool call above, else the topmost node. tool
-	// is the nearest tool call above, model the model call above within the owner,
-	// cycle the wrapper of a cycle above within the owner; nil where there is none.
-	owner, tool, model, cycle *node
-	// same is the node that tells of the same call: its outer one.
-	same *node
-	// below tells the classes of what is below.
+	// Nodes above this one, nil if there is none. owner is the nearest agent or tool call, else the
+	// topmost node, and never nil. tool is the nearest tool call. model and cycle are the model call
+	// and the wrapper of a cycle below the owner. nearest is the nearest one that is not passed
+	// through, else the topmost.
+	owner, tool, model, cycle, nearest *node
+	// outer is set if this is a second span of one call: the call's outermost span.
+	outer *node
+	// below is which classes occur below.
 	below [Skip + 1]bool
 
-	// solid is the nearest node above that is not passed through.
-	solid *node
-
-	// models and tools are those that the node owns.
+	// What the node owns.
 	models, tools []*node
-	// agents tells whether it owns agents.
-	agents bool
+	ownsAgents    bool
 }
 
-func (n *node) start() int64 {
-	if n.Span != nil {
-		return n.Start
-	}
-	least := int64(0)
-	for _, c := range n.children {
-		if s := c.start(); least == 0 || s != 0 && s < least {
-			least = s
-		}
-	}
-	return least
-}
-
-// remote tells of a node without a span whether it is in another process, which
-// may never tell of it.
-func (n *node) remote() bool {
-	return slices.ContainsFunc(n.children, func(c *node) bool { return c.Span != nil && c.RemoteParent })
-}
-
-func compareNodes(a, b *node) int {
-	return cmp.Or(cmp.Compare(a.start(), b.start()), strings.Compare(a.id, b.id))
-}
-
-// plant puts spans into their places. Spans of one id must be merged.
-func plant(spans []*Span) *forest {
+// newForest puts spans into their places. There must be one span per id.
+func newForest(spans []*Span) *forest {
 	f := &forest{}
 	if len(spans) == 0 {
 		return f
@@ -95,7 +71,7 @@ func plant(spans []*Span) *forest {
 			n.parent = p
 			p.children = append(p.children, n)
 		case n.facts.Class == Tool:
-			f.putOutside(n)
+			f.addToVirtual(n)
 		default:
 			f.tops = append(f.tops, n)
 		}
@@ -103,43 +79,41 @@ func plant(spans []*Span) *forest {
 	f.tops = append(f.tops, missing...)
 	slices.SortFunc(f.tops, compareNodes)
 	f.nodes = make([]*node, 0, len(all)+len(missing)+1)
-	f.descend(f.tops...)
+	f.place(f.tops...)
 	for _, n := range all {
 		if !n.placed() {
-			f.cut(n)
+			f.breakRing(n)
 		}
 	}
 	for _, n := range slices.Backward(f.nodes) {
-		if n.parent == nil {
+		p := n.parent
+		if p == nil {
 			continue
 		}
-		p := n.parent
-		for c, is := range n.below {
-			p.below[c] = p.below[c] || is
+		for c, occurs := range n.below {
+			p.below[c] = p.below[c] || occurs
 		}
-		if n.same == nil {
+		if n.outer == nil {
 			p.below[n.facts.Class] = true
 		}
 	}
 	return f
 }
 
-func (n *node) placed() bool { return n.owner != nil }
-
-// putOutside gives a tool call that has no parent one: it needs a step to stand
-// in, as if something had made the call.
-func (f *forest) putOutside(n *node) {
-	if f.outside == nil {
-		f.outside = &node{id: f.trace}
-		f.tops = append(f.tops, f.outside)
+// addToVirtual puts a tool call without a parent below a virtual node, because it needs a step to
+// belong to.
+func (f *forest) addToVirtual(n *node) {
+	if f.virtual == nil {
+		f.virtual = &node{id: f.trace}
+		f.tops = append(f.tops, f.virtual)
 	}
-	n.parent = f.outside
-	f.outside.children = append(f.outside.children, n)
+	n.parent = f.virtual
+	f.virtual.children = append(f.virtual.children, n)
 }
 
-// cut opens the ring of parents above a node, at its first node, and places all
-// that hangs there.
-func (f *forest) cut(n *node) {
+// breakRing opens the ring of parents above a node at the first node of the ring, and places
+// everything that depends on it.
+func (f *forest) breakRing(n *node) {
 	seen := map[*node]bool{}
 	for !seen[n] {
 		seen[n] = true
@@ -155,15 +129,15 @@ func (f *forest) cut(n *node) {
 	first.parent = nil
 	if first.facts.Class != Tool {
 		f.tops = append(f.tops, first)
-		f.descend(first)
+		f.place(first)
 		return
 	}
-	f.putOutside(first)
-	f.descend(f.outside, first)
+	f.addToVirtual(first)
+	f.place(f.virtual, first)
 }
 
-// descend places what hangs under tops, parents before children.
-func (f *forest) descend(tops ...*node) {
+// place places some nodes and everything below them, parents before children.
+func (f *forest) place(tops ...*node) {
 	stack := slices.Clone(tops)
 	slices.Reverse(stack)
 	for len(stack) > 0 {
@@ -175,13 +149,13 @@ func (f *forest) descend(tops ...*node) {
 		n.place()
 		f.nodes = append(f.nodes, n)
 		switch {
-		case n.same != nil:
+		case n.outer != nil:
 		case n.facts.Class == Model:
 			n.owner.models = append(n.owner.models, n)
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
 		case n.facts.Class == Agent && n.owner != n:
-			n.owner.agents = true
+			n.owner.ownsAgents = true
 		case n.facts.Class == Skip:
 			f.skips = append(f.skips, n)
 		}
@@ -191,89 +165,125 @@ func (f *forest) descend(tops ...*node) {
 	}
 }
 
-// place finds where a node belongs from where its parent does.
+func (n *node) placed() bool { return n.owner != nil }
+
+// place derives where a node belongs from where its parent does.
 func (n *node) place() {
 	p := n.parent
 	if p == nil {
 		n.owner = n
 		return
 	}
-	switch {
-	case p.same != nil: // what is below one telling of a call is below the call
-		n.inherit(p)
-		n.under(p.same)
-	default:
-		n.inherit(p)
-		n.under(p)
+	n.owner, n.tool, n.model, n.cycle, n.nearest = p.owner, p.tool, p.model, p.cycle, p.nearest
+	if n.nearest == nil || p.facts.Class > Transparent {
+		n.nearest = p
 	}
-	switch n.facts.Class {
-	case Model:
-		if n.model != nil {
-			n.same = n.model
-			n.same.facts.learn(&n.facts)
-		}
-	case Tool:
-		// A client's and a server's span of one call, or a framework's and a protocol's.
-		outer := n.solid
-		if outer.same != nil {
-			outer = outer.same
-		}
-		if outer.facts.Class == Tool && outer.facts.sameCall(&n.facts) {
-			n.same = outer
-			outer.facts.learn(&n.facts)
-		}
+	if p.outer != nil { // what is below any span of a call is below the call
+		p = p.outer
 	}
-}
-
-func (n *node) inherit(p *node) {
-	n.owner, n.tool, n.model, n.cycle, n.solid = p.owner, p.tool, p.model, p.cycle, p.solid
-	if n.solid == nil || p.facts.Class > Transparent {
-		n.solid = p
-	}
-}
-
-// under puts a node under one of a class that means something.
-func (n *node) under(p *node) {
 	switch p.facts.Class {
 	case Agent:
 		n.owner, n.model, n.cycle = p, nil, nil
 	case Tool:
 		n.owner, n.tool, n.model, n.cycle = p, p, nil, nil
 	case Model:
-		if n.model == nil {
-			n.model = p
-		}
+		n.model = cmp.Or(n.model, p)
 	case Cycle:
 		n.cycle = p
 	}
+	switch n.facts.Class {
+	case Model:
+		n.outer = n.model
+	case Tool:
+		// A client's and a server's span of one call, or a framework's and a protocol's.
+		outer := cmp.Or(n.nearest.outer, n.nearest)
+		if outer.facts.Class == Tool && outer.facts.sameCall(&n.facts) {
+			n.outer = outer
+		}
+	}
+	if n.outer != nil {
+		n.outer.facts.fillFrom(&n.facts)
+	}
 }
 
-// sameCall tells whether two nested spans of tool calls are one call.
-func (f *Facts) sameCall(inner *Facts) bool {
-	trim := func(s string) string { return strings.TrimPrefix(s, "tools/call ") }
-	return trim(f.Tool) == trim(inner.Tool) && (f.CallID == "" || inner.CallID == "" || f.CallID == inner.CallID)
+func compareNodes(a, b *node) int {
+	return cmp.Or(cmp.Compare(a.start(), b.start()), strings.Compare(a.id, b.id))
 }
 
-// learn fills gaps from another telling of the same call.
-func (f *Facts) learn(from *Facts) {
-	for _, gap := range []struct{ to, from *string }{
-		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
-		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish},
-		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
-	} {
-		*gap.to = cmp.Or(*gap.to, *gap.from)
+func compareEnds(a, b *node) int { return cmp.Or(cmp.Compare(a.end(), b.end()), compareNodes(a, b)) }
+
+// start is when a node started, or the first of its children if it has no span. 0: not known.
+func (n *node) start() int64 {
+	if n.Span != nil {
+		return n.Start
 	}
-	f.Usage.fill(from.Usage)
-	if f.CostUSD == nil {
-		f.CostUSD = from.CostUSD
-	}
-	if f.FirstToken == 0 {
-		f.FirstToken = from.FirstToken
-	}
-	if f.Output == "" {
-		f.Output, f.thought = from.Output, from.thought
-	}
-	if len(f.calls) == 0 {
-		f.calls = from.calls
-	}
+	return firstStart(n.children)
 }
+
+func firstStart(nodes []*node) (first int64) {
+	for _, n := range nodes {
+		if s := n.start(); first == 0 || s != 0 && s < first {
+			first = s
+		}
+	}
+	return first
+}
+
+// end is when a node ended, after all times if it has not.
+func (n *node) end() int64 {
+	if n.Span == nil || n.End == 0 {
+		return math.MaxInt64
+	}
+	return n.End
+}
+
+func lastEnd(nodes []*node) (last int64) {
+	for _, n := range nodes {
+		if n.Span != nil {
+			last = max(last, n.End)
+		} else {
+			last = max(last, lastEnd(n.children))
+		}
+	}
+	return last
+}
+
+// state is the state of a node. A node without a span runs until its span arrives. If none is to be
+// expected, its state follows from its children.
+func (n *node) state() record.State {
+	switch {
+	case n.Span == nil:
+		virtual := n.id == n.children[0].TraceID
+		if virtual || slices.ContainsFunc(n.children, func(c *node) bool { return c.RemoteParent }) {
+			return combinedState(n.children)
+		}
+		return record.Running
+	case n.facts.Failed:
+		return record.Failed
+	case n.End == 0:
+		return record.Running
+	}
+	return record.Completed
+}
+
+func combinedState(nodes []*node) record.State {
+	state := record.Completed
+	for _, n := range nodes {
+		switch n.state() {
+		case record.Running:
+			return record.Running
+		case record.Failed:
+			state = record.Failed
+		}
+	}
+	return state
+}
+
+// isStep reports whether a node is a step: it owns model or tool calls, or is an agent that has
+// nothing below it. An agent that only has agents below it just names the plan.
+func (n *node) isStep() bool {
+	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.hasRowsBelow()
+}
+
+// hasRowsBelow reports whether anything below makes a row.
+func (n *node) hasRowsBelow() bool { return n.below[Agent] || n.below[Model] || n.below[Tool] }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// genkit is Firebase Genkit. Its flows and utilities nest at will; models and
-// tools are what counts.
+// genkit is Firebase Genkit. Its flows and utilities nest at any depth, and only its models, tools
+// and agents count.
 var genkit = convention{
 	class: func(s *Span) Class {
 		switch s.Attributes.Get("genkit:metadata:subtype") {
@@ -17,18 +17,15 @@ var genkit = convention{
 		case "agent":
 			return Agent
 		case "":
-			if s.Scope.Name == "genkit-tracer" {
-				return Transparent
+			if s.Scope.Name != "genkit-tracer" {
+				return Unclassified
 			}
-			return Unclassified
 		}
 		return Transparent
 	},
+	prefixes: []string{"genkit:"},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if !a.has("genkit:") {
-			return
-		}
 		name := a.Get("genkit:name")
 		input, output := a.Get("genkit:input"), a.Get("genkit:output")
 		fill(&f.Conversation, a, "genkit:sessionId")
@@ -40,8 +37,10 @@ var genkit = convention{
 			}
 			f.Model, f.Provider = cmp.Or(f.Model, model), cmp.Or(f.Provider, provider)
 			if usage := member(output, "usage"); usage != "" {
-				n := func(names ...string) *int64 { return count(text(member(usage, names...))) }
-				f.Usage.fill(Usage{Input: n("inputTokens"), Output: n("outputTokens"), CacheRead: n("cachedContentTokens"), Reasoning: n("thoughtsTokens")})
+				f.Usage.fill(Usage{
+					Input: memberCount(usage, "inputTokens"), Output: memberCount(usage, "outputTokens"),
+					CacheRead: memberCount(usage, "cachedContentTokens"), Reasoning: memberCount(usage, "thoughtsTokens"),
+				})
 			}
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, name)
@@ -52,8 +51,6 @@ var genkit = convention{
 			}
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
-		if a.Get("genkit:state") == "error" {
-			f.Failed = true
-		}
+		f.Failed = f.Failed || a.Get("genkit:state") == "error"
 	},
 }

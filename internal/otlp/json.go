@@ -2,25 +2,25 @@ package otlp
 
 import (
 	"encoding/json"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/actlog/actlog/record"
 )
 
-// Messages are JSON in a dozen shapes, most of it never looked at. So it is
-// walked as text, without building values: what no one asks for costs a scan, and
-// the order and spelling of the rest stay. The functions below expect valid JSON
-// and survive any text.
+// Messages are JSON in a dozen shapes, and most of it is never looked at. The functions below
+// therefore walk the text without building values: an unused part costs only a scan, and the rest
+// keeps its order and spelling. They expect valid JSON and survive any text.
 
-// isJSON tells whether s is a JSON object or array that nests within limits.
+// isJSON reports whether s is a JSON object or array that nests within limits.
 func isJSON(s string) bool {
 	s = strings.TrimSpace(s)
-	return s != "" && (s[0] == '{' || s[0] == '[') && shallow(s) && json.Valid([]byte(s))
+	return s != "" && (s[0] == '{' || s[0] == '[') && withinDepth(s) && json.Valid([]byte(s))
 }
 
-// shallow tells whether a JSON text nests no deeper than records may.
-func shallow(s string) bool {
+// withinDepth reports whether a JSON text nests no deeper than records may.
+func withinDepth(s string) bool {
 	depth := 0
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -37,7 +37,7 @@ func shallow(s string) bool {
 	return true
 }
 
-// endOfString gives the place behind the string that begins at i.
+// endOfString returns the index after the string that begins at i.
 func endOfString(s string, i int) int {
 	for i++; i < len(s); i++ {
 		j := strings.IndexByte(s[i:], '"')
@@ -56,7 +56,7 @@ func endOfString(s string, i int) int {
 	return len(s)
 }
 
-// endOfValue gives the place behind the value that begins at i.
+// endOfValue returns the index after the value that begins at i.
 func endOfValue(s string, i int) int {
 	if i >= len(s) {
 		return len(s)
@@ -96,8 +96,13 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// members calls f with each member of an object until it says no. Values are JSON.
-func members(s string, f func(key, value string) bool) {
+// members iterates over the members of an object. The values are JSON. It is small enough to be
+// inlined, so that a loop over it allocates nothing.
+func members(s string) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) { eachMember(s, yield) }
+}
+
+func eachMember(s string, yield func(key, value string) bool) {
 	i := skipSpace(s, 0)
 	if i >= len(s) || s[i] != '{' {
 		return
@@ -115,7 +120,7 @@ func members(s string, f func(key, value string) bool) {
 		}
 		i = skipSpace(s, i+1)
 		end = endOfValue(s, i)
-		if end <= i || !f(key, s[i:end]) {
+		if end <= i || !yield(key, s[i:end]) {
 			return
 		}
 		i = skipSpace(s, end)
@@ -125,8 +130,12 @@ func members(s string, f func(key, value string) bool) {
 	}
 }
 
-// elements calls f with each element of an array until it says no.
-func elements(s string, f func(value string) bool) {
+// elements iterates over the elements of an array. It is inlined, as members is.
+func elements(s string) iter.Seq[string] {
+	return func(yield func(value string) bool) { eachElement(s, yield) }
+}
+
+func eachElement(s string, yield func(value string) bool) {
 	i := skipSpace(s, 0)
 	if i >= len(s) || s[i] != '[' {
 		return
@@ -134,7 +143,7 @@ func elements(s string, f func(value string) bool) {
 	for i++; ; i++ {
 		i = skipSpace(s, i)
 		end := endOfValue(s, i)
-		if end <= i || !f(s[i:end]) {
+		if end <= i || !yield(s[i:end]) {
 			return
 		}
 		i = skipSpace(s, end)
@@ -144,36 +153,36 @@ func elements(s string, f func(value string) bool) {
 	}
 }
 
-// member gives a member of an object, as JSON, "" where there is none or null.
+// member returns the JSON of the first of some members that an object has, "" if it has none of
+// them. A member that is null does not count.
 func member(s string, names ...string) string {
 	found := ""
 	best := len(names)
-	members(s, func(key, value string) bool {
+	for key, value := range members(s) {
 		for i, name := range names[:best] {
 			if key == name && value != "null" {
 				found, best = value, i
 			}
 		}
-		return best > 0
-	})
+		if best == 0 {
+			break
+		}
+	}
 	return found
 }
 
-// firstElement gives the first element of an array, as JSON.
-func firstElement(array string) (first string) {
-	elements(array, func(e string) bool { first = e; return false })
-	return first
-}
+// memberText is the text of [member].
+func memberText(s string, names ...string) string { return text(member(s, names...)) }
 
-// memberAt follows a path of members.
-func memberAt(s string, path ...string) string {
-	for _, name := range path {
-		s = member(s, name)
+// firstElement returns the JSON of the first element of an array.
+func firstElement(array string) string {
+	for e := range elements(array) {
+		return e
 	}
-	return s
+	return ""
 }
 
-// text gives what a JSON string says; of other values their JSON, of null "".
+// text returns the content of a JSON string, "" for null, and any other value as it is.
 func text(s string) string {
 	if s == "" || s == "null" {
 		return ""
@@ -191,7 +200,7 @@ func text(s string) string {
 	return out
 }
 
-// unquoted gives what s says where it is a JSON string, else s.
+// unquoted returns the content of s if it is a JSON string, else s.
 func unquoted(s string) string {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		return text(s)
@@ -199,7 +208,7 @@ func unquoted(s string) string {
 	return s
 }
 
-// compact takes the white space out of JSON.
+// compact removes the white space from JSON.
 func compact(s string) string {
 	if strings.IndexByte(s, '\n') < 0 && strings.IndexByte(s, ' ') < 0 && strings.IndexByte(s, '\t') < 0 {
 		return s
@@ -222,38 +231,9 @@ func compact(s string) string {
 	return b.String()
 }
 
-// htmlEscapes are what package json writes where it fears HTML or JavaScript.
-var htmlEscapes = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029"}
-
-// unescaped takes those back, so that a value that was kept is what it had been.
-func unescaped(s string) string {
-	if !strings.Contains(s, `\u`) {
-		return s
-	}
-	var b strings.Builder
-	start := 0
-	for i := 0; i+1 < len(s); i++ {
-		if s[i] != '\\' {
-			continue
-		}
-		if i+6 <= len(s) {
-			if raw, ok := htmlEscapes[s[i:i+6]]; ok {
-				b.WriteString(s[start:i])
-				b.WriteString(raw)
-				start = i + 6
-				i += 5
-				continue
-			}
-		}
-		i++ // whatever is escaped
-	}
-	b.WriteString(s[start:])
-	return b.String()
-}
-
 const hexDigits = "0123456789abcdef"
 
-// appendString writes s as a JSON string. HTML stays as it is.
+// appendString writes s as a JSON string. It does not escape HTML.
 func appendString(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -291,17 +271,22 @@ func comma(b []byte) []byte {
 	return b
 }
 
-// appendMember writes a member of an object, with the comma before it.
+// appendName writes the name of a member of an object, and the comma before it.
+func appendName(b []byte, name string) []byte {
+	return append(appendString(comma(b), name), ':')
+}
+
+// appendMember writes a member whose value is a text.
 func appendMember(b []byte, name, value string) []byte {
-	return appendString(append(appendString(comma(b), name), ':'), value)
+	return appendString(appendName(b, name), value)
 }
 
-// appendRaw is appendMember for a value that is JSON.
+// appendRaw writes a member whose value is JSON.
 func appendRaw(b []byte, name, value string) []byte {
-	return append(append(appendString(comma(b), name), ':'), value...)
+	return append(appendName(b, name), value...)
 }
 
-// asJSON gives s where it is JSON, else s as a JSON string.
+// asJSON returns s if it is JSON, else s as a JSON string.
 func asJSON(s string) string {
 	if isJSON(s) {
 		return s

@@ -20,11 +20,9 @@ var langfuse = convention{
 		}
 		return Unclassified
 	},
+	prefixes: []string{"langfuse."},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if !a.has("langfuse.") {
-			return
-		}
 		const p = "langfuse.observation."
 		input, output := a.Get(p+"input"), a.Get(p+"output")
 		switch f.Class {
@@ -32,24 +30,21 @@ var langfuse = convention{
 			f.Agent = cmp.Or(f.Agent, s.Name)
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, s.Name)
-			f.Arguments = cmp.Or(f.Arguments, input)
-			readTool(s, f, "", output)
+			readTool(s, f, input, output)
 		case Model:
 			fill(&f.Model, a, p+"model.name")
 			if usage := a.Get(p + "usage_details"); usage != "" {
-				n := func(names ...string) *int64 { return count(text(member(usage, names...))) }
 				u := Usage{
-					Input: n("input", "input_tokens", "prompt_tokens"), Output: n("output", "output_tokens", "completion_tokens"),
-					CacheRead:  n("cache_read_input_tokens", "input_cached_tokens", "input_cache_read"),
-					CacheWrite: n("cache_creation_input_tokens", "input_cache_creation"),
-					Reasoning:  n("output_reasoning_tokens", "reasoning_tokens"),
+					Input:      memberCount(usage, "input", "input_tokens", "prompt_tokens"),
+					Output:     memberCount(usage, "output", "output_tokens", "completion_tokens"),
+					CacheRead:  memberCount(usage, "cache_read_input_tokens", "input_cached_tokens", "input_cache_read"),
+					CacheWrite: memberCount(usage, "cache_creation_input_tokens", "input_cache_creation"),
+					Reasoning:  memberCount(usage, "output_reasoning_tokens", "reasoning_tokens"),
 				}
 				u.addCache()
 				f.Usage.fill(u)
 			}
-			if f.CostUSD == nil {
-				f.CostUSD = money(text(member(a.Get(p+"cost_details"), "total")))
-			}
+			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(a.Get(p+"cost_details"), "total")))
 			if t, err := time.Parse(time.RFC3339Nano, unquoted(a.Get(p+"completion_start_time"))); err == nil && f.FirstToken == 0 {
 				f.FirstToken = t.UnixNano()
 			}

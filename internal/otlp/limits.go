@@ -8,38 +8,44 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Limits of what is taken in. A body over MaxSpans or maxParts is refused before
-// memory is spent on it; all else is cut, and [Span.Truncated] says so.
+// Limits of what is accepted. A body over MaxSpans or maxParts is refused before memory is spent on
+// it. Everything else is shortened or dropped, and [Span.Truncated] names it.
 const (
 	// MaxSpans bounds the spans, or log records, of a body.
 	MaxSpans = 20_000
-	// MaxAttributes bounds the attributes of a span, an event, a resource.
+	// MaxAttributes bounds the attributes of a span, an event or a resource.
 	MaxAttributes = 4_096
 	// MaxEvents bounds the events of a span, MaxLinks its links.
 	MaxEvents = 1_024
 	MaxLinks  = 128
-	// MaxStringBytes bounds the text of a value; MaxNameBytes a key and a name.
+	// MaxStringBytes bounds the text of a value, MaxNameBytes a key or a name.
 	MaxStringBytes = record.MaxTextBytes
 	MaxNameBytes   = 1_024
-	// maxParts bounds the messages of the format, or objects of its JSON, in a
-	// body: the smallest take two bytes on the wire and a hundred in memory.
+	// maxParts bounds the protobuf messages, or JSON objects and arrays, in a body: the smallest
+	// takes two bytes of the body and a hundred in memory.
 	maxParts = 2_000_000
-	// maxNesting bounds how deep those nest: the decoders recurse. Values are cut
-	// long before.
+	// maxNesting bounds how deep those nest, because the decoders recurse. Values are cut at a
+	// much smaller depth.
 	maxNesting = 2_000
 )
 
-// ErrTooLarge says that a body holds more than is taken in at once.
+// ErrTooLarge says that a body holds more than is accepted at once.
 var ErrTooLarge = errors.New("too large")
 
 var (
 	errNesting = fmt.Errorf("the body nests deeper than %d levels", maxNesting)
 	errParts   = fmt.Errorf("%w: the body consists of over %d parts", ErrTooLarge, maxParts)
 	errSpans   = fmt.Errorf("%w: the body holds over %d spans or log records", ErrTooLarge, MaxSpans)
-	errWire    = errors.New("the body is no protobuf")
+	errWire    = errors.New("the body is not valid protobuf")
 )
 
-// message names a type of the format's messages that may hold others.
+// limits bound how many parts and spans a body may hold.
+type limits struct{ parts, spans int }
+
+// bodyLimits are those of a request.
+var bodyLimits = limits{maxParts, MaxSpans}
+
+// message is a message type of OTLP that may hold other messages.
 type message uint8
 
 const (
@@ -62,8 +68,8 @@ const (
 	keyValues
 )
 
-// holds is which fields of which messages are messages.
-var holds = [...]map[uint64]message{
+// fieldTypes lists which fields of which messages are messages.
+var fieldTypes = [...]map[uint64]message{
 	leaf:          nil,
 	traces:        {1: resourceSpans},
 	logs:          {1: resourceLogs},
@@ -83,75 +89,79 @@ var holds = [...]map[uint64]message{
 	keyValues:     {1: keyValue},
 }
 
-// checkWire walks a protobuf body and holds it to the limits that must be known
-// before it is decoded.
-func checkWire(body []byte, root message, of limits) error {
-	w := wire{left: of}
-	return w.walk(body, root, 0)
+// checkProtobuf walks a protobuf body and enforces the limits that must hold before it is decoded.
+func checkProtobuf(body []byte, root message, left limits) error {
+	return left.walk(body, root, 0)
 }
 
-// limits are how many of something there may be.
-type limits struct{ parts, spans int }
-
-// ofBody are those of a body that someone sends.
-var ofBody = limits{maxParts, MaxSpans}
-
-type wire struct{ left limits }
-
-func (w *wire) walk(b []byte, m message, depth int) error {
-	if w.left.parts--; w.left.parts < 0 {
+// walk subtracts what a message holds from the limits.
+func (left *limits) walk(b []byte, m message, depth int) error {
+	if left.parts--; left.parts < 0 {
 		return errParts
 	}
 	if m == span || m == logRecord {
-		if w.left.spans--; w.left.spans < 0 {
+		if left.spans--; left.spans < 0 {
 			return errSpans
 		}
 	}
 	if depth > maxNesting {
 		return errNesting
 	}
-	fields := holds[m]
 	for len(b) > 0 {
-		tag, n := binary.Uvarint(b)
-		if n <= 0 {
+		tag, content, rest, ok := nextField(b)
+		if !ok {
 			return errWire
 		}
-		b = b[n:]
-		var size uint64
-		switch tag & 7 {
-		case 0:
-			if _, n = binary.Uvarint(b); n <= 0 {
-				return errWire
-			}
-			size = uint64(n)
-		case 1:
-			size = 8
-		case 5:
-			size = 4
-		case 2:
-			if size, n = binary.Uvarint(b); n <= 0 || size > uint64(len(b)-n) {
-				return errWire
-			}
-			b = b[n:]
-			if inner := fields[tag>>3]; inner != leaf {
-				if err := w.walk(b[:size], inner, depth+1); err != nil {
+		if tag&7 == 2 {
+			if inner := fieldTypes[m][tag>>3]; inner != leaf {
+				if err := left.walk(content, inner, depth+1); err != nil {
 					return err
 				}
 			}
-		default:
-			return errWire
 		}
-		if size > uint64(len(b)) {
-			return errWire
-		}
-		b = b[size:]
+		b = rest
 	}
 	return nil
 }
 
-// checkJSON does the same for a JSON body. Spans are counted when it is decoded:
-// their objects bound them here.
-func checkJSON(body []byte, of limits) error {
+// nextField takes the first field off a protobuf message.
+func nextField(b []byte) (tag uint64, content, rest []byte, ok bool) {
+	tag, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil, nil, false
+	}
+	rest = b[n:]
+	size := uint64(0)
+	switch tag & 7 {
+	case 0:
+		_, n = binary.Uvarint(rest)
+		size = uint64(n)
+	case 1:
+		size = 8
+	case 5:
+		size = 4
+	case 2:
+		size, n = binary.Uvarint(rest)
+		rest = rest[max(n, 0):]
+	default:
+		n = 0
+	}
+	if n <= 0 || size > uint64(len(rest)) {
+		return 0, nil, nil, false
+	}
+	return tag, rest[:size], rest[size:], true
+}
+
+// appendField writes a field that holds a message or a text.
+func appendField(b []byte, number uint64, content []byte) []byte {
+	b = binary.AppendUvarint(b, number<<3|2)
+	b = binary.AppendUvarint(b, uint64(len(content)))
+	return append(b, content...)
+}
+
+// checkJSON enforces the same limits on a JSON body, but does not count spans: the limit on objects
+// bounds them until they are decoded.
+func checkJSON(body []byte, left limits) error {
 	depth, inString := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
@@ -164,7 +174,7 @@ func checkJSON(body []byte, of limits) error {
 			if depth++; depth > maxNesting {
 				return errNesting
 			}
-			if of.parts--; of.parts < 0 {
+			if left.parts--; left.parts < 0 {
 				return errParts
 			}
 		case c == '}' || c == ']':

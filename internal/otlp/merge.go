@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// merge makes one span of all that is told about it, the same in any order and
-// however often: what has ended wins over what has not, then the later end, then
-// what says more. Events that came as log records are added. Spans of other
-// traces than the first, by its id, are left out, and so is what has no proper id.
+// merge returns one span for each id, the same in any order of the input and however often a span
+// occurs in it. Of several versions of a span it keeps one, see supersedes. Events that came as log
+// records are added to a copy of their span. Spans without valid ids are left out, and so are those
+// of other traces than the one with the least id.
 func merge(spans []Span) []*Span {
 	trace := ""
 	for i := range spans {
@@ -37,52 +37,47 @@ func merge(spans []Span) []*Span {
 			added[s.SpanID] = append(added[s.SpanID], s.Events...)
 			continue
 		}
-		if pending, ok := pendingOf(s); ok {
+		if pending, ok := pendingSpan(s); ok {
 			if !validID(pending.SpanID, 16) {
 				continue
 			}
 			s = &pending
 		}
-		at, ok := byID[s.SpanID]
+		j, ok := byID[s.SpanID]
 		switch {
 		case !ok:
 			byID[s.SpanID] = len(out)
 			out = append(out, s)
-		case wins(s, out[at]):
-			out[at] = s
+		case supersedes(s, out[j]):
+			out[j] = s
 		}
 	}
 	for id, events := range added {
-		at, ok := byID[id]
-		if !ok {
-			continue // its span is still to come
+		if i, ok := byID[id]; ok { // else its span may still arrive
+			s := *out[i]
+			s.Events = addEvents(s.Events, events)
+			out[i] = &s
 		}
-		whole := *out[at]
-		whole.Events = addEvents(whole.Events, events)
-		out[at] = &whole
 	}
 	return out
 }
 
-// wins tells whether a is what is kept of two tellings of one span. The order is
-// total, so it does not matter which came first.
-func wins(a, b *Span) bool {
-	return cmp.Or(
+// supersedes reports whether a is kept of two versions of one span: one that has ended, else the one
+// that ended later, else the one with more attributes or events. The order is total, so it does not
+// matter which came first.
+func supersedes(a, b *Span) bool {
+	order := cmp.Or(
 		cmp.Compare(a.End, b.End), // 0: not ended
 		cmp.Compare(len(a.Attributes), len(b.Attributes)),
 		cmp.Compare(len(a.Events), len(b.Events)),
-		compareWhole(a, b),
-	) > 0
-}
-
-func compareWhole(a, b *Span) int {
-	if reflect.DeepEqual(a, b) {
-		return 0
+	)
+	if order == 0 && !reflect.DeepEqual(a, b) {
+		order = bytes.Compare(encoded(a), encoded(b))
 	}
-	return bytes.Compare(encoded(a), encoded(b))
+	return order > 0
 }
 
-// encoded gives the JSON of a span or an event. There is none that has none.
+// encoded returns the JSON of a span or an event, nil if an attribute is not valid JSON.
 func encoded(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -91,26 +86,27 @@ func encoded(v any) []byte {
 	return b
 }
 
-// addEvents adds events, in the order of their times, that are not there yet.
-func addEvents(have, more []Event) []Event {
+// addEvents returns events with those of more that they lack, in the order of their times. It does
+// not change the array behind events.
+func addEvents(events, more []Event) []Event {
 	type keyed struct {
 		Event
 		key string
 	}
-	seen := make(map[string]bool, len(have)+len(more))
-	for _, e := range have {
+	seen := make(map[string]bool, len(events)+len(more))
+	for _, e := range events {
 		seen[string(encoded(e))] = true
 	}
-	all := make([]keyed, 0, len(more))
+	added := make([]keyed, 0, len(more))
 	for _, e := range more {
 		if key := string(encoded(e)); !seen[key] {
 			seen[key] = true
-			all = append(all, keyed{e, key})
+			added = append(added, keyed{e, key})
 		}
 	}
-	slices.SortFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.key, b.key)) })
-	out := slices.Clip(have)
-	for _, k := range all {
+	slices.SortFunc(added, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.key, b.key)) })
+	out := slices.Clip(events)
+	for _, k := range added {
 		out = append(out, k.Event)
 	}
 	return out

@@ -7,45 +7,45 @@ import (
 	"strings"
 )
 
-// A message is what was said to a model, or by it.
+// chatMessage is a message to a model, or from one.
 type chatMessage struct {
-	role      string
-	text      string
-	thought   bool // it holds reasoning besides
-	calls     []call
-	responses []response
+	role    string
+	text    string
+	thought bool // it holds reasoning besides
+	calls   []callRequest
+	results []callResult
 }
 
-// A call is a tool call that a model asked for.
-type call struct {
+// callRequest is a tool call that a model asked for.
+type callRequest struct {
 	id, name string
 	args     string // JSON, or text
 }
 
-// A response is what came of a call.
-type response struct {
+// callResult is the result of a tool call.
+type callResult struct {
 	id, name string
-	result   string
+	text     string
 	failed   bool
-	message  string // of the failure, where it says one
+	message  string // of the failure, if there is one of its own
 }
 
-// chat is what a reader has made out.
+// chat is a list of messages.
 type chat struct {
 	messages []chatMessage
-	finish   string
-	byID     map[string]response // the responses, once asked for
+	finish   string                // the reason why the model stopped
+	byID     map[string]callResult // the results by the id of their call, filled when first needed
 }
 
-// Bounds of what is read of one text.
+// Limits of what is read from one text.
 const (
 	maxMessages     = 10_000
 	maxMessageDepth = 16
 )
 
-// readChat makes out the messages in the JSON of any provider or framework: a
-// message, a list of them, a request, a response, a list of parts. What it does
-// not know it passes over. A text that is no JSON is one message.
+// readChat reads the messages in the JSON of any provider or framework: a message, a list of them, a
+// request, a response or a list of parts. It skips what it does not know. A text that is not JSON is
+// one message.
 func readChat(s string) chat {
 	var c chat
 	if s == "" {
@@ -59,20 +59,20 @@ func readChat(s string) chat {
 	return c
 }
 
-// calls gives all calls of a chat in order.
-func (c *chat) calls() (all []call) {
+// calls returns all calls of a chat in order.
+func (c *chat) calls() (all []callRequest) {
 	for i := range c.messages {
 		all = append(all, c.messages[i].calls...)
 	}
 	return all
 }
 
-// onlyText gives what was said, where nothing but text was.
+// onlyText returns the text of a chat. It reports false if there is none, or anything else besides.
 func (c *chat) onlyText() (string, bool) {
 	var texts []string
 	for i := range c.messages {
 		m := &c.messages[i]
-		if m.thought || len(m.calls) > 0 || len(m.responses) > 0 {
+		if m.thought || len(m.calls) > 0 || len(m.results) > 0 {
 			return "", false
 		}
 		if m.text != "" {
@@ -82,7 +82,7 @@ func (c *chat) onlyText() (string, bool) {
 	return strings.Join(texts, "\n\n"), len(texts) > 0
 }
 
-// last gives the text of the last message of a role, or of none.
+// last returns the text of the last message that has this role or none.
 func (c *chat) last(role string) string {
 	for _, m := range slices.Backward(c.messages) {
 		if m.text != "" && (m.role == role || m.role == "" && len(m.calls) == 0) {
@@ -92,20 +92,34 @@ func (c *chat) last(role string) string {
 	return ""
 }
 
-// responses gives what stands behind the last calls of a chat, and those calls.
-func (c *chat) answered() (calls []call, all []response) {
+// lastCalls returns the last calls of a chat, and the results that follow them.
+func (c *chat) lastCalls() (calls []callRequest, results []callResult) {
 	for i := range c.messages {
 		m := &c.messages[i]
 		if len(m.calls) > 0 {
 			if i > 0 && len(c.messages[i-1].calls) > 0 {
-				calls = append(calls, m.calls...) // a message a call
+				calls = append(calls, m.calls...) // one message per call
 			} else {
-				calls, all = m.calls, nil
+				calls, results = m.calls, nil
 			}
 		}
-		all = append(all, m.responses...)
+		results = append(results, m.results...)
 	}
-	return calls, all
+	return calls, results
+}
+
+// result returns the result of the call with an id.
+func (c *chat) result(id string) (callResult, bool) {
+	if c.byID == nil {
+		c.byID = map[string]callResult{}
+		for i := range c.messages {
+			for _, r := range c.messages[i].results {
+				c.byID[r.id] = r
+			}
+		}
+	}
+	r, ok := c.byID[id]
+	return r, ok
 }
 
 func (c *chat) value(v, role string, depth int) {
@@ -114,10 +128,11 @@ func (c *chat) value(v, role string, depth int) {
 	}
 	switch v[0] {
 	case '[':
-		elements(v, func(e string) bool {
-			c.value(e, role, depth+1)
-			return len(c.messages) < maxMessages
-		})
+		for e := range elements(v) {
+			if c.value(e, role, depth+1); len(c.messages) >= maxMessages {
+				return
+			}
+		}
 	case '{':
 		c.object(v, role, depth+1)
 	case '"':
@@ -131,12 +146,13 @@ func (c *chat) add(m chatMessage) {
 	}
 }
 
-// object reads a message, a part of one, or what wraps messages.
+// object reads a message, a part of one, or an object that wraps messages. The role is that of
+// messages that have none.
 func (c *chat) object(v, role string, depth int) {
 	var m chatMessage
 	var inner []string
 	var kwargs, data, content, parts, calls, callID, name, kind, constructor, status, more string
-	members(v, func(key, value string) bool {
+	for key, value := range members(v) {
 		switch key {
 		case "messages", "choices", "generations", "contents", "candidates", "message", "llm_request", "llm_response":
 			inner = append(inner, value)
@@ -167,13 +183,16 @@ func (c *chat) object(v, role string, depth int) {
 		case "finish_reason", "finishReason", "stop_reason", "stopReason":
 			c.finish = cmp.Or(text(value), c.finish)
 		case "generationInfo", "response_metadata":
-			c.finish = cmp.Or(c.finish, text(member(value, "finish_reason", "stop_reason")))
+			c.finish = cmp.Or(c.finish, memberText(value, "finish_reason", "stop_reason"))
 		}
-		return true
-	})
+	}
 	switch {
-	case kwargs != "": // a LangChain object
-		c.object(withRole(kwargs, constructor), role, depth+1)
+	case strings.HasPrefix(kwargs, "{"): // a LangChain object
+		class := ""
+		for e := range elements(constructor) {
+			class = text(e)
+		}
+		c.object(kwargs, cmp.Or(roles[class], role), depth+1)
 		return
 	case roles[kind] != "" && strings.HasPrefix(data, "{"): // the same, as messages_to_dict writes it
 		c.object(data, roles[kind], depth+1)
@@ -199,230 +218,213 @@ func (c *chat) object(v, role string, depth int) {
 	if calls == "" || calls == "[]" {
 		calls = member(more, "tool_calls")
 	}
-	elements(calls, func(e string) bool {
+	for e := range elements(calls) {
 		m.part(e, "tool_call", depth+1)
-		return true
-	})
-	if callID != "" && !isPart {
-		m.responses = []response{{id: callID, name: name, result: m.text, failed: status == "error"}}
-		m.text = ""
-	} else if m.role == "tool" && !isPart && m.text != "" && len(m.responses) == 0 {
-		m.responses = []response{{name: name, result: m.text, failed: status == "error"}}
+	}
+	if !isPart && (callID != "" || m.role == "tool" && m.text != "" && len(m.results) == 0) {
+		m.results = []callResult{{id: callID, name: name, text: m.text, failed: status == "error"}}
 		m.text = ""
 	}
 	m.calls = unique(m.calls)
-	if m.text != "" || len(m.calls) > 0 || len(m.responses) > 0 || m.role != "" {
+	if m.text != "" || len(m.calls) > 0 || len(m.results) > 0 || m.role != "" {
 		c.add(m)
 	}
 }
 
-// roles are those that a type tells.
+// roles maps the types and LangChain classes of messages to their roles.
 var roles = map[string]string{"human": "user", "ai": "assistant", "system": "system", "tool": "tool",
 	"HumanMessage": "user", "AIMessage": "assistant", "AIMessageChunk": "assistant", "SystemMessage": "system", "ToolMessage": "tool"}
 
-// withRole adds the role that the constructor of a LangChain message tells.
-func withRole(kwargs, constructor string) string {
-	class := ""
-	elements(constructor, func(e string) bool { class = text(e); return true })
-	if role := roles[class]; role != "" && member(kwargs, "role") == "" && strings.HasPrefix(kwargs, "{") {
-		b := appendMember([]byte{'{'}, "role", role)
-		if rest := strings.TrimSpace(kwargs[1:]); rest != "}" {
-			b = append(b, ',')
-			return string(append(b, rest...))
-		}
-		return string(append(b, '}'))
-	}
-	return kwargs
-}
-
-// content reads the content of a message: a text, a part, a list of both.
+// content reads the content of a message: a text, a part, or a list of both.
 func (m *chatMessage) content(v string, depth int) {
 	if v == "" || depth > maxMessageDepth {
 		return
 	}
 	switch v[0] {
 	case '"':
-		m.say(text(v))
+		m.addText(text(v))
 	case '[':
-		elements(v, func(e string) bool {
+		for e := range elements(v) {
 			m.content(e, depth+1)
-			return true
-		})
+		}
 	case '{':
-		m.part(v, text(member(v, "type")), depth+1)
+		m.part(v, memberText(v, "type"), depth+1)
 	}
 }
 
-func (m *chatMessage) say(s string) {
+func (m *chatMessage) addText(s string) {
 	if m.text != "" && s != "" {
 		m.text += "\n"
 	}
 	m.text += s
 }
 
-// part reads a part of a message, and tells whether it is one that it knows.
+// part reads a part of a message, and reports whether it is of a known kind.
 func (m *chatMessage) part(v, kind string, depth int) bool {
 	if depth > maxMessageDepth {
 		return false
 	}
 	switch kind {
 	case "text", "output_text", "input_text":
-		m.say(text(member(v, "content", "text")))
+		m.addText(memberText(v, "content", "text"))
 		return true
 	case "reasoning", "thinking", "redacted_thinking":
 		m.thought = true
 		return true
 	case "tool_call", "tool-call", "function_call", "tool_use", "server_tool_use", "function":
-		return m.call(v)
+		return m.addCall(v)
 	case "tool_call_response", "tool-result", "tool_result", "function_call_output", "tool_response":
-		m.respond(v, false)
+		m.addResult(v, false)
 		return true
 	}
 	known := false
-	members(v, func(key, value string) bool {
+	for key, value := range members(v) {
 		switch key {
 		case "text":
 			if kind == "" && strings.HasPrefix(value, `"`) {
-				m.say(text(value))
+				m.addText(text(value))
 				known = true
 			}
 		case "toolUse", "functionCall", "function_call", "toolRequest":
-			known = m.call(value) || known
+			known = m.addCall(value) || known
 		case "toolResult", "functionResponse", "function_response", "toolResponse":
-			m.respond(value, true)
+			m.addResult(value, true)
 			known = true
 		case "toolName":
 			if kind == "" {
-				known = m.call(v) || known
+				known = m.addCall(v) || known
 			}
 		}
-		return true
-	})
+	}
 	return known
 }
 
-func (m *chatMessage) call(v string) bool {
+func (m *chatMessage) addCall(v string) bool {
 	function := v
 	if inner := member(v, "function"); strings.HasPrefix(inner, "{") {
 		function = inner
 	}
-	k := call{
-		id:   text(member(v, "call_id", "toolCallId", "toolUseId", "ref", "id")),
-		name: text(member(function, "name", "toolName")),
-		args: text(member(function, "arguments", "args", "input")),
+	call := callRequest{
+		id:   memberText(v, "call_id", "toolCallId", "toolUseId", "ref", "id"),
+		name: memberText(function, "name", "toolName"),
+		args: memberText(function, "arguments", "args", "input"),
 	}
-	if k.name == "" && k.id == "" {
+	if call.name == "" && call.id == "" {
 		return false
 	}
-	m.calls = append(m.calls, k)
+	m.calls = append(m.calls, call)
 	return true
 }
 
-func (m *chatMessage) respond(v string, wrapped bool) {
-	r := response{
-		id:   text(member(v, "tool_use_id", "toolUseId", "toolCallId", "call_id", "ref", "id")),
-		name: text(member(v, "name", "toolName")),
+func (m *chatMessage) addResult(v string, wrapped bool) {
+	content := member(v, "response", "result", "output", "content")
+	r := callResult{
+		id:     memberText(v, "tool_use_id", "toolUseId", "toolCallId", "call_id", "ref", "id"),
+		name:   memberText(v, "name", "toolName"),
+		text:   plain(content),
+		failed: member(v, "is_error", "isError") == "true" || memberText(v, "status") == "error",
 	}
-	result := member(v, "response", "result", "output", "content")
-	r.failed = member(v, "is_error", "isError") == "true" || text(member(v, "status")) == "error"
-	r.result = plain(result)
-	if message := member(result, "error"); wrapped && message != "" { // Gemini's way to say so
+	if message := member(content, "error"); wrapped && message != "" { // how Gemini reports a failure
 		r.failed, r.message = true, text(message)
 	}
-	m.responses = append(m.responses, r)
+	m.results = append(m.results, r)
 }
 
-// plain gives the text of a result: of a list of text parts, their texts.
+// plain returns the text of a result. For a list of text parts these are their texts.
 func plain(v string) string {
 	if strings.HasPrefix(v, "{") || strings.HasPrefix(firstElement(v), "{") {
 		var m chatMessage
 		m.content(v, 0)
-		if m.text != "" && len(m.calls) == 0 && len(m.responses) == 0 {
+		if m.text != "" && len(m.calls) == 0 && len(m.results) == 0 {
 			return m.text
 		}
 	}
 	return text(v)
 }
 
-// unique drops calls that stand twice, as where a framework keeps the provider's
-// answer beside its own.
-func unique(calls []call) []call {
+// unique removes calls with an id that occurred before: some frameworks keep the provider's answer
+// beside their own.
+func unique(calls []callRequest) []callRequest {
 	if len(calls) < 2 {
 		return calls
 	}
 	seen := make(map[string]bool, len(calls))
-	return slices.DeleteFunc(calls, func(k call) bool {
-		twice := k.id != "" && seen[k.id]
-		seen[k.id] = true
+	return slices.DeleteFunc(calls, func(c callRequest) bool {
+		twice := c.id != "" && seen[c.id]
+		seen[c.id] = true
 		return twice
 	})
 }
 
-// flattened gives the messages that stand in attributes as prefix.N.role,
-// prefix.N.content, prefix.N.tool_calls.M.name and so on, as JSON. The numbers
-// only order: prefix.9999 makes no room for 9,998 others.
+// flattened returns the messages in the attributes prefix.N.role, prefix.N.content,
+// prefix.N.tool_calls.M.name and so on as JSON, "" if there are none. The numbers only give the
+// order: prefix.9999 does not make 9,998 other messages.
 func flattened(a Attributes, prefix string) string {
-	a = a.below(prefix)
-	if len(a) == 0 {
+	if !a.hasPrefix(prefix) {
 		return ""
 	}
 	b := []byte{'['}
-	for _, m := range blocks(a, len(prefix)) {
-		b = appendFlattened(comma(b), m.attributes, m.behind)
+	for _, m := range numbered(a, prefix) {
+		b = m.appendMessage(comma(b))
 	}
 	return string(append(b, ']'))
 }
 
-// A block is the attributes with one number; behind is how much of their keys
-// leads to it.
+// block is the attributes whose keys have the same number.
 type block struct {
-	n, behind  int
-	attributes Attributes
+	Attributes
+	n      int
+	prefix string // of their keys, up to and including the number
 }
 
-// blocks cuts attributes into those of one number, which stands in their keys
-// behind so many bytes.
-func blocks(a Attributes, behind int) []block {
-	var all []block
-	for i := 0; i < len(a); {
-		digits, _, _ := strings.Cut(a[i].Key[behind:], ".")
-		j := i + 1
-		for j < len(a) && strings.HasPrefix(a[j].Key[behind:], digits) && (len(a[j].Key) == behind+len(digits) || a[j].Key[behind+len(digits)] == '.') {
-			j++
+// get returns the first text of some attributes, by their names after the prefix.
+func (m *block) get(names ...string) string {
+	for _, name := range names {
+		if s := m.Get(m.prefix + name); s != "" {
+			return s
 		}
-		if n, err := strconv.ParseUint(digits, 10, 31); err == nil && len(a[i].Key) > behind+len(digits) {
-			all = append(all, block{int(n), behind + len(digits) + 1, a[i:j]})
+	}
+	return ""
+}
+
+// numbered returns the attributes prefix.N.*, one block for each N, in the order of N.
+func numbered(a Attributes, prefix string) (all []block) {
+	for a = a.withPrefix(prefix); len(a) > 0; {
+		digits, _, nested := strings.Cut(a[0].Key[len(prefix):], ".")
+		if !nested {
+			a = a[1:]
+			continue
 		}
-		i = j
+		m := block{prefix: a[0].Key[:len(prefix)+len(digits)+1]}
+		m.Attributes = a.withPrefix(m.prefix)
+		if n, err := strconv.ParseUint(digits, 10, 31); err == nil {
+			m.n = int(n)
+			all = append(all, m)
+		}
+		a = a[len(m.Attributes):]
 	}
 	slices.SortStableFunc(all, func(x, y block) int { return cmp.Compare(x.n, y.n) })
 	return all
 }
 
-func appendFlattened(b []byte, a Attributes, behind int) []byte {
+// appendMessage writes a message. Each of its attributes may have "message." before its name.
+func (m *block) appendMessage(b []byte) []byte {
 	b = append(b, '{')
-	get := func(name string) string { // it stands there with or without the prefix
-		return cmp.Or(a.Get(a[0].Key[:behind]+"message."+name), a.Get(a[0].Key[:behind]+name))
-	}
 	for _, name := range []string{"role", "name", "tool_call_id", "reasoning", "content"} {
-		if v := get(name); v != "" {
+		if v := m.get("message."+name, name); v != "" {
 			b = appendMember(b, name, v)
 		}
 	}
-	lists := func(name string) []block {
-		for _, prefix := range []string{"message.", ""} {
-			prefix = a[0].Key[:behind] + prefix + name + "."
-			if items := a.below(prefix); len(items) > 0 {
-				return blocks(items, len(prefix))
-			}
+	list := func(name string) []block {
+		if prefix := m.prefix + "message." + name + "."; m.hasPrefix(prefix) {
+			return numbered(m.Attributes, prefix)
 		}
-		return nil
+		return numbered(m.Attributes, m.prefix+name+".")
 	}
-	if get("content") == "" { // some say it both ways
+	if m.get("message.content", "content") == "" { // some instrumentations write both
 		var texts []string
-		for _, part := range lists("contents") {
-			prefix := part.attributes[0].Key[:part.behind]
-			if s := part.attributes.first(prefix+"message_content.text", prefix+"text"); s != "" {
+		for _, part := range list("contents") {
+			if s := part.get("message_content.text", "text"); s != "" {
 				texts = append(texts, s)
 			}
 		}
@@ -430,13 +432,12 @@ func appendFlattened(b []byte, a Attributes, behind int) []byte {
 			b = appendMember(b, "content", strings.Join(texts, "\n"))
 		}
 	}
-	if calls := lists("tool_calls"); len(calls) > 0 {
-		b = append(comma(b), `"tool_calls":[`...)
-		for _, k := range calls {
-			prefix := k.attributes[0].Key[:k.behind]
+	if calls := list("tool_calls"); len(calls) > 0 {
+		b = append(appendName(b, "tool_calls"), '[')
+		for _, call := range calls {
 			b = append(comma(b), '{')
 			for _, name := range []string{"id", "name", "arguments"} {
-				if v := k.attributes.first(prefix+"tool_call."+name, prefix+"tool_call.function."+name, prefix+name, prefix+"function."+name); v != "" {
+				if v := call.get("tool_call."+name, "tool_call.function."+name, name, "function."+name); v != "" {
 					b = appendMember(b, name, v)
 				}
 			}

@@ -65,15 +65,16 @@ func decode(t testing.TB, names ...string) (spans []otlp.Span) {
 	return spans
 }
 
-// kept gives spans as they are after they were kept.
-func kept(t testing.TB, spans []otlp.Span) (out []otlp.Span) {
+// kept returns spans as they are after they were stored.
+func kept(t testing.TB, spans []otlp.Span) []otlp.Span {
 	t.Helper()
-	b, err := json.Marshal(spans)
+	chunk, err := encode(spans)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(b, &out); err != nil {
-		t.Fatalf("%v\n%s", err, b)
+	out, err := otlp.DecodeChunk(chunk)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
 }

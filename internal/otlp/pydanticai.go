@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pydanticAI is Pydantic AI, whose newer versions follow gen_ai.* and whose older
-// ones name their spans, and Logfire beside it.
+// pydanticAI is Pydantic AI, and Logfire beside it. Newer versions of Pydantic AI follow gen_ai.*,
+// older ones have span names of their own.
 var pydanticAI = convention{
 	class: func(s *Span) Class {
 		if s.Scope.Name != "pydantic-ai" {
@@ -24,7 +24,7 @@ var pydanticAI = convention{
 	},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if s.Scope.Name != "pydantic-ai" && !a.has("pydantic_ai.") {
+		if s.Scope.Name != "pydantic-ai" && !a.hasPrefix("pydantic_ai.") {
 			return
 		}
 		switch f.Class {
@@ -44,18 +44,16 @@ var pydanticAI = convention{
 	},
 }
 
-// readEventList parts a list of events that stands in one attribute into what
-// went in and what came out.
+// readEventList reads input and output from a list of events in one attribute.
 func readEventList(events string, f *Facts) {
 	input, output := []byte{'['}, []byte{'['}
-	elements(events, func(e string) bool {
-		if text(member(e, "event.name")) == "gen_ai.choice" {
+	for e := range elements(events) {
+		if memberText(e, "event.name") == "gen_ai.choice" {
 			output = append(comma(output), e...)
 		} else {
 			input = append(comma(input), e...)
 		}
-		return true
-	})
+	}
 	if len(input) > 1 {
 		f.Input = cmp.Or(f.Input, string(append(input, ']')))
 	}
@@ -64,9 +62,9 @@ func readEventList(events string, f *Facts) {
 	}
 }
 
-// pendingOf gives the span that Logfire's notice of a start is about: a partial
-// one under the id of the span to come, which is the notice's parent.
-func pendingOf(s *Span) (Span, bool) {
+// pendingSpan returns the span that has started if s is Logfire's notice of that: a partial span with
+// the id of the notice's parent.
+func pendingSpan(s *Span) (Span, bool) {
 	if s.Attributes.Get("logfire.span_type") != "pending_span" || s.ParentID == "" {
 		return Span{}, false
 	}

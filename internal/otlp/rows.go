@@ -4,88 +4,165 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/record"
 )
 
-// plans adds the root plan, and a sub-plan for each tool call with something below
-// it that makes rows.
-func (p *projection) plans() {
-	root := &record.Plan{RootPlanID: p.trace, CurrentPlanID: p.trace, TraceID: &p.trace, State: new(all(p.tops))}
-	start, top := p.nodes[0].start(), p.nodes[0]
-	for _, n := range p.tops {
-		if s := n.start(); start == 0 || s != 0 && s < start {
-			start = s
-		}
-		if top.Span == nil && n.Span != nil {
-			top = n
-		}
+// projection makes the rows of a trace.
+type projection struct {
+	*forest
+	steps []*step
+}
+
+// useSkipped fills the results of tool calls from spans of class Skip beside them.
+func (p *projection) useSkipped() {
+	if len(p.skips) == 0 {
+		return
 	}
-	root.StartTime = at(start)
-	if root.State.Terminal() {
-		root.EndTime = at(lastEnd(p.tops))
+	type key struct {
+		parent *node
+		call   string
 	}
-	for _, n := range p.tops {
-		if n.state() == record.Failed {
-			root.ErrorMessage, root.ErrorKind = p.failure(n)
-			break
-		}
-	}
-	first := p.executions[0]
-	for _, e := range p.executions {
-		if p.planBelow(e.node) == p.trace {
-			first = e
-			break
-		}
-	}
-	root.Name = told(p.name(top))
-	root.UserRequest = told(cmp.Or(request(top.facts.Input), first.request))
-	root.Title = told(title(cmp.Or(orEmpty(root.UserRequest), orEmpty(root.Name))))
-	root.ModelName = told(first.model())
-	if root.State.Terminal() {
-		root.Summary = told(answer(top.facts.Output))
-		for _, e := range slices.Backward(p.executions) {
-			if root.Summary == nil && p.planBelow(e.node) == p.trace && p.parent(e.node) == "" {
-				root.Summary = told(e.result)
+	byID, byName := map[key]callResult{}, map[key][]callResult{}
+	for _, n := range p.skips {
+		for _, r := range n.facts.results {
+			if r.id != "" {
+				byID[key{n.parent, r.id}] = r
 			}
+			name := key{n.parent, r.name}
+			byName[name] = append(byName[name], r)
 		}
 	}
-	p.who(root)
-	p.add(root)
-	for _, e := range p.nodes {
-		if e.facts.Class != Tool || e.same != nil || !e.hasBelow() {
-			continue
-		}
-		sub := &record.Plan{RootPlanID: p.trace, CurrentPlanID: e.id, ParentPlanID: new(p.plan(e)), ToolCallID: new(e.id),
-			State: new(e.state()), StartTime: at(e.Start), EndTime: e.ended(), Name: told(e.facts.Tool), Summary: told(e.facts.Result)}
-		if e.facts.Failed {
-			sub.ErrorMessage, sub.ErrorKind = p.failure(e)
-		}
-		p.add(sub)
-	}
-	subs := map[string]*record.Plan{}
-	for _, c := range p.changes[1:] {
-		plan := c.(*record.Plan)
-		subs[plan.CurrentPlanID] = plan
-	}
-	for _, e := range p.executions {
-		if sub := subs[p.planBelow(e.node)]; sub != nil && sub.UserRequest == nil {
-			sub.Name = told(cmp.Or(e.name(), orEmpty(sub.Name)))
-			sub.UserRequest = told(e.request)
-			sub.Title = told(title(cmp.Or(orEmpty(sub.UserRequest), orEmpty(sub.Name))))
-			sub.ModelName = told(e.model())
-		}
-	}
-	for _, e := range slices.Backward(p.executions) { // where the span of the tool call has no result
-		if sub := subs[p.planBelow(e.node)]; sub != nil && sub.Summary == nil && sub.State.Terminal() && p.parent(e.node) == "" {
-			sub.Summary = told(e.result)
+	for _, s := range p.steps {
+		for _, c := range s.cycles {
+			for _, t := range c.calls {
+				if t.node == nil || t.node.facts.Result != "" {
+					continue
+				}
+				name := key{t.node.parent, t.node.facts.Tool}
+				r, ok := byID[key{t.node.parent, t.node.facts.CallID}]
+				if same := byName[name]; !ok && len(same) > 0 {
+					r, byName[name], ok = same[0], same[1:], true
+				}
+				if ok {
+					t.result = ""
+					t.setResult(r)
+				}
+				if t.failed {
+					t.state = record.Failed
+				}
+			}
 		}
 	}
 }
 
-// name is what the root plan is called: a workflow, what stands above all, or, if
-// that is none of ours, the first agent.
-func (p *projection) name(top *node) string {
+// rows returns all rows, parents first.
+func (p *projection) rows() []record.Change {
+	var cycles, calls []record.Change
+	rows := p.plans()
+	numbers := map[string]int64{} // of steps, by plan
+	for _, s := range p.steps {
+		row := p.stepRow(s)
+		row.StepIndex = new(numbers[row.PlanID])
+		numbers[row.PlanID]++
+		rows = append(rows, row)
+		for seq, c := range s.cycles {
+			cycles = append(cycles, p.cycleRow(s, seq))
+			for i := range c.calls {
+				calls = append(calls, p.callRow(s, seq, i))
+			}
+		}
+	}
+	return slices.Concat(rows, cycles, calls)
+}
+
+// plans returns the root plan, and a sub-plan for each tool call with rows below it.
+func (p *projection) plans() []record.Change {
+	root := p.rootPlan()
+	rows := []record.Change{root}
+	plans := map[string]*record.Plan{p.trace: root}
+	for _, n := range p.nodes {
+		if n.facts.Class != Tool || n.outer != nil || !n.hasRowsBelow() {
+			continue
+		}
+		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)), ToolCallID: new(n.id),
+			State: new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(), Name: optional(n.facts.Tool), Summary: optional(n.facts.Result)}
+		if n.facts.Failed {
+			plan.ErrorMessage, plan.ErrorKind = n.failure()
+		}
+		rows, plans[n.id] = append(rows, plan), plan
+	}
+	for _, s := range p.steps {
+		if plan := plans[p.planID(s.node.call())]; plan != root && plan.UserRequest == nil {
+			describe(plan, cmp.Or(s.name(), s.node.call().facts.Tool), s.request, s.model())
+		}
+	}
+	for _, s := range slices.Backward(p.steps) { // plans whose span has no result
+		if plan := plans[p.planID(s.node.call())]; plan.Summary == nil && plan.State.Terminal() && p.parentStep(s.node) == "" {
+			plan.Summary = optional(s.result)
+		}
+	}
+	return rows
+}
+
+// planID returns the id of the plan below a tool call, or of the root plan for nil.
+func (p *projection) planID(call *node) string {
+	if call == nil {
+		return p.trace
+	}
+	return call.id
+}
+
+// call returns the tool call whose plan a step is in, nil for the root plan.
+func (n *node) call() *node {
+	if n.facts.Class == Tool {
+		return n
+	}
+	return n.tool
+}
+
+// parentStep returns the id of the step of the same plan that an agent works for, "" if there is none.
+func (p *projection) parentStep(n *node) string {
+	if n.facts.Class != Agent {
+		return ""
+	}
+	for n.owner != n {
+		if n = n.owner; n.facts.Class == Tool {
+			return ""
+		}
+		if n.isStep() {
+			return n.id
+		}
+	}
+	return ""
+}
+
+func (p *projection) rootPlan() *record.Plan {
+	root := &record.Plan{RootPlanID: p.trace, CurrentPlanID: p.trace, TraceID: &p.trace, State: new(combinedState(p.tops)), StartTime: timestamp(firstStart(p.tops))}
+	top := p.tops[max(0, slices.IndexFunc(p.tops, func(n *node) bool { return n.Span != nil }))]
+	if root.State.Terminal() {
+		root.EndTime = timestamp(lastEnd(p.tops))
+		root.Summary = optional(modelText(top.facts.Output))
+	}
+	if i := slices.IndexFunc(p.tops, func(n *node) bool { return n.state() == record.Failed }); i >= 0 {
+		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
+	}
+	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.call() == nil }))]
+	describe(root, p.rootName(top), cmp.Or(userText(top.facts.Input), first.request), first.model())
+	p.addContext(root)
+	return root
+}
+
+func describe(plan *record.Plan, name, request, model string) {
+	plan.Name, plan.UserRequest, plan.ModelName = optional(name), optional(request), optional(model)
+	title, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(request, name)), "\n")
+	plan.Title = optional(record.Shorten(strings.TrimSpace(title), 200))
+}
+
+// rootName is the name of the workflow, else of the top span, else, if that belongs to no convention,
+// of the first agent.
+func (p *projection) rootName(top *node) string {
 	for _, n := range p.tops {
 		if n.facts.Workflow != "" {
 			return n.facts.Workflow
@@ -99,22 +176,19 @@ func (p *projection) name(top *node) string {
 		return top.Name
 	}
 	for _, n := range p.nodes {
-		if n.facts.Workflow != "" {
-			return n.facts.Workflow
-		}
-		if n.facts.Agent != "" {
-			return n.facts.Agent
+		if name := cmp.Or(n.facts.Workflow, n.facts.Agent); name != "" {
+			return name
 		}
 	}
 	if top.Span != nil {
 		return top.Name
 	}
-	return p.executions[0].name()
+	return p.steps[0].name()
 }
 
-// who tells the root plan for whom and where it ran.
-func (p *projection) who(root *record.Plan) {
-	var conversation, user string
+// addContext records on the root plan for whom and where it ran.
+func (p *projection) addContext(root *record.Plan) {
+	var conversation, user, environment, release, project string
 	b := []byte{'{'}
 	for _, n := range p.nodes {
 		conversation, user = cmp.Or(conversation, n.facts.Conversation), cmp.Or(user, n.facts.User)
@@ -124,26 +198,20 @@ func (p *projection) who(root *record.Plan) {
 		if n.Span == nil {
 			continue
 		}
-		if len(b) == 1 { // the topmost span that there is
-			b = metadata(b, n.Span)
+		if len(b) == 1 { // no span above had any
+			b = appendMetadata(b, n.Span)
 		}
-		r := n.Resource
-		if root.Environment == nil {
-			root.Environment = told(r.first("deployment.environment.name", "deployment.environment"))
-		}
-		if root.Release == nil {
-			root.Release = told(r.Get("service.version"))
-		}
-		if root.Project == nil {
-			root.Project = told(r.first("actlog.project", "openinference.project.name"))
-		}
+		fill(&environment, n.Resource, "deployment.environment.name", "deployment.environment")
+		fill(&release, n.Resource, "service.version")
+		fill(&project, n.Resource, "actlog.project", "openinference.project.name")
 	}
-	root.ConversationID, root.UserID = id(conversation), id(user)
-	root.Metadata = object(b)
+	root.ConversationID, root.UserID = optionalID(conversation), optionalID(user)
+	root.Environment, root.Release, root.Project = optional(environment), optional(release), optional(project)
+	root.Metadata = metadata(b)
 }
 
-// metadata adds what a span tells about its run, and what made it.
-func metadata(b []byte, s *Span) []byte {
+// appendMetadata adds what a span says about its run and its instrumentation.
+func appendMetadata(b []byte, s *Span) []byte {
 	seen := map[string]bool{}
 	put := func(key, value string) {
 		if key != "" && value != "" && !seen[key] {
@@ -160,13 +228,14 @@ func metadata(b []byte, s *Span) []byte {
 	put("service", quoted(s.Resource.Get("service.name")))
 	put("instrumentation", quoted(strings.TrimSpace(s.Scope.Name+" "+s.Scope.Version)))
 	if v := s.Attributes.Get("metadata"); isJSON(v) {
-		members(v, func(key, value string) bool {
-			put(key, value)
-			return len(seen) < 100
-		})
+		for key, value := range members(v) {
+			if put(key, value); len(seen) >= 100 {
+				break
+			}
+		}
 	}
 	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {
-		for _, a := range s.Attributes.below(prefix) {
+		for _, a := range s.Attributes.withPrefix(prefix) {
 			if len(seen) < 100 {
 				put(a.Key[len(prefix):], string(Value{a.Value.Type, clean(a.Value.Text)}.append(nil)))
 			}
@@ -175,8 +244,8 @@ func metadata(b []byte, s *Span) []byte {
 	return b
 }
 
-// object closes an object and gives it where a record would take it.
-func object(b []byte) []byte {
+// metadata closes an object and returns it, or nil if it is empty or a record would refuse it.
+func metadata(b []byte) []byte {
 	if len(b) == 1 {
 		return nil
 	}
@@ -187,242 +256,101 @@ func object(b []byte) []byte {
 	return b
 }
 
-func (p *projection) failure(n *node) (message, kind *string) {
-	for n.Span == nil {
-		for _, c := range n.children {
-			if c.state() == record.Failed {
-				n = c
-				break
-			}
-		}
-		if n.Span == nil {
-			return nil, nil
-		}
-	}
-	return told(n.facts.ErrorMessage), told(cmp.Or(n.facts.ErrorKind, "error"))
-}
-
-// steps adds the executions, numbered within their plans.
-func (p *projection) steps() {
-	numbers := map[string]int64{}
-	for _, e := range p.executions {
-		n, plan := e.node, p.planBelow(e.node)
-		row := &record.AgentExecution{
-			RootPlanID: p.trace, StepID: n.id, PlanID: plan, StepIndex: new(numbers[plan]), AgentName: told(e.name()),
-			AgentRequest: told(e.request), State: new(e.state), StartTime: at(n.start()), EndTime: n.ended(), Result: told(e.result), ModelName: told(e.model()),
-			ConversationID: id(e.conversation()), SpanID: &n.id,
-		}
-		numbers[plan]++
-		if n.facts.Class == Agent {
-			row.AgentVersion, row.AgentDescription = told(n.facts.AgentVersion), told(n.facts.AgentDescription)
-		}
-		if *row.State == record.Failed {
-			row.ErrorMessage, row.ErrorKind = p.failure(n)
-		}
-		b := []byte{'{'}
-		if parent := p.parent(n); parent != "" {
-			b = appendMember(b, "parentStepId", parent)
-		}
-		row.Metadata = object(truncated(b, n))
-		p.add(row)
-	}
-}
-
-// parent gives the step of the same plan that an agent works for.
-func (p *projection) parent(n *node) string {
-	if n.facts.Class != Agent {
-		return ""
-	}
-	for n.owner != n {
-		if n = n.owner; n.facts.Class == Tool {
-			return ""
-		}
-		if n.executes() {
-			return n.id
-		}
-	}
-	return ""
-}
-
-// truncated tells what was cut of a span.
-func truncated(b []byte, n *node) []byte {
+// appendTruncated adds the names of what was shortened or dropped in a span.
+func appendTruncated(b []byte, n *node) []byte {
 	if n.Span == nil || len(n.Truncated) == 0 {
 		return b
 	}
-	names := []byte{'['}
+	b = append(appendName(b, "truncatedAttributes"), '[')
 	for _, name := range n.Truncated {
-		names = appendString(comma(names), clean(name))
+		b = appendString(comma(b), clean(name))
 	}
-	return appendRaw(b, "truncatedAttributes", string(append(names, ']')))
+	return append(b, ']')
 }
 
-// name is what an agent is called, or what does its work.
-func (e *execution) name() string {
-	n := e.node
+// failure returns the error of a failed node, or of its first failed child if it has no span.
+func (n *node) failure() (message, kind *string) {
+	if n.Span == nil {
+		i := slices.IndexFunc(n.children, func(c *node) bool { return c.state() == record.Failed })
+		if i < 0 {
+			return nil, nil
+		}
+		n = n.children[i]
+	}
+	return optional(n.facts.ErrorMessage), optional(cmp.Or(n.facts.ErrorKind, "error"))
+}
+
+// stepRow returns the row of a step, without its index.
+func (p *projection) stepRow(s *step) *record.AgentExecution {
+	n := s.node
+	row := &record.AgentExecution{
+		RootPlanID: p.trace, StepID: n.id, PlanID: p.planID(n.call()), AgentName: optional(s.name()),
+		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(), Result: optional(s.result), ModelName: optional(s.model()),
+		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
+	}
 	if n.facts.Class == Agent {
-		return n.facts.Agent
+		row.AgentVersion, row.AgentDescription = optional(n.facts.AgentVersion), optional(n.facts.AgentDescription)
 	}
-	for _, c := range slices.Concat(n.models, n.tools) {
-		if c.facts.Agent != "" {
-			return c.facts.Agent
+	if s.state == record.Failed {
+		row.ErrorMessage, row.ErrorKind = n.failure()
+	}
+	b := []byte{'{'}
+	if parent := p.parentStep(n); parent != "" {
+		b = appendMember(b, "parentStepId", parent)
+	}
+	row.Metadata = metadata(appendTruncated(b, n))
+	return row
+}
+
+// cycleRow returns the row of a think-act.
+func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
+	n, c := s.node, s.cycles[seq]
+	row := &record.ThinkAct{RootPlanID: p.trace, StepID: n.id, Seq: int64(seq)}
+	if c.model != nil {
+		setThink(row, c.model)
+	} else {
+		row.State = new(record.Completed)
+		if seq == 0 && n.facts.Class == Agent && len(n.models) == 0 && !n.ownsAgents {
+			// Only the agent's span has the figures of its model calls.
+			setUsage(row, &n.facts)
+		}
+		if len(c.calls) == 0 {
+			row.State = new(s.state)
+			row.ThinkStartTime, row.ThinkEndTime = timestamp(n.start()), n.endTime()
 		}
 	}
-	if n.Span == nil || n.facts.Class == Tool {
-		for _, c := range n.children {
-			if c.Span != nil && c.facts.Class == Transparent {
-				return c.Name
-			}
-		}
-	}
-	switch {
-	case n.facts.Class == Tool:
-		return n.facts.Tool
-	case n.Span != nil:
-		return cmp.Or(n.facts.Workflow, n.Name)
-	}
-	for _, c := range n.children {
-		if c.Span != nil {
-			return c.Name
-		}
-	}
-	return ""
+	setAct(row, c.calls)
+	return row
 }
 
-func (e *execution) conversation() string {
-	s := e.node.facts.Conversation
-	for _, m := range e.node.models {
-		s = cmp.Or(s, m.facts.Conversation)
-	}
-	return s
-}
-
-func (e *execution) model() string {
-	for _, c := range e.cycles {
-		if c.model != nil && c.model.facts.Model != "" {
-			return c.model.facts.Model
-		}
-	}
-	return e.node.facts.Model
-}
-
-// findRequest gives what the agent was asked: by its span, else by the first model call.
-func (e *execution) findRequest() string {
-	if n := e.node; n.facts.Class != Tool {
-		if s := request(n.facts.Input); s != "" {
-			return s
-		}
-	}
-	for _, c := range e.cycles {
-		if c.model != nil {
-			if s := request(c.model.facts.Input); s != "" {
-				return s
-			}
-		}
-	}
-	return e.node.facts.Arguments
-}
-
-// findResult gives what the agent answered: by its span, else by the last model call.
-func (e *execution) findResult() string {
-	if n := e.node; n.facts.Class != Tool {
-		if s := answer(n.facts.Output); s != "" {
-			return s
-		}
-	}
-	if len(e.cycles) > 0 {
-		if c := e.cycles[len(e.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 {
-			return answer(c.model.facts.Output)
-		}
-	}
-	return e.node.facts.Result
-}
-
-// request gives what the user says in an input, or the input where it is none of
-// messages.
-func request(input string) string {
-	c := readChat(input)
-	if len(c.messages) == 0 {
-		return input
-	}
-	return c.last("user")
-}
-
-// answer gives what the model or the agent says in an output, likewise.
-func answer(output string) string {
-	c := readChat(output)
-	if len(c.messages) == 0 {
-		return output
-	}
-	return cmp.Or(c.last("assistant"), c.last("model"))
-}
-
-// title is the first line of a text, short.
-func title(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return record.Shorten(strings.TrimSpace(line), 200)
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// cycles adds the think-acts.
-func (p *projection) cycles() {
-	for _, e := range p.executions {
-		for seq, c := range e.cycles {
-			row := &record.ThinkAct{RootPlanID: p.trace, StepID: e.node.id, Seq: int64(seq)}
-			if c.model != nil {
-				p.think(row, c.model)
-			} else {
-				row.State = new(record.Completed)
-				if n := e.node; seq == 0 && n.facts.Class == Agent && len(n.models) == 0 && !n.agents {
-					// No span tells of the model calls: what the agent's does.
-					usage(row, &e.node.facts)
-					row.ModelName, row.Provider = told(e.node.facts.Model), told(e.node.facts.Provider)
-				}
-				if len(c.tools) == 0 {
-					row.State = new(e.state)
-					row.ThinkStartTime, row.ThinkEndTime = at(e.node.start()), e.node.ended()
-				}
-			}
-			act(row, c.tools)
-			p.add(row)
-		}
-	}
-}
-
-func (p *projection) think(row *record.ThinkAct, n *node) {
+func setThink(row *record.ThinkAct, n *node) {
 	f := &n.facts
-	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = at(n.Start), at(n.End), at(f.FirstToken)
-	row.ThinkInput, row.ThinkOutput = told(withSystem(f.System, f.Input)), told(f.thought)
-	row.FinishReason, row.Provider, row.ModelName = told(f.Finish), told(f.Provider), told(f.Model)
+	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
+	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input)), optional(f.thinkOutput)
+	row.FinishReason = optional(f.Finish)
 	row.SpanID = &n.id
 	row.State = new(n.state())
 	if *row.State == record.Failed {
-		row.ErrorMessage, row.ErrorKind = p.failure(n)
+		row.ErrorMessage, row.ErrorKind = n.failure()
 	}
-	usage(row, f)
-	row.Metadata = object(truncated([]byte{'{'}, n))
+	setUsage(row, f)
+	row.Metadata = metadata(appendTruncated([]byte{'{'}, n))
 }
 
-func usage(row *record.ThinkAct, f *Facts) {
+func setUsage(row *record.ThinkAct, f *Facts) {
 	u := &f.Usage
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning
 	if row.InputTokens != nil && *row.InputTokens > record.MaxCount {
 		row.InputTokens = new(int64(record.MaxCount))
 	}
-	row.CostUSD = f.CostUSD
+	row.CostUSD, row.ModelName, row.Provider = f.CostUSD, optional(f.Model), optional(f.Provider)
 }
 
-// act tells a cycle what its tool calls mean for it: when it acted, and whether it
-// still does.
-func act(row *record.ThinkAct, tools []*toolCall) {
+// setAct derives from its tool calls when a cycle acted, and whether it still does.
+func setAct(row *record.ThinkAct, calls []*toolCall) {
 	ended, last := true, int64(0)
-	for _, t := range tools {
+	for _, t := range calls {
 		if !t.state.Terminal() {
 			ended = false
 			if *row.State == record.Completed {
@@ -432,89 +360,110 @@ func act(row *record.ThinkAct, tools []*toolCall) {
 		if t.node == nil {
 			continue
 		}
-		if start := at(t.node.Start); row.ActStartTime == nil || start != nil && start.Before(*row.ActStartTime) {
+		start := timestamp(t.node.Start)
+		if row.ActStartTime == nil || start != nil && start.Before(*row.ActStartTime) {
 			row.ActStartTime = start
 		}
 		last = max(last, t.node.End)
-		// A model's span that tool calls are in does not end when the model does.
-		if s := at(t.node.Start); t.node.model != nil && s != nil && row.ThinkEndTime != nil && s.Before(*row.ThinkEndTime) &&
-			row.ThinkStartTime != nil && !s.Before(*row.ThinkStartTime) {
-			row.ThinkEndTime = s
+		// The span of a model call that has tool calls in it ends later than the model call.
+		if t.node.model != nil && start != nil && row.ThinkEndTime != nil && start.Before(*row.ThinkEndTime) &&
+			row.ThinkStartTime != nil && !start.Before(*row.ThinkStartTime) {
+			row.ThinkEndTime = start
 		}
 	}
 	if ended {
-		row.ActEndTime = at(last)
+		row.ActEndTime = timestamp(last)
 	}
 }
 
-// withSystem puts the system's instructions before the messages.
+// withSystem returns an input with the system's instructions before the messages.
 func withSystem(system, input string) string {
 	if system == "" {
 		return input
 	}
-	if input != "" && isJSON(input) && strings.HasPrefix(strings.TrimSpace(input), "{") {
-		return input // a request as a whole, which has them
+	messages := strings.TrimSpace(input)
+	isList := isJSON(messages)
+	switch {
+	case isList && messages[0] == '{': // a whole request has them already
+		return input
+	case isList && memberText(firstElement(messages), "role") == "system":
+		return messages
 	}
 	b := appendMember([]byte(`[{`), "role", "system")
-	if said, ok := onlyText(system); ok {
-		b = appendMember(b, "content", said)
+	c := readChat(system)
+	if s, ok := c.onlyText(); ok {
+		b = appendMember(b, "content", s)
 	} else {
 		b = appendRaw(b, "content", asJSON(system))
 	}
 	b = append(b, '}')
-	switch input = strings.TrimSpace(input); {
-	case input == "":
-		return string(append(b, ']'))
-	case !isJSON(input):
-		b = appendMember(append(comma(b), '{'), "role", "user")
-		return string(append(appendMember(b, "content", input), "}]"...))
+	if messages != "" && !isList {
+		b = appendMember(append(b, `,{`...), "role", "user")
+		b = append(appendMember(b, "content", messages), '}')
 	}
-	if text(member(firstElement(input), "role")) == "system" {
-		return input // they are there already
+	rest := "]"
+	if isList {
+		rest = strings.TrimSpace(messages[1:])
 	}
-	rest := strings.TrimSpace(input[1:])
-	if rest == "]" {
-		return string(append(b, ']'))
+	if rest != "]" {
+		b = append(b, ',')
 	}
-	return string(append(append(b, ','), rest...))
+	return string(append(b, rest...))
 }
 
-// onlyText gives what a text or a list of text parts says.
-func onlyText(s string) (string, bool) {
-	c := readChat(s)
-	return c.onlyText()
-}
-
-// tools adds the tool calls.
-func (p *projection) tools() {
-	for _, e := range p.executions {
-		for seq, c := range e.cycles {
-			for i, t := range c.tools {
-				row := &record.ActTool{RootPlanID: p.trace, StepID: e.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)),
-					State: new(t.state), ProviderCallID: id(t.asked.id), Name: told(t.asked.name), Parameters: told(t.asked.args), Result: told(t.result)}
-				if n := t.node; n != nil {
-					f := &n.facts
-					row.ProviderCallID = id(cmp.Or(f.CallID, t.asked.id))
-					row.Name = told(cmp.Or(f.Tool, t.asked.name))
-					// LangChain's spans have the bare value of a lone argument.
-					if f.Tool != t.asked.name || !isJSON(t.asked.args) || isJSON(f.Arguments) {
-						row.Parameters = told(cmp.Or(f.Arguments, t.asked.args))
-					}
-					row.StartTime, row.EndTime, row.SpanID = at(n.Start), at(n.End), &n.id
-					row.Metadata = object(truncated([]byte{'{'}, n))
-				} else {
-					row.Inferred = new(true)
-				}
-				if t.state == record.Failed {
-					row.ErrorKind = new("error")
-					row.ErrorMessage = told(cmp.Or(t.error, t.result))
-					if n := t.node; n != nil {
-						row.ErrorKind = told(cmp.Or(n.facts.ErrorKind, "error"))
-						row.ErrorMessage = told(cmp.Or(n.facts.ErrorMessage, t.error, t.result))
-					}
-				}
-				p.add(row)
-			}
+// callRow returns the row of a tool call.
+func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
+	t := s.cycles[seq].calls[i]
+	row := &record.ActTool{RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)), State: new(t.state), Result: optional(t.result)}
+	id, name, args, kind, message := t.request.id, t.request.name, t.request.args, "", cmp.Or(t.error, t.result)
+	if n := t.node; n != nil {
+		f := &n.facts
+		id, kind, message = cmp.Or(f.CallID, id), f.ErrorKind, cmp.Or(f.ErrorMessage, message)
+		// LangChain's spans have the bare value of a lone argument.
+		if f.Tool != name || !isJSON(args) || isJSON(f.Arguments) {
+			args = cmp.Or(f.Arguments, args)
 		}
+		name = cmp.Or(f.Tool, name)
+		row.StartTime, row.EndTime, row.SpanID = timestamp(n.Start), timestamp(n.End), &n.id
+		row.Metadata = metadata(appendTruncated([]byte{'{'}, n))
+	} else {
+		row.Inferred = new(true)
 	}
+	row.ProviderCallID, row.Name, row.Parameters = optionalID(id), optional(name), optional(args)
+	if t.state == record.Failed {
+		row.ErrorKind, row.ErrorMessage = optional(cmp.Or(kind, "error")), optional(message)
+	}
+	return row
+}
+
+// endTime is when a node ended, nil if it may not have.
+func (n *node) endTime() *time.Time {
+	switch {
+	case !n.state().Terminal():
+		return nil
+	case n.Span != nil:
+		return timestamp(n.End)
+	}
+	return timestamp(lastEnd(n.children))
+}
+
+// timestamp converts nanoseconds since 1970, nil for 0.
+func timestamp(nanoseconds int64) *time.Time {
+	if nanoseconds <= 0 {
+		return nil
+	}
+	return new(time.Unix(0, nanoseconds).UTC())
+}
+
+// optional returns nil for an empty text.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// optionalID is optional for ids. It shortens those that records would refuse.
+func optionalID(s string) *string {
+	return optional(strings.TrimSpace(record.Shorten(clean(s), record.MaxIDBytes)))
 }

@@ -5,28 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Span is one span of a trace, or what a log record adds to one. Its JSON is how
-// it is kept.
+// Span is one span of a trace, or a stub that only adds log records to one. Nothing in this package
+// changes a span after it was decoded, so that spans can be kept and projected again.
 type Span struct {
 	TraceID string `json:"traceId"` // 32 hex digits, lower case
 	SpanID  string `json:"spanId"`  // 16 hex digits, lower case
 	// ParentID is empty for a root.
 	ParentID string `json:"parentId,omitempty"`
-	// RemoteParent says that the parent belongs to another process, which may
-	// never tell of it.
+	// RemoteParent says that the parent belongs to another process, whose spans may never arrive.
 	RemoteParent bool `json:"remoteParent,omitempty"`
-	// Stub says that nothing is known but the events, which came as log records.
+	// Stub says that only the events are known. They came as log records.
 	Stub bool   `json:"stub,omitempty"`
 	Name string `json:"name,omitempty"`
 	Kind int32  `json:"kind,omitempty"`
-	// Start and End are nanoseconds since 1970; 0: not known, or not ended.
+	// Start and End are nanoseconds since 1970. 0: not known, or not ended.
 	Start         int64      `json:"start,omitempty"`
 	End           int64      `json:"end,omitempty"`
 	Status        int32      `json:"status,omitempty"` // 1 ok, 2 error
@@ -36,7 +35,7 @@ type Span struct {
 	Links         []Link     `json:"links,omitempty"`
 	Scope         Scope      `json:"scope,omitzero"`
 	Resource      Attributes `json:"resource,omitempty"`
-	// Truncated names what was cut or dropped to keep the limits.
+	// Truncated names what was shortened or dropped to keep the limits.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
@@ -47,7 +46,7 @@ type Event struct {
 	Attributes Attributes `json:"attributes,omitempty"`
 }
 
-// Link leads to a span of this or another trace.
+// Link points to a span of this or another trace.
 type Link struct {
 	TraceID    string     `json:"traceId"`
 	SpanID     string     `json:"spanId"`
@@ -60,7 +59,7 @@ type Scope struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Attributes are sorted by key; no key stands twice.
+// Attributes are sorted by key, and each key occurs once.
 type Attributes []Attribute
 
 // Attribute is a key with its value.
@@ -69,8 +68,7 @@ type Attribute struct {
 	Value Value
 }
 
-// Value is a value by its text: that of a number or of JSON is how JSON writes
-// it.
+// Value is a value as text. Numbers, booleans and JSON are written as in JSON.
 type Value struct {
 	Type ValueType
 	Text string
@@ -79,8 +77,8 @@ type Value struct {
 // ValueType says what the text of a value is.
 type ValueType uint8
 
-// The types of values. Structured ones are JSON: half of the conventions send
-// them as a string that holds JSON anyway.
+// The types of values. Objects and arrays are kept as JSON: half of the conventions send them as a
+// string of JSON anyway.
 const (
 	String ValueType = iota
 	Number
@@ -88,45 +86,36 @@ const (
 	JSON // an object or an array
 )
 
-// Get gives the text of an attribute, "" where there is none.
+// Get returns the text of an attribute, "" if there is none.
 func (a Attributes) Get(key string) string {
-	if i, ok := a.find(key); ok {
+	if i := a.search(key); i < len(a) && a[i].Key == key {
 		return a[i].Value.Text
 	}
 	return ""
 }
 
-// find gives the place of a key, or where it would stand.
-func (a Attributes) find(key string) (int, bool) {
-	lo, hi := 0, len(a)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if a[mid].Key < key {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo, lo < len(a) && a[lo].Key == key
+// search returns the index of the first attribute whose key is not less than key.
+func (a Attributes) search(key string) int {
+	return sort.Search(len(a), func(i int) bool { return a[i].Key >= key })
 }
 
-// below gives the attributes whose keys begin with prefix.
-func (a Attributes) below(prefix string) Attributes {
-	lo, _ := a.find(prefix)
-	hi := lo
-	for hi < len(a) && strings.HasPrefix(a[hi].Key, prefix) {
-		hi++
+// withPrefix returns the attributes whose keys begin with prefix.
+func (a Attributes) withPrefix(prefix string) Attributes {
+	a = a[a.search(prefix):]
+	n := 0
+	for n < len(a) && strings.HasPrefix(a[n].Key, prefix) {
+		n++
 	}
-	return a[lo:hi]
+	return a[:n]
 }
 
-// has tells whether the key of any attribute begins with prefix.
-func (a Attributes) has(prefix string) bool {
-	i, _ := a.find(prefix)
+// hasPrefix reports whether the key of any attribute begins with prefix.
+func (a Attributes) hasPrefix(prefix string) bool {
+	i := a.search(prefix)
 	return i < len(a) && strings.HasPrefix(a[i].Key, prefix)
 }
 
-// first gives the text of the first of some keys that says anything.
+// first returns the first text of some attributes that is not empty.
 func (a Attributes) first(keys ...string) string {
 	for _, key := range keys {
 		if s := a.Get(key); s != "" {
@@ -136,7 +125,7 @@ func (a Attributes) first(keys ...string) string {
 	return ""
 }
 
-// sorted orders attributes by key; of several values of one key the first stays.
+// sorted sorts attributes by key, in place. Of several values of one key it keeps the first.
 func sorted(a Attributes) Attributes {
 	byKey := func(x, y Attribute) int { return strings.Compare(x.Key, y.Key) }
 	if !slices.IsSortedFunc(a, byKey) {
@@ -145,20 +134,15 @@ func sorted(a Attributes) Attributes {
 	return slices.CompactFunc(a, func(x, y Attribute) bool { return x.Key == y.Key })
 }
 
-// MarshalJSON implements [json.Marshaler]: an object, a member an attribute.
+// MarshalJSON implements [json.Marshaler]: an object with one member per attribute.
 func (a Attributes) MarshalJSON() ([]byte, error) {
-	n := 2
+	size := 2
 	for i := range a {
-		n += len(a[i].Key) + len(a[i].Value.Text) + 8
+		size += len(a[i].Key) + len(a[i].Value.Text) + 8
 	}
-	b := append(make([]byte, 0, n), '{')
+	b := append(make([]byte, 0, size), '{')
 	for i := range a {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, a[i].Key)
-		b = append(b, ':')
-		b = a[i].Value.append(b)
+		b = a[i].Value.append(appendName(b, a[i].Key))
 	}
 	return append(b, '}'), nil
 }
@@ -180,28 +164,27 @@ func (a *Attributes) UnmarshalJSON(raw []byte) error {
 		return errors.New("attributes must be an object")
 	}
 	out := Attributes{}
-	members(s, func(key, value string) bool {
+	for key, value := range members(s) {
 		v := Value{Text: value}
 		switch value[0] {
 		case '"':
 			v.Text = text(value)
 		case '{', '[':
-			v.Type, v.Text = JSON, unescaped(compact(value))
+			v.Type, v.Text = JSON, compact(value)
 		case 't', 'f':
 			v.Type = Bool
 		case 'n':
-			return true
+			continue
 		default:
 			v.Type = Number
 		}
 		out = append(out, Attribute{key, v})
-		return true
-	})
+	}
 	*a = sorted(out)
 	return nil
 }
 
-// clean replaces what Postgres cannot keep: NUL and bytes that are no UTF-8.
+// clean replaces what Postgres cannot store: NUL, and bytes that are not UTF-8.
 func clean(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -209,10 +192,8 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
+// number returns a value that is a number, or a text for NaN and infinities, which JSON lacks.
 func number(f float64) Value {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return Value{Text: fmt.Sprint(f)}
-	}
 	b, err := json.Marshal(f)
 	if err != nil {
 		return Value{Text: fmt.Sprint(f)}
@@ -224,18 +205,12 @@ func integer(n int64) Value { return Value{Number, strconv.FormatInt(n, 10)} }
 
 func binaryText(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// validID tells whether s is an id of so many lower-case hex digits, not all 0.
+// validID reports whether s is an id of so many lower-case hex digits that are not all 0.
 func validID(s string, digits int) bool {
-	if len(s) != digits {
-		return false
-	}
-	zero := true
 	for i := range len(s) {
-		c := s[i]
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
-		zero = zero && c == '0'
 	}
-	return !zero
+	return len(s) == digits && strings.Trim(s, "0") != ""
 }

@@ -1,6 +1,6 @@
 package otlp
 
-// springAI is Spring AI's own half of what it says; the other half is gen_ai.*.
+// springAI is Spring AI's own attributes. It sends the rest as gen_ai.*.
 var springAI = convention{
 	class: func(s *Span) Class {
 		switch s.Attributes.Get("spring.ai.kind") {
@@ -13,11 +13,9 @@ var springAI = convention{
 		}
 		return Unclassified
 	},
+	prefixes: []string{"spring.ai."},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if !a.has("spring.ai.") {
-			return
-		}
 		fill(&f.Tool, a, "spring.ai.tool.definition.name")
 		fill(&f.CallID, a, "spring.ai.tool.call.id")
 		fill(&f.Arguments, a, "spring.ai.tool.call.arguments")

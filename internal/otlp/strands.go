@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// strands is Strands Agents: gen_ai.*, with all content in events, those of tool
-// calls included.
+// strands is Strands Agents: gen_ai.*, with all content in events, also that of tool calls.
 var strands = convention{
 	read: func(s *Span, f *Facts) {
 		if f.Class != Tool {
@@ -16,15 +15,15 @@ var strands = convention{
 			a := s.Events[i].Attributes
 			switch s.Events[i].Name {
 			case "gen_ai.tool.message":
-				f.Arguments = cmp.Or(f.Arguments, a.Get("content"))
-				f.CallID = cmp.Or(f.CallID, a.Get("id"))
+				fill(&f.Arguments, a, "content")
+				fill(&f.CallID, a, "id")
 			case "gen_ai.choice":
 				if f.Result == "" {
 					f.Result = plain(strings.TrimSpace(a.Get("message")))
 				}
 			}
 		}
-		if status := s.Attributes.first("gen_ai.tool.status", "tool.status"); status == "error" {
+		if s.Attributes.first("gen_ai.tool.status", "tool.status") == "error" {
 			f.Failed = true
 			f.ErrorMessage = cmp.Or(f.ErrorMessage, f.Result)
 		}

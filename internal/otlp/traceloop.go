@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// traceloop is OpenLLMetry's convention. Its spans of models follow the older
-// gen_ai.*, which genAI reads.
+// traceloop is OpenLLMetry's convention. Its model spans follow the older gen_ai.*, which genAI reads.
 var traceloop = convention{
 	class: func(s *Span) Class {
 		switch s.Attributes.Get("traceloop.span.kind") {
@@ -19,46 +18,34 @@ var traceloop = convention{
 		}
 		return Unclassified
 	},
+	prefixes: []string{"traceloop."},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if !a.has("traceloop.") {
-			return
-		}
-		name := a.Get("traceloop.entity.name")
+		name := cmp.Or(a.Get("traceloop.entity.name"), s.Name)
 		input, output := a.Get("traceloop.entity.input"), a.Get("traceloop.entity.output")
 		fill(&f.Workflow, a, "traceloop.workflow.name")
 		switch f.Class {
 		case Agent:
-			if f.Agent == "" {
-				f.Agent = strings.TrimSuffix(cmp.Or(name, s.Name), ".agent")
-			}
+			f.Agent = cmp.Or(f.Agent, strings.TrimSuffix(name, ".agent"))
 		case Tool:
-			if f.Tool == "" {
-				f.Tool = strings.TrimSuffix(cmp.Or(name, s.Name), ".tool")
-			}
+			f.Tool = cmp.Or(f.Tool, strings.TrimSuffix(name, ".tool"))
 			if f.Arguments == "" {
 				f.Arguments = entityInput(input)
 			}
-			if wrapped := member(output, "output"); strings.HasPrefix(output, "{") && wrapped != "" {
-				output = wrapped
-			}
+			output = cmp.Or(member(output, "output"), output)
 			readTool(s, f, "", output)
 		}
 		if f.Class != Model {
 			f.Input = cmp.Or(f.Input, entityInput(input))
 			f.Output = cmp.Or(f.Output, output)
 		}
-		properties := a.below("traceloop.association.properties.")
-		if len(properties) > 0 {
-			const p = "traceloop.association.properties."
-			fill(&f.Conversation, properties, p+"session_id", p+"conversation_id", p+"thread_id", p+"chat_id", p+"sessionId", p+"conversationId")
-			fill(&f.User, properties, p+"user_id", p+"userId")
-		}
+		const p = "traceloop.association.properties."
+		fill(&f.Conversation, a, p+"session_id", p+"conversation_id", p+"thread_id", p+"chat_id", p+"sessionId", p+"conversationId")
+		fill(&f.User, a, p+"user_id", p+"userId")
 	},
 }
 
-// entityInput gives what a function was called with, out of how the decorators
-// and callbacks write it down.
+// entityInput returns the arguments of a function, as decorators and callbacks write them.
 func entityInput(v string) string {
 	if !strings.HasPrefix(v, "{") || !isJSON(v) {
 		return v

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// vercel is what the Vercel AI SDK says in attributes of its own, ai.*. Its newer
-// spans follow gen_ai.*.
+// vercel is the Vercel AI SDK's own attributes, ai.*. Its newer spans follow gen_ai.*.
 var vercel = convention{
 	class: func(s *Span) Class {
 		id := s.Attributes.Get("ai.operationId")
@@ -21,26 +20,24 @@ var vercel = convention{
 		case strings.Contains(id, ".do"):
 			return Model
 		}
-		return Agent // ai.generateText and its kin
+		return Agent // ai.generateText and similar
 	},
+	prefixes: []string{"ai."},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		if !a.has("ai.") {
-			return
-		}
 		fill(&f.Agent, a, "ai.telemetry.functionId")
 		fill(&f.Tool, a, "ai.toolCall.name")
 		fill(&f.CallID, a, "ai.toolCall.id")
 		fill(&f.Arguments, a, "ai.toolCall.args")
 		fill(&f.Result, a, "ai.toolCall.result")
 		fill(&f.Model, a, "ai.response.model", "ai.model.id")
-		if f.Provider == "" { // openai.responses
+		if f.Provider == "" { // "openai" of openai.responses
 			f.Provider, _, _ = strings.Cut(a.Get("ai.model.provider"), ".")
 		}
 		fill(&f.Input, a, "ai.prompt.messages")
 		if prompt := a.Get("ai.prompt"); f.Input == "" {
-			f.Input = cmp.Or(text(member(prompt, "messages", "prompt")), prompt)
-			f.System = cmp.Or(f.System, text(member(prompt, "system")))
+			f.Input = cmp.Or(memberText(prompt, "messages", "prompt"), prompt)
+			f.System = cmp.Or(f.System, memberText(prompt, "system"))
 		}
 		if f.Output == "" {
 			f.Output = vercelOutput(a)
@@ -53,9 +50,7 @@ var vercel = convention{
 			CacheWrite: a.count("ai.usage.inputTokenDetails.cacheWriteTokens"),
 			Reasoning:  a.count("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
 		})
-		if f.FirstToken == 0 {
-			f.FirstToken = after(s.Start, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond)
-		}
+		f.FirstToken = cmp.Or(f.FirstToken, after(s.Start, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
 		fill(&f.User, a, p+"userId", p+"user_id")

@@ -1,0 +1,367 @@
+package otlp
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/record"
+)
+
+// step is an agent's span, or what stands for an agent if there is no such span.
+type step struct {
+	node   *node
+	cycles []*cycle
+	state  record.State
+	// request is what the agent was asked, result what it answered.
+	request, result string
+}
+
+// cycle is a model call and the tool calls that it asked for. Tool calls without a known model call
+// are in a cycle without one.
+type cycle struct {
+	model *node
+	calls []*toolCall
+	input *chat // of the model call, filled when first needed
+}
+
+// toolCall is a span, a call that the output of a model asks for, or both.
+type toolCall struct {
+	node    *node // nil: known only from the output
+	id      string
+	request callRequest
+	result  string
+	failed  bool
+	error   string
+	done    bool // a result was found outside the span
+	state   record.State
+}
+
+func newStep(n *node) *step {
+	s := &step{node: n, state: n.state()}
+	slices.SortFunc(n.models, compareEnds)
+	slices.SortFunc(n.tools, compareNodes)
+	x := index{byModel: map[*node]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{}, byWrapper: map[*node][]*cycle{}}
+	for _, m := range n.models {
+		x.add(&cycle{model: m})
+	}
+	bare := map[*node]*cycle{} // cycles without a model call, by their wrapper
+	for _, t := range n.tools {
+		c := cmp.Or(x.find(t), bare[t.cycle])
+		if c == nil {
+			c = &cycle{}
+			bare[t.cycle] = c
+			s.cycles = append(s.cycles, c) // in the order of their first call, before all others
+		}
+		c.calls = append(c.calls, &toolCall{node: t, id: t.id})
+	}
+	s.cycles = append(s.cycles, x.all...)
+	for _, c := range x.all {
+		c.match()
+	}
+	if len(s.cycles) == 0 && n.facts.Class == Agent && n.facts.Usage.known() {
+		s.cycles = []*cycle{{}}
+	}
+	for i, c := range s.cycles {
+		for _, t := range c.calls {
+			s.setOutcome(i, t)
+		}
+	}
+	s.request = s.findRequest()
+	if s.state.Terminal() {
+		s.result = s.findResult()
+	}
+	return s
+}
+
+// index finds the cycle of a tool call among those of a step, in the order in which their model
+// calls ended.
+type index struct {
+	all            []*cycle
+	byModel        map[*node]*cycle
+	byWrapper      map[*node][]*cycle
+	byCall, byName map[string][]*cycle // by what the model asks for
+}
+
+func (x *index) add(c *cycle) {
+	x.all = append(x.all, c)
+	x.byModel[c.model] = c
+	if w := c.model.cycle; w != nil {
+		x.byWrapper[w] = append(x.byWrapper[w], c)
+	}
+	put := func(m map[string][]*cycle, key string) {
+		if cycles := m[key]; key != "" && (len(cycles) == 0 || cycles[len(cycles)-1] != c) {
+			m[key] = append(cycles, c)
+		}
+	}
+	for _, r := range c.model.facts.calls {
+		put(x.byCall, r.id)
+		put(x.byName, r.name)
+	}
+}
+
+// find returns the cycle of a tool call, nil if none is known: that of the model call around its
+// span, else that of the model call that asked for its id, else the only one in the same wrapper,
+// else the last one whose model had answered, if possible with a call of this tool.
+func (x *index) find(t *node) *cycle {
+	if t.model != nil {
+		return x.byModel[t.model]
+	}
+	if cycles := x.byCall[t.facts.CallID]; len(cycles) > 0 {
+		return cmp.Or(latest(cycles, t.Start), cycles[0]) // some models count from call_0 each time
+	}
+	if cycles := x.byWrapper[t.cycle]; len(cycles) == 1 {
+		return cycles[0]
+	}
+	return cmp.Or(latest(x.byName[t.facts.Tool], t.Start), latest(x.all, t.Start))
+}
+
+// slack is how long before the end of the model call a tool call may seem to start: many clients cut
+// start times to milliseconds.
+const slack = int64(time.Millisecond)
+
+// latest returns the last cycle whose model call had ended when a tool call started.
+func latest(cycles []*cycle, start int64) *cycle {
+	i := sort.Search(len(cycles), func(i int) bool { return cycles[i].model.end() > start+slack })
+	if i == 0 {
+		return nil
+	}
+	return cycles[i-1]
+}
+
+// match pairs the calls that the model asked for with those that were made: by id, then by name and
+// arguments, then by name, each in order. A requested call without a partner becomes a call that is
+// known only from the output.
+func (c *cycle) match() {
+	requests := c.model.facts.calls
+	if len(requests) == 0 {
+		return
+	}
+	made := func(t *toolCall) callRequest {
+		f := &t.node.facts
+		return callRequest{id: f.CallID, name: f.Tool, args: f.Arguments}
+	}
+	pairs := make([]*toolCall, len(requests))
+	left := c.calls
+	pass := func(key func(callRequest) string, differentIDs bool) {
+		waiting := map[string][]int{}
+		for i, r := range requests {
+			if k := key(r); pairs[i] == nil && k != "" {
+				waiting[k] = append(waiting[k], i)
+			}
+		}
+		var rest []*toolCall
+		for _, t := range left {
+			call := made(t)
+			k := key(call)
+			queue := waiting[k]
+			if len(queue) == 0 || !differentIDs && requests[queue[0]].id != "" && call.id != "" {
+				rest = append(rest, t)
+				continue
+			}
+			waiting[k] = queue[1:]
+			pairs[queue[0]] = t
+		}
+		left = rest
+	}
+	pass(func(r callRequest) string { return r.id }, true)
+	pass(func(r callRequest) string { return r.name + " " + compact(r.args) }, true)
+	pass(func(r callRequest) string { return r.name }, false)
+	pass(transferTarget, false)
+	c.calls = make([]*toolCall, 0, len(requests)+len(left))
+	ids := map[string]bool{}
+	for i, r := range requests {
+		t := pairs[i]
+		if t == nil {
+			// The row's id ends with the call's own id if that can be part of one, else with its place.
+			suffix := r.id
+			if suffix == "" || len(suffix) > 200 || strings.TrimSpace(suffix) != suffix || clean(suffix) != suffix || ids[suffix] {
+				suffix = "#" + strconv.Itoa(i)
+			}
+			t = &toolCall{id: c.model.id + "-" + suffix}
+		}
+		ids[r.id] = true
+		t.request = r
+		c.calls = append(c.calls, t)
+	}
+	c.calls = append(c.calls, left...)
+}
+
+// transferTarget returns the agent that a call hands over to. The call's name is transfer_to_x, that
+// of its span "handoff to X".
+func transferTarget(r callRequest) string {
+	name := strings.ToLower(strings.ReplaceAll(r.name, " ", "_"))
+	for _, prefix := range []string{"transfer_to_", "handoff_to_"} {
+		if to, ok := strings.CutPrefix(name, prefix); ok {
+			return to
+		}
+	}
+	return ""
+}
+
+// setOutcome sets the state and the result of a call of the i-th cycle.
+func (s *step) setOutcome(i int, t *toolCall) {
+	if t.node != nil {
+		t.result, t.failed = t.node.facts.Result, t.node.facts.Failed
+	}
+	if t.result == "" {
+		s.findToolResult(i, t)
+	}
+	switch {
+	case t.failed:
+		t.state = record.Failed
+	case t.node != nil && t.node.End == 0:
+		t.state = record.Running
+	case t.node != nil, t.done:
+		t.state = record.Completed
+	case i < len(s.cycles)-1 || s.state.Terminal():
+		t.state = record.Unknown // the run went on
+	default:
+		t.state = record.Pending
+	}
+}
+
+// findToolResult looks for the result of a call of the i-th cycle in the input of the next model call.
+func (s *step) findToolResult(i int, t *toolCall) {
+	c := s.cycles[i]
+	if c.model == nil {
+		return
+	}
+	for _, next := range s.cycles[i+1:] {
+		if next.model == nil || next.model.facts.Input == "" {
+			continue
+		}
+		if next.input == nil {
+			next.input = new(readChat(next.model.facts.Input))
+		}
+		if r, ok := c.resultIn(next.input, t); ok {
+			t.setResult(r)
+		}
+		return
+	}
+}
+
+func (t *toolCall) setResult(r callResult) {
+	t.result = cmp.Or(t.result, r.text)
+	t.failed = t.failed || r.failed
+	t.error = r.message
+	t.done = true
+}
+
+// resultIn finds the result of a call in a chat: by the call's id, else by its place among the last
+// calls of the chat, if those are the calls of the cycle.
+func (c *cycle) resultIn(input *chat, t *toolCall) (callResult, bool) {
+	id := t.request.id
+	if id == "" && t.node != nil {
+		id = t.node.facts.CallID
+	}
+	if id != "" {
+		if r, ok := input.result(id); ok {
+			return r, true
+		}
+	}
+	calls, results := input.lastCalls()
+	i := slices.Index(c.calls, t)
+	if len(calls) != len(c.model.facts.calls) || len(results) != len(calls) || i >= len(calls) ||
+		calls[i].name != t.request.name || results[i].id != "" && id != "" {
+		return callResult{}, false
+	}
+	return results[i], true
+}
+
+// name is the name of the agent, or of what does its work.
+func (s *step) name() string {
+	n := s.node
+	if n.facts.Class == Agent {
+		return n.facts.Agent
+	}
+	for _, c := range slices.Concat(n.models, n.tools) {
+		if c.facts.Agent != "" {
+			return c.facts.Agent
+		}
+	}
+	if n.Span == nil || n.facts.Class == Tool {
+		for _, c := range n.children {
+			if c.Span != nil && c.facts.Class == Transparent {
+				return c.Name
+			}
+		}
+	}
+	switch {
+	case n.facts.Class == Tool:
+		return n.facts.Tool
+	case n.Span != nil:
+		return cmp.Or(n.facts.Workflow, n.Name)
+	}
+	return n.children[0].Name
+}
+
+func (s *step) conversation() string {
+	conversation := s.node.facts.Conversation
+	for _, m := range s.node.models {
+		conversation = cmp.Or(conversation, m.facts.Conversation)
+	}
+	return conversation
+}
+
+func (s *step) model() string {
+	for _, c := range s.cycles {
+		if c.model != nil && c.model.facts.Model != "" {
+			return c.model.facts.Model
+		}
+	}
+	return s.node.facts.Model
+}
+
+// findRequest returns what the agent was asked: according to its span, else to the first model call.
+func (s *step) findRequest() string {
+	if n := s.node; n.facts.Class != Tool {
+		if request := userText(n.facts.Input); request != "" {
+			return request
+		}
+	}
+	for _, c := range s.cycles {
+		if c.model != nil {
+			if request := userText(c.model.facts.Input); request != "" {
+				return request
+			}
+		}
+	}
+	return s.node.facts.Arguments
+}
+
+// findResult returns what the agent answered: according to its span, else to the last model call.
+func (s *step) findResult() string {
+	if n := s.node; n.facts.Class != Tool {
+		if result := modelText(n.facts.Output); result != "" {
+			return result
+		}
+	}
+	if len(s.cycles) > 0 {
+		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 {
+			return modelText(c.model.facts.Output)
+		}
+	}
+	return s.node.facts.Result
+}
+
+// userText returns the last message of the user in an input, or the input if it has no messages.
+func userText(input string) string {
+	c := readChat(input)
+	if len(c.messages) == 0 {
+		return input
+	}
+	return c.last("user")
+}
+
+// modelText returns the last message of the model in an output, or the output if it has no messages.
+func modelText(output string) string {
+	c := readChat(output)
+	if len(c.messages) == 0 {
+		return output
+	}
+	return cmp.Or(c.last("assistant"), c.last("model"))
+}
