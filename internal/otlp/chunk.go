@@ -65,15 +65,9 @@ func EncodeChunk(spans []Span, room *int) ([]byte, error) {
 // estimateSize returns about how many bytes the spans take before compression.
 func estimateSize(spans []Span) (n int) {
 	for i := range spans {
-		n += 128 + len(spans[i].Name)
-		for _, a := range spans[i].Attributes {
-			n += len(a.Value.Text) + 8
-		}
+		n += 128 + len(spans[i].Name) + spans[i].Attributes.size()
 		for _, e := range spans[i].Events {
-			n += 16
-			for _, a := range e.Attributes {
-				n += len(a.Value.Text) + 8
-			}
+			n += 16 + e.Attributes.size()
 		}
 	}
 	return n

@@ -31,6 +31,8 @@ func classify(s *Span) Facts {
 	decided := slices.IndexFunc(conventions, func(c convention) bool {
 		if c.class != nil {
 			f.Class = c.class(s)
+		} else if c.kind != "" {
+			f.Class = c.classes[s.Attributes.Get(c.kind)]
 		}
 		return f.Class != Unclassified
 	})

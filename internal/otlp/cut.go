@@ -21,28 +21,27 @@ type Part struct {
 // returns an error if the export cannot be read.
 func Cut(contentType string, body []byte, maxBytes, maxCount int) ([]Part, error) {
 	unbounded := limits{parts: 1 << 40, spans: 1 << 40} // the body is in memory already
+	signal := Traces
 	spans, err := unmarshalTraces(contentType, body, unbounded)
-	if err == nil && spans.SpanCount() > 0 {
-		if !isProtobuf(contentType) {
-			if body, err = new(ptrace.ProtoMarshaler).MarshalTraces(spans); err != nil {
-				return nil, fmt.Errorf("writing traces: %w", err)
-			}
+	marshal := func() ([]byte, error) { return new(ptrace.ProtoMarshaler).MarshalTraces(spans) }
+	if err != nil || spans.SpanCount() == 0 {
+		records, logsErr := unmarshalLogs(contentType, body, unbounded)
+		switch {
+		case logsErr == nil && records.LogRecordCount() > 0:
+		case err != nil:
+			return nil, fmt.Errorf("reading traces: %w", err)
+		default:
+			return nil, nil
 		}
-		return cut(Traces, body, maxBytes, maxCount), nil
+		signal = Logs
+		marshal = func() ([]byte, error) { return new(plog.ProtoMarshaler).MarshalLogs(records) }
 	}
-	records, logsErr := unmarshalLogs(contentType, body, unbounded)
-	if logsErr == nil && records.LogRecordCount() > 0 {
-		if !isProtobuf(contentType) {
-			if body, err = new(plog.ProtoMarshaler).MarshalLogs(records); err != nil {
-				return nil, fmt.Errorf("writing logs: %w", err)
-			}
+	if !isProtobuf(contentType) {
+		if body, err = marshal(); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", signal, err)
 		}
-		return cut(Logs, body, maxBytes, maxCount), nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading traces: %w", err)
-	}
-	return nil, nil
+	return cut(signal, body, maxBytes, maxCount), nil
 }
 
 // cut cuts a valid protobuf body by field numbers, which are the same for spans and log records.

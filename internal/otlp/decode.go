@@ -2,7 +2,10 @@ package otlp
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -54,13 +57,6 @@ type Batch struct {
 	Ignored int
 }
 
-func (b *Batch) reject(reason string) {
-	b.Rejected++
-	if b.Reason == "" {
-		b.Reason = reason
-	}
-}
-
 // DecodeTraces reads the body of an export of traces. It returns an error if the body as a whole
 // cannot be read, among them [ErrUnsupported] and [ErrTooLarge].
 func DecodeTraces(contentType string, body []byte) (Batch, error) {
@@ -89,7 +85,7 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 				c.truncated = inResource[:len(inResource):len(inResource)]
 				out, reason := c.span(s)
 				if reason != "" {
-					b.reject(reason)
+					b.Rejected, b.Reason = b.Rejected+1, cmp.Or(b.Reason, reason)
 					continue
 				}
 				out.Scope, out.Resource = scope, resource
@@ -140,9 +136,9 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 	case err != nil || mediaType != TypeProtobuf && mediaType != TypeJSON:
 		return all, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeProtobuf, TypeJSON)
 	case mediaType == TypeProtobuf:
-		err = checkProtobuf(body, root, bounds)
+		err = bounds.checkProtobuf(body, root, 0)
 	default:
-		err, decode = checkJSON(body, bounds), json
+		err, decode = bounds.checkJSON(body), json
 	}
 	if err != nil {
 		return all, err
@@ -178,13 +174,13 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 		return Span{}, "spans need a trace id and a span id; a body of logs goes to /v1/logs"
 	}
 	out := Span{
-		TraceID: hex.EncodeToString(traceID[:]), SpanID: hex.EncodeToString(spanID[:]),
+		TraceID: traceID.String(), SpanID: spanID.String(),
 		Name: c.name("name", s.Name()), Kind: int32(s.Kind()), Start: nanoseconds(s.StartTimestamp()), End: nanoseconds(s.EndTimestamp()),
 		Status: int32(s.Status().Code()), StatusMessage: c.string("status", s.Status().Message()),
 		Attributes: c.attributes("attributes", s.Attributes()),
 	}
 	if !parentID.IsEmpty() && parentID != spanID {
-		out.ParentID = hex.EncodeToString(parentID[:])
+		out.ParentID = parentID.String()
 		out.RemoteParent = s.Flags()&parentIsRemote != 0
 	}
 	for i, e := range s.Events().All() {
@@ -214,7 +210,6 @@ const logBody = "log.body"
 // stub returns a log record as a stub of its span with one event.
 func stub(l plog.LogRecord) Span {
 	var c converter
-	traceID, spanID := l.TraceID(), l.SpanID()
 	e := Event{Name: c.name("events", l.EventName()), Time: nanoseconds(l.Timestamp()), Attributes: c.attributes("events", l.Attributes())}
 	if e.Name == "" {
 		e.Name = e.Attributes.Get("event.name")
@@ -225,7 +220,7 @@ func stub(l plog.LogRecord) Span {
 	if l.Body().Type() != pcommon.ValueTypeEmpty {
 		e.Attributes = sorted(append(e.Attributes, Attribute{logBody, c.value(logBody, l.Body())}))
 	}
-	return Span{TraceID: hex.EncodeToString(traceID[:]), SpanID: hex.EncodeToString(spanID[:]), Stub: true, Events: []Event{e}, Truncated: c.truncated}
+	return Span{TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated}
 }
 
 // nanoseconds returns a time, or 0 if it is too large to be one.
@@ -272,26 +267,42 @@ func (c *converter) shorten(field, s string, maxBytes int) string {
 }
 
 func (c *converter) value(key string, v pcommon.Value) Value {
+	out := scalar(v)
+	if t := v.Type(); t == pcommon.ValueTypeSlice || t == pcommon.ValueTypeMap {
+		b := c.appendValue(nil, key, v, 0)
+		if len(b) <= MaxStringBytes {
+			return Value{JSON, string(b)}
+		}
+		out.Text = string(b) // once it is cut it is no longer JSON
+	}
+	if out.Type == String {
+		out.Text = c.string(key, out.Text)
+	}
+	return out
+}
+
+// scalar returns a value that is not structured. Its text may have to be cleaned.
+func scalar(v pcommon.Value) Value {
 	switch v.Type() {
 	case pcommon.ValueTypeInt:
-		return integer(v.Int())
+		return Value{Number, strconv.FormatInt(v.Int(), 10)}
 	case pcommon.ValueTypeDouble:
-		return number(v.Double())
+		b, err := json.Marshal(v.Double())
+		if err != nil { // JSON has no NaN and no infinities
+			return Value{Text: fmt.Sprint(v.Double())}
+		}
+		return Value{Number, string(b)}
 	case pcommon.ValueTypeBool:
 		return Value{Bool, strconv.FormatBool(v.Bool())}
 	case pcommon.ValueTypeBytes:
-		return Value{Text: c.string(key, binaryText(v.Bytes().AsRaw()))}
-	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
-		b := c.appendValue(nil, key, v, 0)
-		if len(b) > MaxStringBytes { // cut, it is no longer JSON
-			return Value{Text: c.string(key, string(b))}
-		}
-		return Value{JSON, string(b)}
+		return Value{Text: base64.StdEncoding.EncodeToString(v.Bytes().AsRaw())}
+	case pcommon.ValueTypeEmpty:
+		return Value{JSON, "null"}
 	}
-	return Value{Text: c.string(key, v.Str())}
+	return Value{Text: v.Str()}
 }
 
-// appendValue writes a structured value as JSON, down to the depth that records allow.
+// appendValue writes a value as JSON, down to the depth that records allow.
 func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int) []byte {
 	if depth >= record.MaxJSONDepth-2 {
 		c.cut(key)
@@ -310,16 +321,8 @@ func (c *converter) appendValue(b []byte, key string, v pcommon.Value, depth int
 			b = c.appendValue(comma(b), key, inner, depth+1)
 		}
 		return append(b, ']')
-	case pcommon.ValueTypeInt:
-		return strconv.AppendInt(b, v.Int(), 10)
-	case pcommon.ValueTypeDouble:
-		return number(v.Double()).append(b)
-	case pcommon.ValueTypeBool:
-		return strconv.AppendBool(b, v.Bool())
-	case pcommon.ValueTypeBytes:
-		return appendString(b, binaryText(v.Bytes().AsRaw()))
-	case pcommon.ValueTypeEmpty:
-		return append(b, "null"...)
 	}
-	return appendString(b, clean(v.Str()))
+	out := scalar(v)
+	out.Text = clean(out.Text)
+	return out.append(b)
 }

@@ -64,7 +64,10 @@ type Usage struct {
 
 // convention is one way to describe agents, models and tools in spans. Any field may be empty.
 type convention struct {
-	// class returns Unclassified for a span of another convention.
+	// kind is the attribute whose values have the classes.
+	kind    string
+	classes map[string]Class
+	// class is for what a table cannot say. It returns Unclassified for a span of another convention.
 	class func(*Span) Class
 	// prefixes limit read to spans that have an attribute with one of them.
 	prefixes []string
@@ -156,18 +159,11 @@ func count(s string) *int64 {
 	if s == "" {
 		return nil
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || f != math.Trunc(f) || math.Abs(f) > record.MaxCount {
-			return nil
-		}
-		n = int64(f)
-	}
-	if n < 0 || n > record.MaxCount {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || !(f >= 0 && f <= record.MaxCount) {
 		return nil
 	}
-	return &n
+	return new(int64(f))
 }
 
 // money reads an amount of US dollars. It returns nil if s is none.

@@ -8,21 +8,14 @@ import (
 
 // genAI is OpenTelemetry's own convention, gen_ai.*, with its older spellings.
 var genAI = convention{
-	class: func(s *Span) Class {
-		switch s.Attributes.Get("gen_ai.operation.name") {
-		case "chat", "generate_content", "text_completion":
-			return Model
-		case "invoke_agent":
-			return Agent
-		case "execute_tool":
-			return Tool
-		case "agent_step", "execute_event_loop_cycle", "execute_agent_loop_cycle":
-			return Cycle
-		case "invoke_workflow", "plan", "embeddings", "retrieval", "create_agent", "handoff", "goto",
-			"search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory", "create_memory_store", "delete_memory_store":
-			return Transparent
-		}
-		return Unclassified
+	kind: "gen_ai.operation.name",
+	classes: map[string]Class{
+		"chat": Model, "generate_content": Model, "text_completion": Model, "invoke_agent": Agent, "execute_tool": Tool,
+		"agent_step": Cycle, "execute_event_loop_cycle": Cycle, "execute_agent_loop_cycle": Cycle,
+		"invoke_workflow": Transparent, "plan": Transparent, "embeddings": Transparent, "retrieval": Transparent,
+		"create_agent": Transparent, "handoff": Transparent, "goto": Transparent,
+		"search_memory": Transparent, "create_memory": Transparent, "update_memory": Transparent, "upsert_memory": Transparent,
+		"delete_memory": Transparent, "create_memory_store": Transparent, "delete_memory_store": Transparent,
 	},
 	read: func(s *Span, f *Facts) {
 		if s.Attributes.hasPrefix("gen_ai.") {

@@ -7,18 +7,11 @@ import (
 
 // langfuse is what Langfuse's SDKs add to spans.
 var langfuse = convention{
-	class: func(s *Span) Class {
-		switch s.Attributes.Get("langfuse.observation.type") {
-		case "generation":
-			return Model
-		case "agent":
-			return Agent
-		case "tool":
-			return Tool
-		case "span", "event", "chain", "retriever", "embedding", "evaluator", "guardrail":
-			return Transparent
-		}
-		return Unclassified
+	kind: "langfuse.observation.type",
+	classes: map[string]Class{
+		"generation": Model, "agent": Agent, "tool": Tool,
+		"span": Transparent, "event": Transparent, "chain": Transparent, "retriever": Transparent,
+		"embedding": Transparent, "evaluator": Transparent, "guardrail": Transparent,
 	},
 	prefixes: []string{"langfuse."},
 	read: func(s *Span, f *Facts) {

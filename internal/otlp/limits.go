@@ -89,13 +89,9 @@ var fieldTypes = [...]map[uint64]message{
 	keyValues:     {1: keyValue},
 }
 
-// checkProtobuf walks a protobuf body and enforces the limits that must hold before it is decoded.
-func checkProtobuf(body []byte, root message, left limits) error {
-	return left.walk(body, root, 0)
-}
-
-// walk subtracts what a message holds from the limits.
-func (left *limits) walk(b []byte, m message, depth int) error {
+// checkProtobuf walks a protobuf message, and enforces the limits that must hold before it is decoded.
+// It subtracts what the message holds from the limits.
+func (left *limits) checkProtobuf(b []byte, m message, depth int) error {
 	if left.parts--; left.parts < 0 {
 		return errParts
 	}
@@ -114,7 +110,7 @@ func (left *limits) walk(b []byte, m message, depth int) error {
 		}
 		if tag&7 == 2 {
 			if inner := fieldTypes[m][tag>>3]; inner != leaf {
-				if err := left.walk(content, inner, depth+1); err != nil {
+				if err := left.checkProtobuf(content, inner, depth+1); err != nil {
 					return err
 				}
 			}
@@ -161,7 +157,7 @@ func appendField(b []byte, number uint64, content []byte) []byte {
 
 // checkJSON enforces the same limits on a JSON body, but does not count spans: the limit on objects
 // bounds them until they are decoded.
-func checkJSON(body []byte, left limits) error {
+func (left *limits) checkJSON(body []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {

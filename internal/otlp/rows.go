@@ -213,32 +213,27 @@ func (p *projection) addContext(root *record.Plan) {
 // appendMetadata adds what a span says about its run and its instrumentation.
 func appendMetadata(b []byte, s *Span) []byte {
 	seen := map[string]bool{}
-	put := func(key, value string) {
-		if key != "" && value != "" && !seen[key] {
+	put := func(key string, v Value) {
+		v.Text = clean(v.Text)
+		if value := v.append(nil); key != "" && len(value) > 0 && !seen[key] && len(seen) < 100 {
 			seen[key] = true
-			b = appendRaw(b, clean(key), value)
+			b = append(appendName(b, clean(key)), value...)
 		}
 	}
-	quoted := func(v string) string {
-		if v == "" {
-			return ""
-		}
-		return string(appendString(nil, clean(v)))
+	if service := s.Resource.Get("service.name"); service != "" {
+		put("service", Value{Text: service})
 	}
-	put("service", quoted(s.Resource.Get("service.name")))
-	put("instrumentation", quoted(strings.TrimSpace(s.Scope.Name+" "+s.Scope.Version)))
+	if scope := strings.TrimSpace(s.Scope.Name + " " + s.Scope.Version); scope != "" {
+		put("instrumentation", Value{Text: scope})
+	}
 	if v := s.Attributes.Get("metadata"); isJSON(v) {
 		for key, value := range members(v) {
-			if put(key, value); len(seen) >= 100 {
-				break
-			}
+			put(key, Value{JSON, value})
 		}
 	}
 	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {
 		for _, a := range s.Attributes.withPrefix(prefix) {
-			if len(seen) < 100 {
-				put(a.Key[len(prefix):], string(Value{a.Value.Type, clean(a.Value.Text)}.append(nil)))
-			}
+			put(a.Key[len(prefix):], a.Value)
 		}
 	}
 	return b

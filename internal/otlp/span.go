@@ -1,13 +1,9 @@
 package otlp
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -125,6 +121,14 @@ func (a Attributes) first(keys ...string) string {
 	return ""
 }
 
+// size returns about how many bytes the attributes take if their keys take few.
+func (a Attributes) size() (n int) {
+	for i := range a {
+		n += len(a[i].Value.Text) + 8
+	}
+	return n
+}
+
 // sorted sorts attributes by key, in place. Of several values of one key it keeps the first.
 func sorted(a Attributes) Attributes {
 	byKey := func(x, y Attribute) int { return strings.Compare(x.Key, y.Key) }
@@ -136,11 +140,7 @@ func sorted(a Attributes) Attributes {
 
 // MarshalJSON implements [json.Marshaler]: an object with one member per attribute.
 func (a Attributes) MarshalJSON() ([]byte, error) {
-	size := 2
-	for i := range a {
-		size += len(a[i].Key) + len(a[i].Value.Text) + 8
-	}
-	b := append(make([]byte, 0, size), '{')
+	b := append(make([]byte, 0, a.size()), '{')
 	for i := range a {
 		b = a[i].Value.append(appendName(b, a[i].Key))
 	}
@@ -191,19 +191,6 @@ func clean(s string) string {
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
-
-// number returns a value that is a number, or a text for NaN and infinities, which JSON lacks.
-func number(f float64) Value {
-	b, err := json.Marshal(f)
-	if err != nil {
-		return Value{Text: fmt.Sprint(f)}
-	}
-	return Value{Number, string(b)}
-}
-
-func integer(n int64) Value { return Value{Number, strconv.FormatInt(n, 10)} }
-
-func binaryText(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
 // validID reports whether s is an id of so many lower-case hex digits that are not all 0.
 func validID(s string, digits int) bool {

@@ -2,16 +2,9 @@ package otlp
 
 // springAI is Spring AI's own attributes. It sends the rest as gen_ai.*.
 var springAI = convention{
-	class: func(s *Span) Class {
-		switch s.Attributes.Get("spring.ai.kind") {
-		case "chat_client":
-			return Agent
-		case "tool_call":
-			return Tool
-		case "advisor", "vector_store":
-			return Transparent
-		}
-		return Unclassified
+	kind: "spring.ai.kind",
+	classes: map[string]Class{
+		"chat_client": Agent, "tool_call": Tool, "advisor": Transparent, "vector_store": Transparent,
 	},
 	prefixes: []string{"spring.ai."},
 	read: func(s *Span, f *Facts) {

@@ -349,19 +349,20 @@ func (s *step) findResult() string {
 }
 
 // userText returns the last message of the user in an input, or the input if it has no messages.
-func userText(input string) string {
-	c := readChat(input)
-	if len(c.messages) == 0 {
-		return input
-	}
-	return c.last("user")
-}
+func userText(input string) string { return lastText(input, "user") }
 
 // modelText returns the last message of the model in an output, or the output if it has no messages.
-func modelText(output string) string {
-	c := readChat(output)
+func modelText(output string) string { return lastText(output, "assistant", "model") }
+
+func lastText(s string, roles ...string) string {
+	c := readChat(s)
 	if len(c.messages) == 0 {
-		return output
+		return s
 	}
-	return cmp.Or(c.last("assistant"), c.last("model"))
+	for _, role := range roles {
+		if text := c.last(role); text != "" {
+			return text
+		}
+	}
+	return ""
 }

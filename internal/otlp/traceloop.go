@@ -7,16 +7,10 @@ import (
 
 // traceloop is OpenLLMetry's convention. Its model spans follow the older gen_ai.*, which genAI reads.
 var traceloop = convention{
-	class: func(s *Span) Class {
-		switch s.Attributes.Get("traceloop.span.kind") {
-		case "agent":
-			return Agent
-		case "tool":
-			return Tool
-		case "workflow", "task", "handoff":
-			return Transparent
-		}
-		return Unclassified
+	kind: "traceloop.span.kind",
+	classes: map[string]Class{
+		"agent": Agent, "tool": Tool,
+		"workflow": Transparent, "task": Transparent, "handoff": Transparent,
 	},
 	prefixes: []string{"traceloop."},
 	read: func(s *Span, f *Facts) {
