@@ -8,8 +8,8 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// longTrace makes a trace of so many spans: an agent that takes turns, each with
-// a model call and two tool calls.
+// longTrace returns a trace of n spans: an agent that takes turns, each with a model call and two tool
+// calls.
 func longTrace(n int) []otlp.Span {
 	id := func(i int) string { return fmt.Sprintf("%016x", i+1) }
 	at := func(i int) int64 { return (noon + int64(i)) * 1_000_000 }
@@ -45,7 +45,7 @@ func perSpan(b *testing.B, spans int) {
 	b.ReportMetric(float64(b.N)*float64(spans)/b.Elapsed().Seconds(), "spans/s")
 }
 
-// shapes are what a long trace can be bent into where a square might hide.
+// shapes change a long trace in ways that could take quadratic time.
 var shapes = map[string]func(i int, s *otlp.Span){
 	"turns": func(int, *otlp.Span) {},
 	"flat": func(i int, s *otlp.Span) {
@@ -59,7 +59,7 @@ var shapes = map[string]func(i int, s *otlp.Span){
 		}
 	},
 	"orphans": func(i int, s *otlp.Span) { s.ParentID = fmt.Sprintf("%016x", i+1_000_000) },
-	"ring": func(i int, s *otlp.Span) { // with all hanging off it
+	"ring": func(i int, s *otlp.Span) { // of two spans, with all others below the first
 		s.ParentID = fmt.Sprintf("%016x", 1)
 		if i == 0 {
 			s.ParentID = fmt.Sprintf("%016x", 2)
@@ -100,7 +100,7 @@ func TestLongTraces(t *testing.T) {
 	}
 }
 
-// BenchmarkProject shows spans a second: the same for short and long traces.
+// BenchmarkProject reports spans per second, which must not depend on the length of the trace.
 func BenchmarkProject(b *testing.B) {
 	for name, shape := range shapes {
 		for _, n := range []int{20, 2_000, 20_000} {

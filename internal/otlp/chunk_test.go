@@ -11,7 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// everything is a span of which every field is told.
+// everything returns a span with every field set.
 func everything() otlp.Span {
 	a := otlp.Attributes{
 		{Key: "a", Value: otlp.Value{Text: "text"}}, {Key: "b", Value: otlp.Value{Type: otlp.Number, Text: "1"}},
@@ -25,7 +25,7 @@ func everything() otlp.Span {
 	}
 }
 
-// encode makes the only chunk of a body.
+// encode encodes the only chunk of a body.
 func encode(spans []otlp.Span) ([]byte, error) {
 	return otlp.EncodeChunk(spans, new(otlp.MaxChunkBytes))
 }
@@ -58,7 +58,7 @@ func TestChunks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(again)); diff != "" {
-			t.Errorf("%s (-told +read):\n%s", name, diff)
+			t.Errorf("%s (-written +read):\n%s", name, diff)
 		}
 		for cut := range min(len(chunk), 1000) {
 			if _, err := otlp.DecodeChunk(chunk[:cut]); err == nil {
@@ -68,8 +68,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestABomb: a chunk holds no more than it may.
-func TestABomb(t *testing.T) {
+// TestChunkSizeIsBounded: a chunk that is too large is neither read nor written.
+func TestChunkSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -89,9 +89,9 @@ func TestABomb(t *testing.T) {
 	}
 }
 
-// TestTheRoomOfABody: what several traces repeat counts in each, for as long as
-// there is room; and no chunk holds on to more than itself.
-func TestTheRoomOfABody(t *testing.T) {
+// TestChunksOfABodyShareRoom: what several traces repeat counts in each of them. No chunk has spare
+// capacity.
+func TestChunksOfABodyShareRoom(t *testing.T) {
 	t.Parallel()
 	span := everything()
 	span.Resource = otlp.Attributes{{Key: "large", Value: otlp.Value{Text: string(make([]byte, 1_000_000))}}}
@@ -111,7 +111,7 @@ func TestTheRoomOfABody(t *testing.T) {
 	if _, err := otlp.EncodeChunk([]otlp.Span{span}, &room); !errors.Is(err, otlp.ErrTooLarge) {
 		t.Errorf("error = %v", err)
 	}
-	// What repeats within a trace does not fill memory either before that is noticed.
+	// What repeats within a trace is noticed before it fills memory.
 	many := make([]otlp.Span, 20_000)
 	for i := range many {
 		many[i].Truncated = []string{span.Resource[0].Value.Text}
@@ -154,8 +154,7 @@ func FuzzDecodeChunk(f *testing.F) {
 	})
 }
 
-// BenchmarkChunk keeps spans and reads them again, in chunks and, for comparison, in
-// JSON within zstd.
+// BenchmarkChunk writes and reads chunks, and for comparison JSON compressed with zstd.
 func BenchmarkChunk(b *testing.B) {
 	spans := longTrace(100)
 	chunk, err := encode(spans)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// script is a trace written by hand. Ids are small numbers, times milliseconds.
+// script is a trace written by hand. Ids are small numbers, times are milliseconds.
 type script struct {
 	About    string // what it is an example of
 	Scope    otlp.Scope
@@ -74,20 +75,25 @@ func readScript(t testing.TB, path string) (spans []otlp.Span) {
 	return spans
 }
 
-// TestConventions: testdata has a folder a convention, with traces and the rows
-// that they mean; the first line of a golden file is the shape of the tree.
-func TestConventions(t *testing.T) {
-	t.Parallel()
+// scripts returns the paths of the traces written by hand.
+func scripts(t testing.TB) []string {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
-	for _, path := range files {
-		if filepath.Base(filepath.Dir(path)) == "fixtures" {
-			continue
-		}
-		n++
+	files = slices.DeleteFunc(files, func(path string) bool { return filepath.Base(filepath.Dir(path)) == "fixtures" })
+	if len(files) < 12 {
+		t.Errorf("%d traces", len(files))
+	}
+	return files
+}
+
+// TestConventions: testdata has one folder per convention, with traces and their rows. The first line
+// of a golden file is the shape of the tree.
+func TestConventions(t *testing.T) {
+	t.Parallel()
+	for _, path := range scripts(t) {
 		t.Run(strings.TrimSuffix(filepath.ToSlash(path), ".json")[len("testdata/"):], func(t *testing.T) {
 			t.Parallel()
 			spans := readScript(t, path)
@@ -95,8 +101,5 @@ func TestConventions(t *testing.T) {
 			golden(t, strings.TrimSuffix(path, ".json")+".golden", outline(changes)+"\n"+lines(t, changes))
 			anyOrder(t, spans)
 		})
-	}
-	if n < 12 {
-		t.Errorf("%d traces", n)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// TestPartsAreTheWhole, however small they are, one by one or joined.
-func TestPartsAreTheWhole(t *testing.T) {
+// TestPartsHoldAllSpans: parts of any size hold the spans of the export, one by one and concatenated.
+func TestPartsHoldAllSpans(t *testing.T) {
 	t.Parallel()
 	for name, files := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -33,9 +33,9 @@ func TestPartsAreTheWhole(t *testing.T) {
 					for _, p := range parts {
 						b, err := otlp.DecodeTraces(otlp.TypeProtobuf, p.Body)
 						if err != nil || p.Signal != otlp.Traces || len(b.Spans) != p.Count || p.Count == 0 || p.Count > max.count {
-							t.Fatalf("%v: a part of %d that holds %d: %v", max, p.Count, len(b.Spans), err)
+							t.Fatalf("%v: a part of %d has %d: %v", max, p.Count, len(b.Spans), err)
 						}
-						if p.Count > 1 && len(p.Body) > max.bytes+5_000 { // and what is told of their resource
+						if p.Count > 1 && len(p.Body) > max.bytes+5_000 { // the rest is resources
 							t.Errorf("%v: a part of %d bytes", max, len(p.Body))
 						}
 						got, joined = append(got, b.Spans...), append(joined, p.Body...)
@@ -53,7 +53,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-func TestPartsOfOthers(t *testing.T) {
+func TestPartsOfLogsAndMetrics(t *testing.T) {
 	t.Parallel()
 	proto, err := new(plog.ProtoMarshaler).MarshalLogs(someLogs())
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// oneSpan makes a body with a span, in both encodings.
-func oneSpan(t testing.TB, tell func(ptrace.Span)) (proto, js []byte) {
+// oneSpan returns a body with one span, in both encodings.
+func oneSpan(t testing.TB, set func(ptrace.Span)) (proto, js []byte) {
 	t.Helper()
 	all := ptrace.NewTraces()
 	s := all.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
 	s.SetTraceID([16]byte{1})
 	s.SetSpanID([8]byte{2})
-	tell(s)
+	set(s)
 	proto, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +37,9 @@ func oneSpan(t testing.TB, tell func(ptrace.Span)) (proto, js []byte) {
 	return proto, js
 }
 
-func decodeOne(t testing.TB, tell func(ptrace.Span)) otlp.Span {
+func decodeOne(t testing.TB, set func(ptrace.Span)) otlp.Span {
 	t.Helper()
-	body, _ := oneSpan(t, tell)
+	body, _ := oneSpan(t, set)
 	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
 	if err != nil || len(batch.Spans) != 1 {
 		t.Fatalf("%v %+v", err, batch)
@@ -47,7 +47,7 @@ func decodeOne(t testing.TB, tell func(ptrace.Span)) otlp.Span {
 	return batch.Spans[0]
 }
 
-func TestASpanSurvives(t *testing.T) {
+func TestDecodeKeepsEveryField(t *testing.T) {
 	t.Parallel()
 	proto, js := oneSpan(t, func(s ptrace.Span) {
 		s.SetParentSpanID([8]byte{3})
@@ -97,12 +97,12 @@ func TestASpanSurvives(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", contentType, diff)
 		}
 		if diff := cmp.Diff(batch.Spans, kept(t, batch.Spans)); diff != "" {
-			t.Errorf("%s (-decoded +kept):\n%s", contentType, diff)
+			t.Errorf("%s (-decoded +stored):\n%s", contentType, diff)
 		}
 	}
 }
 
-func TestWhatCannotBeKeptIsMendedOrCut(t *testing.T) {
+func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", otlp.MaxStringBytes/2) + "-cut"
 	got := decodeOne(t, func(s ptrace.Span) {
@@ -148,7 +148,7 @@ func TestWhatCannotBeKeptIsMendedOrCut(t *testing.T) {
 	}
 }
 
-func TestWhatWasCutIsSaid(t *testing.T) {
+func TestRowsNameWhatWasCut(t *testing.T) {
 	t.Parallel()
 	s := decodeOne(t, func(s ptrace.Span) {
 		s.SetStartTimestamp(1)
@@ -202,7 +202,7 @@ func someLogs() plog.Logs {
 	return all
 }
 
-func TestLogsAreEventsOfTheirSpans(t *testing.T) {
+func TestLogRecordsBecomeEvents(t *testing.T) {
 	t.Parallel()
 	proto, err := new(plog.ProtoMarshaler).MarshalLogs(someLogs())
 	if err != nil {
@@ -233,7 +233,7 @@ func TestLogsAreEventsOfTheirSpans(t *testing.T) {
 	}
 }
 
-// nested makes a protobuf body with a value that nests so deep.
+// nested returns a protobuf body with a value that nests to a depth.
 func nested(depth int) []byte {
 	wrap := func(field byte, b []byte) []byte {
 		return append(binary.AppendUvarint([]byte{field<<3 | 2}, uint64(len(b))), b...)
@@ -249,7 +249,7 @@ func nested(depth int) []byte {
 	return b
 }
 
-func TestBodiesThatAreRefused(t *testing.T) {
+func TestInvalidBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	deepJSON := `{"resourceSpans":` + strings.Repeat(`[`, 100_000) + strings.Repeat(`]`, 100_000) + `}`
 	spans := bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)

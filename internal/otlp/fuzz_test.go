@@ -3,7 +3,6 @@ package otlp_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,8 +14,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// FuzzDecode: every body is read or refused, and what is read can be kept and
-// projected.
+// FuzzDecode: every body is read or refused, and spans that were read can be stored and projected.
 func FuzzDecode(f *testing.F) {
 	for _, files := range fixtures {
 		for _, name := range files {
@@ -42,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		before, after := lines(t, otlp.Project(batch.Spans)), lines(t, otlp.Project(kept(t, batch.Spans)))
 		if before != after {
-			t.Fatalf("kept spans say something else:\n%s\n%s", before, after)
+			t.Fatalf("stored spans have other rows:\n%s\n%s", before, after)
 		}
 		if err := check(otlp.Project(batch.Spans)); err != nil {
 			t.Fatal(err)
@@ -52,14 +50,7 @@ func FuzzDecode(f *testing.F) {
 
 // FuzzProject: any spans make a valid tree, or none, in any order.
 func FuzzProject(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("testdata", "*", "*.json"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, path := range files {
-		if filepath.Base(filepath.Dir(path)) == "fixtures" {
-			continue
-		}
+	for _, path := range scripts(f) {
 		b, err := json.Marshal(readScript(f, path))
 		if err != nil {
 			f.Fatal(err)
@@ -89,19 +80,19 @@ func FuzzProject(f *testing.F) {
 		if got, want := lines(t, otlp.Project(spans)), lines(t, changes); got != want {
 			t.Fatalf("in reverse:\n%s\n%s", got, want)
 		}
-		told := map[string]bool{}
+		models := map[string]bool{}
 		for _, c := range changes {
 			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil {
-				told[*cycle.SpanID] = true
+				models[*cycle.SpanID] = true
 			}
 		}
-		if len(told) > len(spans) {
-			t.Fatalf("%d model calls of %d spans", len(told), len(spans))
+		if len(models) > len(spans) {
+			t.Fatalf("%d model calls of %d spans", len(models), len(spans))
 		}
 	})
 }
 
-// FuzzCut: the parts of whatever is read hold the same spans.
+// FuzzCut: the parts of any body that can be read hold the same spans.
 func FuzzCut(f *testing.F) {
 	for _, files := range fixtures {
 		for _, name := range files {
@@ -109,7 +100,7 @@ func FuzzCut(f *testing.F) {
 		}
 	}
 	f.Add(nested(3), true, 1, 1)
-	f.Add([]byte("\x8a\x00\x04\x12\x02\x12\x00\x0a\x00"), true, 1, 1) // a tag that is longer than it need be
+	f.Add([]byte("\x8a\x00\x04\x12\x02\x12\x00\x0a\x00"), true, 1, 1) // a tag that is longer than necessary
 	f.Fuzz(func(t *testing.T, body []byte, proto bool, maxBytes, maxCount int) {
 		contentType := otlp.TypeJSON
 		if proto {

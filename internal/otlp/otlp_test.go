@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// fixtures are the bodies of one run each, as exporters sent them.
+// fixtures are bodies that real exporters sent. Each list is one run.
 var fixtures = map[string][]string{
 	"vercel":        {"vercel-ai7-001.json", "vercel-ai7-002.json"},
 	"vercel-pb":     {"vercel-ai7-pb-001.pb"},
@@ -33,7 +33,7 @@ var fixtures = map[string][]string{
 	"langgraph":     {"langgraph-js-oi-cfg-001.json", "langgraph-js-oi-cfg-002.json", "langgraph-js-oi-cfg-003.json"},
 }
 
-// theTree is what each of them means.
+// theTree is the tree of each fixture.
 const theTree = "planner COMPLETED: " +
 	"[get_weather COMPLETED, ask_researcher COMPLETED (researcher COMPLETED: [lookup COMPLETED] []), fail_tool FAILED] []"
 
@@ -79,7 +79,7 @@ func kept(t testing.TB, spans []otlp.Span) []otlp.Span {
 	return out
 }
 
-// rows are changes by their kind.
+// rows are changes by kind.
 type rows struct {
 	plans  []*record.Plan
 	steps  []*record.AgentExecution
@@ -103,8 +103,8 @@ func sorted(changes []record.Change) (r rows) {
 	return r
 }
 
-// check says what is wrong with rows: each must be valid, have its parent, and
-// stand once; the spans of models and tool calls, too.
+// check returns an error unless every row is valid, has its parent before it and occurs once, and so
+// does the span of every model and tool call.
 func check(changes []record.Change) error {
 	keys, cycles, spans := map[record.Key]bool{}, map[string]int64{}, map[string]bool{}
 	for i, c := range changes {
@@ -112,11 +112,11 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("%T %+v: %w", c, c.Key(), err)
 		}
 		if keys[c.Key()] {
-			return fmt.Errorf("%+v stands twice", c.Key())
+			return fmt.Errorf("%+v occurs twice", c.Key())
 		}
 		keys[c.Key()] = true
 		if i > 0 && slices.Index(record.Kinds, c.Kind()) < slices.Index(record.Kinds, changes[i-1].Kind()) {
-			return fmt.Errorf("%+v stands before its parents", c.Key())
+			return fmt.Errorf("%+v is before its parents", c.Key())
 		}
 	}
 	r := sorted(changes)
@@ -135,7 +135,7 @@ func check(changes []record.Change) error {
 		cycles[c.StepID]++
 		if c.SpanID != nil {
 			if spans[*c.SpanID] {
-				return fmt.Errorf("span %s stands twice", *c.SpanID)
+				return fmt.Errorf("span %s occurs twice", *c.SpanID)
 			}
 			spans[*c.SpanID] = true
 		}
@@ -146,12 +146,12 @@ func check(changes []record.Change) error {
 			return fmt.Errorf("tool call %s has no cycle", c.ToolCallID)
 		}
 		if tools[c.ToolCallID] != "" {
-			return fmt.Errorf("tool call %s stands twice", c.ToolCallID)
+			return fmt.Errorf("tool call %s occurs twice", c.ToolCallID)
 		}
 		tools[c.ToolCallID] = c.StepID
 		if c.SpanID != nil {
 			if spans[*c.SpanID] {
-				return fmt.Errorf("span %s stands twice", *c.SpanID)
+				return fmt.Errorf("span %s occurs twice", *c.SpanID)
 			}
 			spans[*c.SpanID] = true
 		} else if c.Inferred == nil || !*c.Inferred {
@@ -173,7 +173,7 @@ func check(changes []record.Change) error {
 	return nil
 }
 
-// outline writes the shape of a tree.
+// outline returns the shape of a tree.
 func outline(changes []record.Change) string {
 	r := sorted(changes)
 	if len(r.plans) == 0 {
@@ -216,7 +216,7 @@ func outline(changes []record.Change) string {
 	return plan(r.plans[0].CurrentPlanID)
 }
 
-// lines writes rows, one a line.
+// lines returns rows as JSON, one per line.
 func lines(t testing.TB, changes []record.Change) string {
 	t.Helper()
 	var b strings.Builder
@@ -243,14 +243,15 @@ func project(t testing.TB, spans []otlp.Span) []record.Change {
 	return changes
 }
 
+// same checks that spans have the same rows as before.
 func same(t *testing.T, what, want string, spans []otlp.Span) {
 	t.Helper()
 	if diff := cmp.Diff(want, lines(t, project(t, spans))); diff != "" {
-		t.Fatalf("%s (-whole +otherwise):\n%s", what, diff)
+		t.Fatalf("%s (-in order +otherwise):\n%s", what, diff)
 	}
 }
 
-func golden(t *testing.T, path string, got string) {
+func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -262,11 +263,11 @@ func golden(t *testing.T, path string, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("is right? Then run with -update (-golden +now):\n%s", diff)
+		t.Errorf("rows differ from %s; if they are right, run with -update (-golden +now):\n%s", path, diff)
 	}
 }
 
-func TestEveryFixtureGivesTheOneTree(t *testing.T) {
+func TestEveryFixtureHasTheSameTree(t *testing.T) {
 	t.Parallel()
 	for name, files := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -280,9 +281,8 @@ func TestEveryFixtureGivesTheOneTree(t *testing.T) {
 	}
 }
 
-// anyOrder holds a trace to what is promised of its projection: the same rows in
-// any order, told twice, in any two batches, kept and read again; a valid tree
-// after each span.
+// anyOrder checks that a trace has the same rows in any order, if spans occur twice, in any two
+// batches and after it was stored, and that there is a valid tree after each span.
 func anyOrder(t *testing.T, spans []otlp.Span) {
 	t.Helper()
 	whole := lines(t, project(t, spans))
@@ -294,7 +294,7 @@ func anyOrder(t *testing.T, spans []otlp.Span) {
 		twice := append(slices.Clone(shuffled), spans[:random.IntN(len(spans)+1)]...)
 		same(t, fmt.Sprint("repeated, seed ", seed), whole, twice)
 	}
-	same(t, "kept and read again", whole, kept(t, spans))
+	same(t, "stored", whole, kept(t, spans))
 	for cut := range spans {
 		project(t, spans[:cut])
 		project(t, spans[cut:])
@@ -313,9 +313,8 @@ func TestFixturesInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestEveryMomentIsATree: spans arrive as they end. Each of a model or a tool
-// stands in the tree from then on.
-func TestEveryMomentIsATree(t *testing.T) {
+// TestTreeAfterEachSpan: spans arrive when they end. From then on a model or tool call is in the tree.
+func TestTreeAfterEachSpan(t *testing.T) {
 	t.Parallel()
 	for name, files := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -328,26 +327,26 @@ func TestEveryMomentIsATree(t *testing.T) {
 					calls[spans[i].SpanID] = true
 				}
 				changes := project(t, spans[:i+1])
-				stands := map[string]bool{}
+				found := map[string]bool{}
 				for _, c := range changes {
 					switch c := c.(type) {
 					case *record.ThinkAct:
 						if c.SpanID != nil {
-							stands[*c.SpanID] = true
+							found[*c.SpanID] = true
 						}
 					case *record.ActTool:
 						if c.SpanID != nil {
-							stands[*c.SpanID] = true
+							found[*c.SpanID] = true
 						}
 					case *record.Plan:
-						// A root may end before what it holds; so whoever closes plans waits.
+						// A root span may end before those below it, so a plan must not be closed at once.
 						rooted := slices.ContainsFunc(spans[:i+1], func(s otlp.Span) bool { return s.ParentID == "" })
 						if c.IsRoot() && (!rooted && *c.State != record.Running || i == len(spans)-1 && *c.State != record.Completed) {
 							t.Errorf("%s after %d of %d spans", *c.State, i+1, len(spans))
 						}
 					}
 				}
-				if diff := cmp.Diff(calls, stands); diff != "" {
+				if diff := cmp.Diff(calls, found); diff != "" {
 					t.Fatalf("after %d spans (-spans +rows):\n%s", i+1, diff)
 				}
 			}
@@ -355,7 +354,7 @@ func TestEveryMomentIsATree(t *testing.T) {
 	}
 }
 
-func TestProtobufAndJSONSayTheSame(t *testing.T) {
+func TestProtobufAndJSONHaveTheSameSpans(t *testing.T) {
 	t.Parallel()
 	for _, files := range fixtures {
 		for _, name := range files {
@@ -383,7 +382,7 @@ func TestProtobufAndJSONSayTheSame(t *testing.T) {
 
 var callID = regexp.MustCompile(`call_\d{4}`)
 
-// TestWithoutCallIDs: names, arguments and times are enough.
+// TestWithoutCallIDs: names, arguments and times are enough to find the model call of a tool call.
 func TestWithoutCallIDs(t *testing.T) {
 	t.Parallel()
 	for name, files := range fixtures {
@@ -408,8 +407,8 @@ func TestWithoutCallIDs(t *testing.T) {
 	}
 }
 
-// TestWithoutToolSpans: what the model asked for, and what it was told of it next,
-// are enough.
+// TestWithoutToolSpans: tool calls are found in the output of one model call, and their results in the
+// input of the next.
 func TestWithoutToolSpans(t *testing.T) {
 	t.Parallel()
 	want := strings.NewReplacer("get_weather COMPLETED", "get_weather COMPLETED?", "lookup COMPLETED", "lookup COMPLETED?").Replace(theTree)
@@ -442,7 +441,7 @@ func TestWithoutToolSpans(t *testing.T) {
 				}
 				changes := project(t, left)
 				got := outline(changes)
-				// That it failed stands in its span only, but for some frameworks.
+				// For most frameworks only the span of a call says that it failed.
 				got = strings.Replace(strings.Replace(got, "fail_tool COMPLETED?", "fail_tool FAILED", 1), "fail_tool FAILED?", "fail_tool FAILED", 1)
 				if got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
@@ -461,7 +460,7 @@ func TestWithoutToolSpans(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAgentIsNoPlan(t *testing.T) {
+func TestTracesWithoutAgentsHaveNoRows(t *testing.T) {
 	t.Parallel()
 	span := func(n int, name, attributes string) otlp.Span {
 		var a otlp.Attributes

@@ -11,7 +11,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// pool is what spans of a random trace say.
+// pool is the attributes of spans of a random trace.
 var pool = []string{
 	`{"gen_ai.operation.name":"chat","gen_ai.output.messages":[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"a","arguments":{}},{"type":"tool_call","id":"c1","name":"a","arguments":{"x":1}},{"type":"tool_call","name":"b"}]}],"gen_ai.usage.input_tokens":-1}`,
 	`{"gen_ai.operation.name":"chat","gen_ai.input.messages":[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"a"}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"r"}]}],"gen_ai.usage.output_tokens":99999999999999999999}`,
@@ -55,8 +55,8 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 	return spans
 }
 
-// TestAnySpansMakeATree: rings of parents, orphans, ids that stand twice, whatever.
-func TestAnySpansMakeATree(t *testing.T) {
+// TestRandomSpansMakeATree: they have rings of parents, missing parents, repeated ids and so on.
+func TestRandomSpansMakeATree(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
