@@ -198,9 +198,7 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 		linked, in := l.SpanID(), l.TraceID()
 		out.Links = append(out.Links, Link{TraceID: hex.EncodeToString(in[:]), SpanID: hex.EncodeToString(linked[:]), Attributes: c.attributes("links", l.Attributes())})
 	}
-	if len(c.truncated) > 0 {
-		out.Truncated = c.truncated
-	}
+	out.Truncated = c.truncated
 	return out, ""
 }
 

@@ -1,8 +1,10 @@
-// Package otlp turns what OpenTelemetry exporters send into records: bodies into
-// spans ([DecodeTraces], [DecodeLogs]), and the spans of one trace into the rows
-// that they mean ([Project]). Both are pure: no I/O, no clock, no state.
+// Package otlp converts what OpenTelemetry exporters send into records: bodies into spans
+// ([DecodeTraces], [DecodeLogs]), and the spans of one trace into rows ([Project]). Both are pure: no
+// I/O, no clock, no state.
 //
-// What the spans of a framework mean is in one file per convention: genai.go,
-// openinference.go and their neighbours, in the order of the list in
-// classify.go. How rows follow from them is in project.go.
+// What the spans of a framework mean is in one file per convention: genai.go, openinference.go and so
+// on, in the order of the list in classify.go. A file uses only what files of a lower layer declare.
+// From low to high: json.go and span.go; limits.go and decode.go; chunk.go, cut.go and answer.go;
+// messages.go; facts.go; the conventions; classify.go; merge.go and forest.go; steps.go; rows.go;
+// project.go.
 package otlp

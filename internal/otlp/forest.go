@@ -15,12 +15,12 @@ type forest struct {
 	nodes []*node // parents before children, otherwise in the order of their start
 	tops  []*node
 	skips []*node // those of class Skip
-	// virtual is the parent of tool calls that have none.
-	virtual *node
+	byID  map[string]*node
 }
 
-// node is a span in its place. A node without a span is known only from its children: the span has
-// not arrived, or never will. Such a node is at the top.
+// node is a span in its place. A node without a span is known only from its children: its span has
+// not arrived, or never will, or there is none because the node has the id of the trace. Such a node
+// is at the top.
 type node struct {
 	*Span
 	id       string
@@ -45,40 +45,27 @@ type node struct {
 
 // newForest puts spans into their places. There must be one span per id.
 func newForest(spans []*Span) *forest {
-	f := &forest{}
+	f := &forest{byID: make(map[string]*node, len(spans))}
 	if len(spans) == 0 {
 		return f
 	}
 	f.trace = spans[0].TraceID
-	byID := make(map[string]*node, len(spans))
 	all := make([]*node, 0, len(spans))
 	for _, s := range spans {
 		n := &node{Span: s, id: s.SpanID, facts: classify(s)}
-		byID[n.id] = n
+		f.byID[n.id] = n
 		all = append(all, n)
 	}
 	slices.SortFunc(all, compareNodes) // so every list of children is in order
-	var missing []*node
 	for _, n := range all {
-		switch {
-		case validID(n.ParentID, 16) && n.ParentID != n.id:
-			p := byID[n.ParentID]
-			if p == nil {
-				p = &node{id: n.ParentID}
-				byID[p.id] = p
-				missing = append(missing, p)
-			}
-			n.parent = p
-			p.children = append(p.children, n)
-		case n.facts.Class == Tool:
-			f.addToVirtual(n)
-		default:
-			f.tops = append(f.tops, n)
+		if validID(n.ParentID, 16) && n.ParentID != n.id {
+			f.addBelow(n.ParentID, n)
+		} else {
+			f.addTop(n)
 		}
 	}
-	f.tops = append(f.tops, missing...)
 	slices.SortFunc(f.tops, compareNodes)
-	f.nodes = make([]*node, 0, len(all)+len(missing)+1)
+	f.nodes = make([]*node, 0, len(f.byID))
 	f.place(f.tops...)
 	for _, n := range all {
 		if !n.placed() {
@@ -100,15 +87,26 @@ func newForest(spans []*Span) *forest {
 	return f
 }
 
-// addToVirtual puts a tool call without a parent below a virtual node, because it needs a step to
-// belong to.
-func (f *forest) addToVirtual(n *node) {
-	if f.virtual == nil {
-		f.virtual = &node{id: f.trace}
-		f.tops = append(f.tops, f.virtual)
+// addBelow puts a node below the one with an id, which may have no span.
+func (f *forest) addBelow(id string, n *node) {
+	p := f.byID[id]
+	if p == nil {
+		p = &node{id: id}
+		f.byID[id] = p
+		f.tops = append(f.tops, p)
 	}
-	n.parent = f.virtual
-	f.virtual.children = append(f.virtual.children, n)
+	n.parent = p
+	p.children = append(p.children, n)
+}
+
+// addTop adds a node without a parent. A tool call needs a step to belong to, so it goes below a node
+// with the id of the trace.
+func (f *forest) addTop(n *node) {
+	if n.facts.Class == Tool {
+		f.addBelow(f.trace, n)
+	} else {
+		f.tops = append(f.tops, n)
+	}
 }
 
 // breakRing opens the ring of parents above a node at the first node of the ring, and places
@@ -127,13 +125,8 @@ func (f *forest) breakRing(n *node) {
 	}
 	first.parent.children = slices.DeleteFunc(first.parent.children, func(c *node) bool { return c == first })
 	first.parent = nil
-	if first.facts.Class != Tool {
-		f.tops = append(f.tops, first)
-		f.place(first)
-		return
-	}
-	f.addToVirtual(first)
-	f.place(f.virtual, first)
+	f.addTop(first)
+	f.place(cmp.Or(first.parent, first), first)
 }
 
 // place places some nodes and everything below them, parents before children.
@@ -253,8 +246,8 @@ func lastEnd(nodes []*node) (last int64) {
 func (n *node) state() record.State {
 	switch {
 	case n.Span == nil:
-		virtual := n.id == n.children[0].TraceID
-		if virtual || slices.ContainsFunc(n.children, func(c *node) bool { return c.RemoteParent }) {
+		isTrace := n.id == n.children[0].TraceID
+		if isTrace || slices.ContainsFunc(n.children, func(c *node) bool { return c.RemoteParent }) {
 			return combinedState(n.children)
 		}
 		return record.Running

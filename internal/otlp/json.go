@@ -96,54 +96,43 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// members iterates over the members of an object. The values are JSON. It is small enough to be
-// inlined, so that a loop over it allocates nothing.
+// members iterates over the members of an object. The values are JSON. The function is small enough
+// to be inlined, so that a loop over it allocates nothing.
 func members(s string) iter.Seq2[string, string] {
-	return func(yield func(key, value string) bool) { eachMember(s, yield) }
+	return func(yield func(key, value string) bool) { each(s, '{', yield) }
 }
 
-func eachMember(s string, yield func(key, value string) bool) {
-	i := skipSpace(s, 0)
-	if i >= len(s) || s[i] != '{' {
-		return
-	}
-	for i++; ; i++ {
-		i = skipSpace(s, i)
-		if i >= len(s) || s[i] != '"' {
-			return
-		}
-		end := endOfString(s, i)
-		key := text(s[i:end])
-		i = skipSpace(s, end)
-		if i >= len(s) || s[i] != ':' {
-			return
-		}
-		i = skipSpace(s, i+1)
-		end = endOfValue(s, i)
-		if end <= i || !yield(key, s[i:end]) {
-			return
-		}
-		i = skipSpace(s, end)
-		if i >= len(s) || s[i] != ',' {
-			return
-		}
-	}
-}
-
-// elements iterates over the elements of an array. It is inlined, as members is.
+// elements iterates over the elements of an array, like members.
 func elements(s string) iter.Seq[string] {
-	return func(yield func(value string) bool) { eachElement(s, yield) }
+	return func(yield func(value string) bool) {
+		each(s, '[', func(_, value string) bool { return yield(value) })
+	}
 }
 
-func eachElement(s string, yield func(value string) bool) {
+// each calls yield for each member of an object, or for each element of an array, until it returns
+// false. open is the bracket that s must begin with.
+func each(s string, open byte, yield func(key, value string) bool) {
 	i := skipSpace(s, 0)
-	if i >= len(s) || s[i] != '[' {
+	if i >= len(s) || s[i] != open {
 		return
 	}
 	for i++; ; i++ {
 		i = skipSpace(s, i)
+		key := ""
+		if open == '{' {
+			if i >= len(s) || s[i] != '"' {
+				return
+			}
+			end := endOfString(s, i)
+			key = text(s[i:end])
+			i = skipSpace(s, end)
+			if i >= len(s) || s[i] != ':' {
+				return
+			}
+			i = skipSpace(s, i+1)
+		}
 		end := endOfValue(s, i)
-		if end <= i || !yield(s[i:end]) {
+		if end <= i || !yield(key, s[i:end]) {
 			return
 		}
 		i = skipSpace(s, end)
