@@ -31,6 +31,8 @@ const (
 	Skip
 )
 
+func (c Class) makesRow() bool { return c == Agent || c == Model || c == Tool }
+
 // Facts are what a span says, in the same terms for all conventions. A text is empty if the span
 // does not say it.
 type Facts struct {
@@ -203,7 +205,8 @@ func list(s string) (all []string) {
 	return all
 }
 
-// readTool reads the span of a tool call whose input and output stand in attributes for any span.
+// readTool reads the span of a tool call of a convention whose attributes for input and output are the
+// same for all spans.
 func readTool(s *Span, f *Facts, input, output string) {
 	a := s.Attributes
 	fill(&f.Tool, a, "tool.name")

@@ -35,8 +35,8 @@ type node struct {
 	owner, tool, model, cycle, nearest *node
 	// outer is set if this is a second span of one call: the call's outermost span.
 	outer *node
-	// below is which classes occur below.
-	below [Skip + 1]bool
+	// rowsBelow says that anything below makes a row.
+	rowsBelow bool
 
 	// What the node owns.
 	models, tools []*node
@@ -46,12 +46,9 @@ type node struct {
 // newForest puts spans into their places. There must be one span per id.
 func newForest(spans []*Span) *forest {
 	f := &forest{byID: make(map[string]*node, len(spans))}
-	if len(spans) == 0 {
-		return f
-	}
-	f.trace = spans[0].TraceID
 	all := make([]*node, 0, len(spans))
 	for _, s := range spans {
+		f.trace = s.TraceID
 		n := &node{Span: s, id: s.SpanID, facts: classify(s)}
 		f.byID[n.id] = n
 		all = append(all, n)
@@ -73,15 +70,8 @@ func newForest(spans []*Span) *forest {
 		}
 	}
 	for _, n := range slices.Backward(f.nodes) {
-		p := n.parent
-		if p == nil {
-			continue
-		}
-		for c, occurs := range n.below {
-			p.below[c] = p.below[c] || occurs
-		}
-		if n.outer == nil {
-			p.below[n.facts.Class] = true
+		if p := n.parent; p != nil {
+			p.rowsBelow = p.rowsBelow || n.rowsBelow || n.outer == nil && n.facts.Class.makesRow()
 		}
 	}
 	return f
@@ -275,8 +265,5 @@ func combinedState(nodes []*node) record.State {
 // isStep reports whether a node is a step: it owns model or tool calls, or is an agent that has
 // nothing below it. An agent that only has agents below it just names the plan.
 func (n *node) isStep() bool {
-	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.hasRowsBelow()
+	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow
 }
-
-// hasRowsBelow reports whether anything below makes a row.
-func (n *node) hasRowsBelow() bool { return n.below[Agent] || n.below[Model] || n.below[Tool] }

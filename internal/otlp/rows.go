@@ -83,7 +83,7 @@ func (p *projection) plans() []record.Change {
 	rows := []record.Change{root}
 	plans := map[string]*record.Plan{p.trace: root}
 	for _, n := range p.nodes {
-		if n.facts.Class != Tool || n.outer != nil || !n.hasRowsBelow() {
+		if n.facts.Class != Tool || n.outer != nil || !n.rowsBelow {
 			continue
 		}
 		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)), ToolCallID: new(n.id),
@@ -94,12 +94,12 @@ func (p *projection) plans() []record.Change {
 		rows, plans[n.id] = append(rows, plan), plan
 	}
 	for _, s := range p.steps {
-		if plan := plans[p.planID(s.node.call())]; plan != root && plan.UserRequest == nil {
-			describe(plan, cmp.Or(s.name(), s.node.call().facts.Tool), s.request, s.model())
+		if plan := plans[p.planID(s.node.planCall())]; plan != root && plan.UserRequest == nil {
+			describe(plan, cmp.Or(s.name(), s.node.planCall().facts.Tool), s.request, s.model())
 		}
 	}
 	for _, s := range slices.Backward(p.steps) { // plans whose span has no result
-		if plan := plans[p.planID(s.node.call())]; plan.Summary == nil && plan.State.Terminal() && p.parentStep(s.node) == "" {
+		if plan := plans[p.planID(s.node.planCall())]; plan.Summary == nil && plan.State.Terminal() && p.parentStep(s.node) == "" {
 			plan.Summary = optional(s.result)
 		}
 	}
@@ -114,8 +114,8 @@ func (p *projection) planID(call *node) string {
 	return call.id
 }
 
-// call returns the tool call whose plan a step is in, nil for the root plan.
-func (n *node) call() *node {
+// planCall returns the tool call whose plan a step is in, nil for the root plan.
+func (n *node) planCall() *node {
 	if n.facts.Class == Tool {
 		return n
 	}
@@ -148,7 +148,7 @@ func (p *projection) rootPlan() *record.Plan {
 	if i := slices.IndexFunc(p.tops, func(n *node) bool { return n.state() == record.Failed }); i >= 0 {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
-	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.call() == nil }))]
+	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
 	describe(root, p.rootName(top), cmp.Or(userText(top.facts.Input), first.request), first.model())
 	p.addContext(root)
 	return root
@@ -279,7 +279,7 @@ func (n *node) failure() (message, kind *string) {
 func (p *projection) stepRow(s *step) *record.AgentExecution {
 	n := s.node
 	row := &record.AgentExecution{
-		RootPlanID: p.trace, StepID: n.id, PlanID: p.planID(n.call()), AgentName: optional(s.name()),
+		RootPlanID: p.trace, StepID: n.id, PlanID: p.planID(n.planCall()), AgentName: optional(s.name()),
 		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(), Result: optional(s.result), ModelName: optional(s.model()),
 		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
 	}

@@ -61,13 +61,13 @@ var vercel = convention{
 }
 
 func vercelOutput(a Attributes) string {
-	said, calls := a.first("ai.response.text", "ai.response.object"), a.Get("ai.response.toolCalls")
+	content, calls := a.first("ai.response.text", "ai.response.object"), a.Get("ai.response.toolCalls")
 	if !isJSON(calls) {
-		return said
+		return content
 	}
 	b := appendMember([]byte(`[{`), "role", "assistant")
-	if said != "" {
-		b = appendMember(b, "content", said)
+	if content != "" {
+		b = appendMember(b, "content", content)
 	}
 	return string(append(appendRaw(b, "tool_calls", calls), "}]"...))
 }
