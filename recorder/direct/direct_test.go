@@ -272,3 +272,29 @@ func TestOpen(t *testing.T) {
 		t.Error("no URL was taken for one")
 	}
 }
+
+// A Sink on a store that is open already writes to it, and Close leaves it open.
+func TestOn(t *testing.T) {
+	t.Parallel()
+	_, s := setup(t)
+	sink := direct.On(s)
+	rec := recorder.New(sink, recorder.Options{})
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{Title: "Answer"})
+	ok(t, err)
+	ok(t, sink.Close(t.Context()))
+	if p := planTree(t, s, plan.ID()); *p.Record.Title != "Answer" {
+		t.Errorf("plan is %+v", p.Record)
+	}
+	if _, err := s.Write(ctx, []record.Change{&record.Plan{RootPlanID: "q", CurrentPlanID: "q"}}); err != nil {
+		t.Errorf("write to the store after Close: %v", err)
+	}
+	if err := plan.End(ctx, recorder.PlanResult{}); !errors.Is(err, record.ErrClosed) {
+		t.Errorf("write to the sink after Close: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("On accepted nil")
+		}
+	}()
+	direct.On(nil)
+}
