@@ -6,27 +6,27 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ArtifactInfo is something that a plan produced, known by its name. What is left
-// at its zero value is not told.
+// ArtifactInfo is something that a plan produced, identified by its name. Fields with their zero
+// value are not reported.
 type ArtifactInfo struct {
 	Name  string // at most [record.MaxIDBytes] bytes; the same name again updates
 	Type  string
-	Value any // told as its JSON; a string becomes a JSON string
+	Value any // recorded as its JSON; a string becomes a JSON string
 }
 
-// Artifact records something that the plan produced, at the step and tool call of
-// the plan that ctx is in. One that is not taken is not kept: call again.
+// Artifact records something that the plan produced, at the step and tool call of the plan that
+// ctx is in. A failed call is not repeated by a later one: call again.
 func (p *Plan) Artifact(ctx context.Context, info ArtifactInfo) error {
-	what := doing{"recording artifact " + info.Name + " of", p}
-	value, unencoded := jsonOf("value", info.Value)
+	what := action{"record artifact " + info.Name + " of", p}
+	value, encodeErr := jsonOf("value", info.Value)
 	row := &record.Artifact{
 		RootPlanID: p.link.RootPlanID,
 		PlanID:     p.link.PlanID,
 		Name:       info.Name,
-		Rev:        new(p.t.rec.nextRev()),
-		Type:       said(info.Type),
+		Rev:        new(p.rec.nextRev()),
+		Type:       optional(info.Type),
 		Value:      value,
 	}
-	row.StepID, row.ToolCallID = p.where(ctx)
-	return withUnencoded(what, unencoded, p.t.send(ctx, what, row))
+	row.StepID, row.ToolCallID = p.within(ctx)
+	return withEncodeError(what, encodeErr, p.send(ctx, what, row))
 }

@@ -1,8 +1,10 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -10,26 +12,27 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// CycleInfo is what is known of a think-act cycle when it starts: what the model
-// is asked. What is left at its zero value is not told.
+// CycleInfo is what is known of a think-act cycle when it starts: what the model is asked. Fields
+// with their zero value are not reported.
 type CycleInfo struct {
 	ThinkInput string
 	Provider   string
 	Model      string
-	// Seq is the number of the cycle in its step, from 0. Default: the next one.
-	// Give the first one of a step that another process began: the cycles that
+	// Seq is the number of the cycle in its step, from 0. Default: the next one. The cycles that
 	// follow count on from it.
-	Seq      *int64
+	Seq *int64
+	// Attempt counts from 1. Default: the step's. A higher one re-opens a cycle that is on record.
+	Attempt  int64
 	SpanID   string
 	Metadata map[string]any // a JSON object
 }
 
-// Cycle is the handle of a think-act cycle: one model call, then the tool calls
-// that it asked for.
+// Cycle is the handle of a think-act cycle: one model call, then the tool calls that it asked for.
 type Cycle struct {
-	t          teller
+	reporter
 	step       *Step
 	seq        int64
+	attempt    int64
 	provider   string
 	thinkStart time.Time
 
@@ -41,145 +44,160 @@ type Cycle struct {
 	asked      []*ToolCall
 }
 
-// StartCycle puts a cycle on record as RUNNING: its think phase begins now. The
-// step's currentStep counts the cycles.
+// StartCycle records a cycle as RUNNING: its think phase begins now. The step's currentStep counts
+// the cycles.
 func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
-	c := &Cycle{
-		t:          teller{rec: s.t.rec, parent: &s.t},
-		step:       s,
-		seq:        s.state.claimSeq(info.Seq),
-		provider:   info.Provider,
-		thinkStart: s.t.rec.now(),
-	}
-	what := doing{"starting", c}
-	metadata, unencoded := metadataOf(info.Metadata)
+	c := s.newCycle(s.state.claimSeq(info.Seq), info.Attempt)
+	c.provider, c.thinkStart = info.Provider, s.rec.now()
+	what := action{"start", c}
+	metadata, encodeErr := metadataOf(info.Metadata)
 	row := c.row(record.Running)
 	row.ThinkStartTime = &c.thinkStart
-	row.ThinkInput = said(info.ThinkInput)
-	row.Provider = said(info.Provider)
-	row.ModelName = said(info.Model)
-	row.SpanID = said(info.SpanID)
+	row.ThinkInput = optional(info.ThinkInput)
+	row.Provider = optional(info.Provider)
+	row.ModelName = optional(info.Model)
+	row.SpanID = optional(info.SpanID)
 	row.Metadata = metadata
 	step := s.row("")
 	step.CurrentStep = new(c.seq + 1)
-	s.begin(step) // where its Start was left out
-	return c, withUnencoded(what, unencoded, c.t.tell(ctx, what, step, row))
+	s.begin(step) // if Start was left out
+	return c, withEncodeError(what, encodeErr, c.report(ctx, what, step, row))
+}
+
+func (s *Step) newCycle(seq, attempt int64) *Cycle {
+	return &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter}, step: s, seq: seq, attempt: cmp.Or(attempt, s.attempt)}
+}
+
+// CycleRef says which cycle [Step.OpenCycle] opens, and where to go on in it. The times are as
+// they are on record.
+type CycleRef struct {
+	Seq      int64
+	Attempt  int64  // default: the step's
+	Provider string // recorded again with [ThinkResult.Model]: a price is for a provider's model
+	// ThinkStartTime is when thinking began: its end is never before it.
+	ThinkStartTime time.Time
+	// ThinkEndTime is when thinking ended. Zero: the model's answer is not on record. Otherwise
+	// [Cycle.EndThink] does nothing.
+	ThinkEndTime time.Time
+	// ActStartTime is when the first tool call began. Zero: the first one that is started or
+	// opened begins the act phase.
+	ActStartTime time.Time
+	// NextCall is the CallIndex of the next new tool call: more than any on record. Default: 0,
+	// for a cycle without tool calls.
+	NextCall int64
+}
+
+// OpenCycle returns a handle of a cycle that is on record already, and sends nothing. The handle
+// then behaves like one that [Step.StartCycle] returned. New cycles of the step count on from it.
+func (s *Step) OpenCycle(ref CycleRef) *Cycle {
+	c := s.newCycle(s.state.claimSeq(&ref.Seq), ref.Attempt)
+	c.provider, c.thinkStart, c.actStart, c.nextCall = ref.Provider, ref.ThinkStartTime, ref.ActStartTime, ref.NextCall
+	c.thinkEnded = !ref.ThinkEndTime.IsZero()
+	c.answered = c.thinkEnded
+	return c
 }
 
 func (c *Cycle) name() string {
 	return "cycle " + strconv.FormatInt(c.seq, 10) + " of step " + c.step.id
 }
 
-// row makes a change of the cycle's row that tells its state, or "": nothing yet. It
-// is one allocation with what each holds.
+// row returns a change of the cycle's row that only sets its state; "" sets none.
 func (c *Cycle) row(state record.State) *record.ThinkAct {
 	r := &struct {
 		record.ThinkAct
-		rev, attempt int64
-		state        record.State
-	}{rev: c.t.rec.nextRev(), attempt: c.step.attempt, state: state}
-	if state != "" {
-		r.State = &r.state
-	}
+		stamp
+	}{stamp: c.stamp(c.attempt, state)}
 	r.RootPlanID, r.StepID, r.Seq = c.step.plan.link.RootPlanID, c.step.id, c.seq
-	r.Rev, r.Attempt = &r.rev, &r.attempt
+	r.Rev, r.Attempt, r.State = r.stamp.pointers()
 	return &r.ThinkAct
 }
 
 // Seq is the number of the cycle in its step, from 0.
 func (c *Cycle) Seq() int64 { return c.seq }
 
-// ThinkResult is what the model answered. What is left at its zero value is not
-// told.
+// ThinkResult is what the model answered. Fields with their zero value are not reported.
 type ThinkResult struct {
 	Output string
-	// Tools are the calls that the model asked for. They are on record as PENDING
-	// together with the answer, in this order; [Cycle.Tools] gives their handles.
+	// Tools are the calls that the model asked for. They are recorded as PENDING together with the
+	// answer, in this order. [Cycle.Tools] returns their handles.
 	Tools             []ToolInfo
 	ActionDescription string // what is going to be done
 	FinishReason      string
-	Model             string // the one that answered, where it differs
+	Model             string // the one that answered, if it differs
 	FirstTokenTime    time.Time
 
-	InputTokens              int64 // with those that came from a cache
+	InputTokens              int64 // including those that came from a cache
 	OutputTokens             int64
 	CacheReadInputTokens     int64
 	CacheCreationInputTokens int64
 	ReasoningTokens          int64
 	CostUSD                  *float64 // nil: unknown; new(0.0): it cost nothing
 
-	// InputChars and OutputChars are counted from the texts where they are 0.
+	// InputChars and OutputChars are counted from the texts if they are 0.
 	InputChars, OutputChars int64
 
 	// Err is why there is no answer. It ends the cycle, as [Cycle.Fail] does.
 	Err error
 }
 
-// EndThink records the model's answer, even after ctx was cancelled. The first
-// call counts; to call it again after an error tries again to record that.
+// EndThink records the model's answer, even after ctx was cancelled. The first call counts. After
+// an error, call it again to record that answer.
 func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
-	ctx, cancel := c.t.rec.endContext(ctx)
+	ctx, cancel := c.rec.endContext(ctx)
 	defer cancel()
-	what := doing{"ending the thinking of", c}
+	what := action{"end the thinking of", c}
 	c.mu.Lock()
 	first, late := !c.answered, c.thinkEnded
 	c.answered, c.thinkEnded = true, true
 	c.mu.Unlock()
 	if !first {
-		return c.t.tell(ctx, what)
+		return c.report(ctx, what)
 	}
 
 	row := c.row("")
-	if !late { // after End, as streams tell their figures last, the time is known
-		row.ThinkEndTime = new(notBefore(c.t.rec.now(), c.thinkStart))
+	if !late { // streams report their figures last, after End, which knows the time
+		row.ThinkEndTime = new(notBefore(c.rec.now(), c.thinkStart))
 	}
-	row.ThinkOutput = said(result.Output)
-	row.ActionDescription = said(result.ActionDescription)
-	row.FinishReason = said(result.FinishReason)
-	if row.ModelName = said(result.Model); row.ModelName != nil { // a price is that of a provider's model
-		row.Provider = said(c.provider)
+	row.ThinkOutput = optional(result.Output)
+	row.ActionDescription = optional(result.ActionDescription)
+	row.FinishReason = optional(result.FinishReason)
+	if row.ModelName = optional(result.Model); row.ModelName != nil { // a price is for a provider's model
+		row.Provider = optional(c.provider)
 	}
-	row.FirstTokenTime = saidTime(result.FirstTokenTime)
-	row.InputTokens = said(result.InputTokens)
-	row.OutputTokens = said(result.OutputTokens)
-	row.CacheReadInputTokens = said(result.CacheReadInputTokens)
-	row.CacheCreationInputTokens = said(result.CacheCreationInputTokens)
-	row.ReasoningTokens = said(result.ReasoningTokens)
+	row.FirstTokenTime = optionalTime(result.FirstTokenTime)
+	row.InputTokens = optional(result.InputTokens)
+	row.OutputTokens = optional(result.OutputTokens)
+	row.CacheReadInputTokens = optional(result.CacheReadInputTokens)
+	row.CacheCreationInputTokens = optional(result.CacheCreationInputTokens)
+	row.ReasoningTokens = optional(result.ReasoningTokens)
 	row.CostUSD = copied(result.CostUSD)
-	row.InputCharCount = said(result.InputChars)
-	row.OutputCharCount = said(result.OutputChars)
-	if result.Err != nil {
-		c.t.mu.Lock()
-		if !c.t.ended {
-			o := outcomeOf("", result.Err)
-			row.State, row.ErrorMessage, row.ErrorKind = &o.state, o.message, o.kind
-			c.t.ended = true
-		}
-		c.t.mu.Unlock()
+	row.InputCharCount = optional(result.InputChars)
+	row.OutputCharCount = optional(result.OutputChars)
+	if result.Err != nil && c.markEnded() {
+		o := outcomeOf("", result.Err)
+		row.State, row.ErrorMessage, row.ErrorKind = &o.state, o.message, o.kind
 	}
 	changes := []record.Change{row}
-	var unencoded error
+	var encodeErr error
 	for _, info := range result.Tools {
-		call, told, err := c.newToolCall(info, record.Pending)
-		changes = append(changes, told)
-		unencoded = errors.Join(unencoded, err)
+		call, callRow, err := c.newToolCall(info, record.Pending)
+		changes = append(changes, callRow)
+		encodeErr = errors.Join(encodeErr, err)
 		c.mu.Lock()
 		c.asked = append(c.asked, call)
 		c.mu.Unlock()
 	}
-	return withUnencoded(what, unencoded, c.t.tell(ctx, what, changes...))
+	return withEncodeError(what, encodeErr, c.report(ctx, what, changes...))
 }
 
-// Tools gives the handles of [ThinkResult.Tools], in that order: [ToolCall.Start]
-// starts one.
+// Tools returns the handles of [ThinkResult.Tools], in that order. [ToolCall.Start] starts one.
 func (c *Cycle) Tools() []*ToolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]*ToolCall(nil), c.asked...)
+	return slices.Clone(c.asked)
 }
 
-// act begins the act phase with the first tool call: it adds that to what is told
-// of the call.
+// act returns what to report of a call that starts. The first call also begins the act phase.
 func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,52 +213,46 @@ func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 // CycleResult is how a cycle ended.
 type CycleResult struct {
 	ActionDescription string // what was done
-	ActionResult      string // what came of the tool calls, as it goes back to the model
-	// Err makes the state FAILED, or CANCELLED where it is [context.Canceled].
+	ActionResult      string // the outcome of the tool calls, as it goes back to the model
+	// Err makes the state FAILED, or CANCELLED if it is [context.Canceled].
 	Err error
-	// State, where it is given, counts instead of the one that follows from Err.
+	// State, if set, counts instead of the one that follows from Err.
 	State record.State
 }
 
-// End records how the cycle ended, even after ctx was cancelled. It ends the act
-// phase where a tool call has begun, and the think phase where [Cycle.EndThink]
-// has not. The first end counts; to call it again after an error tries again to
-// record that.
+// End records how the cycle ended, even after ctx was cancelled. It ends the act phase if a tool
+// call has begun, and the think phase if [Cycle.EndThink] has not. The first end counts. After an
+// error, call it again to record that end.
 func (c *Cycle) End(ctx context.Context, result CycleResult) error {
-	what := doing{"ending", c}
-	if err := checkEnd(what, result.State); err != nil {
-		return err
-	}
-	return c.t.end(ctx, what, func() []record.Change {
-		now := c.t.rec.now()
-		o := outcomeOf(result.State, result.Err)
+	return c.end(ctx, action{"end", c}, result.State, result.Err, func(o outcome) record.Change {
+		now := c.rec.now()
 		row := c.row(o.state)
 		row.ErrorMessage, row.ErrorKind = o.message, o.kind
-		row.ActionDescription, row.ActionResult = said(result.ActionDescription), said(result.ActionResult)
+		row.ActionDescription, row.ActionResult = optional(result.ActionDescription), optional(result.ActionResult)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		thought := now
+		thinkEnd := now
 		if !c.actStart.IsZero() {
 			row.ActEndTime = new(notBefore(now, c.actStart))
-			thought = c.actStart
+			thinkEnd = c.actStart
 		}
 		if !c.thinkEnded {
 			c.thinkEnded = true
-			row.ThinkEndTime = new(notBefore(thought, c.thinkStart))
+			row.ThinkEndTime = new(notBefore(thinkEnd, c.thinkStart))
 		}
-		return []record.Change{row}
+		return row
 	})
 }
 
-// Fail ends the cycle with err and gives err back, joined by what the recording
-// itself met: return cycle.Fail(ctx, err).
+// Fail ends the cycle with err and returns err, joined by the error of recording it, if any:
+// return cycle.Fail(ctx, err).
 func (c *Cycle) Fail(ctx context.Context, err error) error {
 	return failed(err, c.End(ctx, CycleResult{Err: err, State: failState(err)}))
 }
 
-// Close is the net below End: defer it right after the start. It does nothing
-// after End or Fail. Else it records FAILED with the panic that it finds, which
-// goes on, or INTERRUPTED. Within another deferred function it finds no panic.
+// Close is the safety net below End: defer it right after the start. It does nothing after End or
+// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
+// Inside another deferred function it finds no panic.
 func (c *Cycle) Close(ctx context.Context) error {
-	return c.t.close(ctx, recover(), func(ctx context.Context, err error) error { return c.End(ctx, CycleResult{Err: err}) })
+	return c.close(ctx, recover(), func(ctx context.Context, err error) error { return c.End(ctx, CycleResult{Err: err}) })
 }

@@ -10,36 +10,36 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// HeartbeatDefault is how often signs of life are told, see [Options.Heartbeat].
+// HeartbeatDefault is how often signs of life are sent, see [Options.Heartbeat].
 const HeartbeatDefault = 30 * time.Second
 
-// Beater is a [Sink] that queues, and that heartbeats are told past its queue. Beat
-// takes changes that tell signs of life in place of earlier ones of the same plans,
-// and sends them once, as soon as it can: they wait for no room, take none, and
-// are dropped when they cannot be sent, since newer ones come. It returns at once.
+// Beater is a [Sink] that queues, and that sends heartbeats past its queue. Beat replaces earlier
+// signs of life of the same plans by the given ones, and sends them once, as soon as it can. They
+// wait for no room and take none. Beat drops them if they cannot be sent, because newer ones
+// follow. It returns at once.
 //
-// A Sink that wraps a Beater should be one too: otherwise heartbeats are written
-// like all else, and wait in its queue while the record is away.
+// A Sink that wraps a Beater should be one too. Otherwise heartbeats are written like everything
+// else, and wait in its queue while the record is away.
 type Beater interface {
 	Sink
 	Beat(changes []record.Change) error
 }
 
-// heart tells signs of life of the plans that this process has in hand. Between
-// beats it is a timer, and without plans not even that, so nobody need close it.
+// heart sends signs of life of the plans that this process works on. Between beats it is a timer,
+// and without plans not even that, so it needs no closing.
 type heart struct {
 	rec   *Recorder
 	every time.Duration
 
 	mu    sync.Mutex
-	plans map[record.Key][]weak.Pointer[Plan] // a handle that nobody holds any more beats no more
+	plans map[record.Key][]weak.Pointer[Plan] // weak: a handle that nobody holds has no heartbeat
 	timer *time.Timer
-	stop  context.CancelFunc // of the timer and of the beat that is under way; nil: no plan is open
+	stop  context.CancelFunc // stops the timer and the beat under way; nil if no plan is open
 }
 
-// begin lets p have a heartbeat until end, or until its handle is garbage. It gives
-// the first sign of life; nil where there are to be none.
-func (h *heart) begin(p *Plan) *time.Time {
+// add lets p have a heartbeat until its plan ends or its handle is garbage. It returns the first
+// sign of life, or nil if there are no heartbeats.
+func (h *heart) add(p *Plan) *time.Time {
 	if h.every < 0 {
 		return nil
 	}
@@ -57,16 +57,16 @@ func (h *heart) begin(p *Plan) *time.Time {
 	return h.now()
 }
 
-// end has no handle of the plan beat any more.
-func (h *heart) end(plan record.Key) {
+// remove stops the heartbeats of a plan, for all of its handles.
+func (h *heart) remove(plan record.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.plans, plan)
-	h.rest()
+	h.stopIfIdle()
 }
 
-// rest stops the timer where there is nothing to beat for. mu is held.
-func (h *heart) rest() {
+// stopIfIdle stops the timer if no plan is left. The caller holds mu.
+func (h *heart) stopIfIdle() {
 	if len(h.plans) == 0 && h.stop != nil {
 		h.timer.Stop()
 		h.stop()
@@ -74,15 +74,15 @@ func (h *heart) rest() {
 	}
 }
 
-// now gives a sign of life. As revisions do, it never goes back, whatever the clock
-// does: the record hears only of what is later.
+// now returns the time of a sign of life. Like a revision it never goes back, whatever the clock
+// does: the record only takes later ones.
 func (h *heart) now() *time.Time { return new(time.UnixMicro(h.rec.nextRev()).UTC()) }
 
-// beat tells one sign of life of each plan, then sets the timer for the next. A beat
-// that fails is not made up for: the next one says more.
+// beat sends one sign of life of each plan, then sets the timer for the next. A beat that fails
+// is not repeated, because the next one says more.
 func (h *heart) beat(ctx context.Context) {
 	if changes := h.signs(ctx); len(changes) > 0 {
-		if err := h.tell(ctx, changes); err != nil && ctx.Err() == nil {
+		if err := h.send(ctx, changes); err != nil && ctx.Err() == nil {
 			h.rec.options.Logger.WarnContext(ctx, "recorder: a heartbeat is not on record", "plans", len(changes), "error", err)
 		}
 	}
@@ -93,8 +93,8 @@ func (h *heart) beat(ctx context.Context) {
 	}
 }
 
-// signs gives what a beat tells. A plan whose start is not on record has no sign of
-// life: that alone would make it a run that lives, and of which nothing else is known.
+// signs returns what a beat sends. A plan whose start is not on record has no sign of life: that
+// alone would create a live run of which nothing else is known.
 func (h *heart) signs(ctx context.Context) []record.Change {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,11 +114,11 @@ func (h *heart) signs(ctx context.Context) []record.Change {
 			changes = append(changes, &record.Plan{RootPlanID: key.Root, CurrentPlanID: key.ID, LastSeenAt: seen})
 		}
 	}
-	h.rest()
+	h.stopIfIdle()
 	return changes
 }
 
-func (h *heart) tell(ctx context.Context, changes []record.Change) error {
+func (h *heart) send(ctx context.Context, changes []record.Change) error {
 	if sink, ok := h.rec.sink.(Beater); ok {
 		return sink.Beat(changes)
 	}

@@ -198,7 +198,7 @@ func TestNoHeartbeats(t *testing.T) {
 		_, _, err = rec.OpenPlan(plan.Link()).StartStep(t.Context(), recorder.StepInfo{})
 		ok(t, err)
 		time.Sleep(time.Hour)
-		untold(t, "lastSeenAt", m.plan(t, plan.ID()).LastSeenAt)
+		unreported(t, "lastSeenAt", m.plan(t, plan.ID()).LastSeenAt)
 		if m.writeCount() != 2 {
 			t.Errorf("%d writes", m.writeCount())
 		}

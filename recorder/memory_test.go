@@ -206,7 +206,7 @@ func want[T comparable](t *testing.T, what string, got *T, want T) {
 	}
 }
 
-func untold[T any](t *testing.T, what string, got *T) {
+func unreported[T any](t *testing.T, what string, got *T) {
 	t.Helper()
 	if got != nil {
 		t.Errorf("%s is %v, want it untold", what, *got)

@@ -8,36 +8,35 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// The error kinds that are derived from an error where it does not name its own
-// by a method ErrorKind() string, anywhere in its chain.
+// The error kinds. An error with a method ErrorKind() string, anywhere in its chain, names its own
+// kind instead.
 const (
 	// ErrorKindCanceled: the error is [context.Canceled]; the state is CANCELLED.
 	ErrorKindCanceled = "canceled"
-	// ErrorKindTimeout: the error is [context.DeadlineExceeded], or its method
-	// Timeout() bool says so; the state is FAILED.
+	// ErrorKindTimeout: the error is [context.DeadlineExceeded], or its method Timeout() bool
+	// returns true; the state is FAILED.
 	ErrorKindTimeout = "timeout"
 	// ErrorKindPanic: Close found its goroutine panicking; the state is FAILED.
 	ErrorKindPanic = "panic"
-	// ErrorKindNotEnded: Close found that no one had told the end; the state is
-	// INTERRUPTED.
+	// ErrorKindNotEnded: Close found that nobody had recorded the end; the state is INTERRUPTED.
 	ErrorKindNotEnded = "not_ended"
 	// ErrorKindOther: any other error; the state is FAILED.
 	ErrorKindOther = "error"
 )
 
-var errNotEnded = errors.New("closed before its end was told")
+var errNotEnded = errors.New("closed before its end was recorded")
 
 type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// outcome is how something ended, as it stands on its row.
+// outcome is how something ended, as its row shows it.
 type outcome struct {
 	state         record.State
 	message, kind *string
 }
 
-// outcomeOf judges an end: by the state that was given, else by the error.
+// outcomeOf judges an end: by the given state if there is one, else by the error.
 func outcomeOf(given record.State, err error) outcome {
 	if err == nil {
 		if given == "" {
@@ -52,8 +51,8 @@ func outcomeOf(given record.State, err error) outcome {
 	return outcome{state: state, message: new(errorText(err)), kind: &kind}
 }
 
-// errorText gives the text of a caller's error. Where its method panics, as that of
-// a nil pointer may, fmt says so: no agent breaks by being recorded.
+// errorText returns the text of a caller's error. If its method panics, as that of a nil pointer
+// may, fmt says so: no agent breaks because it is recorded.
 func errorText(err error) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -64,7 +63,7 @@ func errorText(err error) (text string) {
 }
 
 func judge(err error) (state record.State, kind string) {
-	defer func() { _ = recover() }() // see errorText; what was found so far stands
+	defer func() { _ = recover() }() // see errorText; what was found before the panic stands
 	var panicked *panicError
 	var kinded interface{ ErrorKind() string }
 	var timeout interface{ Timeout() bool }
@@ -85,24 +84,18 @@ func judge(err error) (state record.State, kind string) {
 	return state, kind
 }
 
-// checkEnd refuses a state that is no end: the row would stay open for ever.
-func checkEnd(what doing, state record.State) error {
-	if state != "" && !state.Terminal() {
-		return fmt.Errorf("%s: %w", what, &record.InvalidError{
-			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that ends, not %s", state),
-		})
+// checkLive refuses a state that ends: an end carries more than a state.
+func checkLive(what action, state record.State) error {
+	if state == "" || state.Terminal() {
+		return invalidState(what, "must be one that does not end, not %q", state)
 	}
 	return nil
 }
 
-// checkLive refuses a state that ends: ends carry more than a state.
-func checkLive(what doing, state record.State) error {
-	if state == "" || state.Terminal() {
-		return fmt.Errorf("%s: %w", what, &record.InvalidError{
-			Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf("must be one that does not end, not %q", string(state)),
-		})
-	}
-	return nil
+func invalidState(what action, reason string, state record.State) error {
+	return fmt.Errorf("%s: %w", what, &record.InvalidError{
+		Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf(reason, string(state)),
+	})
 }
 
 // failState makes a Fail without an error a failure all the same.
@@ -113,8 +106,7 @@ func failState(err error) record.State {
 	return ""
 }
 
-// failed is what Fail gives back: the error that it was given, so that one can
-// return it, and the recorder's own beside it.
+// failed is what Fail returns: the error that it was given, joined by the recorder's own.
 func failed(err, recording error) error {
 	if recording == nil {
 		return err

@@ -78,7 +78,7 @@ func TestPlannedSteps(t *testing.T) {
 		}
 		// IDLE is the state of a step that no one has told one for: told again, it
 		// must not bring a running step back.
-		untold(t, "state", b.sink.step(t, s.ID()).State)
+		unreported(t, "state", b.sink.step(t, s.ID()).State)
 	}
 
 	start() // told again, it is the same
@@ -195,7 +195,7 @@ func TestLifeOfARun(t *testing.T) {
 	want(t, "thinkOutputChars", think.ThinkOutputChars, 10)
 	want(t, "firstTokenTime", think.FirstTokenTime, firstToken)
 	want(t, "cycle state", think.State, record.Running)
-	untold(t, "reasoningTokens", think.ReasoningTokens)
+	unreported(t, "reasoningTokens", think.ReasoningTokens)
 	if think.ThinkEndTime == nil || think.ActStartTime != nil {
 		t.Errorf("cycle is %+v", think)
 	}
@@ -209,7 +209,7 @@ func TestLifeOfARun(t *testing.T) {
 	want(t, "parameters", tool.Parameters, `{"where":"a<b"}`)
 	want(t, "providerCallId", tool.ProviderCallID, "call_1")
 	want(t, "callIndex", tool.CallIndex, 0)
-	untold(t, "result", tool.Result)
+	unreported(t, "result", tool.Result)
 	actStart := b.sink.cycle(t, step.ID(), 0).ActStartTime
 	want(t, "actStartTime", actStart, *tool.StartTime)
 	link := recorder.Link{RootPlanID: plan.ID(), PlanID: plan.ID(), StepID: step.ID(), ToolCallID: call.ID()}
@@ -259,7 +259,7 @@ func TestLifeOfARun(t *testing.T) {
 	if row.EndTime == nil {
 		t.Error("the plan has no end time")
 	}
-	untold(t, "errorMessage", row.ErrorMessage)
+	unreported(t, "errorMessage", row.ErrorMessage)
 }
 
 // B28: each of several tool calls at once has its own id, and what runs under it
@@ -320,9 +320,9 @@ func TestAskedTools(t *testing.T) {
 		row := b.sink.tool(t, call.ID())
 		want(t, "state", row.State, record.Pending)
 		want(t, "callIndex", row.CallIndex, int64(i))
-		untold(t, "startTime", row.StartTime)
+		unreported(t, "startTime", row.StartTime)
 	}
-	untold(t, "actStartTime", b.sink.cycle(t, step.ID(), 0).ActStartTime)
+	unreported(t, "actStartTime", b.sink.cycle(t, step.ID(), 0).ActStartTime)
 
 	toolCtx, err := calls[0].Start(ctx)
 	ok(t, err)
@@ -411,8 +411,8 @@ func TestRetry(t *testing.T) {
 	want(t, "state", row.State, record.Running)
 	want(t, "attempt", row.Attempt, 2)
 	want(t, "startTime", row.StartTime, *began)
-	untold(t, "errorMessage", row.ErrorMessage)
-	untold(t, "endTime", row.EndTime)
+	unreported(t, "errorMessage", row.ErrorMessage)
+	unreported(t, "endTime", row.EndTime)
 
 	// Cycles count on, so nothing of the first attempt is overwritten.
 	cycle, err := again.StartCycle(ctx, recorder.CycleInfo{})
@@ -514,8 +514,8 @@ func TestHowThingsEnd(t *testing.T) {
 			} {
 				want(t, "state", row.state, test.state)
 				if test.err == nil {
-					untold(t, "errorMessage", row.message)
-					untold(t, "errorKind", row.kind)
+					unreported(t, "errorMessage", row.message)
+					unreported(t, "errorKind", row.kind)
 					continue
 				}
 				want(t, "errorMessage", row.message, test.err.Error())
@@ -572,7 +572,7 @@ func TestTheRecordRefuses(t *testing.T) {
 	r := startRun(t, setup(t))
 	err := r.plan.End(r.planCtx, recorder.PlanResult{State: record.Approved})
 	var invalid *record.InvalidError
-	if !errors.As(err, &invalid) || invalid.Field != "state" || !strings.Contains(err.Error(), "ending plan "+r.plan.ID()) {
+	if !errors.As(err, &invalid) || invalid.Field != "state" || !strings.Contains(err.Error(), "end plan "+r.plan.ID()) {
 		t.Fatalf("got %v", err)
 	}
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // refused for good: nothing is left to tell
@@ -833,7 +833,7 @@ func TestValuesThatAreNoJSON(t *testing.T) {
 	_, call, err4 := cycle.StartTool(t.Context(), recorder.ToolInfo{Name: "kept", Parameters: bad, Metadata: metadata})
 	err5 := call.End(t.Context(), recorder.ToolResult{Result: bad})
 	for i, err := range []error{err1, err2, err3, err4, err5} {
-		if err == nil || !strings.Contains(err.Error(), "encoding ") {
+		if err == nil || !strings.Contains(err.Error(), "encode ") {
 			t.Errorf("%d: got %v", i+1, err)
 		}
 	}
@@ -860,10 +860,10 @@ func TestValuesThatPanic(t *testing.T) {
 	var none *bomb
 	var key any = map[bomb]int{{}: 1}
 	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{Name: "kept", Parameters: bomb{}, Metadata: map[string]any{"x": bomb{}}})
-	if err == nil || !strings.Contains(err.Error(), "encoding parameters: panic") || !strings.Contains(err.Error(), "encoding metadata: panic") {
+	if err == nil || !strings.Contains(err.Error(), "encode parameters: panic") || !strings.Contains(err.Error(), "encode metadata: panic") {
 		t.Errorf("error = %v", err)
 	}
-	if err := call.End(r.stepCtx, recorder.ToolResult{Result: key, Err: none}); err == nil || !strings.Contains(err.Error(), "encoding result: panic") {
+	if err := call.End(r.stepCtx, recorder.ToolResult{Result: key, Err: none}); err == nil || !strings.Contains(err.Error(), "encode result: panic") {
 		t.Errorf("error = %v", err)
 	}
 	tool := r.sink.tool(t, call.ID())
@@ -918,8 +918,8 @@ func TestTextsOfValues(t *testing.T) {
 	_, call, err := r.cycle.StartTool(r.stepCtx, recorder.ToolInfo{})
 	ok(t, err)
 	ok(t, call.End(r.stepCtx, recorder.ToolResult{}))
-	untold(t, "parameters", r.sink.tool(t, call.ID()).Parameters)
-	untold(t, "result", r.sink.tool(t, call.ID()).Result)
+	unreported(t, "parameters", r.sink.tool(t, call.ID()).Parameters)
+	unreported(t, "result", r.sink.tool(t, call.ID()).Result)
 }
 
 // Thoughts, artifacts, sources and waits stand where their context is.
@@ -952,7 +952,7 @@ func TestBesideThePlan(t *testing.T) {
 	on := func() *record.Wait { return all[record.Wait](r.sink, record.KindWait)[0] }
 	want(t, "state", on().State, record.Waiting)
 	want(t, "toolCallId", on().ToolCallID, r.call.ID())
-	untold(t, "endTime", on().EndTime)
+	unreported(t, "endTime", on().EndTime)
 
 	// The answer arrives elsewhere.
 	elsewhere := recorder.New(r.sink, recorder.Options{Clock: r.clock.read}).OpenPlan(link).OpenWait(wait.ID())
@@ -973,7 +973,7 @@ func TestBesideThePlan(t *testing.T) {
 
 	// In another plan's context, it belongs to this plan alone.
 	ok(t, plan.Thought(recorder.ContextWithLink(t.Context(), recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}), recorder.ThoughtInfo{ID: "alone"}))
-	untold(t, "stepId", one(t, r.sink, record.KindThought, func(c *record.Thought) bool { return c.ThoughtID == "alone" }).StepID)
+	unreported(t, "stepId", one(t, r.sink, record.KindThought, func(c *record.Thought) bool { return c.ThoughtID == "alone" }).StepID)
 }
 
 func TestNotRecording(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// SourceInfo is a reference to something that an agent read and relied on. What
-// is left at its zero value is not told.
+// SourceInfo is a reference to something that an agent read and relied on. Fields with their zero
+// value are not reported.
 type SourceInfo struct {
 	ID                 string // default: a new one; with your own, a repeat adds no second one
 	URI                string
@@ -20,25 +20,25 @@ type SourceInfo struct {
 	Metadata           map[string]any // a JSON object
 }
 
-// Source records a reference, at the step and tool call of the plan that ctx is
-// in. One that is not taken is not kept: call again.
+// Source records a reference, at the step and tool call of the plan that ctx is in. A failed call
+// is not repeated by a later one: call again.
 func (p *Plan) Source(ctx context.Context, info SourceInfo) error {
-	what := doing{"recording a source of", p}
-	metadata, unencoded := metadataOf(info.Metadata)
+	what := action{"record a source of", p}
+	metadata, encodeErr := metadataOf(info.Metadata)
 	row := &record.Source{
 		RootPlanID:     p.link.RootPlanID,
 		PlanID:         p.link.PlanID,
 		SourceID:       cmp.Or(info.ID, record.NewSourceID()),
-		Rev:            new(p.t.rec.nextRev()),
-		URI:            said(info.URI),
-		Type:           said(info.Type),
-		LineStart:      said(info.LineStart),
-		LineEnd:        said(info.LineEnd),
-		Snippet:        said(info.Snippet),
-		Description:    said(info.Description),
+		Rev:            new(p.rec.nextRev()),
+		URI:            optional(info.URI),
+		Type:           optional(info.Type),
+		LineStart:      optional(info.LineStart),
+		LineEnd:        optional(info.LineEnd),
+		Snippet:        optional(info.Snippet),
+		Description:    optional(info.Description),
 		RelevanceScore: copied(info.RelevanceScore),
 		Metadata:       metadata,
 	}
-	row.StepID, row.ToolCallID = p.where(ctx)
-	return withUnencoded(what, unencoded, p.t.send(ctx, what, row))
+	row.StepID, row.ToolCallID = p.within(ctx)
+	return withEncodeError(what, encodeErr, p.send(ctx, what, row))
 }

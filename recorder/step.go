@@ -11,35 +11,35 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// What stands for the agent of a step where nothing else is known.
+// What a new step shows for its agent if nothing else is known.
 const (
 	AgentNameDefault        = "Agent"
 	AgentDescriptionDefault = "No description available"
 )
 
-// StepInfo is what is known of a step (an agent execution) when it is planned or
-// started. What is left at its zero value is not told.
+// StepInfo is what is known of a step (an agent execution) when it is planned or started. Fields
+// with their zero value are not reported.
 type StepInfo struct {
-	// ID is an id of your own, at most [record.MaxIDBytes] bytes. Default: a new
-	// one. The id of a step that is on record goes on with that step.
+	// ID is an id of your own, at most [record.MaxIDBytes] bytes. Default: a new one. The id of a
+	// step that is on record goes on with that step.
 	ID string
-	// Requirement is "[AGENT_NAME] request", or a request without a name: what
-	// AgentName and AgentRequest are taken from where they are empty.
+	// Requirement is "[AGENT_NAME] request", or a request without a name. AgentName and
+	// AgentRequest are taken from it if they are empty.
 	Requirement string
 
 	AgentName        string // default, of a new step: [AgentNameDefault]
 	AgentVersion     string
 	AgentDescription string // default, of a new step: [AgentDescriptionDefault]
 	AgentRequest     string
-	// Index is the place among the steps of the plan, from 0. Default, of a new
-	// step: the next one.
+	// Index is the place among the steps of the plan, from 0. Default, of a new step: the next
+	// one.
 	Index *int64
-	// MaxSteps is how many cycles the agent may take; 0: no limit is told.
+	// MaxSteps is how many cycles the agent may take; 0: no limit is recorded.
 	MaxSteps       int64
 	Model          string
 	ConversationID string // default: the plan's
-	// Attempt counts from 1, the default. A higher one re-opens a step that is on
-	// record. In the process that ran the last attempt, [Step.Retry] is simpler.
+	// Attempt counts from 1, the default. A higher one re-opens a step that is on record. In the
+	// process that ran the last attempt, [Step.Retry] is simpler.
 	Attempt  int64
 	SpanID   string
 	Metadata map[string]any // a JSON object
@@ -47,7 +47,7 @@ type StepInfo struct {
 
 // Step is the handle of one attempt at a step.
 type Step struct {
-	t       teller
+	reporter
 	plan    *Plan
 	id      string
 	attempt int64
@@ -65,66 +65,93 @@ type stepState struct {
 	attempt int64 // the highest
 }
 
-// StartStep puts a step on record as RUNNING: a new one, or, by [StepInfo.ID], one
-// that is known already. The context that it gives carries the step's link.
+// StartStep records a step as RUNNING: a new one or, by [StepInfo.ID], one that is known already.
+// The context that it returns carries the step's link.
 func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *Step, error) {
-	s, row, unencoded := p.newStep(info)
+	s, row, encodeErr := p.newStep(info)
 	s.begin(row)
-	what := doing{"starting", s}
+	what := action{"start", s}
 	changes := []record.Change{row}
-	if !p.whole {
-		changes = append(changes, p.takeUp()...)
+	if !p.knowsSteps { // of OpenPlan
+		changes = append(changes, p.firstSign()...)
 	}
-	return ContextWithLink(ctx, s.Link()), s, withUnencoded(what, unencoded, s.t.tell(ctx, what, changes...))
+	return ContextWithLink(ctx, s.Link()), s, withEncodeError(what, encodeErr, s.report(ctx, what, changes...))
 }
 
-// newStep makes a step's handle and what is told of it. Defaults are for steps
-// that are new: they must not overwrite what is on record.
+// newStep returns a step's handle and its first change. Defaults are for new steps only: they must
+// not overwrite what is on record.
 func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
-	s := &Step{
-		t:       teller{rec: p.t.rec, parent: &p.t},
-		plan:    p,
-		id:      cmp.Or(info.ID, record.NewStepID()),
-		attempt: max(info.Attempt, 1),
-	}
+	id, attempt := cmp.Or(info.ID, record.NewStepID()), max(info.Attempt, 1)
 	p.mu.Lock()
-	state, known := p.steps[s.id]
+	state, known := p.steps[id]
+	isNew := !known && p.knowsSteps && attempt == 1
 	if !known {
 		state = &stepState{index: copied(info.Index)}
-		p.steps[s.id] = state
-		if p.whole && s.attempt == 1 {
-			if state.index == nil {
-				state.index = new(p.nextIndex)
-			}
-			p.nextIndex = max(p.nextIndex, *state.index+1)
+		p.steps[id] = state
+	}
+	if isNew {
+		if state.index == nil {
+			state.index = new(p.nextIndex)
 		}
+		p.nextIndex = max(p.nextIndex, *state.index+1)
 	}
 	p.mu.Unlock()
-	s.state = state
 
 	name, request := parseRequirement(info.Requirement)
-	name, request = cmp.Or(info.AgentName, name), cmp.Or(info.AgentRequest, request)
-	description := info.AgentDescription
-	if p.whole && !known && s.attempt == 1 {
+	name, description := cmp.Or(info.AgentName, name), info.AgentDescription
+	if isNew {
 		name, description = cmp.Or(name, AgentNameDefault), cmp.Or(description, AgentDescriptionDefault)
 	}
-	index := state.index
-	if info.Index != nil {
-		index = copied(info.Index)
-	}
 	metadata, err := metadataOf(info.Metadata)
+	s := p.attempt(id, attempt, state)
 	row := s.row("")
-	row.StepIndex = index
-	row.ConversationID = said(cmp.Or(info.ConversationID, p.conversation))
-	row.AgentName = said(name)
-	row.AgentVersion = said(info.AgentVersion)
-	row.AgentDescription = said(description)
-	row.AgentRequest = said(request)
-	row.MaxSteps = said(info.MaxSteps)
-	row.ModelName = said(info.Model)
-	row.SpanID = said(info.SpanID)
+	row.StepIndex = cmp.Or(copied(info.Index), state.index)
+	row.ConversationID = optional(cmp.Or(info.ConversationID, p.conversation))
+	row.AgentName = optional(name)
+	row.AgentVersion = optional(info.AgentVersion)
+	row.AgentDescription = optional(description)
+	row.AgentRequest = optional(cmp.Or(info.AgentRequest, request))
+	row.MaxSteps = optional(info.MaxSteps)
+	row.ModelName = optional(info.Model)
+	row.SpanID = optional(info.SpanID)
 	row.Metadata = metadata
 	return s, row, err
+}
+
+// attempt returns the handle of an attempt at a step.
+func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
+	return &Step{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id, attempt: attempt, state: state}
+}
+
+// StepRef says which step [Plan.OpenStep] opens, and where to go on in it.
+type StepRef struct {
+	ID        string
+	Attempt   int64     // as it is on record; default: 1
+	Idle      bool      // the step is planned and has not started
+	StartTime time.Time // as it is on record: the end is never before it
+	// NextSeq is the Seq of the next new cycle: more than any on record. Default: 0, or what
+	// follows the cycles that are opened.
+	NextSeq int64
+}
+
+// OpenStep returns a handle of a step that is on record already, and sends nothing. The handle
+// then behaves like one that [Plan.StartStep] returned or, if ref.Idle is set, like one of
+// [Plan.Steps]: [Step.Start] or its first cycle starts it. The context that OpenStep returns
+// carries the step's link.
+func (p *Plan) OpenStep(ctx context.Context, ref StepRef) (context.Context, *Step) {
+	p.mu.Lock()
+	state, known := p.steps[ref.ID]
+	if !known {
+		state = new(stepState)
+		p.steps[ref.ID] = state
+	}
+	p.mu.Unlock()
+	state.skipTo(ref.NextSeq)
+	s := p.attempt(ref.ID, max(ref.Attempt, 1), state)
+	if !ref.Idle {
+		s.start = cmp.Or(ref.StartTime, s.rec.now())
+	}
+	return ContextWithLink(ctx, s.Link()), s
 }
 
 // parseRequirement reads "[AGENT_NAME] request".
@@ -138,19 +165,15 @@ func parseRequirement(s string) (name, request string) {
 	return "", s
 }
 
-// row makes a change of the step's row that says nothing yet. Each names the
-// attempt, so that what a given-up attempt says late is known as such.
+// row returns a change of the step's row that only sets its state; "" sets none. Every change
+// names the attempt, so that a late change of an attempt that was given up is recognised.
 func (s *Step) row(state record.State) *record.AgentExecution {
-	r := &struct { // see Cycle.row
+	r := &struct {
 		record.AgentExecution
-		rev, attempt int64
-		state        record.State
-	}{rev: s.t.rec.nextRev(), attempt: s.attempt, state: state}
-	if state != "" {
-		r.State = &r.state
-	}
+		stamp
+	}{stamp: s.stamp(s.attempt, state)}
 	r.RootPlanID, r.StepID, r.PlanID = s.plan.link.RootPlanID, s.id, s.plan.link.PlanID
-	r.Rev, r.Attempt = &r.rev, &r.attempt
+	r.Rev, r.Attempt, r.State = r.stamp.pointers()
 	return &r.AgentExecution
 }
 
@@ -169,118 +192,104 @@ func (s *Step) Link() Link {
 	return link
 }
 
-// Start puts a planned step on record as RUNNING. The context that it gives
-// carries the step's link. A step that was started already stays as it is.
+// Start records a planned step as RUNNING. The context that it returns carries the step's link. A
+// step that was started already stays as it is.
 func (s *Step) Start(ctx context.Context) (context.Context, error) {
-	what := doing{"starting", s}
-	if s.t.hasEnded() && s.isIdle() {
+	what := action{"start", s}
+	if s.hasEnded() && s.startTime().IsZero() {
 		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: it has ended", what)
 	}
 	var changes []record.Change
 	if row := s.row(""); s.begin(row) {
 		changes = append(changes, row)
 	}
-	return ContextWithLink(ctx, s.Link()), s.t.tell(ctx, what, changes...)
+	return ContextWithLink(ctx, s.Link()), s.report(ctx, what, changes...)
 }
 
-// isIdle tells whether the step was never begun by this handle.
-func (s *Step) isIdle() bool {
+// startTime is zero if the step has not started.
+func (s *Step) startTime() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.start.IsZero()
+	return s.start
 }
 
-// begin adds to row that the step runs from now on, unless it does already.
+// begin adds the start of the step to row, unless the step runs already.
 func (s *Step) begin(row *record.AgentExecution) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.start.IsZero() {
 		return false
 	}
-	s.start = s.t.rec.now()
+	s.start = s.rec.now()
 	row.State, row.StartTime = new(record.Running), new(s.start)
 	return true
 }
 
-// Retry starts the next attempt at the step and gives its handle: the step is
-// RUNNING again, without end and error. Its cycles count on, so that those of
-// earlier attempts stay on record. What the handle of an earlier attempt says
-// about state, end and error from now on is not taken.
+// Retry starts the next attempt at the step and returns its handle: the step is RUNNING again,
+// without end and error. Its cycles count on, so that those of earlier attempts stay on record.
+// From now on the record ignores what the handle of an earlier attempt reports about state, end
+// and error.
 func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
-	s.t.handUp(ctx) // hardly anyone calls the attempt before again
-	next := &Step{
-		t:       teller{rec: s.t.rec, parent: &s.plan.t},
-		plan:    s.plan,
-		id:      s.id,
-		attempt: s.state.nextAttempt(s.attempt),
-		state:   s.state,
-	}
+	s.handUp(ctx) // the earlier attempt is rarely called again
+	next := s.plan.attempt(s.id, s.state.nextAttempt(s.attempt), s.state)
 	ctx, err := next.Start(ctx)
 	return ctx, next, err
 }
 
-// SetState tells that the step is in another state that does not end it, such as
-// [record.Paused] or [record.Waiting].
+// SetState records another state that does not end the step, such as [record.Paused] or
+// [record.Waiting].
 func (s *Step) SetState(ctx context.Context, state record.State) error {
-	what := doing{"setting the state of", s}
+	what := action{"set the state of", s}
 	if err := checkLive(what, state); err != nil {
 		return err
 	}
-	return s.t.send(ctx, what, s.row(state))
+	return s.send(ctx, what, s.row(state))
 }
 
 // StepResult is how a step ended.
 type StepResult struct {
 	Result string
-	// Err makes the state FAILED, or CANCELLED where it is [context.Canceled].
+	// Err makes the state FAILED, or CANCELLED if it is [context.Canceled].
 	Err error
-	// State, where it is given, counts instead of the one that follows from Err:
-	// [record.Skipped] and [record.Blocked], for example.
+	// State, if set, counts instead of the one that follows from Err: [record.Skipped] or
+	// [record.Blocked], for example.
 	State record.State
 }
 
-// End records how the step ended, even after ctx was cancelled. The first end
-// counts; to call it again after an error tries again to record that.
+// End records how the step ended, even after ctx was cancelled. The first end counts. After an
+// error, call it again to record that end.
 func (s *Step) End(ctx context.Context, result StepResult) error {
-	what := doing{"ending", s}
-	if err := checkEnd(what, result.State); err != nil {
-		return err
-	}
-	return s.t.end(ctx, what, func() []record.Change {
-		s.mu.Lock()
-		start := s.start
-		s.mu.Unlock()
-		o := outcomeOf(result.State, result.Err)
+	return s.end(ctx, action{"end", s}, result.State, result.Err, func(o outcome) record.Change {
 		row := s.row(o.state)
 		row.ErrorMessage, row.ErrorKind = o.message, o.kind
-		row.EndTime = new(notBefore(s.t.rec.now(), start))
-		row.Result = said(result.Result)
-		return []record.Change{row}
+		row.EndTime = new(notBefore(s.rec.now(), s.startTime()))
+		row.Result = optional(result.Result)
+		return row
 	})
 }
 
-// Fail ends the step with err and gives err back, joined by what the recording
-// itself met: return step.Fail(ctx, err).
+// Fail ends the step with err and returns err, joined by the error of recording it, if any:
+// return step.Fail(ctx, err).
 func (s *Step) Fail(ctx context.Context, err error) error {
 	return failed(err, s.End(ctx, StepResult{Err: err, State: failState(err)}))
 }
 
-// Close is the net below End: defer it right after the start. It does nothing
-// after End or Fail. Else it records FAILED with the panic that it finds, which
-// goes on, or INTERRUPTED. Within another deferred function it finds no panic.
+// Close is the safety net below End: defer it right after the start. It does nothing after End or
+// Fail. Otherwise it records FAILED with the panic that it finds, which goes on, or INTERRUPTED.
+// Inside another deferred function it finds no panic.
 func (s *Step) Close(ctx context.Context) error {
-	return s.t.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
+	return s.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
 }
 
-// nextAttempt gives the number of the next attempt, whichever one's handle asks.
-func (s *stepState) nextAttempt(present int64) int64 {
+// nextAttempt returns the number of the next attempt. current is that of the handle that asks.
+func (s *stepState) nextAttempt(current int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempt = max(s.attempt, present) + 1
+	s.attempt = max(s.attempt, current) + 1
 	return s.attempt
 }
 
-// claimSeq gives the number of the next cycle.
+// claimSeq returns the number of a new cycle: the given one, or the next.
 func (s *stepState) claimSeq(given *int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,4 +299,11 @@ func (s *stepState) claimSeq(given *int64) int64 {
 	}
 	s.nextSeq = max(s.nextSeq, seq+1)
 	return seq
+}
+
+// skipTo makes seq the number of the next cycle, unless that is higher already.
+func (s *stepState) skipTo(seq int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nextSeq = max(s.nextSeq, seq)
 }

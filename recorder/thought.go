@@ -8,8 +8,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ThoughtInfo is an entry of the reasoning log. What is left at its zero value is
-// not told.
+// ThoughtInfo is an entry of the reasoning log. Fields with their zero value are not reported.
 type ThoughtInfo struct {
 	ID                string // default: a new one; with your own, a repeat adds no second entry
 	Type              record.ThoughtType
@@ -21,23 +20,23 @@ type ThoughtInfo struct {
 	Confidence        *float64
 }
 
-// Thought adds an entry to the plan's reasoning log, at the step of the plan that
-// ctx is in. An entry that is not taken is not kept: call again.
+// Thought adds an entry to the plan's reasoning log, at the step of the plan that ctx is in. A
+// failed call is not repeated by a later one: call again.
 func (p *Plan) Thought(ctx context.Context, info ThoughtInfo) error {
 	row := &record.Thought{
 		RootPlanID:        p.link.RootPlanID,
 		PlanID:            p.link.PlanID,
 		ThoughtID:         cmp.Or(info.ID, record.NewThoughtID()),
-		Rev:               new(p.t.rec.nextRev()),
-		AgentID:           said(info.AgentID),
-		Role:              said(info.Role),
+		Rev:               new(p.rec.nextRev()),
+		AgentID:           optional(info.AgentID),
+		Role:              optional(info.Role),
 		Iteration:         copied(info.Iteration),
-		Type:              said(info.Type),
-		Content:           said(info.Content),
+		Type:              optional(info.Type),
+		Content:           optional(info.Content),
 		RelatedOperations: slices.Clone(info.RelatedOperations),
 		Confidence:        copied(info.Confidence),
-		Time:              new(p.t.rec.now()),
+		Time:              new(p.rec.now()),
 	}
-	row.StepID, _ = p.where(ctx)
-	return p.t.send(ctx, doing{"recording a thought of", p}, row)
+	row.StepID, _ = p.within(ctx)
+	return p.send(ctx, action{"record a thought of", p}, row)
 }

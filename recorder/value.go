@@ -8,18 +8,24 @@ import (
 	"time"
 )
 
-// What a caller leaves at its zero value is not told.
-
-func said[T comparable](v T) *T {
+// optional returns nil for a zero value: what a caller leaves out is not reported.
+func optional[T comparable](v T) *T {
 	var zero T
 	if v == zero {
 		return nil
 	}
-	return new(v) // &v would make a copy of each v, also of those that are not told
+	return new(v) // &v would allocate for zero values, too
 }
 
-// copied keeps what the caller does to its own value later from what is told,
-// which may wait in a [Buffer].
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t)
+}
+
+// copied protects a change, which may wait in a [Buffer], from what the caller does later to its
+// own value.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -27,15 +33,7 @@ func copied[T any](p *T) *T {
 	return new(*p)
 }
 
-func saidTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return new(t)
-}
-
-// textOf gives the text of a value: a string as it is, anything else as compact
-// JSON. nil is not told.
+// textOf returns a string as it is, nil for nil, and any other value as compact JSON.
 func textOf(field string, v any) (*string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -59,7 +57,7 @@ func textOf(field string, v any) (*string, error) {
 func jsonOf(field string, v any) (raw json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil { // a method of v, see errorText
-			raw, err = nil, fmt.Errorf("encoding %s: panic: %v", field, p)
+			raw, err = nil, fmt.Errorf("encode %s: panic: %v", field, p)
 		}
 	}()
 	switch v := v.(type) {
@@ -72,18 +70,9 @@ func jsonOf(field string, v any) (raw json.RawMessage, err error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", field, err)
+		return nil, fmt.Errorf("encode %s: %w", field, err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// withUnencoded adds that some value could not be told to what came of telling
-// the rest.
-func withUnencoded(what doing, unencoded, err error) error {
-	if unencoded == nil {
-		return err
-	}
-	return errors.Join(fmt.Errorf("%s: %w", what, unencoded), err)
 }
 
 func metadataOf(m map[string]any) (json.RawMessage, error) {
@@ -93,7 +82,15 @@ func metadataOf(m map[string]any) (json.RawMessage, error) {
 	return jsonOf("metadata", m)
 }
 
-// notBefore keeps an end from preceding its start where the clock was set back.
+// withEncodeError joins the error of a value that has no JSON to the error of reporting the rest.
+func withEncodeError(what action, encodeErr, err error) error {
+	if encodeErr == nil {
+		return err
+	}
+	return errors.Join(fmt.Errorf("%s: %w", what, encodeErr), err)
+}
+
+// notBefore keeps an end from preceding its start if the clock was set back.
 func notBefore(t, start time.Time) time.Time {
 	if t.Before(start) {
 		return start

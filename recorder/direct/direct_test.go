@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +17,15 @@ import (
 	"github.com/actlog/actlog/recorder/direct"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(asRunner); url != "" {
+		if err := runHalf(url); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	pgtest.Main(m)
+}
 
 // setup gives a Recorder on a database of the test's own, and a store to read it.
 func setup(t *testing.T) (*recorder.Recorder, *store.Store) {
