@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,31 +27,30 @@ const (
 
 // BufferOptions are the options of a [Buffer]. The zero value is ready to use.
 type BufferOptions struct {
-	// MaxRecords and MaxBytes bound what waits, what is being sent included: while
-	// either is reached, Write waits. Bytes are about those that the changes take in
-	// memory; the Write that reaches the bound may exceed it. Defaults
-	// [MaxRecordsDefault], [MaxBytesDefault].
+	// MaxRecords and MaxBytes bound what waits, including what is being sent. While either is
+	// reached, Write waits. Bytes are about those that the changes take in memory; the Write that
+	// reaches the bound may exceed it. Defaults [MaxRecordsDefault], [MaxBytesDefault].
 	MaxRecords int
 	MaxBytes   int64
 
-	// MaxWait is for programs that would rather fail than wait: Write gives up with
-	// [record.ErrUnavailable] when there was no room for this long. Default: Write
-	// waits until its context ends.
+	// MaxWait is for programs that prefer an error to waiting: Write returns
+	// [record.ErrUnavailable] if there was no room for this long. Default: Write waits until its
+	// context ends.
 	MaxWait time.Duration
 
-	// What waits is sent as soon as it is BatchRecords or BatchBytes, and when the
-	// oldest has waited for FlushEvery. Defaults [BatchRecordsDefault],
-	// [BatchBytesDefault], [FlushEveryDefault]; no more than may wait.
+	// What waits is sent as soon as it is BatchRecords or BatchBytes, and when the oldest has
+	// waited for FlushEvery. Defaults [BatchRecordsDefault], [BatchBytesDefault],
+	// [FlushEveryDefault]; never more than may wait.
 	BatchRecords int
 	BatchBytes   int64
 	FlushEvery   time.Duration
 
-	// OnReject is called with each change that the sink refuses for good, beside the
-	// log and the next Flush or Close. Sending waits for it.
+	// OnReject is called with each change that the sink refuses for good. The log and the next
+	// Flush or Close report it, too. Sending waits for OnReject.
 	OnReject func(change record.Change, err *record.InvalidError)
 
-	// Logger is told when the sink is away and when it is back, and what was
-	// refused. Default: nothing is logged.
+	// Logger receives a line when the sink is away, when it is back, and for each refused record.
+	// Default: nothing is logged.
 	Logger *slog.Logger
 
 	// Queue is where changes wait. The Buffer closes it. Default: memory.
@@ -60,29 +60,24 @@ type BufferOptions struct {
 func (o *BufferOptions) setDefaults() {
 	o.MaxRecords = cmp.Or(o.MaxRecords, MaxRecordsDefault)
 	o.MaxBytes = cmp.Or(o.MaxBytes, MaxBytesDefault)
-	o.BatchRecords = cmp.Or(o.BatchRecords, BatchRecordsDefault)
-	o.BatchBytes = cmp.Or(o.BatchBytes, BatchBytesDefault)
 	o.FlushEvery = cmp.Or(o.FlushEvery, FlushEveryDefault)
-	// What is full is sent: no one should wait for a batch that cannot come.
-	o.BatchRecords = min(o.BatchRecords, o.MaxRecords)
-	o.BatchBytes = min(o.BatchBytes, o.MaxBytes)
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	// A full Buffer is sent: nobody should wait for a larger batch, which cannot come.
+	o.BatchRecords = min(cmp.Or(o.BatchRecords, BatchRecordsDefault), o.MaxRecords)
+	o.BatchBytes = min(cmp.Or(o.BatchBytes, BatchBytesDefault), o.MaxBytes)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Queue == nil {
 		o.Queue = new(memory)
 	}
 }
 
-// Buffer is a [Sink] before a Sink: Write returns as soon as the changes are
-// queued, and one goroutine sends them on in batches, in the order in which they
-// came. While the sink is away it tries again for ever, with growing, jittered
-// delays: an agent does not fail because the record is away. It waits when the
-// Buffer is full; nothing is ever dropped. What was queued and not sent ends with
-// the process, unless the Queue outlives it.
+// Buffer is a [Sink] in front of a Sink. Write returns as soon as the changes are queued, and one
+// goroutine sends them on in batches, in the order in which they came. While the sink is away it
+// tries again for ever, with growing, jittered delays, so that an agent does not fail because the
+// record is away. The agent waits when the Buffer is full; nothing is ever dropped. What was
+// queued and not sent ends with the process, unless the Queue outlives it.
 //
-// Make one with [NewBuffer] and close it as the last thing the program does. It is
-// safe for concurrent use.
+// Make one with [NewBuffer], and close it as the last thing the program does. It is safe for
+// concurrent use.
 type Buffer struct {
 	sink    Sink
 	queue   Queue
@@ -90,34 +85,33 @@ type Buffer struct {
 
 	turn    chan struct{} // held by the Write that may put; Close keeps it
 	closing chan struct{} // closed by Close
-	wake    chan struct{} // has something when there may be a batch
-	hurry   chan struct{} // has something when a delay should end
+	wake    chan struct{} // has a value when there may be a batch
+	hurry   chan struct{} // has a value when a delay should end
 
 	stop     context.CancelFunc // of sending
-	stopped  chan struct{}      // closed when nothing is sent any more
+	stopped  chan struct{}      // closed when sending has stopped
 	closed   sync.Once
 	closeErr error
 
 	mu       sync.Mutex
-	moved    chan struct{} // closed and renewed when anything below, or room, changes
+	moved    chan struct{} // closed and replaced when anything below, or the room, changes
 	sent     int64         // entries, ever
-	hurryTo  int64         // what is to be sent without waiting for more
-	away     error         // what the last attempt met
-	refusals int           // attempts that met what waiting does not mend
-	rejected int           // since the last report
-	causes   []error       // why, the first few
+	hurryTo  int64         // send up to this entry without waiting for more
+	away     error         // of the last attempt
+	refusals int           // attempts that failed for a reason that waiting does not fix
+	rejected int           // records, since the last report
+	causes   []error       // of the first of them
 
-	beats map[record.Key]record.Change // heartbeats that wait, beside the queue
+	beats map[record.Key]record.Change // heartbeats that wait, outside the queue
 }
 
 var _ Beater = (*Buffer)(nil)
 
-// NewBuffer makes a Buffer before sink, which stays the caller's to close, after
-// the Buffer. The sink's Write must end when its context does. It panics where sink
-// is nil.
+// NewBuffer makes a Buffer in front of sink. The sink stays the caller's to close, after the
+// Buffer. Its Write must end when its context does. NewBuffer panics if sink is nil.
 func NewBuffer(sink Sink, options BufferOptions) *Buffer {
 	if sink == nil {
-		panic("recorder: NewBuffer without a sink")
+		panic("recorder: NewBuffer needs a sink")
 	}
 	options.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,16 +120,16 @@ func NewBuffer(sink Sink, options BufferOptions) *Buffer {
 		turn: make(chan struct{}, 1), closing: make(chan struct{}),
 		wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		stop: cancel, stopped: make(chan struct{}), moved: make(chan struct{}),
+		beats: map[record.Key]record.Change{},
 	}
 	go b.run(ctx)
 	return b
 }
 
-// Write implements [Sink]: it returns when all changes are queued, or none with an
-// error. It waits while the Buffer is full, at most until ctx ends or for
-// [BufferOptions.MaxWait]. What the sink refuses later is told to
-// [BufferOptions.OnReject] and by the next Flush or Close. After Close the error
-// wraps [record.ErrClosed].
+// Write implements [Sink]: it returns when all changes are queued, or none with an error. While
+// the Buffer is full it waits until ctx ends or for [BufferOptions.MaxWait].
+// [BufferOptions.OnReject] and the next Flush or Close report what the sink refuses later. After
+// Close the error wraps [record.ErrClosed].
 func (b *Buffer) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
 	if len(changes) == 0 {
 		return record.Result{}, nil
@@ -149,13 +143,12 @@ func (b *Buffer) Write(ctx context.Context, changes []record.Change) (record.Res
 		<-b.turn
 	}
 	if err != nil {
-		return record.Result{}, fmt.Errorf("queueing %d records: %w", len(changes), err)
+		return record.Result{}, fmt.Errorf("queue %d records: %w", len(changes), err)
 	}
 	return record.Result{Accepted: len(changes)}, nil
 }
 
-// Beat implements [Beater]: changes are sent with the next batch, or at once where
-// none waits, and never again.
+// Beat implements [Beater]: changes are sent once, with the next batch, or at once if none waits.
 func (b *Buffer) Beat(changes []record.Change) error {
 	select {
 	case <-b.closing:
@@ -163,9 +156,6 @@ func (b *Buffer) Beat(changes []record.Change) error {
 	default:
 	}
 	b.mu.Lock()
-	if b.beats == nil {
-		b.beats = map[record.Key]record.Change{}
-	}
 	for _, c := range changes {
 		b.beats[c.Key()] = c
 	}
@@ -174,23 +164,17 @@ func (b *Buffer) Beat(changes []record.Change) error {
 	return nil
 }
 
-// takeBeats gives the heartbeats that wait to be sent.
+// takeBeats removes the heartbeats that wait, and returns them.
 func (b *Buffer) takeBeats() []record.Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	beats := slices.Collect(maps.Values(b.beats))
-	b.beats = nil
+	clear(b.beats)
 	return beats
 }
 
-func (b *Buffer) hasBeats() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.beats) > 0
-}
-
-// enter waits for its turn and for room. Without an error the turn is the
-// caller's, who must give it back.
+// enter waits for its turn and for room. Without an error the caller has the turn, and must
+// release it.
 func (b *Buffer) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -209,7 +193,6 @@ func (b *Buffer) enter(ctx context.Context) error {
 		defer timer.Stop()
 		late = timer.C
 	}
-	// Whoever waits for room keeps the turn: the others queue behind, in order.
 	wait := func(in <-chan struct{}, out chan<- struct{}) error {
 		select {
 		case <-in:
@@ -219,7 +202,7 @@ func (b *Buffer) enter(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late:
-			return fmt.Errorf("%w: the buffer is full for %s", record.ErrUnavailable, b.options.MaxWait)
+			return fmt.Errorf("%w: the buffer was full for %s", record.ErrUnavailable, b.options.MaxWait)
 		case <-b.closing:
 			return record.ErrClosed
 		}
@@ -227,7 +210,7 @@ func (b *Buffer) enter(ctx context.Context) error {
 	if err := wait(nil, b.turn); err != nil {
 		return err
 	}
-	for {
+	for { // the turn is kept while waiting for room, so that other calls queue behind, in order
 		moved := b.movement()
 		if !b.full() {
 			return nil
@@ -244,19 +227,19 @@ func (b *Buffer) full() bool {
 	return entries >= b.options.MaxRecords || bytes >= b.options.MaxBytes
 }
 
-// filled tells whether what waits is enough for a batch.
+// filled reports whether what waits is enough for a batch.
 func (b *Buffer) filled(entries int, bytes int64) bool {
 	return entries >= b.options.BatchRecords || bytes >= b.options.BatchBytes
 }
 
-// movement gives a channel that is closed when something has changed.
+// movement returns a channel that is closed when something has changed.
 func (b *Buffer) movement() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.moved
 }
 
-// change changes what mu guards, and tells those who wait for it.
+// change changes what mu guards, and wakes everything that waits for a change.
 func (b *Buffer) change(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,8 +276,7 @@ func (b *Buffer) run(ctx context.Context) {
 		}
 		failures++
 		delay, hurry := backoff(failures), b.hurry
-		var away *awayError
-		if errors.As(err, &away) && away.after > delay {
+		if away, ok := errors.AsType[*awayError](err); ok && away.after > delay {
 			delay, hurry = away.after, nil
 		}
 		entries, _ := b.queue.Len()
@@ -305,12 +287,12 @@ func (b *Buffer) run(ctx context.Context) {
 	}
 }
 
-// awaitBatch waits until something should be sent. It is false when ctx has ended.
+// awaitBatch waits until something should be sent. It returns false when ctx has ended.
 func (b *Buffer) awaitBatch(ctx context.Context) bool {
 	var due <-chan time.Time
 	for ctx.Err() == nil {
 		entries, bytes := b.queue.Len()
-		if b.filled(entries, bytes) || entries > 0 && b.hurried() || b.hasBeats() {
+		if b.filled(entries, bytes) || b.urgent(entries) {
 			return true
 		}
 		if entries > 0 && due == nil {
@@ -328,10 +310,11 @@ func (b *Buffer) awaitBatch(ctx context.Context) bool {
 	return false
 }
 
-func (b *Buffer) hurried() bool {
+// urgent reports whether a heartbeat, or a Flush that covers some of the entries, waits.
+func (b *Buffer) urgent(entries int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.sent < b.hurryTo
+	return len(b.beats) > 0 || entries > 0 && b.sent < b.hurryTo
 }
 
 // batch is what was taken from the Queue to be sent.
@@ -372,8 +355,8 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 	return nil
 }
 
-// write writes a batch, and behind it the heartbeats that wait. Those are not kept
-// for another try, and where they are alone their failure is none of the batch.
+// write writes a batch, followed by the heartbeats that wait. Heartbeats are not kept for another
+// try. If they are alone, their failure does not count as one of the batch.
 func (b *Buffer) write(ctx context.Context, next *batch) (record.Result, error) {
 	changes := append(slices.Clip(next.changes), b.takeBeats()...)
 	if len(changes) == 0 {
@@ -406,47 +389,42 @@ func (b *Buffer) reject(ctx context.Context, changes []record.Change, r record.R
 	}
 }
 
-// UnwrittenError says what a [Buffer] could not put on record. It wraps its
-// Causes: the ends of contexts, the sink's errors, an [*record.InvalidError] for
-// each of the first refused records.
+// UnwrittenError says what a [Buffer] could not put on record. It wraps its Causes: the ends of
+// contexts, the sink's errors, and an [*record.InvalidError] for each of the first refused
+// records.
 type UnwrittenError struct {
-	Waiting  int     // records that wait still
+	Waiting  int     // records that still wait
 	Rejected int     // records that were refused since the last report
-	Causes   []error // why, ten refused records at most
+	Causes   []error // why; at most ten of refused records
 }
 
 func (e *UnwrittenError) Error() string {
-	s := "not on record:"
+	var parts []string
 	if e.Waiting > 0 {
-		s += fmt.Sprintf(" %d records wait;", e.Waiting)
+		parts = append(parts, fmt.Sprintf("%d records wait", e.Waiting))
 	}
 	if e.Rejected > 0 {
-		s += fmt.Sprintf(" %d records were refused;", e.Rejected)
+		parts = append(parts, fmt.Sprintf("%d records were refused", e.Rejected))
 	}
-	for i, cause := range e.Causes {
-		if i > 0 {
-			s += ";"
-		}
-		s += " " + cause.Error()
+	for _, cause := range e.Causes {
+		parts = append(parts, cause.Error())
 	}
-	return s
+	return "not on record: " + strings.Join(parts, "; ")
 }
 
-// Unwrap gives the causes.
+// Unwrap returns the causes.
 func (e *UnwrittenError) Unwrap() []error { return e.Causes }
 
-// Pending tells how many records wait to be sent, those that are being sent
-// included.
+// Pending returns how many records wait to be sent, including those that are being sent.
 func (b *Buffer) Pending() int {
 	entries, _ := b.queue.Len()
 	return entries
 }
 
-// Flush sends at once what was queued before, and waits until it is on record. It
-// gives up when ctx ends, and when the sink refuses to work for a reason that
-// waiting does not mend (it is closed, the key is wrong); sending goes on all the
-// same. The error is an [*UnwrittenError]: what is not on record by then, and what
-// was refused since the last report.
+// Flush sends at once what was queued before, and waits until it is on record. It returns early
+// when ctx ends, and when the sink fails for a reason that waiting does not fix (it is closed, the
+// key is wrong); sending goes on all the same. The error is an [*UnwrittenError]: what is not on
+// record by then, and what was refused since the last report.
 func (b *Buffer) Flush(ctx context.Context) error {
 	target, cause := b.await(ctx)
 	b.mu.Lock()
@@ -454,8 +432,8 @@ func (b *Buffer) Flush(ctx context.Context) error {
 	return b.report(max(target-b.sent, 0), cause)
 }
 
-// await has all sent that waits now, and waits for that: until target entries were
-// sent. The error says why it did not wait longer, where the sink does not.
+// await makes run send what waits now, and waits until target entries were sent. The error says
+// why it stopped waiting; it is nil if the sink's failure is the reason.
 func (b *Buffer) await(ctx context.Context) (target int64, err error) {
 	b.mu.Lock()
 	entries, _ := b.queue.Len()
@@ -482,8 +460,7 @@ func (b *Buffer) await(ctx context.Context) (target int64, err error) {
 	}
 }
 
-// report gives what is unwritten, and begins a new account of what is refused.
-// mu is held.
+// report returns what is unwritten, and forgets what was refused so far. The caller holds mu.
 func (b *Buffer) report(waiting int64, cause error) error {
 	if waiting == 0 && b.rejected == 0 {
 		return nil
@@ -500,10 +477,10 @@ func (b *Buffer) report(waiting int64, cause error) error {
 	return e
 }
 
-// Close flushes, until ctx ends at the latest, and stops. Whatever the error is,
-// the Buffer is closed; with an [*UnwrittenError] the records that wait are lost,
-// unless the Queue outlives the process. Give it a context that ends, since the
-// record may be away for long. Closed again it gives the same error.
+// Close flushes until ctx ends at the latest, and stops. The Buffer is closed even if there is an
+// error. With an [*UnwrittenError] the records that wait are lost, unless the Queue outlives the
+// process. Pass a context that ends, since the record may be away for long. Called again, Close
+// returns the same error.
 func (b *Buffer) Close(ctx context.Context) error {
 	b.closed.Do(func() {
 		close(b.closing)
