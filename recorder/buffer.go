@@ -164,15 +164,6 @@ func (b *Buffer) Beat(changes []record.Change) error {
 	return nil
 }
 
-// takeBeats removes the heartbeats that wait, and returns them.
-func (b *Buffer) takeBeats() []record.Change {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	beats := slices.Collect(maps.Values(b.beats))
-	clear(b.beats)
-	return beats
-}
-
 // enter waits for its turn and for room. Without an error the caller has the turn, and must
 // release it.
 func (b *Buffer) enter(ctx context.Context) error {
@@ -211,7 +202,9 @@ func (b *Buffer) enter(ctx context.Context) error {
 		return err
 	}
 	for { // the turn is kept while waiting for room, so that other calls queue behind, in order
-		moved := b.movement()
+		b.mu.Lock()
+		moved := b.moved
+		b.mu.Unlock()
 		if !b.full() {
 			return nil
 		}
@@ -230,13 +223,6 @@ func (b *Buffer) full() bool {
 // filled reports whether what waits is enough for a batch.
 func (b *Buffer) filled(entries int, bytes int64) bool {
 	return entries >= b.options.BatchRecords || bytes >= b.options.BatchBytes
-}
-
-// movement returns a channel that is closed when something has changed.
-func (b *Buffer) movement() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.moved
 }
 
 // change changes what mu guards, and wakes everything that waits for a change.
@@ -279,8 +265,7 @@ func (b *Buffer) run(ctx context.Context) {
 		if away, ok := errors.AsType[*awayError](err); ok && away.after > delay {
 			delay, hurry = away.after, nil
 		}
-		entries, _ := b.queue.Len()
-		b.options.Logger.WarnContext(ctx, "recorder: records are not written, trying again", "waiting", entries, "in", delay, "error", err)
+		b.options.Logger.WarnContext(ctx, "recorder: records are not written, trying again", "waiting", b.Pending(), "in", delay, "error", err)
 		if pause(ctx, delay, hurry) != nil {
 			return
 		}
@@ -358,7 +343,10 @@ func (b *Buffer) send(ctx context.Context, next *batch) error {
 // write writes a batch, followed by the heartbeats that wait. Heartbeats are not kept for another
 // try. If they are alone, their failure does not count as one of the batch.
 func (b *Buffer) write(ctx context.Context, next *batch) (record.Result, error) {
-	changes := append(slices.Clip(next.changes), b.takeBeats()...)
+	b.mu.Lock()
+	changes := slices.AppendSeq(slices.Clip(next.changes), maps.Values(b.beats))
+	clear(b.beats)
+	b.mu.Unlock()
 	if len(changes) == 0 {
 		return record.Result{}, nil
 	}

@@ -31,10 +31,9 @@ const (
 )
 
 const (
-	// requestBytes is what a request is filled to before compression. One record
-	// may be larger.
+	// requestBytes is what a request is filled to before compression. One record may be larger.
 	requestBytes = 8 << 20
-	// gzipBytes is where a body is worth compressing.
+	// gzipBytes is the size from which on a body is compressed.
 	gzipBytes = 1 << 10
 	// answerBytes bounds what is read of an answer.
 	answerBytes = 8 << 20
@@ -45,31 +44,29 @@ type HTTPOptions struct {
 	// APIKey is sent as a bearer token. Default: none is sent.
 	APIKey string
 
-	// Client sends the requests; its Timeout bounds each attempt. A server that
-	// cannot write says so, and why, within 15 seconds: give it longer. Redirects are
-	// never followed, whatever it says: neither the key nor the record goes where
-	// nobody sent it. Default: one with a Timeout of [HTTPTimeoutDefault].
+	// Client sends the requests; its Timeout bounds each attempt. Give it longer than 15 seconds: a
+	// server that cannot write takes that long to say so. Redirects are never followed, whatever
+	// the Client says, so that neither the key nor the record goes to another server. Default: one
+	// with a Timeout of [HTTPTimeoutDefault].
 	Client *http.Client
 
-	// RetryFor bounds the time in which a request is sent again where the server
-	// is away or asks for patience: no attempt begins after it, and the last one has
-	// the Client's whole Timeout. Negative: one attempt only. Default
-	// [HTTPRetryForDefault].
+	// RetryFor bounds the time in which a request is sent again if the server is away or asks to
+	// wait. No attempt begins after it, and the last one has the Client's whole Timeout. Negative:
+	// one attempt only. Default [HTTPRetryForDefault].
 	RetryFor time.Duration
 
-	// NoCompression sends bodies as they are. Otherwise gzip compresses those of
-	// more than 1 KiB.
+	// NoCompression sends bodies as they are. Otherwise those of more than 1 KiB are compressed
+	// with gzip.
 	NoCompression bool
 
-	// Logger is told of attempts that failed and are made again. Default: nothing
-	// is logged.
+	// Logger receives a line for each failed attempt that is made again. Default: nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
-// HTTPSink is the [Sink] that writes to a server, as [NewHTTP] makes it. It is
-// safe for concurrent use and needs no closing. Each Write is at least one
-// request, so an agent that must not wait for the network puts a [Buffer] before
-// it.
+// HTTPSink is the [Sink] that writes to a server. Make one with [NewHTTP]. It is safe for
+// concurrent use and needs no closing. Each Write is at least one request, so an agent that must
+// not wait for the network puts a [Buffer] in front of it.
 type HTTPSink struct {
 	url     string // of the records
 	shown   string // the server, without credentials
@@ -81,13 +78,12 @@ type HTTPSink struct {
 
 var _ Sink = (*HTTPSink)(nil)
 
-// NewHTTP makes a Sink that writes to the server at an address such as
-// http://127.0.0.1:8420. It does not connect yet. The error says what is wrong
-// with the address or the key.
+// NewHTTP makes a Sink that writes to the server at an address such as http://127.0.0.1:8420. It
+// does not connect yet. The error says what is wrong with the address or the key.
 func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 	u, err := url.Parse(serverURL)
 	switch {
-	case err != nil: // it would show the address, which may hold a password
+	case err != nil: // which would show the address, and that may hold a password
 		return nil, errors.New("server URL: is no URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("server URL %s: must begin with http:// or https:// and name a host", u.Redacted())
@@ -97,9 +93,7 @@ func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 		return nil, errors.New("API key: must be printable ASCII without spaces")
 	}
 	options.RetryFor = cmp.Or(options.RetryFor, HTTPRetryForDefault)
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
+	options.Logger = cmp.Or(options.Logger, slog.New(slog.DiscardHandler))
 	client := &http.Client{Timeout: HTTPTimeoutDefault}
 	if options.Client != nil {
 		*client = *options.Client
@@ -108,16 +102,15 @@ func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 	return &HTTPSink{url: u.JoinPath("api/v1/records").String(), shown: u.Redacted(), options: options, client: client, maxRecord: wire.MaxBodyBytes}, nil
 }
 
-// Write implements [Sink]: it returns when the server has committed the changes.
-// Many are split into requests that the server takes. Where the server is away,
-// busy or broken (no connection, 408, 429, 5xx) they are sent again with growing,
-// jittered delays, no sooner than its Retry-After says, for
-// [HTTPOptions.RetryFor]; then the error wraps [record.ErrUnavailable]. Any other
-// error says what the server refused to do, such as to accept the key; trying
-// again will not help before someone has mended that. Errors show no credentials.
+// Write implements [Sink]: it returns when the server has committed the changes. Many changes are
+// split into several requests. While the server is away, busy or broken (no connection, 408, 429,
+// 5xx) a request is sent again for [HTTPOptions.RetryFor], with growing, jittered delays, and no
+// sooner than its Retry-After says. Then the error wraps [record.ErrUnavailable]. Any other error
+// says what the server refused to do, such as to accept the key; another try only helps after
+// somebody has fixed that. Errors show no credentials.
 //
-// A record whose JSON is over 64 MiB has its texts cut as the server would; should
-// that not help, or the server refuse a record alone as too large, it is rejected.
+// A record whose JSON is over 64 MiB has its texts cut as the server would. If that is not enough,
+// or if the server refuses a single record as too large, the record is rejected.
 func (s *HTTPSink) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
 	var result record.Result
 	var next request
@@ -148,19 +141,19 @@ func (s *HTTPSink) Write(ctx context.Context, changes []record.Change) (record.R
 }
 
 func (s *HTTPSink) failed(n int, err error) error {
-	return fmt.Errorf("sending %d records to %s: %w", n, s.shown, err)
+	return fmt.Errorf("send %d records to %s: %w", n, s.shown, err)
 }
 
-// encode gives the line of a change, or why it has none.
+// encode returns the line of a change, or why it has none.
 func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 	line, err := wire.Encode(c)
 	if err == nil && len(line) >= s.maxRecord {
 		line, err = wire.Encode(cutTexts(c))
 	}
 	if err != nil {
-		// What has no JSON is not valid either, and Clean knows which field it is.
-		var invalid *record.InvalidError
-		if _, _, cause := record.Clean(c); errors.As(cause, &invalid) {
+		// A change without JSON is not valid either, and Clean knows which field it is.
+		_, _, cause := record.Clean(c)
+		if invalid, ok := errors.AsType[*record.InvalidError](cause); ok {
 			return nil, invalid
 		}
 		return nil, &record.InvalidError{Code: record.CodeMalformed, Reason: err.Error()}
@@ -173,35 +166,33 @@ func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 	return append(line, '\n'), nil
 }
 
-// cutTexts gives a copy of a change whose long texts are a little over the limit
-// at which the server cuts, so that the server still sees that, and says so. What
-// the server counts of the whole text is told it, where there is a field for that.
+// cutTexts returns a copy of a change whose long texts are a little over the limit at which the
+// server cuts, so that the server still notices and reports that. The copy carries the character
+// counts of the whole texts, which the server can no longer count.
 func cutTexts(c record.Change) record.Change {
 	const limit = record.MaxTextBytes + utf8.UTFMax
-	fields := record.Fields(c.Kind())
-	out := record.New(c.Kind())
-	for i := range fields {
-		fields[i].In(out).Set(fields[i].In(c))
-	}
-	for i := range fields {
-		v := fields[i].In(out)
-		if text, ok := fields[i].Text(c); ok && len(text) > limit && v.Type() == reflect.TypeFor[*string]() {
-			v.Set(reflect.ValueOf(new(record.Shorten(text, limit))))
+	whole := reflect.ValueOf(c).Elem()
+	cut := reflect.New(whole.Type())
+	cut.Elem().Set(whole)
+	for i := range whole.NumField() {
+		if text, ok := reflect.TypeAssert[*string](whole.Field(i)); ok && text != nil && len(*text) > limit {
+			cut.Elem().Field(i).Set(reflect.ValueOf(new(record.Shorten(*text, limit))))
 		}
 	}
+	out := cut.Interface().(record.Change)
 	if cycle, ok := out.(*record.ThinkAct); ok {
-		told := c.(*record.ThinkAct)
-		cycle.InputCharCount = charCount(told.InputCharCount, told.ThinkInput, cycle.ThinkInput)
-		cycle.OutputCharCount = charCount(told.OutputCharCount, told.ThinkOutput, cycle.ThinkOutput)
+		given := c.(*record.ThinkAct)
+		cycle.InputCharCount = charCount(given.InputCharCount, given.ThinkInput, cycle.ThinkInput)
+		cycle.OutputCharCount = charCount(given.OutputCharCount, given.ThinkOutput, cycle.ThinkOutput)
 	}
 	return out
 }
 
-// charCount gives the count that goes with a text: the one that was told, or, of a
-// text that was cut, that of the whole.
-func charCount(told *int64, whole, sent *string) *int64 {
-	if told != nil || whole == sent {
-		return told
+// charCount returns the count to send with a text: the given one or, if the text was cut, that of
+// the whole.
+func charCount(given *int64, whole, sent *string) *int64 {
+	if given != nil || whole == sent {
+		return given
 	}
 	return new(int64(utf8.RuneCountInString(*whole)))
 }
@@ -210,13 +201,13 @@ func charCount(told *int64, whole, sent *string) *int64 {
 type request struct {
 	lines  [][]byte
 	places []int // of the lines among the changes
-	size   int
+	size   int   // of the lines, in bytes
 }
 
-// errRefusedSize is what the server answers to more than it takes.
+// errRefusedSize says that a request is larger than the server accepts.
 var errRefusedSize = errors.New("the server refuses the request as too large (413)")
 
-// send adds what became of a request to the result.
+// send sends a request, and adds the answer to the result.
 func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) error {
 	if len(r.lines) == 0 {
 		return nil
@@ -224,7 +215,7 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	answer, err := s.post(ctx, r.lines)
 	switch {
 	case errors.Is(err, errRefusedSize) && len(r.lines) > 1:
-		// Something on the way, such as a proxy, takes less than the server.
+		// Something in between, such as a proxy, accepts less than the server.
 		half := len(r.lines) / 2
 		if err := s.send(ctx, request{lines: r.lines[:half], places: r.places[:half]}, result); err != nil {
 			return err
@@ -240,7 +231,7 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	}
 	result.Accepted += answer.Accepted
 	for _, rejected := range answer.Rejected {
-		// The wire's message begins with the field.
+		// The message on the wire begins with the field.
 		reason := strings.TrimPrefix(rejected.Message, rejected.Field+" ")
 		result.Rejected = append(result.Rejected, record.Rejection{
 			Index: r.places[rejected.Index], Err: &record.InvalidError{Code: rejected.Code, Field: rejected.Field, Reason: reason},
@@ -249,16 +240,16 @@ func (s *HTTPSink) send(ctx context.Context, r request, result *record.Result) e
 	return nil
 }
 
-// awayError says that the server is away for now.
+// awayError says that the server does not take records for now.
 type awayError struct {
 	cause string
-	after time.Duration // the least time until another attempt makes sense
+	after time.Duration // the least delay that the server asked for
 }
 
 func (e *awayError) Error() string { return fmt.Sprintf("%s: %s", record.ErrUnavailable, e.cause) }
 func (e *awayError) Unwrap() error { return record.ErrUnavailable }
 
-// post sends lines until the server has answered or patience ends.
+// post sends lines until the server has answered, for at most RetryFor.
 func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, error) {
 	body, encoding, err := s.body(lines)
 	if err != nil {
@@ -267,8 +258,8 @@ func (s *HTTPSink) post(ctx context.Context, lines [][]byte) (*wire.Answer, erro
 	started := time.Now()
 	for attempts := 1; ; attempts++ {
 		answer, err := s.attempt(ctx, body, encoding, len(lines))
-		var away *awayError
-		if !errors.As(err, &away) {
+		away, ok := errors.AsType[*awayError](err)
+		if !ok {
 			return answer, err
 		}
 		if ctx.Err() != nil {
@@ -308,22 +299,20 @@ func (s *HTTPSink) body(lines [][]byte) (body []byte, encoding string, err error
 	defer gzips.Put(w)
 	w.Reset(&b)
 	for _, line := range lines {
-		if _, err := w.Write(line); err != nil {
-			return nil, "", fmt.Errorf("compressing: %w", err)
-		}
+		_, _ = w.Write(line) // Close returns the error, too
 	}
 	if err := w.Close(); err != nil {
-		return nil, "", fmt.Errorf("compressing: %w", err)
+		return nil, "", fmt.Errorf("compress: %w", err)
 	}
 	return b.Bytes(), "gzip", nil
 }
 
-// attempt sends a body of n records once. The error is an [*awayError] where
-// another attempt may succeed.
+// attempt sends a body of n records once. The error is an [*awayError] if another attempt may
+// succeed.
 func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n int) (*wire.Answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("making a request: %w", err)
+		return nil, fmt.Errorf("make request: %w", err)
 	}
 	r.Header.Set("Content-Type", wire.TypeNDJSON)
 	if encoding != "" {
@@ -334,8 +323,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {
-		var sent *url.Error // it repeats the address
-		if errors.As(err, &sent) {
+		if sent, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 			err = sent.Err
 		}
 		return nil, &awayError{cause: s.redact(err.Error())}
@@ -343,7 +331,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
-		return nil, &awayError{cause: s.redact("reading the answer: " + err.Error())}
+		return nil, &awayError{cause: s.redact("read answer: " + err.Error())}
 	}
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK || status == http.StatusMultiStatus:
@@ -366,8 +354,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 	}
 }
 
-// parse reads the answer to n records, and makes sure that it is one: each record
-// must be accounted for.
+// parse reads the answer to n records. It must account for each of them.
 func (s *HTTPSink) parse(body []byte, n int) (*wire.Answer, error) {
 	answer := new(wire.Answer)
 	if err := json.Unmarshal(body, answer); err != nil {
@@ -386,25 +373,25 @@ func (s *HTTPSink) parse(body []byte, n int) (*wire.Answer, error) {
 	return answer, nil
 }
 
-// refusal says what the server answered, briefly.
+// refusal returns what the server answered, briefly.
 func (s *HTTPSink) refusal(status int, body []byte) string {
-	said := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 	var problem struct{ Detail string }
 	if err := json.Unmarshal(body, &problem); err != nil || problem.Detail == "" {
-		return said
+		return text
 	}
-	return s.redact(fmt.Sprintf("%s: %s", said, record.Shorten(problem.Detail, 500)))
+	return s.redact(fmt.Sprintf("%s: %s", text, record.Shorten(problem.Detail, 500)))
 }
 
-// redact takes the key out of what others said.
-func (s *HTTPSink) redact(said string) string {
+// redact removes the key from a text that came from elsewhere.
+func (s *HTTPSink) redact(text string) string {
 	if s.options.APIKey == "" {
-		return said
+		return text
 	}
-	return strings.ReplaceAll(said, s.options.APIKey, "[API key]")
+	return strings.ReplaceAll(text, s.options.APIKey, "[API key]")
 }
 
-// retryAfter reads the header, in seconds or as a date; 0 where there is none.
+// retryAfter reads the header, in seconds or as a date. It is 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	value := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil {

@@ -147,7 +147,7 @@ func TestHTTPRetries(t *testing.T) {
 					}
 					return
 				}
-				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "sending 3 records to http://ada:xxxxx@actlog.example/base: ") {
+				if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "send 3 records to http://ada:xxxxx@actlog.example/base: ") {
 					t.Errorf("got %v", err)
 				}
 				if strings.Contains(fmt.Sprint(err), key) || strings.Contains(err.Error(), "secret") {

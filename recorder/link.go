@@ -16,41 +16,38 @@ import (
 // LinkHeader is the HTTP header in which a link travels.
 const LinkHeader = "Actlog-Link"
 
-// MaxLinkBytes bounds the text of a link. The longest that [Link.String] makes
-// fits.
+// MaxLinkBytes bounds the text of a link. The longest that [Link.String] makes fits.
 const MaxLinkBytes = 4096
 
-// Link says where in the record a piece of work is being done. It travels in a
-// context, and as text in a header, an environment variable or a message.
-// StepID is empty outside a step. ToolCallID is empty outside a tool call; Seq
-// is the cycle of the tool call and means nothing without one.
+// Link says where in the record a piece of work belongs. It travels in a context, and as text in a
+// header, an environment variable or a message. StepID is empty outside a step. ToolCallID is
+// empty outside a tool call; Seq is the cycle of the tool call and means nothing without one.
 type Link struct {
 	RootPlanID string
 	PlanID     string
 	StepID     string
 	Seq        int64
 	ToolCallID string
-	// Project is the plan's, for sub-plans to inherit; empty where it has none.
+	// Project is the plan's, for sub-plans to inherit; empty if it has none.
 	Project string
 }
 
 type linkKey struct{}
 
-// ContextWithLink gives a context that carries the link. The zero Link takes away
-// what ctx carries: a plan started with it is a root plan.
+// ContextWithLink returns a context that carries the link. The zero Link removes the one that ctx
+// carries: a plan started with that context is a root plan.
 func ContextWithLink(ctx context.Context, link Link) context.Context {
 	return context.WithValue(ctx, linkKey{}, link)
 }
 
-// LinkFrom gives the link that ctx carries; ok is false where there is none.
+// LinkFrom returns the link that ctx carries; ok is false if there is none.
 func LinkFrom(ctx context.Context) (link Link, ok bool) {
 	link, _ = ctx.Value(linkKey{}).(Link)
 	return link, link != Link{}
 }
 
-// String gives the link as text for [ParseLink]: printable ASCII without spaces,
-// quotes, commas and semicolons, at most [MaxLinkBytes] bytes for a valid link.
-// The zero Link gives "".
+// String returns the link as text for [ParseLink]: printable ASCII without spaces, quotes, commas
+// and semicolons, at most [MaxLinkBytes] bytes for a valid link. For the zero Link it returns "".
 func (l Link) String() string {
 	if (l == Link{}) {
 		return ""
@@ -69,9 +66,8 @@ func (l Link) String() string {
 	return v.Encode()
 }
 
-// ParseLink reads what [Link.String] wrote. Members that it does not know are
-// passed over, so that a newer writer can add some. The error is an
-// [*record.InvalidError].
+// ParseLink reads what [Link.String] wrote. It ignores members that it does not know, so that a
+// newer writer can add some. The error is an [*record.InvalidError].
 func ParseLink(s string) (Link, error) {
 	if len(s) > MaxLinkBytes {
 		return Link{}, invalidLink("must be at most %d bytes, not %d", MaxLinkBytes, len(s))
@@ -95,14 +91,13 @@ func ParseLink(s string) (Link, error) {
 		return Link{}, err
 	}
 	if l.ToolCallID == "" {
-		l.Seq = 0 // one text a link: it means nothing here
+		l.Seq = 0 // it means nothing here, and each link has one text only
 	}
 	return l, nil
 }
 
-// Inject writes the link of ctx into the header of a request that the work under
-// ctx sends. Without a link the header is removed, so that none is passed on by
-// mistake.
+// Inject writes the link of ctx into the header of a request. If ctx has no link it removes the
+// header, so that none is passed on by mistake.
 func Inject(ctx context.Context, header http.Header) {
 	if link, ok := LinkFrom(ctx); ok {
 		header.Set(LinkHeader, link.String())
@@ -111,26 +106,26 @@ func Inject(ctx context.Context, header http.Header) {
 	}
 }
 
-// Extract gives a context that carries the link of a received header. Without one
-// it gives ctx; so it does with one that is malformed, and an error that wraps a
-// [*record.InvalidError]. Whoever may send the header may hang plans under the
-// record of others: take it from trusted callers only.
+// Extract returns a context that carries the link of a received header. It returns ctx if there is
+// none. If the link is malformed it returns ctx and an error that wraps an
+// [*record.InvalidError]. A client that may send the header can hang plans under the record of
+// others: accept it from trusted callers only.
 func Extract(ctx context.Context, header http.Header) (context.Context, error) {
 	values := header.Values(LinkHeader)
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return ctx, nil
 	}
 	if len(values) > 1 {
-		return ctx, fmt.Errorf("reading header %s: %w", LinkHeader, invalidLink("stands there %d times", len(values)))
+		return ctx, fmt.Errorf("read header %s: %w", LinkHeader, invalidLink("appears %d times", len(values)))
 	}
 	link, err := ParseLink(values[0])
 	if err != nil {
-		return ctx, fmt.Errorf("reading header %s: %w", LinkHeader, err)
+		return ctx, fmt.Errorf("read header %s: %w", LinkHeader, err)
 	}
 	return ContextWithLink(ctx, link), nil
 }
 
-// check holds a link to what ids may be, and to an order without gaps.
+// check reports ids that the record would refuse, and an id whose parent is missing.
 func (l Link) check() error {
 	for _, id := range []struct{ name, value string }{
 		{"root", l.RootPlanID}, {"plan", l.PlanID}, {"step", l.StepID}, {"tool", l.ToolCallID}, {"project", l.Project},

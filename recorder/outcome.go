@@ -84,14 +84,6 @@ func judge(err error) (state record.State, kind string) {
 	return state, kind
 }
 
-// checkLive refuses a state that ends: an end carries more than a state.
-func checkLive(what action, state record.State) error {
-	if state == "" || state.Terminal() {
-		return invalidState(what, "must be one that does not end, not %q", state)
-	}
-	return nil
-}
-
 func invalidState(what action, reason string, state record.State) error {
 	return fmt.Errorf("%s: %w", what, &record.InvalidError{
 		Code: record.CodeInvalidValue, Field: "state", Reason: fmt.Sprintf(reason, string(state)),

@@ -61,13 +61,14 @@ type Plan struct {
 // The context that it returns carries the plan's link.
 func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Context, *Plan, error) {
 	parent, linked := LinkFrom(ctx)
-	linked = linked && !info.Root
-	var link Link
+	if info.Root {
+		parent, linked = Link{}, false
+	}
+	link := Link{RootPlanID: parent.RootPlanID, PlanID: info.ID, Project: cmp.Or(info.Project, parent.Project, r.options.Project)}
 	if linked {
-		link = Link{RootPlanID: parent.RootPlanID, PlanID: cmp.Or(info.ID, record.NewSubPlanID())}
-		link.Project = cmp.Or(info.Project, parent.Project, r.options.Project)
+		link.PlanID = cmp.Or(link.PlanID, record.NewSubPlanID())
 	} else {
-		link = Link{PlanID: cmp.Or(info.ID, record.NewPlanID()), Project: cmp.Or(info.Project, r.options.Project)}
+		link.PlanID = cmp.Or(link.PlanID, record.NewPlanID())
 		link.RootPlanID = link.PlanID
 	}
 	p := &Plan{
@@ -206,13 +207,9 @@ func (p *Plan) Steps() []*Step { return slices.Clone(p.planned) }
 
 // SetState records another state that does not end the plan, such as [record.Paused].
 func (p *Plan) SetState(ctx context.Context, state record.State) error {
-	what := action{"set the state of", p}
-	if err := checkLive(what, state); err != nil {
-		return err
-	}
 	row := p.row()
 	row.State = &state
-	return p.send(ctx, what, row)
+	return p.setState(ctx, p, state, row)
 }
 
 // Exception records a failure that the executor API returns instead of the plan, once, to the

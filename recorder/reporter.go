@@ -25,8 +25,10 @@ type reporter struct {
 // action names what a call does, for its error. The text is built only if there is an error.
 type action struct {
 	verb string
-	on   interface{ name() string }
+	on   named
 }
+
+type named interface{ name() string }
 
 func (a action) String() string { return a.verb + " " + a.on.name() }
 
@@ -89,6 +91,15 @@ func (r *reporter) forget(sent []record.Change) {
 		up.unsent = slices.DeleteFunc(up.unsent, func(c record.Change) bool { return set[c] })
 		up.mu.Unlock()
 	}
+}
+
+// setState sends a change of state. It refuses a state that ends: an end carries more than a state.
+func (r *reporter) setState(ctx context.Context, on named, state record.State, change record.Change) error {
+	what := action{"set the state of", on}
+	if state == "" || state.Terminal() {
+		return invalidState(what, "must be one that does not end, not %q", state)
+	}
+	return r.send(ctx, what, change)
 }
 
 // end reports how the handle ended, once. A second end only retries what failed before. It goes

@@ -239,11 +239,7 @@ func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 // SetState records another state that does not end the step, such as [record.Paused] or
 // [record.Waiting].
 func (s *Step) SetState(ctx context.Context, state record.State) error {
-	what := action{"set the state of", s}
-	if err := checkLive(what, state); err != nil {
-		return err
-	}
-	return s.send(ctx, what, s.row(state))
+	return s.setState(ctx, s, state, s.row(state))
 }
 
 // StepResult is how a step ended.

@@ -147,11 +147,7 @@ func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
 
 // SetState records another state that does not end the call, such as [record.AwaitingApproval].
 func (t *ToolCall) SetState(ctx context.Context, state record.State) error {
-	what := action{"set the state of", t}
-	if err := checkLive(what, state); err != nil {
-		return err
-	}
-	return t.send(ctx, what, t.row(state))
+	return t.setState(ctx, t, state, t.row(state))
 }
 
 // ToolResult is how a tool call ended.

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// lockFile refuses: without a lock two processes would spoil each other's log.
+// lockFile refuses: without a lock two processes would damage each other's log.
 func lockFile(f *os.File) error {
-	return fmt.Errorf("locking %s: %w on this operating system", f.Name(), errors.ErrUnsupported)
+	return fmt.Errorf("lock %s: %w on this operating system", f.Name(), errors.ErrUnsupported)
 }
 
 func unlockFile(*os.File) error { return nil }

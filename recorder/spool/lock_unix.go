@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that ends with the process, however that ends.
+// lockFile takes a lock that the system releases when the process ends, even if it is killed.
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrLocked
 	}
 	if err != nil {
-		return fmt.Errorf("locking %s: %w", f.Name(), err)
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return nil
 }
 
-// unlockFile gives the lock back at once: to close the file does not where a child
-// process that is just being started holds it, too.
+// unlockFile releases the lock at once. Closing the file is not enough while a child process that
+// is just being started holds it, too.
 func unlockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

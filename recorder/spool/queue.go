@@ -17,21 +17,21 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// segmentBytes is the size of a file of the log. The library keeps up to three in
-// memory, and rewrites one when it drops what is before or in it.
+// segmentBytes is the size of a file of the log. The library keeps up to three in memory. It
+// rewrites one when it drops the entries before it, or some of its own.
 var segmentBytes = 4 << 20 // less in tests
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const sealBytes = 4
 
-// seal makes an entry of a line: its checksum, then the line.
+// seal returns the entry of a line: its checksum, then the line.
 func seal(line []byte) []byte {
 	entry := binary.LittleEndian.AppendUint32(make([]byte, 0, sealBytes+len(line)), crc32.Checksum(line, castagnoli))
 	return append(entry, line...)
 }
 
-// unseal gives the line of an entry; ok is false where it is not what was written.
+// unseal returns the line of an entry; ok is false if it is not what was written.
 func unseal(entry []byte) (line []byte, ok bool) {
 	if len(entry) <= sealBytes {
 		return nil, false
@@ -48,16 +48,16 @@ type queue struct {
 
 	mu     sync.Mutex
 	log    *wal.Log
-	failed error   // what the library met: it is to be opened anew
+	failed error   // of the library: the log must be opened again
 	first  uint64  // the oldest entry of the log
 	next   uint64  // the oldest that is not on record
-	last   uint64  // the newest; one less than next where none waits
-	bytes  int64   // from next to last
-	gone   int64   // from first to next
+	last   uint64  // the newest; one less than next if none waits
+	bytes  int64   // bytes from next to last
+	gone   int64   // bytes from first to next
 	peeked []int64 // bytes of the entries of the last Peek
 
 	syncing sync.Mutex
-	synced  uint64 // the newest entry that the disk has for good
+	synced  uint64 // the newest entry that is safe on disk
 }
 
 var _ recorder.Queue = (*queue)(nil)
@@ -71,7 +71,7 @@ func openQueue(dir string, logger *slog.Logger) (*queue, error) {
 	if q.locked, err = lock(dir); err != nil {
 		return nil, err
 	}
-	if q.bytes, err = mend(q.dir, logger); err == nil {
+	if q.bytes, err = repair(q.dir, logger); err == nil {
 		err = q.open()
 	}
 	if err != nil {
@@ -91,35 +91,35 @@ func (q *queue) open() error {
 		DirPerms: 0o700, FilePerms: 0o600,
 	})
 	if err != nil {
-		return fmt.Errorf("opening the log: %w", err)
+		return fmt.Errorf("open log: %w", err)
 	}
 	first, errFirst := log.FirstIndex()
 	last, errLast := log.LastIndex()
 	if err := errors.Join(errFirst, errLast); err != nil {
-		return fmt.Errorf("opening the log: %w", err)
+		return fmt.Errorf("open log: %w", err)
 	}
 	q.log, q.first, q.last, q.failed = log, first, last, nil
 	return nil
 }
 
-// ready opens the log anew after the library met an error, which leaves it with
-// half an entry on disk and a wrong idea of it. mu is held.
+// ready opens the log again after an error of the library, which may leave half an entry on disk
+// and wrong positions in memory. The caller holds mu.
 func (q *queue) ready() error {
 	if q.failed == nil {
 		return nil
 	}
-	_ = q.log.Close() // it says what failed already
+	_ = q.log.Close() // it repeats the error
 	last := q.last
 	if err := cutAfter(q.dir, last); err != nil {
-		return fmt.Errorf("mending the log: %w", err)
+		return fmt.Errorf("repair log: %w", err)
 	}
 	if err := q.open(); err != nil {
 		return err
 	}
 	if q.last != last || q.next < q.first {
-		return fmt.Errorf("mending the log: it ends with entry %d instead of %d", q.last, last)
+		return fmt.Errorf("repair log: it ends with entry %d instead of %d", q.last, last)
 	}
-	if q.first == q.next { // the library was about to drop the rest
+	if q.first == q.next { // the library had dropped the rest before it failed
 		q.gone = 0
 	}
 	return nil
@@ -145,11 +145,11 @@ func (q *queue) Put(changes []record.Change) error {
 		}
 		q.failed = err
 	}
-	return fmt.Errorf("%w: writing to the spool: %w", record.ErrUnavailable, err)
+	return fmt.Errorf("%w: write to the spool: %w", record.ErrUnavailable, err)
 }
 
-// sync returns when the disk has for good what was put before. Callers at the same
-// time share what that takes.
+// sync returns when everything that was put before is safe on disk. Callers at the same time share
+// one sync.
 func (q *queue) sync() error {
 	q.mu.Lock()
 	want := q.last
@@ -163,7 +163,7 @@ func (q *queue) sync() error {
 	last, log := q.last, q.log
 	q.mu.Unlock()
 	if err := errors.Join(log.Sync(), syncDir(q.dir)); err != nil {
-		return fmt.Errorf("%w: syncing the spool: %w", record.ErrUnavailable, err)
+		return fmt.Errorf("%w: sync the spool: %w", record.ErrUnavailable, err)
 	}
 	q.synced = last
 	return nil
@@ -182,13 +182,13 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 	defer q.mu.Unlock()
 	q.peeked = q.peeked[:0]
 	if err := q.ready(); err != nil {
-		return nil, 0, fmt.Errorf("reading the spool: %w", err)
+		return nil, 0, fmt.Errorf("read the spool: %w", err)
 	}
 	for index := q.next; index <= q.last && n < entries; index++ {
 		entry, err := q.log.Read(index)
 		if err != nil {
 			q.failed = err
-			return nil, 0, fmt.Errorf("reading the spool: %w", err)
+			return nil, 0, fmt.Errorf("read the spool: %w", err)
 		}
 		if bytes -= int64(len(entry)); bytes < 0 && n > 0 {
 			break
@@ -197,11 +197,11 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 		n++
 		line, ok := unseal(entry)
 		if !ok {
-			continue // mend has said so
+			continue // repair has logged it
 		}
 		c, err := wire.Decode(line)
-		if err != nil { // by a version that knows more
-			q.logger.Error("spool: a record is not understood and left out", "error", err, "record", record.Shorten(string(line), 200))
+		if err != nil { // a newer version wrote it
+			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record", record.Shorten(string(line), 200))
 			continue
 		}
 		changes = append(changes, c)
@@ -223,8 +223,8 @@ func (q *queue) Drop(n int) {
 	}
 }
 
-// truncate takes what is on record off the log. Should that fail, it is tried with
-// the next Drop, or told again by the next process, which does no harm. mu is held.
+// truncate removes from the log what is on record. If that fails, the next Drop tries again, or the
+// next process delivers it again, which does no harm. The caller holds mu.
 func (q *queue) truncate() {
 	err := q.ready()
 	if err == nil {
@@ -234,7 +234,7 @@ func (q *queue) truncate() {
 		}
 		q.failed = err
 	}
-	q.logger.Warn("spool: what is on record stays in the log for now", "error", err)
+	q.logger.Warn("spool: could not remove delivered records from the log; they stay for now", "error", err)
 }
 
 // Close implements [recorder.Queue].
@@ -245,7 +245,7 @@ func (q *queue) Close() error {
 		q.truncate()
 	}
 	if err := errors.Join(q.log.Close(), unlock(q.locked)); err != nil {
-		return fmt.Errorf("closing the spool: %w", err)
+		return fmt.Errorf("close spool: %w", err)
 	}
 	return nil
 }

@@ -333,11 +333,11 @@ func TestDamage(t *testing.T) {
 		logged string
 	}{
 		{"none", func([]string) error { return nil }, func(int) bool { return false }, ""},
-		{"a torn end", func(files []string) error { return cut(files[2], 600) }, func(i int) bool { return i == n-1 }, "no whole end"},
-		{"a torn length", func(files []string) error { return appendBytes(files[2], 0xff) }, func(int) bool { return false }, "no whole end"},
-		{"an end of zeros", func(files []string) error { return appendBytes(files[2], make([]byte, 5_000)...) }, func(int) bool { return false }, "no whole end"},
+		{"a torn end", func(files []string) error { return cut(files[2], 600) }, func(i int) bool { return i == n-1 }, "torn end"},
+		{"a torn length", func(files []string) error { return appendBytes(files[2], 0xff) }, func(int) bool { return false }, "torn end"},
+		{"an end of zeros", func(files []string) error { return appendBytes(files[2], make([]byte, 5_000)...) }, func(int) bool { return false }, "torn end"},
 		{"an empty last file", func(files []string) error { return cut(files[2], 1<<30) }, func(i int) bool { return i >= 400 }, ""},
-		{"a garbled end", func(files []string) error { return garble(files[2], -100) }, func(i int) bool { return i == n-1 }, "no whole end"},
+		{"a garbled end", func(files []string) error { return garble(files[2], -100) }, func(i int) bool { return i == n-1 }, "torn end"},
 		{"a garbled record in the middle", func(files []string) error { return garble(files[1], 100) }, func(i int) bool { return 190 < i && i < 215 }, "some records are lost"},
 		{"a torn file in the middle", func(files []string) error { return cut(files[1], 60_000) }, func(i int) bool { return 300 < i && i < 425 }, "some records are lost"},
 		{"a missing file in the middle", func(files []string) error { return os.Remove(files[1]) }, func(i int) bool { return 200 < i && i < 425 }, "some records are lost"},
@@ -422,14 +422,14 @@ func garble(path string, at int) error {
 }
 
 // A log whose files contradict each other is left as it is, for someone to see.
-func TestBeyondMending(t *testing.T) {
+func TestBeyondRepair(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, away())
 	write(t, s, numbered(0, 10, "x")...)
 	leave(t, s, 10)
 	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000005"), []byte("x"), 0o600))
-	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil || !strings.Contains(err.Error(), "beyond mending") {
+	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil || !strings.Contains(err.Error(), "beyond repair") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := spool.Open(filepath.Join(dir, "lock"), newSink(), spool.Options{}); err == nil {
@@ -598,7 +598,7 @@ func TestFullDisk(t *testing.T) {
 	out := start(t, "full", dir).read(t)
 	var full, sent, after int
 	_, said, _ := strings.Cut(out, "full ")
-	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 || !strings.Contains(said, "writing to the spool") {
+	if _, err := fmt.Sscanf(said, "%d true", &full); err != nil || full < 50 || !strings.Contains(said, "write to the spool") {
 		t.Fatalf("the agent says %.500s", said)
 	}
 	_, counts, _ := strings.Cut(said, "\n")

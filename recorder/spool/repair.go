@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// The library's format: files named by the number of their first entry, in which
-// each entry is its length and that many bytes. It drops the front of the log by
-// way of a file NUMBER.START, before which nothing counts.
+// The library's format: files named by the number of their first entry. In a file each entry is its
+// length and that many bytes. To drop the front of the log the library first writes a file
+// NUMBER.START; nothing before that file counts.
 const (
 	nameDigits  = 20
 	startSuffix = ".START"
 	tempSuffix  = ".TEMP"
 )
 
-// maxLost bounds how many entries a damaged file may have held, and so the ends
-// that mend puts into their place.
+// maxLost bounds how many entries a damaged file may have held, and so the empty entries that
+// replace them.
 const maxLost = 8 << 20
 
 // file is one of the log.
@@ -50,7 +50,7 @@ func files(dir string) (out []file, err error) {
 	return out, nil
 }
 
-// span is where an entry stands in a file.
+// span is the place of an entry in a file.
 type span struct {
 	end   int // of the entry
 	bytes int // of its content
@@ -72,16 +72,16 @@ func spans(data []byte) (out []span) {
 	return out
 }
 
-// mend makes the log one that the library can read, and gives the bytes of its
-// entries. A crash may leave a torn end: that is cut off, after the last entry that
-// is whole and sound. Damage before the end costs the entries that are not, and
-// stays one: empty entries stand for those that a file has lost.
-func mend(dir string, logger *slog.Logger) (bytes int64, err error) {
-	left, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
+// repair makes the log readable for the library, and returns the bytes of its entries. A crash may
+// leave a torn end: repair cuts it off after the last entry that is whole and sound. Damage before
+// the end costs the damaged entries, and the log stays in one piece: empty entries replace those
+// that a file has lost.
+func repair(dir string, logger *slog.Logger) (bytes int64, err error) {
+	temporary, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
 	if err != nil {
 		return 0, err
 	}
-	for _, path := range left {
+	for _, path := range temporary {
 		if err := os.Remove(path); err != nil {
 			return 0, err
 		}
@@ -96,10 +96,9 @@ func mend(dir string, logger *slog.Logger) (bytes int64, err error) {
 			return 0, err
 		}
 		entries := spans(data)
-		if i == len(log)-1 {
-			for len(entries) > 0 && !entries[len(entries)-1].sound {
-				entries = entries[:len(entries)-1]
-			}
+		isLast := i == len(log)-1
+		for isLast && len(entries) > 0 && !entries[len(entries)-1].sound {
+			entries = entries[:len(entries)-1]
 		}
 		end, damaged := 0, 0
 		for _, e := range entries {
@@ -113,17 +112,17 @@ func mend(dir string, logger *slog.Logger) (bytes int64, err error) {
 			logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", damaged)
 		}
 		if end < len(data) {
-			logger.Error("spool: the log has no whole end, it is cut off", "file", f.path, "bytes", len(data)-end)
+			logger.Error("spool: cut off a torn end of the log", "file", f.path, "bytes", len(data)-end)
 			if err := os.Truncate(f.path, int64(end)); err != nil {
 				return 0, err
 			}
 		}
-		if i == len(log)-1 {
+		if isLast {
 			break
 		}
 		next := f.first + uint64(len(entries))
 		if log[i+1].first < next || log[i+1].first-next > maxLost {
-			return 0, fmt.Errorf("the log is damaged beyond mending: %s follows entry %d; move the folder away", log[i+1].path, next-1)
+			return 0, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, next-1)
 		}
 		if lost := int(log[i+1].first - next); lost > 0 {
 			logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", lost)
@@ -144,36 +143,36 @@ func appendTo(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// cutAfter takes off the log what a write that failed has left behind entry last.
+// cutAfter removes what a failed write has left behind entry last.
 func cutAfter(dir string, last uint64) error {
 	log, err := files(dir)
 	if err != nil {
 		return err
 	}
-	for i := len(log) - 1; i >= 0; i-- {
-		if f := log[i]; f.first > last && i > 0 {
-			if err := os.Remove(f.path); err != nil {
-				return err
-			}
-			continue
-		}
-		data, err := os.ReadFile(log[i].path)
-		if err != nil {
+	for len(log) > 1 && log[len(log)-1].first > last {
+		if err := os.Remove(log[len(log)-1].path); err != nil {
 			return err
 		}
-		end, entries := 0, spans(data)
-		if n := int(last + 1 - log[i].first); n > len(entries) {
-			return fmt.Errorf("%s ends with entry %d, before %d", log[i].path, log[i].first+uint64(len(entries))-1, last)
-		} else if n > 0 {
-			end = entries[n-1].end
-		}
-		return os.Truncate(log[i].path, int64(end))
+		log = log[:len(log)-1]
 	}
-	return nil
+	if len(log) == 0 {
+		return nil
+	}
+	f := log[len(log)-1]
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		return err
+	}
+	end, entries := 0, spans(data)
+	if n := int(last + 1 - f.first); n > len(entries) {
+		return fmt.Errorf("%s ends with entry %d, before %d", f.path, f.first+uint64(len(entries))-1, last)
+	} else if n > 0 {
+		end = entries[n-1].end
+	}
+	return os.Truncate(f.path, int64(end))
 }
 
-// syncDir makes sure that files that are new in a folder are found there after a
-// power loss.
+// syncDir ensures that new files of a folder are found there after a power loss.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
