@@ -9,13 +9,14 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
 
-// printer is a Sink that prints what it is told: a line for each record that
-// tells a state. A real one is [github.com/actlog/actlog/recorder/direct].
+// printer is a Sink that prints a line for each change that sets a state. A real one is
+// [github.com/actlog/actlog/recorder/direct].
 type printer struct{}
 
 func (printer) Write(_ context.Context, changes []record.Change) (record.Result, error) {
@@ -40,24 +41,23 @@ func (printer) Write(_ context.Context, changes []record.Change) (record.Result,
 }
 
 func row(w *tabwriter.Writer, kind string, state *record.State, texts ...*string) {
-	var told []string
+	var known []string
 	for _, s := range texts {
 		if s != nil {
-			told = append(told, *s)
+			known = append(known, *s)
 		}
 	}
 	if state == nil {
 		state = new(record.State("-"))
 	}
 	cells := []string{kind, string(*state)}
-	if len(told) > 0 {
-		cells = append(cells, strings.Join(told, ", "))
+	if len(known) > 0 {
+		cells = append(cells, strings.Join(known, ", "))
 	}
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
-// A run, as an agent records it: each line is on record before the next piece of
-// work begins.
+// A run, as an agent records it. Each line is on record before the next piece of work begins.
 func Example() {
 	rec := recorder.New(printer{}, recorder.Options{Project: "docs"})
 	answer := func(ctx context.Context, question string) error {
@@ -111,8 +111,7 @@ func Example() {
 	// plan           COMPLETED      It is a record.
 }
 
-// Steps that are known beforehand are on record with the plan. One that fails is
-// tried again.
+// Steps that are known beforehand are recorded with the plan. One that fails is retried.
 func ExamplePlan_Steps() {
 	rec := recorder.New(printer{}, recorder.Options{})
 	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{
@@ -150,8 +149,8 @@ func start(rec *recorder.Recorder) (context.Context, *recorder.ToolCall) {
 	return ctx, call
 }
 
-// What runs in the context of a tool call need not know of it: a plan that is
-// started there is the sub-plan of the call.
+// A plan that is started in the context of a tool call is the sub-plan of the call. The code that
+// starts it need not know of the call.
 func Example_subPlan() {
 	rec := recorder.New(recorder.Discard, recorder.Options{})
 	expert := func(ctx context.Context) string { // an agent of its own, that is also a tool
@@ -160,7 +159,7 @@ func Example_subPlan() {
 		return fmt.Sprint(plan.ID(), " of ", plan.Link().RootPlanID)
 	}
 
-	toolCtx, call := start(rec) // the context that StartTool gave, not the one of the step
+	toolCtx, call := start(rec) // the context that StartTool returned, not the one of the step
 	ran := expert(toolCtx)
 	_ = call.End(toolCtx, recorder.ToolResult{Result: ran})
 
@@ -168,9 +167,9 @@ func Example_subPlan() {
 	// Output: toolcall-1 ran subplan-1 of plan-1
 }
 
-// The link goes to other processes as a header.
+// A header carries the link to other processes.
 func Example_acrossProcesses() {
-	// The service that the tool calls records its work, too.
+	// The service that the tool calls also records its work.
 	there := recorder.New(recorder.Discard, recorder.Options{})
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, err := recorder.Extract(r.Context(), r.Header)
@@ -207,7 +206,7 @@ func Example_acrossProcesses() {
 	// plan subplan-1 belongs to plan-1
 }
 
-// Close finds what End was not told: here, a panic.
+// Close records what End could not: here, a panic.
 func ExampleStep_Close() {
 	rec := recorder.New(printer{}, recorder.Options{})
 	defer func() { fmt.Println("recovered:", recover()) }()
@@ -223,4 +222,29 @@ func ExampleStep_Close() {
 	// step           FAILED         panic: division by zero
 	// plan           FAILED         panic: division by zero
 	// recovered: division by zero
+}
+
+// A process was killed while a tool ran. Another one opens handles on what is on record, and goes
+// on: opening prints nothing, since it writes nothing.
+func ExampleRecorder_ContinuePlan() {
+	rec := recorder.New(printer{}, recorder.Options{Heartbeat: -1})
+	ctx, plan := rec.ContinuePlan(context.Background(), recorder.PlanRef{Link: recorder.Link{PlanID: "plan-1"}, NextIndex: 1})
+	ctx, step := plan.OpenStep(ctx, recorder.StepRef{ID: "step-1"})
+	cycle := step.OpenCycle(recorder.CycleRef{Seq: 4, ThinkEndTime: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})
+	toolCtx, call := cycle.OpenTool(ctx, recorder.ToolRef{ID: "toolcall-1"})
+
+	// Here the tool runs again.
+	_ = call.End(toolCtx, recorder.ToolResult{Result: "found"})
+	_ = cycle.End(ctx, recorder.CycleResult{ActionResult: "found"})
+	next, _ := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "Is that all?"})
+	_ = next.End(ctx, recorder.CycleResult{})
+	_ = step.End(ctx, recorder.StepResult{Result: "done"})
+	_ = plan.End(ctx, recorder.PlanResult{})
+	// Output:
+	// tool call      COMPLETED      found
+	// cycle 4        COMPLETED      found
+	// cycle 5        RUNNING        Is that all?
+	// cycle 5        COMPLETED
+	// step           COMPLETED      done
+	// plan           COMPLETED
 }
