@@ -7,8 +7,8 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// BenchmarkBufferedCall is what recording costs an agent: one call of the Recorder,
-// on average over those of a cycle with one tool call, until it is queued.
+// BenchmarkBufferedCall measures what recording costs an agent: one call of the Recorder until it is
+// queued, on average over the calls of a cycle with one tool call.
 func BenchmarkBufferedCall(b *testing.B) {
 	buffer := recorder.NewBuffer(recorder.Discard, recorder.BufferOptions{})
 	rec := recorder.New(buffer, recorder.Options{})

@@ -22,7 +22,7 @@ import (
 
 func newMemory() *memory { return &memory{rows: map[record.Key]*record.Row{}} }
 
-// sizes are those of the writes so far.
+// sizes are the numbers of changes of the writes so far.
 func (m *memory) sizes() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *memory) sizes() []int {
 	return out
 }
 
-// content is what is on record, as it reads.
+// content is the value of each artifact on record.
 func (m *memory) content() map[record.Key]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *memory) content() map[record.Key]string {
 	return out
 }
 
-// artifact makes a change; those of one name are about one row.
+// artifact makes a change. Those with the same name are about the same row.
 func artifact(name string, rev int64) record.Change {
 	return &record.Artifact{RootPlanID: "p", PlanID: "p", Name: name, Rev: &rev, Value: fmt.Appendf(nil, "%d", rev)}
 }
@@ -76,7 +76,7 @@ func write(t *testing.T, sink recorder.Sink, changes ...record.Change) {
 	t.Helper()
 	result, err := sink.Write(t.Context(), changes)
 	if err != nil || result.Accepted != len(changes) || len(result.Rejected) > 0 {
-		t.Fatalf("Write gave %+v, %v", result, err)
+		t.Fatalf("Write returned %+v, %v", result, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func closeNow(t *testing.T, b *recorder.Buffer) {
 	}
 }
 
-// A batch goes out when it is large enough in records or bytes, or old enough.
+// A batch is sent when it is large enough in records or bytes, or old enough.
 func TestBatches(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -155,12 +155,12 @@ func TestBackPressure(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				time.Sleep(time.Hour) // however long the sink takes: the batch in flight counts
+				time.Sleep(time.Hour) // however long the sink takes, the batch under way counts
 				if n := int(returned.Load()); n != test.fits || b.Pending() != n {
 					t.Errorf("%d writes have returned and %d records wait, want %d", n, b.Pending(), test.fits)
 				}
 
-				// Whoever waits does so no longer than its context.
+				// A call waits no longer than its context.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := b.Write(ctx, []record.Change{test.change("given up")}); !errors.Is(err, context.DeadlineExceeded) {
@@ -196,7 +196,7 @@ func TestMaxWait(t *testing.T) {
 	})
 }
 
-// An agent goes on while the record is away, and all is on record when it is back.
+// An agent goes on while the record is away, and everything is on record when it is back.
 func TestAwayAndBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestAwayAndBack(t *testing.T) {
 		err = b.Flush(ctx)
 		var unwritten *recorder.UnwrittenError
 		if !errors.As(err, &unwritten) || unwritten.Waiting != 4 || !errors.Is(err, record.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Flush gave %v", err)
+			t.Errorf("Flush returned %v", err)
 		}
 		sink.setFail(nil)
 		time.Sleep(time.Minute) // without a Flush, too
@@ -231,13 +231,13 @@ func TestAwayAndBack(t *testing.T) {
 	})
 }
 
-// What is refused is told once: to OnReject, and by the next Flush or Close.
+// What is refused is reported once to OnReject, and once by the next Flush or Close.
 func TestRejections(t *testing.T) {
 	t.Parallel()
 	sink := newMemory()
-	var told []string
+	var rejected []string
 	b := recorder.NewBuffer(sink, recorder.BufferOptions{FlushEvery: time.Hour, OnReject: func(c record.Change, err *record.InvalidError) {
-		told = append(told, c.Key().ID+" "+err.Field)
+		rejected = append(rejected, c.Key().ID+" "+err.Field)
 	}})
 	bad := func(name string) record.Change {
 		return &record.Artifact{RootPlanID: "p", PlanID: "p", Name: name, Value: []byte("{")}
@@ -247,13 +247,13 @@ func TestRejections(t *testing.T) {
 	var unwritten *recorder.UnwrittenError
 	var invalid *record.InvalidError
 	if !errors.As(err, &unwritten) || unwritten.Rejected != 1 || unwritten.Waiting != 0 || !errors.As(err, &invalid) || invalid.Field != "value" {
-		t.Fatalf("Flush gave %v", err)
+		t.Fatalf("Flush returned %v", err)
 	}
 	if want := "not on record: 1 records were refused; artifact bad: invalid_value: value must be valid JSON"; err.Error() != want {
 		t.Errorf("Flush said %q, want %q", err, want)
 	}
-	if !slices.Equal(told, []string{"bad value"}) || len(sink.rows) != 2 {
-		t.Errorf("told %q, %d rows", told, len(sink.rows))
+	if !slices.Equal(rejected, []string{"bad value"}) || len(sink.rows) != 2 {
+		t.Errorf("rejected %q, %d rows", rejected, len(sink.rows))
 	}
 	ok(t, b.Flush(t.Context()))
 	for i := range 30 {
@@ -261,11 +261,11 @@ func TestRejections(t *testing.T) {
 	}
 	err = b.Close(t.Context())
 	if !errors.As(err, &unwritten) || unwritten.Rejected != 30 || len(unwritten.Causes) != 10 {
-		t.Errorf("Close gave %v", err)
+		t.Errorf("Close returned %v", err)
 	}
 }
 
-// Close gives up with its context, says what is left, and leaves no one waiting.
+// Close returns when its context ends, says what is left, and ends every Write that waits.
 func TestCloseOfAFullBuffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -276,30 +276,30 @@ func TestCloseOfAFullBuffer(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				if _, err := b.Write(t.Context(), artifacts(1)); !errors.Is(err, record.ErrClosed) {
-					t.Errorf("Write gave %v", err)
+					t.Errorf("Write returned %v", err)
 				}
 			})
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		for range 2 { // closed again it says the same
+		for range 2 { // called again it returns the same
 			var unwritten *recorder.UnwrittenError
 			if err := b.Close(ctx); !errors.As(err, &unwritten) || unwritten.Waiting != 3 || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Close gave %v", err)
+				t.Errorf("Close returned %v", err)
 			}
 		}
 		wg.Wait()
 		if _, err := b.Write(t.Context(), artifacts(1)); !errors.Is(err, record.ErrClosed) {
-			t.Errorf("Write gave %v", err)
+			t.Errorf("Write returned %v", err)
 		}
 		if err := b.Flush(t.Context()); !errors.Is(err, record.ErrClosed) {
-			t.Errorf("Flush gave %v", err)
+			t.Errorf("Flush returned %v", err)
 		}
 	})
 }
 
-// What waiting does not mend ends a Flush at once.
+// A failure that waiting does not fix ends a Flush at once.
 func TestFlushOfARefusal(t *testing.T) {
 	t.Parallel()
 	sink := newMemory()
@@ -308,7 +308,7 @@ func TestFlushOfARefusal(t *testing.T) {
 	write(t, b, artifacts(2)...)
 	var unwritten *recorder.UnwrittenError
 	if err := b.Flush(t.Context()); !errors.Is(err, record.ErrClosed) || !errors.As(err, &unwritten) || unwritten.Waiting != 2 {
-		t.Errorf("Flush gave %v", err)
+		t.Errorf("Flush returned %v", err)
 	}
 	sink.setFail(nil)
 	closeNow(t, b)
@@ -317,7 +317,7 @@ func TestFlushOfARefusal(t *testing.T) {
 	}
 }
 
-// faulty is a Sink that fails by chance, also after it has written.
+// faulty is a Sink that fails at random, also after it has written.
 type faulty struct {
 	*memory
 	mu     sync.Mutex
@@ -340,8 +340,8 @@ func (f *faulty) Write(ctx context.Context, changes []record.Change) (record.Res
 	return f.memory.Write(ctx, changes)
 }
 
-// Whatever faults and however many writers, what is on record at the end is what
-// was told, and each writer's changes came in its order.
+// Whatever the faults and however many the writers, the record at the end is what was written, and
+// the changes of each writer came in its order.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const writers, each = 8, 200
@@ -351,7 +351,7 @@ func TestNothingIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &faulty{memory: newMemory(), random: rand.New(rand.NewPCG(seed, 0))}
 				b := recorder.NewBuffer(sink, recorder.BufferOptions{MaxRecords: 50, BatchRecords: 20, FlushEvery: time.Millisecond})
-				told := map[record.Key]string{}
+				written := map[record.Key]string{}
 				var mu sync.Mutex
 				var wg sync.WaitGroup
 				for w := range writers {
@@ -362,11 +362,11 @@ func TestNothingIsLost(t *testing.T) {
 							write(t, b, changes...)
 							mu.Lock()
 							for _, c := range changes {
-								told[c.Key()] = fmt.Sprint(rev)
+								written[c.Key()] = fmt.Sprint(rev)
 							}
 							mu.Unlock()
 							if i%50 == 0 {
-								_ = b.Flush(t.Context()) // it may meet a lost connection
+								_ = b.Flush(t.Context()) // it may fail with a lost connection
 							}
 						}
 					})
@@ -376,7 +376,7 @@ func TestNothingIsLost(t *testing.T) {
 					_ = b.Flush(t.Context())
 				}
 				closeNow(t, b)
-				if diff := cmp.Diff(told, sink.content()); diff != "" {
+				if diff := cmp.Diff(written, sink.content()); diff != "" {
 					t.Error(diff)
 				}
 				newest := map[record.Key]int64{}
@@ -399,7 +399,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// What the agent does to its values after a call changes nothing of what is queued.
+// What the agent does to its values after a call does not change what is queued.
 func TestQueuedValuesAreCopies(t *testing.T) {
 	t.Parallel()
 	sink := newMemory()

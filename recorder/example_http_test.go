@@ -10,8 +10,7 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// An agent that records over HTTP, and neither waits for the server nor fails
-// where that is away.
+// This agent records over HTTP. It neither waits for the server nor fails if the server is away.
 func ExampleNewBuffer() {
 	server, err := recorder.NewHTTP("http://127.0.0.1:8420", recorder.HTTPOptions{APIKey: os.Getenv("ACTLOG_API_KEY")})
 	if err != nil {

@@ -1,4 +1,4 @@
 package recorder
 
-// LimitRecords makes a limit that is costly to reach a small one.
+// LimitRecords lowers a limit that is costly to reach.
 func (s *HTTPSink) LimitRecords(bytes int) { s.maxRecord = bytes }

@@ -27,7 +27,7 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// beats gives the writes after the first n: of which plans each told a sign of life.
+// beats returns, for each write after the first n, the plans whose signs of life it holds.
 func (m *memory) beats(t *testing.T, n int) (out [][]string) {
 	t.Helper()
 	m.mu.Lock()
@@ -55,8 +55,7 @@ func seenNow(t *testing.T, m *memory, plan string) {
 	}
 }
 
-// TestHeartbeats: one record a plan and beat, from its start until its end, without
-// any call of the agent's.
+// Each beat holds one record per plan, from its start until its end, without any call of the agent.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,9 +113,8 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsAfterAFailedStart: of a plan whose start is not on record no sign of
-// life is told, which would begin a run of which nothing else is known. It beats from
-// the call on that tells the start.
+// A plan whose start is not on record has no heartbeat: that would create a run of which nothing
+// else is known. It has one after a later call has sent the start.
 func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +141,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 			t.Error(diff)
 		}
 
-		m.setFail(record.ErrUnavailable) // what else is untold does not keep it from living
+		m.setFail(record.ErrUnavailable) // other unsent changes do not stop the heartbeat
 		if err := step.End(ctx, recorder.StepResult{}); !errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("error = %v", err)
 		}
@@ -158,8 +156,7 @@ func TestHeartbeatsAfterAFailedStart(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsDuringAStart: nor is one while the start is under way, since it may
-// yet fail.
+// There is no heartbeat while the start is under way, since it may still fail.
 func TestHeartbeatsDuringAStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +184,7 @@ func TestHeartbeatsDuringAStart(t *testing.T) {
 	})
 }
 
-// TestNoHeartbeats: where none are wanted, no plan tells that it would have some.
+// Without heartbeats no plan has a first sign of life either.
 func TestNoHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +202,8 @@ func TestNoHeartbeats(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsOfAnOpenedPlan begin with the work on it, and end with the plan,
-// whichever handle says so.
+// The heartbeats of a plan of OpenPlan begin with the first step, and end with the plan, whichever
+// handle ends it.
 func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -231,7 +228,7 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 			t.Errorf("%d writes after the end", m.writeCount()-3)
 		}
 		ok(t, plan.End(t.Context(), recorder.PlanResult{}))
-		_, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}) // too late to live
+		_, _, err = plan.StartStep(t.Context(), recorder.StepInfo{}) // too late for a heartbeat
 		ok(t, err)
 		time.Sleep(time.Hour)
 		if m.writeCount() != 5 {
@@ -240,7 +237,7 @@ func TestHeartbeatsOfAnOpenedPlan(t *testing.T) {
 	})
 }
 
-// TestForgottenPlans: whom nobody can end any more shows no signs of life.
+// A plan that nothing can end any more has no heartbeat.
 func TestForgottenPlans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,8 +270,8 @@ func TestForgottenPlans(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsOfAClockThatIsSetBack: the record keeps the latest, so each beat is
-// later than the one before.
+// The record keeps the latest sign of life, so each one is later than the one before, even if the
+// clock is set back.
 func TestHeartbeatsOfAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,7 +283,7 @@ func TestHeartbeatsOfAClockThatIsSetBack(t *testing.T) {
 			b.clock.move(-time.Hour)
 			time.Sleep(recorder.HeartbeatDefault)
 			synctest.Wait()
-			if after := b.sink.plan(t, "p").LastSeenAt; after.Sub(*before) < time.Microsecond { // what Postgres tells apart
+			if after := b.sink.plan(t, "p").LastSeenAt; after.Sub(*before) < time.Microsecond { // the resolution of Postgres
 				t.Fatalf("seen at %s, then at %s", before, after)
 			}
 		}
@@ -294,8 +291,8 @@ func TestHeartbeatsOfAClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-// TestFailingHeartbeats: they are logged, one at a time is under way, and none is
-// made up for. The end of the plan ends them.
+// Failed heartbeats are logged and not repeated. One at a time is under way, and the end of the plan
+// ends it.
 func TestFailingHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -305,7 +302,7 @@ func TestFailingHeartbeats(t *testing.T) {
 		g.gate <- struct{}{}
 		_, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{ID: "p"})
 		ok(t, err)
-		time.Sleep(10 * recorder.HeartbeatDefault) // nobody lets a beat through
+		time.Sleep(10 * recorder.HeartbeatDefault) // no beat gets through
 		synctest.Wait()
 		if n := strings.Count(log.String(), "a heartbeat is not on record"); n < 4 || n > 5 {
 			t.Errorf("%d logged:\n%s", n, log.String())
@@ -329,9 +326,8 @@ func TestFailingHeartbeats(t *testing.T) {
 	})
 }
 
-// TestHeartbeatsPastABuffer: while the record is away nothing piles up, and no beat
-// takes room that a call needs; when it is back, the newest goes with the first
-// batch.
+// While the record is away heartbeats do not pile up in a Buffer, and take no room that a call needs.
+// When it is back, the newest go with the first batch.
 func TestHeartbeatsPastABuffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,7 +350,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 		}
 
 		m.setFail(record.ErrUnavailable)
-		time.Sleep(time.Hour + time.Second) // only beats fail; what follows is between two of them
+		time.Sleep(time.Hour + time.Second) // only beats fail, and what follows happens between two of them
 		if buffer.Pending() != 0 {
 			t.Errorf("%d records wait", buffer.Pending())
 		}
@@ -385,7 +381,7 @@ func TestHeartbeatsPastABuffer(t *testing.T) {
 	})
 }
 
-// TestALateHeartbeat arrives after the end of its plan, and changes nothing else.
+// A heartbeat that arrives after the end of its plan changes nothing else.
 func TestALateHeartbeat(t *testing.T) {
 	t.Parallel()
 	url, s := serveRecord(t)
@@ -407,7 +403,7 @@ func TestALateHeartbeat(t *testing.T) {
 	}
 }
 
-// client has connections of its own, for tests that look for what is left.
+// client has connections of its own, for tests that look for leaks.
 func client(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{}
@@ -415,10 +411,10 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// asAgent makes the test binary an agent that writes to the server that it names.
+// asAgent names a server, and turns the test binary into an agent that writes to it.
 const asAgent = "ACTLOG_RECORDER_TEST_SERVER"
 
-// runAgent calls a tool that never comes back.
+// runAgent calls a tool that never returns.
 func runAgent(url string) error {
 	sink, err := recorder.NewHTTP(url, recorder.HTTPOptions{})
 	if err != nil {
@@ -435,7 +431,7 @@ func runAgent(url string) error {
 	return err
 }
 
-// callTool begins a run, and is about to wait for its tool.
+// callTool starts a run, up to a running tool call.
 func callTool(ctx context.Context, rec *recorder.Recorder) (*recorder.Plan, error) {
 	ctx, plan, err := rec.StartPlan(ctx, recorder.PlanInfo{})
 	ctx, step, err2 := plan.StartStep(ctx, recorder.StepInfo{})
@@ -444,8 +440,7 @@ func callTool(ctx context.Context, rec *recorder.Recorder) (*recorder.Plan, erro
 	return plan, errors.Join(err, err2, err3, err4)
 }
 
-// TestAKilledAgentIsInterrupted, and not one that says nothing for as long because
-// its tool takes its time.
+// A killed agent is marked INTERRUPTED. An agent whose tool takes as long is not.
 func TestAKilledAgentIsInterrupted(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -487,10 +482,10 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	want(t, "state", p.Record.State, record.Interrupted)
 	want(t, "errorKind", p.Record.ErrorKind, store.NotSeen)
 	if got := state(alive.ID()); got != record.Running {
-		t.Errorf("the agent that lives is %s", got)
+		t.Errorf("the living agent is %s", got)
 	}
 	ok(t, alive.End(t.Context(), recorder.PlanResult{}))
 	if got := state(alive.ID()); got != record.Completed {
-		t.Errorf("the agent that has ended is %s", got)
+		t.Errorf("the ended agent is %s", got)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// server answers requests without a network, so that time can be made up. Each
-// answer is for one request, the last one for all that follow.
+// server answers requests without a network, so that tests can use synthetic time. Each answer is
+// for one request, and the last one for all that follow.
 type server struct {
 	mu       sync.Mutex
 	answers  []func(*http.Request) (*http.Response, error)
@@ -47,7 +47,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(r)
 }
 
-// says answers a status and a body, with a header of names and values.
+// says answers with a status and a body; header holds names and values.
 func says(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
 		h := http.Header{}
@@ -58,7 +58,7 @@ func says(status int, body string, header ...string) func(*http.Request) (*http.
 	}
 }
 
-// accepts answers as a server does that takes everything.
+// accepts answers like a server that accepts everything.
 func accepts(r *http.Request) (*http.Response, error) {
 	items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"))
 	if err != nil {
@@ -86,7 +86,7 @@ func httpSink(t *testing.T, s http.RoundTripper, set ...func(*recorder.HTTPOptio
 	return sink
 }
 
-// The server being away for a while is not the caller's business; for long, it is.
+// The caller does not notice a server that is away for a short time. It gets an error for a long one.
 func TestHTTPRetries(t *testing.T) {
 	t.Parallel()
 	const key = "key-0123456789"
@@ -106,8 +106,8 @@ func TestHTTPRetries(t *testing.T) {
 		{"Retry-After as a date", answering(func(r *http.Request) (*http.Response, error) {
 			return says(503, "", "Retry-After", time.Now().Add(9*time.Second).UTC().Format(http.TimeFormat))(r)
 		}, accepts), nil, "", 2, 8 * time.Second, 9 * time.Second},
-		{"Retry-After that makes no sense", answering(says(503, "", "Retry-After", "soon"), accepts), nil, "", 2, 0, 100 * time.Millisecond},
-		{"Retry-After longer than patience", answering(says(503, "", "Retry-After", "60"), accepts), record.ErrUnavailable, "503 Service Unavailable", 1, 0, 0},
+		{"an invalid Retry-After", answering(says(503, "", "Retry-After", "soon"), accepts), nil, "", 2, 0, 100 * time.Millisecond},
+		{"Retry-After longer than RetryFor", answering(says(503, "", "Retry-After", "60"), accepts), record.ErrUnavailable, "503 Service Unavailable", 1, 0, 0},
 		{"away", answering(says(503, `{"detail":"the database is away, says `+key+`"}`)), record.ErrUnavailable, "the database is away, says [API key]", 0, 5 * time.Second, 15 * time.Second},
 		{"half an answer", answering(func(r *http.Request) (*http.Response, error) {
 			resp, err := says(200, "")(r)
@@ -162,7 +162,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// What trying again does not mend is said at once, and why.
+// A failure that another try does not fix is returned at once, with the reason.
 func TestHTTPRefusals(t *testing.T) {
 	t.Parallel()
 	const key = "key-0123456789"
@@ -179,7 +179,7 @@ func TestHTTPRefusals(t *testing.T) {
 		{"redirect", says(307, "", "Location", "https://evil.example/?key="+key), "the server redirects to https://evil.example/ (307), which is not followed"},
 		{"a web page", says(200, "<html>"), "the answer is not that of an Actlog server"},
 		{"too few accounted for", says(200, `{"accepted":2,"rejected":[]}`), "accepts 2 and rejects 0 of 3 records"},
-		{"an index that is none", says(207, `{"accepted":2,"rejected":[{"index":3}]}`), "rejects record 3 of 3"},
+		{"an index out of range", says(207, `{"accepted":2,"rejected":[{"index":3}]}`), "rejects record 3 of 3"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 }
 
-// The caller's context ends a write, also between two attempts.
+// The caller's context ends a write, even between two attempts.
 func TestHTTPContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestHTTPContext(t *testing.T) {
 	})
 }
 
-// Many records are split, and what is refused is named by its place among them all.
+// Many records are split, and a refused one is named by its index among all of them.
 func TestHTTPSplits(t *testing.T) {
 	t.Parallel()
 	rejectLast := func(r *http.Request) (*http.Response, error) {
@@ -266,8 +266,8 @@ func TestHTTPSplits(t *testing.T) {
 	}
 }
 
-// Where something on the way takes less than the server, less is sent at once; a
-// record that is too large alone is refused and the others are not.
+// If something in between accepts less than the server, requests get smaller. A single record that
+// is too large is refused, and the others are not.
 func TestHTTPTooLarge(t *testing.T) {
 	t.Parallel()
 	server := answering(func(r *http.Request) (*http.Response, error) {
@@ -289,7 +289,7 @@ func TestHTTPTooLarge(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 
-	// Over the limit of a request: texts are cut, so that the server cuts the rest.
+	// Over the limit of a request texts are cut, and the server cuts the rest.
 	server = answering(accepts)
 	text := strings.Repeat("x", 6<<20)
 	sink = httpSink(t, server)
@@ -314,7 +314,7 @@ func TestNewHTTP(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"", "actlog.example", "ftp://actlog.example", "http://", "http://a\x7f:secret@b", "http://x:secret@a?b=c", ":8420"} {
 		if _, err := recorder.NewHTTP(url, recorder.HTTPOptions{}); err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%q gave %v", url, err)
+			t.Errorf("%q: got %v", url, err)
 		}
 	}
 	if _, err := recorder.NewHTTP("http://a", recorder.HTTPOptions{APIKey: "secret\n"}); err == nil || strings.Contains(err.Error(), "secret") {
@@ -322,8 +322,8 @@ func TestNewHTTP(t *testing.T) {
 	}
 }
 
-// Over a real connection: one that breaks in the middle of an answer, a redirect
-// that a client would follow, and a server that comes late.
+// Over a real connection: one that breaks in the middle of an answer, a redirect that a client would
+// follow, and a server that is gone.
 func TestHTTPNetwork(t *testing.T) {
 	t.Parallel()
 	var requests int
@@ -366,7 +366,7 @@ func TestHTTPNetwork(t *testing.T) {
 	}
 }
 
-// A Buffer waits as long as the server asks it to, Flush or not.
+// A Buffer waits as long as the server asks it to, even during a Flush.
 func TestBufferHonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -382,7 +382,7 @@ func TestBufferHonoursRetryAfter(t *testing.T) {
 	})
 }
 
-// serveRecord serves an empty record of the test's own.
+// serveRecord starts a server with an empty record of the test's own.
 func serveRecord(t *testing.T) (url string, s *store.Store) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -394,8 +394,8 @@ func serveRecord(t *testing.T) (url string, s *store.Store) {
 	return server.URL, s
 }
 
-// A run is on record as it was told, through the real server: at once without a
-// Buffer, after Flush with one.
+// Through the real server a run is on record as it was written: at once without a Buffer, after
+// Flush with one.
 func TestHTTPRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, buffered := range []bool{false, true} {
@@ -444,7 +444,7 @@ func TestHTTPRoundTrip(t *testing.T) {
 				t.Errorf("tool call is %+v", tool)
 			}
 
-			// What the server refuses is named.
+			// The error names what the server refuses.
 			err = errors.Join(plan.Artifact(ctx, recorder.ArtifactInfo{Name: strings.Repeat("n", 300)}), func() error {
 				if b, ok := sink.(*recorder.Buffer); ok {
 					return b.Flush(t.Context())

@@ -25,19 +25,19 @@ func TestLinkText(t *testing.T) {
 			t.Errorf("text of %d bytes is %q", len(text), text)
 		}
 		if got, err := recorder.ParseLink(text); err != nil || got != link {
-			t.Errorf("%q gives %+v, %v", text, got, err)
+			t.Errorf("%q is parsed as %+v, %v", text, got, err)
 		}
 	}
 	if text := (recorder.Link{}).String(); text != "" {
 		t.Errorf("no link is %q", text)
 	}
-	// The project of a plan may be longer than the record keeps it.
+	// The project of a plan may be longer than what the record keeps.
 	cut := recorder.Link{RootPlanID: "r", PlanID: "p", Project: strings.Repeat("x", 300)}
 	if got, err := recorder.ParseLink(cut.String()); err != nil || len(got.Project) != record.MaxIDBytes {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := recorder.ParseLink("root=r&plan=p&colour=blue"); err != nil {
-		t.Errorf("a newer writer is refused: %v", err)
+		t.Errorf("the link of a newer writer is refused: %v", err)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestLinkInAHeader(t *testing.T) {
 	} {
 		var invalid *record.InvalidError
 		if got, err := recorder.Extract(t.Context(), bad); !errors.As(err, &invalid) || got != t.Context() {
-			t.Errorf("%v gives %v, %v", bad, got, err)
+			t.Errorf("%v: got %v, %v", bad, got, err)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func FuzzParseLink(f *testing.F) {
 			return
 		}
 		if again, err := recorder.ParseLink(link.String()); err != nil || again != link {
-			t.Errorf("%q gives %+v, which gives %+v, %v", text, link, again, err)
+			t.Errorf("%q is parsed as %+v, and that as %+v, %v", text, link, again, err)
 		}
 	})
 }

@@ -21,15 +21,15 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	pgtest.Main(m) // also finds goroutines that are left
+	pgtest.Main(m) // also finds leaked goroutines
 }
 
-// memory is a Sink that folds changes into rows as the store does.
+// memory is a Sink that merges changes into rows as the store does.
 type memory struct {
 	mu     sync.Mutex
 	rows   map[record.Key]*record.Row
 	writes [][]record.Change
-	fail   error // what the next writes meet; they write nothing
+	fail   error // of the next writes, which write nothing
 }
 
 func (m *memory) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
@@ -71,7 +71,7 @@ func (m *memory) writeCount() int {
 	return len(m.writes)
 }
 
-// all gives the rows of a kind as they are on record now, by key.
+// all returns the rows of a kind as they are on record now, ordered by key.
 func all[T any](m *memory, kind record.Kind) []*T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +124,7 @@ func (m *memory) tool(t *testing.T, id string) *record.ActTool {
 	return one(t, m, record.KindActTool, func(c *record.ActTool) bool { return c.ToolCallID == id })
 }
 
-// clock moves on by a millisecond each time it is read, so that no two times are
-// the same.
+// clock advances by a millisecond each time it is read, so that no two times are equal.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -195,12 +194,12 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// want compares what is on record, where nil pointers show as nil.
+// want compares a field that is on record.
 func want[T comparable](t *testing.T, what string, got *T, want T) {
 	t.Helper()
 	switch {
 	case got == nil:
-		t.Errorf("%s is not told, want %v", what, want)
+		t.Errorf("%s is not recorded, want %v", what, want)
 	case *got != want:
 		t.Errorf("%s is %v, want %v", what, *got, want)
 	}
@@ -209,6 +208,6 @@ func want[T comparable](t *testing.T, what string, got *T, want T) {
 func unreported[T any](t *testing.T, what string, got *T) {
 	t.Helper()
 	if got != nil {
-		t.Errorf("%s is %v, want it untold", what, *got)
+		t.Errorf("%s is %v, want none", what, *got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// opened holds handles on one branch of a run that another process started.
+// reopen opens handles on the run, as another process does that continues it.
 func (r *run) reopen(t *testing.T, rec *recorder.Recorder) *run {
 	t.Helper()
 	o := &run{bundle: &bundle{Recorder: rec, sink: r.sink, clock: r.clock}}

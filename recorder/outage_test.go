@@ -8,8 +8,8 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// TestWholeRecordAfterAnOutage: an agent that goes on without its record has all
-// of it as soon as the sink is back, cycles that ended meanwhile included.
+// An agent that goes on without its record has all of it as soon as the sink is back, including
+// cycles that ended meanwhile.
 func TestWholeRecordAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -40,7 +40,7 @@ func TestWholeRecordAfterAnOutage(t *testing.T) {
 	}
 }
 
-// TestRetryTwice: each retry is an attempt of its own, whichever handle asks.
+// Each retry is an attempt of its own, whichever handle it is called on.
 func TestRetryTwice(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -60,7 +60,7 @@ func TestRetryTwice(t *testing.T) {
 	}
 }
 
-// TestFiguresAfterTheEnd: a stream tells them last.
+// A stream reports its figures after the end of the cycle.
 func TestFiguresAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -75,8 +75,7 @@ func TestFiguresAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestEndsUnderWhatHasEnded: an end that failed goes with the next call, also where
-// the handle above had ended before.
+// An end that failed goes with the next call, even if the handle above had ended before.
 func TestEndsUnderWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	t.Run("a retry that failed", func(t *testing.T) {
@@ -89,7 +88,7 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
 		want(t, "state", r.sink.step(t, again.ID()).State, record.Completed)
 	})
-	t.Run("a retry of what was given up", func(t *testing.T) {
+	t.Run("a retry of an attempt that was given up", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, setup(t))
 		r.away(t, func() error { _, err := r.step.StartCycle(r.stepCtx, recorder.CycleInfo{}); return err })
@@ -132,12 +131,12 @@ func TestEndsUnderWhatHasEnded(t *testing.T) {
 		ok(t, r.step.End(r.stepCtx, recorder.StepResult{}))
 		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{}))
 		r.away(t, func() error { return r.call.End(r.toolCtx, recorder.ToolResult{Result: "found"}) })
-		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // there is nothing above it
+		ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // there is no handle above it
 		want(t, "result", r.sink.tool(t, r.call.ID()).Result, "found")
 	})
 }
 
-// away makes a call while the record is.
+// away makes a call while the sink fails.
 func (r *run) away(t *testing.T, call func() error) {
 	t.Helper()
 	r.sink.setFail(record.ErrUnavailable)

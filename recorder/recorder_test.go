@@ -50,21 +50,21 @@ func TestPlannedSteps(t *testing.T) {
 	if row.RootPlanID != "p" || row.ParentPlanID != nil || row.StartTime == nil || string(row.Metadata) != `{"a":1}` {
 		t.Errorf("plan is %+v", row)
 	}
-	type told struct {
+	type planned struct {
 		Index                      int64
 		Name, Request, Description string
 		Conversation               string
 	}
-	steps := func() (out []told) {
+	steps := func() (out []planned) {
 		for _, s := range all[record.AgentExecution](b.sink, record.KindAgentExecution) {
 			if s.PlanID != "p" || s.StartTime != nil {
 				t.Errorf("step %s is %+v", s.StepID, s)
 			}
-			out = append(out, told{*s.StepIndex, *s.AgentName, *s.AgentRequest, *s.AgentDescription, *s.ConversationID})
+			out = append(out, planned{*s.StepIndex, *s.AgentName, *s.AgentRequest, *s.AgentDescription, *s.ConversationID})
 		}
 		return out
 	}
-	expected := []told{
+	expected := []planned{
 		{0, "READER", "read the code", "No description available", "talk"},
 		{1, "Agent", "write it down", "No description available", "talk"},
 		{2, "proof-reader", "check", "checks", "talk"},
@@ -76,12 +76,12 @@ func TestPlannedSteps(t *testing.T) {
 		if want := fmt.Sprintf("s%d", i); s.ID() != want {
 			t.Errorf("step %d is %s", i, s.ID())
 		}
-		// IDLE is the state of a step that no one has told one for: told again, it
-		// must not bring a running step back.
+		// A step without a recorded state is IDLE. The state is not written, so that a repeated start
+		// of the plan does not reset a running step.
 		unreported(t, "state", b.sink.step(t, s.ID()).State)
 	}
 
-	start() // told again, it is the same
+	start() // a repeat changes nothing
 	if diff := cmp.Diff(expected, steps()); diff != "" {
 		t.Error(diff)
 	}
@@ -96,8 +96,8 @@ func TestPlannedSteps(t *testing.T) {
 	want(t, "state", row1.State, record.Running)
 	want(t, "startTime", row1.StartTime, *started)
 
-	// By its id a planned step is started with what is known by then; the next new
-	// one comes after all that were planned.
+	// By its id a planned step is started with what is known by then. The next new one comes after
+	// all planned ones.
 	_, _, err = plan.StartStep(t.Context(), recorder.StepInfo{ID: "s2", Model: "m1"})
 	ok(t, err)
 	row2 := b.sink.step(t, "s2")
@@ -111,14 +111,14 @@ func TestPlannedSteps(t *testing.T) {
 	want(t, "agentName", b.sink.step(t, extra.ID()).AgentName, "Agent")
 }
 
-// B23: a sub-plan has a parent, a tool call and another root; all else is an error.
+// B23: a sub-plan has a parent, a tool call and another root. Anything else is an error.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
 		link  recorder.Link
 		info  recorder.PlanInfo
-		field string // at fault
+		field string // the one at fault
 	}{
 		{"no tool call", recorder.Link{RootPlanID: "r", PlanID: "p"}, recorder.PlanInfo{}, "toolCallId"},
 		{"a step, but no tool call", recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}, recorder.PlanInfo{}, "toolCallId"},
@@ -153,8 +153,8 @@ func TestRelations(t *testing.T) {
 	})
 }
 
-// B25-B27, B29: what is on record at each moment of a run, each before the work
-// that it describes begins.
+// B25-B27, B29: what is on record at each moment of a run, always before the work that it describes
+// begins.
 func TestLifeOfARun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -262,8 +262,7 @@ func TestLifeOfARun(t *testing.T) {
 	unreported(t, "errorMessage", row.ErrorMessage)
 }
 
-// B28: each of several tool calls at once has its own id, and what runs under it
-// says that id.
+// B28: each of several tool calls at once has its own id, and what runs under it refers to that id.
 func TestToolCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -300,7 +299,7 @@ func TestToolCallsAtOnce(t *testing.T) {
 	want(t, "actStartTime", r.sink.cycle(t, r.step.ID(), 0).ActStartTime, *first)
 }
 
-// What the model asked for is on record with its answer, before any of it runs.
+// The calls that the model asked for are on record with its answer, before any of them runs.
 func TestAskedTools(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -369,7 +368,7 @@ func TestSubPlans(t *testing.T) {
 			t.Errorf("link is %+v", call.Link())
 		}
 
-		// What the sub-plan does is its own, and its plans hang under its own calls.
+		// The steps of the sub-plan are its own, and its sub-plans hang under its own calls.
 		subCtx, subStep, err := sub.StartStep(subCtx, recorder.StepInfo{})
 		ok(t, err)
 		if a := b.sink.step(t, subStep.ID()); a.PlanID != sub.ID() || a.RootPlanID != parent.ID() {
@@ -402,7 +401,7 @@ func TestRetry(t *testing.T) {
 	ok(t, r.cycle.End(r.stepCtx, recorder.CycleResult{}))
 	boom := errors.New("boom")
 	if err := r.step.Fail(r.stepCtx, boom); err != boom {
-		t.Errorf("Fail gave %v", err)
+		t.Errorf("Fail returned %v", err)
 	}
 	began := r.sink.step(t, r.step.ID()).StartTime
 	ctx, again, err := r.step.Retry(r.planCtx)
@@ -414,7 +413,7 @@ func TestRetry(t *testing.T) {
 	unreported(t, "errorMessage", row.ErrorMessage)
 	unreported(t, "endTime", row.EndTime)
 
-	// Cycles count on, so nothing of the first attempt is overwritten.
+	// Cycles count on, so that nothing of the first attempt is overwritten.
 	cycle, err := again.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	_, call, err := cycle.StartTool(ctx, recorder.ToolInfo{})
@@ -425,7 +424,7 @@ func TestRetry(t *testing.T) {
 	ok(t, call.End(ctx, recorder.ToolResult{}))
 	ok(t, cycle.End(ctx, recorder.CycleResult{}))
 
-	// What the first attempt says late does not count.
+	// What the first attempt reports late does not count.
 	late, err := r.step.StartCycle(r.stepCtx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, late.Close(r.stepCtx))
@@ -453,8 +452,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A step that another process began goes on with a higher attempt, and its cycles
-// with a given seq.
+// A step that another process started goes on with a higher attempt, and its cycles with a given
+// seq.
 func TestGoingOnElsewhere(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -462,7 +461,7 @@ func TestGoingOnElsewhere(t *testing.T) {
 	before := r.sink.writeCount()
 	plan := there.OpenPlan(recorder.Link{PlanID: r.plan.ID()})
 	if r.sink.writeCount() != before {
-		t.Error("to open a plan tells something")
+		t.Error("opening a plan wrote something")
 	}
 	ctx, step, err := plan.StartStep(t.Context(), recorder.StepInfo{ID: r.step.ID(), Attempt: 2})
 	ok(t, err)
@@ -558,7 +557,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 		}
 	}
 	if r.sink.writeCount() != before {
-		t.Error("something was told")
+		t.Error("something was written")
 	}
 	ok(t, r.plan.SetState(r.planCtx, record.Paused))
 	want(t, "plan state", r.sink.plan(t, r.plan.ID()).State, record.Paused)
@@ -566,7 +565,7 @@ func TestStatesThatDoNotFit(t *testing.T) {
 	want(t, "step state", r.sink.step(t, r.step.ID()).State, record.Waiting)
 }
 
-// A state of another kind passes here and is refused by the record.
+// A state of another kind passes here, and the record refuses it.
 func TestTheRecordRefuses(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -575,9 +574,9 @@ func TestTheRecordRefuses(t *testing.T) {
 	if !errors.As(err, &invalid) || invalid.Field != "state" || !strings.Contains(err.Error(), "end plan "+r.plan.ID()) {
 		t.Fatalf("got %v", err)
 	}
-	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // refused for good: nothing is left to tell
+	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{})) // refused for good: nothing is left to send
 
-	// What is told beside it goes on record.
+	// What is sent beside it goes on record.
 	_, plan, err := r.StartPlan(t.Context(), recorder.PlanInfo{Steps: []recorder.StepInfo{{ID: "s0"}, {ID: strings.Repeat("x", 256)}}})
 	if !errors.As(err, &invalid) || invalid.Field != "stepId" {
 		t.Fatalf("got %v", err)
@@ -609,7 +608,7 @@ func TestTheFirstEndCounts(t *testing.T) {
 	want(t, "state", r.sink.plan(t, r.plan.ID()).State, record.Failed)
 }
 
-// The end of a cancelled run is on record, but it does not wait for ever.
+// The end of a cancelled run is recorded, but the call does not wait for ever.
 func TestEndsAfterCancellation(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -625,7 +624,7 @@ func TestEndsAfterCancellation(t *testing.T) {
 	ok(t, r.call.End(ctx, recorder.ToolResult{Err: ctx.Err()}))
 	ok(t, r.cycle.EndThink(ctx, recorder.ThinkResult{Output: "half an ans"}))
 	if err := r.cycle.Fail(ctx, ctx.Err()); err != context.Canceled {
-		t.Errorf("Fail gave %v", err)
+		t.Errorf("Fail returned %v", err)
 	}
 	_ = r.step.Fail(ctx, ctx.Err())
 	ok(t, r.plan.Exception(ctx, "stopped"))
@@ -651,7 +650,7 @@ func (f sinkFunc) Write(ctx context.Context, changes []record.Change) (record.Re
 	return f(ctx, changes)
 }
 
-// An agent that goes on while the sink is away has a whole record in the end.
+// An agent that goes on while the sink is away has a complete record in the end.
 func TestTheSinkComesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -674,7 +673,7 @@ func TestTheSinkComesBack(t *testing.T) {
 	call := cycle.Tools()[0]
 	toolCtx, err := call.Start(ctx)
 	away(err)
-	away(plan.Thought(ctx, recorder.ThoughtInfo{Content: "lost, and its caller knows"}))
+	away(plan.Thought(ctx, recorder.ThoughtInfo{Content: "lost, and the caller knows"}))
 
 	b.sink.setFail(nil)
 	ok(t, call.End(toolCtx, recorder.ToolResult{Result: "found"}))
@@ -694,13 +693,13 @@ func TestTheSinkComesBack(t *testing.T) {
 	want(t, "name", tool.Name, "look")
 	want(t, "tool state", tool.State, record.Completed)
 
-	// It is told once, not with each call from then on.
+	// It is sent once, not with each call from then on.
 	ok(t, cycle.End(ctx, recorder.CycleResult{}))
 	if last := b.sink.writes[1]; len(last) != 1 {
 		t.Errorf("%d changes, want 1", len(last))
 	}
 
-	// An end that was not taken is taken when it is told again, as it was.
+	// An end that failed is sent by the next end, as it was.
 	b.sink.setFail(record.ErrUnavailable)
 	away(step.Fail(ctx, errors.New("boom")))
 	away(step.Close(ctx))
@@ -803,7 +802,7 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// Where the clock was set back, an end is not before its start, and counts.
+// An end is not before its start, even if the clock was set back.
 func TestTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -837,13 +836,13 @@ func TestValuesThatAreNoJSON(t *testing.T) {
 			t.Errorf("%d: got %v", i+1, err)
 		}
 	}
-	// All else is on record.
+	// Everything else is on record.
 	want(t, "title", r.sink.plan(t, plan.ID()).Title, "kept")
 	want(t, "name", r.sink.tool(t, call.ID()).Name, "kept")
 	want(t, "state", r.sink.tool(t, call.ID()).State, record.Completed)
 }
 
-// bomb is a value whose methods cannot be called through a nil pointer.
+// bomb is a value whose methods panic.
 type bomb struct{ fuse string }
 
 func (b *bomb) Error() string               { return b.fuse }
@@ -853,7 +852,7 @@ func (b bomb) MarshalJSON() ([]byte, error) { panic(&b) }
 func (b bomb) MarshalText() ([]byte, error) { panic(&b) }
 func (b bomb) String() string               { panic(&b) }
 
-// TestValuesThatPanic: an agent goes on, and its record says what it can.
+// An agent survives values whose methods panic, and its record holds everything else.
 func TestValuesThatPanic(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
@@ -877,10 +876,10 @@ func TestValuesThatPanic(t *testing.T) {
 	ok(t, r.cycle.EndThink(r.stepCtx, recorder.ThinkResult{Err: none}))
 	want(t, "state", r.sink.cycle(t, r.step.ID(), 0).State, record.Failed)
 	if err := r.step.Fail(r.stepCtx, none); err != error(none) {
-		t.Errorf("Fail gave %T", err)
+		t.Errorf("Fail returned %T", err)
 	}
 	want(t, "state", r.sink.step(t, r.step.ID()).State, record.Failed)
-	// What an error says before it panics counts.
+	// What an error reported before it panics counts.
 	ok(t, r.plan.End(r.planCtx, recorder.PlanResult{Err: fmt.Errorf("%w by %w", context.Canceled, none)}))
 	want(t, "state", r.sink.plan(t, r.plan.ID()).State, record.Cancelled)
 	func() {
@@ -922,12 +921,12 @@ func TestTextsOfValues(t *testing.T) {
 	unreported(t, "result", r.sink.tool(t, call.ID()).Result)
 }
 
-// Thoughts, artifacts, sources and waits stand where their context is.
+// Thoughts, artifacts, sources and waits belong to the step and call of their context.
 func TestBesideThePlan(t *testing.T) {
 	t.Parallel()
 	r := startRun(t, setup(t))
 	link, _ := recorder.LinkFrom(r.toolCtx)
-	plan := r.OpenPlan(link) // all that a tool has is its context
+	plan := r.OpenPlan(link) // a tool has nothing but its context
 	ok(t, plan.Thought(r.toolCtx, recorder.ThoughtInfo{
 		ID: "th", Type: record.ThoughtError, Content: "hm", Iteration: new(int64(-1)), Confidence: new(0.5), RelatedOperations: []string{"look"},
 	}))
@@ -954,7 +953,7 @@ func TestBesideThePlan(t *testing.T) {
 	want(t, "toolCallId", on().ToolCallID, r.call.ID())
 	unreported(t, "endTime", on().EndTime)
 
-	// The answer arrives elsewhere.
+	// Another process receives the answer.
 	elsewhere := recorder.New(r.sink, recorder.Options{Clock: r.clock.read}).OpenPlan(link).OpenWait(wait.ID())
 	ok(t, elsewhere.Decide(t.Context(), recorder.WaitDecision{State: record.Approved, Decision: map[string]string{"why": "because"}, By: "ada"}))
 	want(t, "state", on().State, record.Approved)
@@ -971,7 +970,7 @@ func TestBesideThePlan(t *testing.T) {
 		t.Errorf("value is %s", raw.Value)
 	}
 
-	// In another plan's context, it belongs to this plan alone.
+	// In the context of another plan, it belongs to this plan and to no step.
 	ok(t, plan.Thought(recorder.ContextWithLink(t.Context(), recorder.Link{RootPlanID: "r", PlanID: "p", StepID: "s"}), recorder.ThoughtInfo{ID: "alone"}))
 	unreported(t, "stepId", one(t, r.sink, record.KindThought, func(c *record.Thought) bool { return c.ThoughtID == "alone" }).StepID)
 }
@@ -985,13 +984,13 @@ func TestNotRecording(t *testing.T) {
 
 	defer func() {
 		if recover() == nil {
-			t.Error("New takes no sink without a word")
+			t.Error("New accepted a nil sink")
 		}
 	}()
 	recorder.New(nil, recorder.Options{})
 }
 
-// A sink that misbehaves costs no panic.
+// A sink that misbehaves causes no panic.
 func TestRejectionsOutOfRange(t *testing.T) {
 	t.Parallel()
 	rec := recorder.New(sinkFunc(func(context.Context, []record.Change) (record.Result, error) {

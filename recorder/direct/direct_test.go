@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// setup gives a Recorder on a database of the test's own, and a store to read it.
+// setup returns a Recorder on a database of the test's own, and a store to read from it.
 func setup(t *testing.T) (*recorder.Recorder, *store.Store) {
 	t.Helper()
 	url := pgtest.New(t).URL
@@ -60,7 +60,7 @@ func stepDetail(t *testing.T, s *store.Store, id string) *tree.Step {
 	return step
 }
 
-// A reader sees what is told as soon as the call returns: B22, B25-B29.
+// A reader sees what was recorded as soon as the call returns: B22, B25-B29.
 func TestARunAsItIsRead(t *testing.T) {
 	t.Parallel()
 	rec, reader := setup(t)
@@ -137,7 +137,7 @@ func TestARunAsItIsRead(t *testing.T) {
 	}
 }
 
-// The model that answered costs what its provider takes for it, not what another does.
+// The model that answered costs what its own provider charges, not what another does.
 func TestCostOfTheModelThatAnswered(t *testing.T) {
 	t.Parallel()
 	_, reader := setup(t)
@@ -189,7 +189,7 @@ func TestSubPlans(t *testing.T) {
 	}
 	for depth, id := range ids {
 		if p.Record.CurrentPlanID != id || p.Record.RootPlanID != ids[0] {
-			t.Fatalf("at depth %d stands %s", depth, p.Record.CurrentPlanID)
+			t.Fatalf("the plan at depth %d is %s", depth, p.Record.CurrentPlanID)
 		}
 		if depth > 0 && (p.Link != tree.LinkToolCall || *p.ToolCall.Record.Name != "delegate") {
 			t.Errorf("plan at depth %d is linked %q", depth, p.Link)
@@ -200,7 +200,7 @@ func TestSubPlans(t *testing.T) {
 	}
 }
 
-// A retried step is open again, and keeps the cycles of its first attempt.
+// A retried step is running again, and keeps the cycles of its first attempt.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	rec, reader := setup(t)
@@ -267,7 +267,7 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Empty(t).URL
 	if _, err := direct.Open(t.Context(), url, nil); err == nil {
-		t.Fatal("a database that is not migrated was taken")
+		t.Fatal("a database that is not migrated was accepted")
 	}
 	sink, err := direct.Open(t.Context(), url, &direct.Options{Migrate: true})
 	ok(t, err)
@@ -278,7 +278,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := direct.Open(t.Context(), "", &direct.Options{Migrate: true}); err == nil {
-		t.Error("no URL was taken for one")
+		t.Error("an empty URL was accepted")
 	}
 }
 

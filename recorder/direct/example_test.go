@@ -9,8 +9,7 @@ import (
 	"github.com/actlog/actlog/recorder/direct"
 )
 
-// A program opens one Sink and one Recorder, and closes the Sink as the last
-// thing it does.
+// A program opens one Sink and one Recorder, and closes the Sink as the last thing it does.
 func Example() {
 	ctx := context.Background()
 	sink, err := direct.Open(ctx, os.Getenv("ACTLOG_DATABASE_URL"), &direct.Options{Migrate: true})

@@ -11,7 +11,7 @@ import (
 	"github.com/actlog/actlog/recorder/spool"
 )
 
-// BenchmarkSpooledWrite is what it costs until a record of 1 KB is in the log.
+// BenchmarkSpooledWrite measures the time until a record of 1 KB is in the log.
 func BenchmarkSpooledWrite(b *testing.B) {
 	for _, durable := range []bool{false, true} {
 		b.Run(fmt.Sprint("sync=", durable), func(b *testing.B) {

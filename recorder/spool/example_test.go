@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/recorder/spool"
 )
 
-// An agent whose record survives that it is killed while the server is away: the
-// next one that opens the folder delivers it.
+// The record of this agent survives a kill while the server is away: the next agent that opens the
+// folder delivers it.
 func Example() {
 	server, err := recorder.NewHTTP("http://127.0.0.1:8420", recorder.HTTPOptions{APIKey: os.Getenv("ACTLOG_API_KEY")})
 	if err != nil {

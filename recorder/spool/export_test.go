@@ -1,4 +1,4 @@
 package spool
 
-// Small files make many of them of few records.
+// With small files, few records fill many files.
 func init() { segmentBytes = 256 << 10 }

@@ -30,7 +30,7 @@ import (
 	"github.com/actlog/actlog/recorder/spool"
 )
 
-// asEnv makes the test binary an agent, see agent.
+// asEnv turns the test binary into an agent, see agent.
 const asEnv = "ACTLOG_SPOOL_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// sink folds what it is told, in order, and fails as it is told to.
+// sink keeps the newest value of each artifact, and fails as it is set to.
 type sink struct {
-	mu   sync.Mutex
-	fail error
-	rows map[string]string // the values of artifacts, by name
-	told []string          // names, in the order in which they came
+	mu    sync.Mutex
+	fail  error
+	rows  map[string]string // the values of artifacts, by name
+	names []string          // in the order in which they came
 }
 
 func newSink() *sink { return &sink{rows: map[string]string{}} }
@@ -65,7 +65,7 @@ func (s *sink) Write(_ context.Context, changes []record.Change) (record.Result,
 	for _, c := range changes {
 		a := c.(*record.Artifact)
 		s.rows[a.Name] = string(a.Value)
-		s.told = append(s.told, a.Name)
+		s.names = append(s.names, a.Name)
 	}
 	return record.Result{Accepted: len(changes)}, nil
 }
@@ -117,7 +117,7 @@ func write(t *testing.T, s *spool.Spool, changes ...record.Change) {
 	t.Helper()
 	result, err := s.Write(t.Context(), changes)
 	if err != nil || result.Accepted != len(changes) || result.Rejected != nil {
-		t.Fatalf("Write gave %+v, %v", result, err)
+		t.Fatalf("Write returned %+v, %v", result, err)
 	}
 }
 
@@ -128,11 +128,12 @@ func leave(t *testing.T, s *spool.Spool, waiting int) {
 	cancel()
 	var unwritten *recorder.UnwrittenError
 	if err := s.Close(ctx); waiting > 0 && (!errors.As(err, &unwritten) || unwritten.Waiting != waiting) || waiting == 0 && err != nil {
-		t.Fatalf("Close gave %v, want %d waiting", err, waiting)
+		t.Fatalf("Close returned %v, want %d waiting", err, waiting)
 	}
 }
 
-// delivered opens a folder before a sink that works, and gives what comes of it.
+// delivered opens a folder in front of a sink that works, and returns the sink after everything was
+// delivered.
 func delivered(t *testing.T, dir string) *sink {
 	t.Helper()
 	to := newSink()
@@ -141,7 +142,7 @@ func delivered(t *testing.T, dir string) *sink {
 	return to
 }
 
-// logFiles are those of the log, in order.
+// logFiles are the files of the log, in order.
 func logFiles(t *testing.T, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "log", "0*"))
@@ -149,8 +150,8 @@ func logFiles(t *testing.T, dir string) []string {
 	return paths
 }
 
-// What one process could not deliver, the next one does, in order; what was
-// delivered is gone from the disk.
+// What one process could not deliver, the next one does, in order. Delivered records are removed
+// from the disk.
 func TestReopen(t *testing.T) {
 	t.Parallel()
 	for _, durable := range []bool{false, true} {
@@ -173,11 +174,11 @@ func TestReopen(t *testing.T) {
 			leave(t, s, 5)
 
 			to := delivered(t, dir)
-			if diff := cmp.Diff(names(5), to.told); diff != "" || to.rows["3"] != `"y"` {
+			if diff := cmp.Diff(names(5), to.names); diff != "" || to.rows["3"] != `"y"` {
 				t.Errorf("%s, row 3 is %s", diff, to.rows["3"])
 			}
-			if to := delivered(t, dir); len(to.told) != 0 {
-				t.Errorf("told again: %q", to.told)
+			if to := delivered(t, dir); len(to.names) != 0 {
+				t.Errorf("delivered again: %q", to.names)
 			}
 			for _, path := range logFiles(t, dir) {
 				if info, err := os.Stat(path); err != nil || info.Size() != 0 {
@@ -191,13 +192,13 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// Every kind and field comes back as it was told.
+// Every kind and field comes back as it was written.
 func TestFidelity(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, away())
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
-	told := []record.Change{
+	changes := []record.Change{
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Rev: new(int64(math.MaxInt64)), Title: new("é\n\"\x01<>&\u2028"), Tags: []string{"a", ""}, StartTime: &at, Metadata: []byte(`{"b":1,"a":2}`)},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
 		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 7, CostUSD: new(0.1), InputTokens: new(int64(0)), ThinkInput: new("")},
@@ -207,12 +208,12 @@ func TestFidelity(t *testing.T) {
 		&record.Source{RootPlanID: "p", PlanID: "p", SourceID: "o", RelevanceScore: new(0.5)},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: []byte(`[{"a":"b"}]`)},
 	}
-	write(t, s, told...)
-	leave(t, s, len(told))
+	write(t, s, changes...)
+	leave(t, s, len(changes))
 	var got []record.Change
 	again := open(t, dir, sinkFunc(func(changes []record.Change) { got = append(got, changes...) }))
 	ok(t, again.Close(t.Context()))
-	if diff := cmp.Diff(told, got); diff != "" {
+	if diff := cmp.Diff(changes, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -224,7 +225,7 @@ func (f sinkFunc) Write(_ context.Context, changes []record.Change) (record.Resu
 	return record.Result{Accepted: len(changes)}, nil
 }
 
-// What has no JSON is named at once, and does not sink what stands beside it.
+// A change without JSON is rejected at once, and the changes beside it are written.
 func TestNoJSON(t *testing.T) {
 	t.Parallel()
 	to := newSink()
@@ -241,19 +242,19 @@ func TestNoJSON(t *testing.T) {
 	}
 	ok(t, s.Close(t.Context()))
 	if len(to.rows) != 2 {
-		t.Errorf("on record is %v", to.rows)
+		t.Errorf("on record: %v", to.rows)
 	}
 }
 
-// TestHeartbeats go past the log: those of a process that was killed tell nothing.
+// Heartbeats go past the log: those of a process that was killed are of no use.
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	told := make(chan record.Change, 1)
-	s := open(t, t.TempDir(), sinkFunc(func(changes []record.Change) { told <- changes[0] }))
+	received := make(chan record.Change, 1)
+	s := open(t, t.TempDir(), sinkFunc(func(changes []record.Change) { received <- changes[0] }))
 	beat := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: new(time.Unix(1, 0))}
 	ok(t, s.Beat([]record.Change{beat}))
-	if got := <-told; got != beat || s.Pending() != 0 {
-		t.Errorf("told %+v, %d wait", got, s.Pending())
+	if got := <-received; got != beat || s.Pending() != 0 {
+		t.Errorf("received %+v, %d wait", got, s.Pending())
 	}
 	leave(t, s, 0)
 	if err := s.Beat([]record.Change{beat}); !errors.Is(err, record.ErrClosed) {
@@ -261,7 +262,7 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// A folder belongs to one Spool at a time, of whatever process.
+// A folder belongs to one Spool at a time, across processes.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -279,7 +280,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// The bound on what waits on disk makes Write wait, and the disk is given back.
+// Write waits while the bound of the disk is reached, and delivered records free the disk.
 func TestBackPressure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -294,14 +295,14 @@ func TestBackPressure(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		to.set(nil)
-		for i := 20; i < 400; i++ { // several files of the log
+		for i := 20; i < 400; i++ { // fills several files of the log
 			write(t, s, numbered(i, 1, value)...)
 			if size := diskUsage(t, dir); size > 9<<17 {
 				t.Fatalf("the log takes %d bytes", size)
 			}
 		}
 		ok(t, s.Close(t.Context()))
-		if diff := cmp.Diff(names(400), to.told); diff != "" {
+		if diff := cmp.Diff(names(400), to.names); diff != "" {
 			t.Error(diff)
 		}
 		if size := diskUsage(t, dir); size != 0 {
@@ -313,15 +314,15 @@ func TestBackPressure(t *testing.T) {
 func diskUsage(t *testing.T, dir string) (bytes int64) {
 	t.Helper()
 	for _, path := range logFiles(t, dir) {
-		if info, err := os.Stat(path); err == nil { // else the sender has just dropped it
+		if info, err := os.Stat(path); err == nil { // otherwise the sender has just dropped it
 			bytes += info.Size()
 		}
 	}
 	return bytes
 }
 
-// Whatever a crash or a bad disk does to the log, the next Open delivers what is
-// whole, takes new records, and says what is lost.
+// Whatever a crash or a bad disk does to the log, the next Open delivers what is whole, accepts new
+// records, and logs what is lost.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	const n = 600
@@ -329,7 +330,7 @@ func TestDamage(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(files []string) error
-		lost   func(i int) bool // which may be missing; all others are there
+		lost   func(i int) bool // whether record i may be missing
 		logged string
 	}{
 		{"none", func([]string) error { return nil }, func(int) bool { return false }, ""},
@@ -384,14 +385,14 @@ func TestDamage(t *testing.T) {
 			if left, err := filepath.Glob(filepath.Join(dir, "log", "*.*")); err != nil || len(left) > 0 {
 				t.Errorf("left: %q, %v", left, err)
 			}
-			if again := delivered(t, dir); len(again.told) > 0 {
-				t.Errorf("told again: %q", again.told)
+			if again := delivered(t, dir); len(again.names) > 0 {
+				t.Errorf("delivered again: %q", again.names)
 			}
 		})
 	}
 }
 
-// cut takes n bytes off the end of a file.
+// cut removes n bytes from the end of a file.
 func cut(path string, n int64) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -408,7 +409,7 @@ func appendBytes(path string, b ...byte) error {
 	return os.WriteFile(path, append(data, b...), 0o600)
 }
 
-// garble alters a byte, counted from the end where at is negative.
+// garble alters a byte, counted from the end if at is negative.
 func garble(path string, at int) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -421,7 +422,7 @@ func garble(path string, at int) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// A log whose files contradict each other is left as it is, for someone to see.
+// A log whose files contradict each other is left as it is, for a human to look at.
 func TestBeyondRepair(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -437,8 +438,8 @@ func TestBeyondRepair(t *testing.T) {
 	}
 }
 
-// Whatever faults the sink has and however often the spool is opened anew, what is
-// on record at the end is what was told.
+// Whatever faults the sink has and however often the spool is opened again, the record at the end is
+// what was written.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -447,7 +448,7 @@ func TestNothingIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 0))
 				dir, to := t.TempDir(), newSink()
-				told := map[string]string{}
+				written := map[string]string{}
 				for round := range 5 {
 					s := open(t, dir, to, func(o *spool.Options) {
 						// Room for all: the sink may be away for as long as writers would wait.
@@ -461,7 +462,7 @@ func TestNothingIsLost(t *testing.T) {
 								a := artifact(fmt.Sprintf("%d/%d", w, i%17), fmt.Sprintf("%s %d %d", strings.Repeat("x", i*100), round, i))
 								write(t, s, a)
 								mu.Lock()
-								told[a.Name] = string(a.Value)
+								written[a.Name] = string(a.Value)
 								mu.Unlock()
 							}
 						})
@@ -472,13 +473,13 @@ func TestNothingIsLost(t *testing.T) {
 					}
 					wg.Wait()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					_ = s.Close(ctx) // what is left is told by the next
+					_ = s.Close(ctx) // the next one delivers what is left
 					cancel()
 				}
 				to.set(nil)
 				s := open(t, dir, to)
 				ok(t, s.Close(t.Context()))
-				if diff := cmp.Diff(told, to.rows); diff != "" {
+				if diff := cmp.Diff(written, to.rows); diff != "" {
 					t.Error(diff)
 				}
 			})
@@ -486,9 +487,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// agent is what the test binary does as another process: it writes records to the
-// spool in dir while the record is away, and prints the number of each that Write
-// has returned for.
+// agent is what the test binary does as another process. It writes records to the spool in dir
+// while the record is away, and prints the number of each after Write has returned.
 func agent(role, dir string) error {
 	var options spool.Options
 	to := away()
@@ -498,7 +498,7 @@ func agent(role, dir string) error {
 	}
 	ctx := context.Background()
 	value := strings.Repeat("v", 1_000)
-	if role == "full" { // files end at 100 KB, as they do where the disk is full
+	if role == "full" { // files end at 100 KB, as on a full disk
 		signal.Ignore(syscall.SIGXFSZ)
 		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100_000, Max: 200_000}); err != nil {
 			return err
@@ -515,24 +515,24 @@ func agent(role, dir string) error {
 		fmt.Println(i)
 	}
 	if _, err := s.Write(ctx, numbered(1_000_000, 1, value)); err == nil {
-		return errors.New("a second write into a full disk went well")
+		return errors.New("a second write to a full disk succeeded")
 	}
 	to.set(nil) // what waits is sent on, and makes room
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	fmt.Println("sent", len(to.told))
+	fmt.Println("sent", len(to.names))
 	if _, err := s.Write(ctx, numbered(2_000_000, 1, value)); err != nil {
 		return err
 	}
 	if err := s.Close(ctx); err != nil {
 		return err
 	}
-	fmt.Println("sent", len(to.told))
+	fmt.Println("sent", len(to.names))
 	return nil
 }
 
-// process is an agent of ours.
+// process is an agent in another process.
 type process struct {
 	cmd *exec.Cmd
 	out io.ReadCloser
@@ -549,20 +549,20 @@ func start(t *testing.T, role, dir string) *process {
 	return &process{cmd, out}
 }
 
-// read gives all that the agent prints until it ends.
+// read returns everything that the agent prints until it ends.
 func (p *process) read(t *testing.T) string {
 	t.Helper()
 	out, err := io.ReadAll(p.out)
 	ok(t, err)
-	_ = p.cmd.Wait() // what it says tells
+	_ = p.cmd.Wait() // the output says more
 	return string(out)
 }
 
-// An agent that is killed in the middle has told all that its writes returned for.
+// Everything that a write returned for is delivered after the agent was killed.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	told := 0
+	written := 0
 	for life := range 3 {
 		p := start(t, "fill", dir)
 		lines := bufio.NewScanner(p.out)
@@ -573,25 +573,24 @@ func TestKill(t *testing.T) {
 			if n == 500*(life+1) {
 				ok(t, p.cmd.Process.Kill())
 			}
-			told = max(told, n+1)
+			written = max(written, n+1)
 		}
 		if err := p.cmd.Wait(); err == nil {
 			t.Error("the agent ended by itself")
 		}
 	}
 	to := delivered(t, dir)
-	for i := range told {
+	for i := range written {
 		if to.rows[strconv.Itoa(i)] == "" {
-			t.Fatalf("record %d of %d is lost", i, told)
+			t.Fatalf("record %d of %d is lost", i, written)
 		}
 	}
-	if len(to.told) < 3_000 { // those of each life
-		t.Errorf("%d records were delivered", len(to.told))
+	if len(to.names) < 3_000 { // those of each life
+		t.Errorf("%d records were delivered", len(to.names))
 	}
 }
 
-// Where the disk is full, Write says so, what was written before is delivered, and
-// that makes room.
+// If the disk is full, Write says so. What was written before is delivered, and so makes room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -605,7 +604,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := fmt.Sscanf(counts, "sent %d\nsent %d", &sent, &after); err != nil || sent != full || after != full+1 {
 		t.Errorf("%d were written; the agent says %.500s", full, said)
 	}
-	if to := delivered(t, dir); len(to.told) != 0 {
-		t.Errorf("told again: %q", to.told)
+	if to := delivered(t, dir); len(to.names) != 0 {
+		t.Errorf("delivered again: %q", to.names)
 	}
 }
