@@ -108,7 +108,7 @@ func (c *Cycle) row(state record.State) *record.ThinkAct {
 		stamp
 	}{stamp: c.stamp(c.attempt, state)}
 	r.RootPlanID, r.StepID, r.Seq = c.step.plan.link.RootPlanID, c.step.id, c.seq
-	r.Rev, r.Attempt, r.State = r.stamp.pointers()
+	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.ThinkAct
 }
 

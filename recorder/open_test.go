@@ -268,3 +268,18 @@ func TestOpenedEndsAfterTheirStarts(t *testing.T) {
 	want(t, "step endTime", b.sink.step(t, "s").EndTime, start)
 	want(t, "plan endTime", b.sink.plan(t, "p").EndTime, start)
 }
+
+// A heartbeat that comes while the plan is being opened does no harm.
+func TestHeartbeatDuringOpening(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	rec := recorder.New(m, recorder.Options{Heartbeat: 1})
+	for range 100 {
+		ctx, plan := rec.ContinuePlan(t.Context(), recorder.PlanRef{Link: recorder.Link{PlanID: "p"}})
+		ok(t, plan.Thought(ctx, recorder.ThoughtInfo{}))
+		ok(t, plan.End(ctx, recorder.PlanResult{}))
+	}
+	if m.plan(t, "p").LastSeenAt == nil {
+		t.Error("there is no sign of life")
+	}
+}

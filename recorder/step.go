@@ -173,7 +173,7 @@ func (s *Step) row(state record.State) *record.AgentExecution {
 		stamp
 	}{stamp: s.stamp(s.attempt, state)}
 	r.RootPlanID, r.StepID, r.PlanID = s.plan.link.RootPlanID, s.id, s.plan.link.PlanID
-	r.Rev, r.Attempt, r.State = r.stamp.pointers()
+	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.AgentExecution
 }
 

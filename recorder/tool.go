@@ -114,7 +114,7 @@ func (t *ToolCall) row(state record.State) *record.ActTool {
 	}{stamp: t.stamp(t.attempt, state)}
 	step := t.cycle.step
 	r.RootPlanID, r.StepID, r.Seq, r.ToolCallID = step.plan.link.RootPlanID, step.id, t.cycle.seq, t.id
-	r.Rev, r.Attempt, r.State = r.stamp.pointers()
+	r.Rev, r.Attempt, r.State = r.pointers()
 	return &r.ActTool
 }
 

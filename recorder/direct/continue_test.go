@@ -249,6 +249,7 @@ func runHalf(url string) error {
 func TestContinuedRun(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T) (url string, reader *store.Store) {
+		t.Helper()
 		url = pgtest.New(t).URL
 		reader, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 4})
 		ok(t, err)
