@@ -13,21 +13,22 @@ import (
 	"strings"
 )
 
-// minMajor is the oldest major version of Postgres that the schema works on.
+// minMajor is the oldest major version of Postgres that the schema supports.
 const minMajor = 14
 
 // binaries is a folder with initdb and postgres of one version.
 type binaries struct {
 	dir     string
 	version string // such as "15.14"
-	numbers []int
+	numbers []int  // major and minor version
 }
 
 func (b binaries) initdb() string   { return filepath.Join(b.dir, "initdb") }
 func (b binaries) postgres() string { return filepath.Join(b.dir, "postgres") }
 func (b binaries) major() int       { return b.numbers[0] }
 
-// usualBinDirs is PATH and where packages of Debian, RHEL and Homebrew put the server.
+// usualBinDirs returns PATH and the folders into which the packages of Debian, RHEL and
+// Homebrew install the server.
 func usualBinDirs() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")),
 		"/usr/lib/postgresql/*/bin",
@@ -43,8 +44,8 @@ func usualBinDirs() []string {
 	)
 }
 
-// findBinaries returns the newest binaries, those of version major when it is not 0:
-// installed ones, else downloaded ones.
+// findBinaries returns installed binaries or, if none fit, downloaded ones. It takes the
+// newest of version major, or the newest of all if major is 0.
 func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) {
 	found := installed(ctx, cfg.BinDirs)
 	for _, b := range found {
@@ -53,20 +54,16 @@ func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) 
 		}
 	}
 
-	var reason error
-	if cfg.Offline {
-		reason = errors.New("downloads are off")
-	} else {
-		cfg.Logger.Info("no fitting postgres installed, using a downloaded one", "cache", cfg.CacheDir)
+	reason := errors.New("downloads are off")
+	if !cfg.Offline {
+		cfg.Logger.Info("no suitable postgres installed; using a downloaded one", "cache", cfg.CacheDir)
 		dir, err := fetch(ctx, cfg.repository, cfg.CacheDir, major)
-		if err == nil {
-			b, err := inspect(ctx, dir)
-			if err == nil {
-				return b, nil
-			}
-			reason = fmt.Errorf("downloaded, but does not run: %w", err)
+		if err != nil {
+			reason = fmt.Errorf("download: %w", err)
+		} else if b, err := inspect(ctx, dir); err != nil {
+			reason = fmt.Errorf("run the downloaded one: %w", err)
 		} else {
-			reason = fmt.Errorf("downloading: %w", err)
+			return b, nil
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -75,42 +72,29 @@ func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) 
 
 	wanted, install := fmt.Sprintf("%d or newer", minMajor), "postgresql"
 	if major != 0 {
-		wanted = fmt.Sprintf("%d, which made the data in %s", major, cfg.Dir)
+		wanted = fmt.Sprintf("%d, which created the data in %s", major, cfg.Dir)
 		install = fmt.Sprintf("postgresql-%d", major)
 	}
-	var have string
-	if len(found) > 0 {
-		versions := make([]string, len(found))
-		for i, b := range found {
-			versions[i] = b.version
-		}
-		have = " (installed: " + strings.Join(versions, ", ") + ")"
+	for _, b := range found {
+		wanted += "; " + b.version + " is installed"
 	}
-	return binaries{}, fmt.Errorf("%w of version %s%s. Three ways out: install them, as with `apt-get install %s`; "+
-		"or set ACTLOG_DATABASE_URL to a running server; or let them be downloaded (%w)",
-		ErrNoPostgres, wanted, have, install, reason)
+	return binaries{}, fmt.Errorf("%w of version %s. Either install them, for example with `apt-get install %s`; "+
+		"or set ACTLOG_DATABASE_URL to a running server; or allow the download (%w)",
+		ErrNoPostgres, wanted, install, reason)
 }
 
 // installed lists the binaries in dirs, newest version first.
 func installed(ctx context.Context, dirs []string) []binaries {
 	var found []binaries
-	seen := map[string]bool{}
+	seen := map[string]bool{} // one installation is often linked from several folders
 	for _, pattern := range dirs {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			continue
-		}
+		matches, _ := filepath.Glob(pattern)
 		for _, dir := range matches {
 			path, err := exec.LookPath(filepath.Join(dir, "postgres"))
-			if err != nil || !filepath.IsAbs(path) {
+			if err != nil || !filepath.IsAbs(path) || seen[resolve(path)] {
 				continue
 			}
-			// One installation often has links from elsewhere.
-			target := resolve(path)
-			if seen[target] {
-				continue
-			}
-			seen[target] = true
+			seen[resolve(path)] = true
 			if b, err := inspect(ctx, dir); err == nil {
 				found = append(found, b)
 			}
@@ -122,7 +106,7 @@ func installed(ctx context.Context, dirs []string) []binaries {
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) (\d+)(?:\.(\d+))?\S*`)
 
-// inspect asks the binaries in dir for their version.
+// inspect runs the binaries in dir to find out their version.
 func inspect(ctx context.Context, dir string) (binaries, error) {
 	b := binaries{dir: dir}
 	if _, err := exec.LookPath(b.initdb()); err != nil {
@@ -134,11 +118,11 @@ func inspect(ctx context.Context, dir string) (binaries, error) {
 	}
 	m := versionLine.FindStringSubmatch(string(out))
 	if m == nil {
-		return b, fmt.Errorf("%s --version: says %q", b.postgres(), out)
+		return b, fmt.Errorf("%s --version: unexpected output %q", b.postgres(), out)
 	}
 	b.version = strings.TrimPrefix(m[0], "(PostgreSQL) ")
 	for _, s := range m[1:] {
-		n, _ := strconv.Atoi(s) // "18beta1" has no second number
+		n, _ := strconv.Atoi(s) // "18beta1" has no minor version
 		b.numbers = append(b.numbers, n)
 	}
 	return b, nil

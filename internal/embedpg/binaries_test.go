@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// fake writes a program that says it is that version of Postgres.
-func fake(t *testing.T, dir, version string) string {
+// fakeBinaries writes programs that print this version of Postgres.
+func fakeBinaries(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestFindBinaries(t *testing.T) {
 	root := t.TempDir()
 	for _, v := range []string{"9.6.24", "13.4", "15.2", "15.14 (Debian 15.14-0+deb12u1)", "17.1", "18beta1"} {
 		name, _, _ := strings.Cut(v, " ")
-		fake(t, filepath.Join(root, name, "bin"), v)
+		fakeBinaries(t, filepath.Join(root, name, "bin"), v)
 	}
 	if err := os.MkdirAll(filepath.Join(root, "19", "bin"), 0o755); err != nil { // no binaries
 		t.Fatal(err)
@@ -43,15 +43,15 @@ func TestFindBinaries(t *testing.T) {
 		name  string
 		dirs  []string
 		major int
-		want  string // "" is none
+		want  string // "" if an error is expected
 	}{
 		{"newest", []string{all}, 0, "18beta1"},
-		{"that of the data", []string{all}, 15, "15.14"},
+		{"version of the data", []string{all}, 15, "15.14"},
 		{"old data", []string{all}, 13, "13.4"},
-		{"none for the data", []string{all}, 16, ""},
+		{"version of the data not installed", []string{all}, 16, ""},
 		{"too old", []string{filepath.Join(root, "13.4", "bin")}, 0, ""},
-		{"nothing there", []string{filepath.Join(root, "nowhere")}, 0, ""},
-		{"nowhere to look", []string{}, 0, ""},
+		{"no such folder", []string{filepath.Join(root, "nowhere")}, 0, ""},
+		{"no folders", []string{}, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestNoPostgres(t *testing.T) {
 	}
 	for _, way := range []string{"apt-get install postgresql", "ACTLOG_DATABASE_URL", "download"} {
 		if !strings.Contains(err.Error(), way) {
-			t.Errorf("the error does not name %q: %v", way, err)
+			t.Errorf("the error does not mention %q: %v", way, err)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestFetch(t *testing.T) {
 	defer repository.Close()
 
 	cache := t.TempDir()
-	other := filepath.Join(cache, "postgresql-17.0.0-of-somebody")
+	other := filepath.Join(cache, "postgresql-17.0.0-other")
 	if err := os.Mkdir(other, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +140,9 @@ func TestFetch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := findBinaries(t.Context(), cfg, 16); !errors.Is(err, ErrNoPostgres) {
-		t.Errorf("a version that is not there: %v", err)
+		t.Errorf("a version that cannot be downloaded: %v", err)
 	}
-	for range 2 { // the second time from the cache
+	for range 2 { // the second time it comes from the cache
 		b, err := findBinaries(t.Context(), cfg, 0)
 		if err != nil || b.version != "18.3" {
 			t.Errorf("got %v, %v", b, err)
@@ -151,6 +151,6 @@ func TestFetch(t *testing.T) {
 	}
 	entries, err := os.ReadDir(cache)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("cache holds %v, %v; want the other version and the new one", entries, err)
+		t.Errorf("the cache contains %v, %v; want the other version and the new one", entries, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,42 +18,34 @@ import (
 
 const (
 	pollInterval = 10 * time.Millisecond
-	// graceForOld is how long a postmaster of an earlier program gets to stop by itself.
+	// graceForOld is how long the postmaster of an earlier program may take to stop.
 	graceForOld = 15 * time.Second
-	// graceForMemory is how long to wait for processes we cannot see to let go of the
-	// shared memory of a dead postmaster.
+	// graceForMemory is how long to wait until processes that this program cannot see release
+	// the shared memory of a dead postmaster.
 	graceForMemory = time.Minute
-	// maxLog is the size in bytes at which the log of Postgres is set aside at start.
+	// maxLog is the size of the Postgres log, in bytes, above which a start renames it.
 	maxLog = 16 << 20
 )
 
 var errMemoryInUse = errors.New("processes of the previous server still run")
 
-// cluster is a data directory and what it takes to run a postmaster on it.
+// cluster is a data directory with everything that is needed to run a postmaster on it.
 type cluster struct {
-	dir, data, logFile string
-	fast, noSocket     bool
-	bin                binaries
-	id                 identity
-	log                *slog.Logger
+	Config
+	data string // the data directory
+	bin  binaries
+	id   identity
 
 	url              string
-	network, address string // where a client connects
-	socketDir        string // "" on a loopback port
+	network, address string // for a client to dial
+	socketDir        string // "" if the server listens on a port
 	args             []string
 }
 
-// openCluster finds the binaries, makes the data directory on the first call, and
-// settles the address.
+// openCluster finds the binaries, creates the data directory if there is none, and chooses
+// the address.
 func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
-	c := &cluster{
-		dir:      cfg.Dir,
-		data:     filepath.Join(cfg.Dir, "data"),
-		logFile:  filepath.Join(cfg.Dir, "postgres.log"),
-		fast:     cfg.Fast,
-		noSocket: cfg.noSocket,
-		log:      cfg.Logger,
-	}
+	c := &cluster{Config: cfg, data: filepath.Join(cfg.Dir, "data")}
 	major, err := dataVersion(c.data)
 	if err != nil {
 		return nil, err
@@ -69,8 +60,8 @@ func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
 	if err := c.chooseIdentity(ctx); err != nil {
 		return nil, err
 	}
-	// The old server goes first: it holds the data, and perhaps the address.
-	if err := clearOld(ctx, c.data, syscall.SIGINT, c.log); err != nil {
+	// Stop the old server first: it uses the data, and perhaps the address.
+	if err := stopOld(ctx, c.data, syscall.SIGINT, c.Logger); err != nil {
 		return nil, err
 	}
 	switch {
@@ -82,18 +73,17 @@ func openCluster(ctx context.Context, cfg Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.chooseAddress(password); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.chooseAddress(password)
 }
 
-// dataVersion is the major version that made the data directory, 0 when there is none.
+// dataVersion returns the major version that created the data directory, or 0 if there is no
+// data directory.
 func dataVersion(data string) (int, error) {
-	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	path := filepath.Join(data, "PG_VERSION")
+	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if entries, _ := os.ReadDir(data); len(entries) > 0 {
-			return 0, fmt.Errorf("%s is not empty and holds no Postgres data", data)
+			return 0, fmt.Errorf("%s is not empty and contains no Postgres data", data)
 		}
 		return 0, nil
 	}
@@ -102,14 +92,15 @@ func dataVersion(data string) (int, error) {
 	}
 	major, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", filepath.Join(data, "PG_VERSION"), err)
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	return major, nil
 }
 
-func (c *cluster) passwordFile() string { return filepath.Join(c.dir, "password") }
+func (c *cluster) passwordFile() string { return filepath.Join(c.Dir, "password") }
 
-// password reads the password file, or writes a new one.
+// password reads the password file. If there is none, it writes a new one and reports that
+// the server does not know this password yet.
 func (c *cluster) password() (password string, known bool, err error) {
 	b, err := os.ReadFile(c.passwordFile())
 	if password = strings.TrimSpace(string(b)); err == nil && password != "" {
@@ -119,23 +110,19 @@ func (c *cluster) password() (password string, known bool, err error) {
 		return "", false, err
 	}
 	password = rand.Text()
-	if err := os.WriteFile(c.passwordFile(), []byte(password+"\n"), 0o600); err != nil {
-		return "", false, err
-	}
-	return password, false, nil
+	return password, false, os.WriteFile(c.passwordFile(), []byte(password+"\n"), 0o600)
 }
 
-// chooseIdentity takes the first identity that can enter the folder and run the
-// binaries.
+// chooseIdentity takes the first identity that can enter the folder and run the binaries.
 func (c *cluster) chooseIdentity(ctx context.Context) error {
 	var errs []error
 	for _, id := range identities(c.data) {
-		err := id.give(c.dir, c.passwordFile())
+		err := id.chown(c.Dir, c.passwordFile())
 		if err == nil {
-			err = id.giveAll(c.data)
+			err = id.chownAll(c.data)
 		}
 		if err == nil {
-			err = run(command(ctx, id, c.dir, c.bin.postgres(), "--version"), "")
+			err = run(command(ctx, id, c.Dir, c.bin.postgres(), "--version"), "")
 		}
 		if err == nil {
 			c.id = id
@@ -143,25 +130,26 @@ func (c *cluster) chooseIdentity(ctx context.Context) error {
 		}
 		errs = append(errs, fmt.Errorf("as %s: %w", id.name, err))
 	}
-	return fmt.Errorf("running %s in %s, both of which it must be able to reach:\n%w", c.bin.postgres(), c.dir, errors.Join(errs...))
+	return fmt.Errorf("run %s in %s (the user needs access to both):\n%w", c.bin.postgres(), c.Dir, errors.Join(errs...))
 }
 
-// initialize makes the data directory in one step, as far as a crash can tell.
+// initialize creates the data directory under another name and renames it last, so that a
+// crash leaves no incomplete one.
 func (c *cluster) initialize(ctx context.Context) error {
-	// Left by a program that was killed in here. Never reused: its initdb may still run.
+	// A folder that a killed program left behind is never reused: its initdb may still run.
 	const unfinished = "data.new-"
-	old, err := filepath.Glob(filepath.Join(c.dir, unfinished+"*"))
+	old, err := filepath.Glob(filepath.Join(c.Dir, unfinished+"*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range old {
 		_ = os.RemoveAll(dir)
 	}
-	temp, err := os.MkdirTemp(c.dir, unfinished)
+	temp, err := os.MkdirTemp(c.Dir, unfinished)
 	if err != nil {
 		return err
 	}
-	err = c.id.give(temp)
+	err = c.id.chown(temp)
 	if err == nil {
 		err = c.initdb(ctx, temp)
 	}
@@ -169,12 +157,12 @@ func (c *cluster) initialize(ctx context.Context) error {
 		err = c.single(ctx, temp, "CREATE DATABASE "+database)
 	}
 	if err == nil {
-		_ = os.Remove(c.data) // may be there, and empty
+		_ = os.Remove(c.data) // an empty folder may exist
 		err = os.Rename(temp, c.data)
 	}
 	if err != nil {
 		_ = os.RemoveAll(temp)
-		return fmt.Errorf("making the data directory: %w", err)
+		return fmt.Errorf("create the data directory: %w", err)
 	}
 	return nil
 }
@@ -184,55 +172,50 @@ func (c *cluster) initdb(ctx context.Context, data string) error {
 		"-D", data, "-U", role, "-E", "UTF8", "--locale=C",
 		"--pwfile=" + c.passwordFile(), "--auth=scram-sha-256",
 	}
-	if c.fast {
+	if c.Fast {
 		args = append(args, "--no-sync", "--auth-local=trust")
 	} else {
 		args = append(args, "--data-checksums")
 	}
-	return run(command(ctx, c.id, c.dir, c.bin.initdb(), args...), "")
+	return run(command(ctx, c.id, c.Dir, c.bin.initdb(), args...), "")
 }
 
-// single has the database system execute one statement while no server runs.
+// single executes one statement in single-user mode. No server may run.
 func (c *cluster) single(ctx context.Context, data, statement string) error {
 	args := []string{"--single", "-D", data, "-c", "exit_on_error=on"}
-	if c.fast {
+	if c.Fast {
 		args = append(args, "-F")
 	}
-	return run(command(ctx, c.id, c.dir, c.bin.postgres(), append(args, "postgres")...), statement+"\n")
+	return run(command(ctx, c.id, c.Dir, c.bin.postgres(), append(args, "postgres")...), statement+"\n")
 }
 
-// chooseAddress settles on a socket, or on a loopback port where there can be none.
+// chooseAddress chooses a socket or, if that is impossible, a loopback port.
 func (c *cluster) chooseAddress(password string) error {
-	u := &url.URL{Scheme: "postgres", User: url.UserPassword(role, password), Path: "/" + database}
-	port := "5432"
-	query := url.Values{"sslmode": {"disable"}}
-	listen := ""
-	if dir, err := c.makeSocketDir(); err == nil {
+	host, port, sockets := "", "5432", ""
+	dir, err := c.makeSocketDir()
+	if err == nil {
 		c.socketDir = dir
 		c.network, c.address = "unix", filepath.Join(dir, socketName)
-		query.Set("host", dir)
-		query.Set("port", port)
+		sockets = `"` + strings.ReplaceAll(dir, `"`, `""`) + `"`
 	} else {
-		c.log.Debug("no unix socket for postgres, using a loopback port", "reason", err)
+		c.Logger.Debug("no unix socket for postgres; using a loopback port", "reason", err)
 		if port, err = freePort(); err != nil {
 			return err
 		}
-		listen = "127.0.0.1"
-		c.network, c.address = "tcp", net.JoinHostPort(listen, port)
-		u.Host = c.address
+		host = "127.0.0.1"
+		c.network, c.address = "tcp", net.JoinHostPort(host, port)
 	}
-	u.RawQuery = query.Encode()
-	c.url = u.String()
+	c.url = serverURL(password, c.socketDir, host, port)
 
 	settings := []string{
-		"listen_addresses=" + listen,
+		"listen_addresses=" + host,
 		"port=" + port,
-		"unix_socket_directories=" + quoted(c.socketDir),
+		"unix_socket_directories=" + sockets,
 		"max_locks_per_transaction=256",
 		"logging_collector=off",
 		"log_destination=stderr",
 	}
-	if c.fast {
+	if c.Fast {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off",
 			"max_connections=500", "max_wal_size=4GB", "checkpoint_timeout=1h")
 	} else {
@@ -245,33 +228,37 @@ func (c *cluster) chooseAddress(password string) error {
 	return nil
 }
 
-// start brings up a postmaster and waits until it accepts connections.
+// start starts a postmaster and waits until it accepts connections.
 func (c *cluster) start(ctx context.Context) (*process, error) {
 	deadline := time.Now().Add(graceForMemory)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		if err := clearOld(ctx, c.data, syscall.SIGINT, c.log); err != nil {
+		if err := stopOld(ctx, c.data, syscall.SIGINT, c.Logger); err != nil {
 			return nil, err
 		}
 		c.clearSocket()
-		p, err := c.attempt(ctx)
+		p, err := c.tryStart(ctx)
 		if !errors.Is(err, errMemoryInUse) || time.Now().After(deadline) || !sleep(ctx, wait) {
 			return p, err
 		}
 	}
 }
 
-func (c *cluster) attempt(ctx context.Context) (*process, error) {
-	log, err := openLog(c.logFile)
+func (c *cluster) tryStart(ctx context.Context) (*process, error) {
+	log, err := openLog(filepath.Join(c.Dir, "postgres.log"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	from, err := log.Seek(0, io.SeekEnd)
+	begin, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
 	}
-	// The process outlives ctx, which only bounds the start.
-	cmd := command(context.WithoutCancel(ctx), c.id, c.dir, c.bin.postgres(), c.args...)
+	newLog := func() []byte {
+		b, _ := io.ReadAll(io.NewSectionReader(log, begin, maxLog))
+		return b
+	}
+	// The process outlives ctx, which limits only the start.
+	cmd := command(context.WithoutCancel(ctx), c.id, c.Dir, c.bin.postgres(), c.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := launch(cmd)
 	if err != nil {
@@ -280,38 +267,37 @@ func (c *cluster) attempt(ctx context.Context) (*process, error) {
 	for !ready(ctx, c.network, c.address) {
 		select {
 		case <-p.exited:
-			said := readFrom(c.logFile, from)
 			err := errors.New(p.reason())
-			if strings.Contains(string(said), "shared memory block") {
+			if strings.Contains(string(newLog()), "shared memory block") {
 				err = fmt.Errorf("%w: %w", errMemoryInUse, err)
 			}
-			return nil, withLog(err, said)
+			return nil, withLog(err, newLog())
 		case <-ctx.Done():
 			p.quit()
-			return nil, withLog(ctx.Err(), readFrom(c.logFile, from))
+			return nil, withLog(ctx.Err(), newLog())
 		case <-time.After(pollInterval):
 		}
 	}
 	return p, nil
 }
 
-// clearOld ends what an earlier program left running on the data directory, beginning
-// with sig, and removes a postmaster.pid that names some other process.
-func clearOld(ctx context.Context, data string, sig syscall.Signal, log *slog.Logger) error {
+// stopOld stops the processes of an earlier program on the data directory, the postmaster
+// with sig. It removes a postmaster.pid that names an unrelated process: Postgres would take
+// that process for a running server, for example after a reboot.
+func stopOld(ctx context.Context, data string, sig syscall.Signal, log *slog.Logger) error {
 	if pid := postmasterPID(data); pid > 0 {
 		if isPostmaster(pid, data) {
 			log.Warn("stopping the postgres that an earlier program left behind", "pid", pid, "data", data)
-			old := func() []int {
-				if isPostmaster(pid, data) {
-					return []int{pid}
-				}
-				return nil
-			}
-			if err := end(ctx, old, sig, graceForOld); err != nil {
-				return fmt.Errorf("stopping postgres %d, left behind on %s: %w", pid, data, err)
-			}
 		}
-		// Postgres would believe in any process of that number, as after a reboot.
+		old := func() []int {
+			if isPostmaster(pid, data) {
+				return []int{pid}
+			}
+			return nil
+		}
+		if err := terminate(ctx, old, sig, graceForOld); err != nil {
+			return fmt.Errorf("stop postgres %d, left behind in %s: %w", pid, data, err)
+		}
 		if postmasterPID(data) == pid {
 			if err := os.Remove(filepath.Join(data, "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -319,14 +305,15 @@ func clearOld(ctx context.Context, data string, sig syscall.Signal, log *slog.Lo
 		}
 	}
 	left := func() []int { return orphans(data) }
-	if err := end(ctx, left, syscall.SIGQUIT, graceBeforeKill); err != nil {
-		return fmt.Errorf("ending processes left behind on %s: %w", data, err)
+	if err := terminate(ctx, left, syscall.SIGQUIT, graceBeforeKill); err != nil {
+		return fmt.Errorf("end the processes left behind in %s: %w", data, err)
 	}
 	return nil
 }
 
-// end signals the processes and waits until there are none, killing them after grace.
-func end(ctx context.Context, running func() []int, sig syscall.Signal, grace time.Duration) error {
+// terminate sends sig to the running processes and waits until there are none. After grace
+// it kills them.
+func terminate(ctx context.Context, running func() []int, sig syscall.Signal, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	signalled := map[int]syscall.Signal{}
 	for pids := running(); len(pids) > 0; pids = running() {
@@ -349,17 +336,11 @@ func end(ctx context.Context, running func() []int, sig syscall.Signal, grace ti
 	return nil
 }
 
-// postmasterPID reads the first line of postmaster.pid, 0 when there is none.
+// postmasterPID returns the process id in postmaster.pid, or 0 if there is none.
 func postmasterPID(data string) int {
-	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
+	b, _ := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	line, _, _ := strings.Cut(string(b), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return 0
-	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(line))
 	return max(pid, -pid) // negative in single-user mode
 }
 
@@ -369,17 +350,7 @@ func openLog(path string) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-}
-
-func readFrom(path string, offset int64) []byte {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	b, _ := io.ReadAll(io.NewSectionReader(f, offset, maxLog))
-	return b
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 }
 
 // resolve follows symbolic links, as the kernel does for a working directory.

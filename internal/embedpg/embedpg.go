@@ -1,8 +1,8 @@
-// Package embedpg starts a private Postgres when no database is configured, and
-// keeps it running until it is closed.
+// Package embedpg runs a private Postgres for a program that has no database configured.
 package embedpg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,56 +10,56 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 const (
-	// role is not called after the schema, which would put that into its search_path.
+	// role is not named after the schema: the default search_path contains the role's name.
 	role     = "postgres"
 	database = "actlog"
 
 	maxRestartDelay = 10 * time.Second
-	// stableAfter is how long a server has to live for its next restart to be immediate.
+	// A server that ran for longer than stableAfter is restarted without a delay.
 	stableAfter = time.Minute
 )
 
 var (
-	// ErrNoPostgres says that no fitting server binaries could be found or fetched.
-	// The error that wraps it names the ways out.
+	// ErrNoPostgres means that no suitable server binaries are installed and that none could
+	// be downloaded. The error that wraps it lists what the user can do.
 	ErrNoPostgres = errors.New("no PostgreSQL server binaries")
 
-	// ErrInUse says that another running program holds the folder.
+	// ErrInUse means that another running program has locked the folder.
 	ErrInUse = errors.New("in use by another program")
 )
 
-// Config says where the private Postgres lives and how it is started.
+// Config says where the private Postgres is and how to start it.
 type Config struct {
-	// Dir holds everything that belongs to the server: the data directory, the password
-	// file, the log, the lock. It is made with mode 0700 when missing; nothing that is
-	// data is ever removed from it. Required.
+	// Dir holds the data directory, the password file, the log and the lock. It is created
+	// with mode 0700 if missing. Data in it is never removed. Required.
 	Dir string
 
-	// Logger hears of starts, restarts and stops. Default: discards.
+	// Logger receives starts, restarts and stops. Default: discard.
 	Logger *slog.Logger
 
-	// Fast gives up durability for speed: no fsync, no checksums, no password on the
-	// socket. For tests only.
+	// Fast trades durability for speed: no fsync, no checksums, no password on the socket.
+	// For tests only.
 	Fast bool
 
-	// BinDirs are folders, or glob patterns of folders, searched for initdb and postgres.
-	// Default: PATH, then the usual places of Debian, RHEL and Homebrew.
+	// BinDirs are folders, or glob patterns of folders, to search for initdb and postgres.
+	// Default: PATH, then the usual folders of Debian, RHEL and Homebrew.
 	BinDirs []string
 
-	// CacheDir keeps downloaded server binaries, one folder a version.
+	// CacheDir keeps downloaded server binaries, one folder per version.
 	// Default: actlog/postgres in the user's cache folder.
 	CacheDir string
 
 	// Offline forbids the download of server binaries.
 	Offline bool
 
-	// What tests set to be where things are otherwise.
-	repository string // of downloads
+	// For the tests of this package.
+	repository string // URL to download from
 	noSocket   bool
 }
 
@@ -72,9 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	c.Dir = dir
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.BinDirs == nil {
 		c.BinDirs = usualBinDirs()
 	}
@@ -87,130 +85,120 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// Server is a running private Postgres. It is started again whenever it dies,
-// until Close.
+// Server is a running private Postgres. It is restarted whenever it exits, until Close.
 type Server struct {
-	cluster *cluster
-	log     *slog.Logger
-	lock    *os.File
-	remove  string // folder of a throw-away server, removed on Close
+	cluster   *cluster
+	lock      *os.File
+	temporary bool // Close removes the folder
 
-	cancel context.CancelFunc // ends supervision
-	done   chan struct{}      // supervision has ended
-	close  sync.Once
-	err    error // of Close
+	cancel   context.CancelFunc // ends supervise
+	done     chan struct{}      // closed when supervise has ended
+	close    sync.Once
+	closeErr error
 
-	mu       sync.Mutex
-	process  *process // nil while it is down
-	restarts int
+	process  atomic.Pointer[process] // nil while the server is down
+	restarts atomic.Int64
 }
 
-// Start brings up the Postgres of cfg.Dir, making it on the first call, and returns
-// once it accepts connections. A server that a crashed program left behind on the
-// folder is stopped and replaced; after a crash of Postgres itself this includes its
-// recovery, which only ctx bounds.
+// Start starts the Postgres in cfg.Dir and returns once it accepts connections. The first
+// call creates the database. If a crashed program left a server running in the folder, Start
+// stops and replaces it. After a crash of Postgres, Start waits for its recovery, which only
+// ctx limits.
 //
-// The error wraps ErrInUse when another program holds the folder, ErrNoPostgres when
-// there are no server binaries.
+// The error wraps ErrInUse if another program uses the folder, and ErrNoPostgres if there
+// are no server binaries.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
+	if err == nil {
+		// The parents stay open to others, in case Postgres has to run as another user.
+		err = os.MkdirAll(filepath.Dir(cfg.Dir), 0o755)
+	}
+	if err == nil {
+		err = mkdir(cfg.Dir, 0o700)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("starting postgres: %w", err)
+		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	if err := makeDir(cfg.Dir); err != nil {
-		return nil, fmt.Errorf("starting postgres: %w", err)
-	}
-	lock, err := acquire(filepath.Join(cfg.Dir, "lock"))
+	lock, err := acquire(filepath.Join(cfg.Dir, "lock"), syscall.LOCK_EX|syscall.LOCK_NB)
 	if err != nil {
-		return nil, fmt.Errorf("starting postgres: folder %s: %w", cfg.Dir, err)
+		return nil, fmt.Errorf("start postgres: folder %s: %w", cfg.Dir, err)
 	}
-	s, err := start(ctx, cfg, lock)
-	if err != nil {
-		release(lock)
-		return nil, fmt.Errorf("starting postgres: %w", err)
-	}
-	return s, nil
+	return start(ctx, cfg, lock, false)
 }
 
-// makeDir makes a private folder. What it lies in stays open, for when Postgres has to
-// run as another user.
-func makeDir(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+// mkdir creates dir if it does not exist.
+func mkdir(dir string, mode os.FileMode) error {
+	if err := os.Mkdir(dir, mode); !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-func start(ctx context.Context, cfg Config, lock *os.File) (*Server, error) {
+// start starts the server in cfg.Dir and takes over the lock, also if it fails.
+func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Server, error) {
 	c, err := openCluster(ctx, cfg)
-	if err != nil {
-		return nil, err
+	var p *process
+	if err == nil {
+		p, err = c.start(ctx)
 	}
-	p, err := c.start(ctx)
 	if err != nil {
-		return nil, err
+		if temporary {
+			_ = os.RemoveAll(cfg.Dir)
+		}
+		release(lock)
+		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	cfg.Logger.Info("postgres started", "version", c.bin.version, "pid", p.pid(), "dir", cfg.Dir)
 
 	life, cancel := context.WithCancel(context.Background())
-	s := &Server{cluster: c, log: cfg.Logger, lock: lock, cancel: cancel, done: make(chan struct{}), process: p}
+	s := &Server{cluster: c, lock: lock, temporary: temporary, cancel: cancel, done: make(chan struct{})}
+	s.process.Store(p)
 	go s.supervise(life, p)
 	return s, nil
 }
 
-// URL is the address of database "actlog" on this server, for pgx and psql alike.
-// It stays the same for as long as the server lives, restarts included.
+// URL returns the address of database "actlog" on this server, for pgx and psql. Restarts
+// do not change it.
 func (s *Server) URL() string { return s.cluster.url }
 
-// Version is the version of the server binaries, such as "15.14".
+// Version returns the version of the server binaries, such as "15.14".
 func (s *Server) Version() string { return s.cluster.bin.version }
 
-// PID is the process id of the postmaster, 0 while it is down.
+// PID returns the process id of the postmaster, or 0 while the server is down.
 func (s *Server) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.process == nil {
-		return 0
+	if p := s.process.Load(); p != nil {
+		return p.pid()
 	}
-	return s.process.pid()
+	return 0
 }
 
-// Restarts is how often the server had to be started again.
-func (s *Server) Restarts() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.restarts
-}
+// Restarts returns how often the server was restarted.
+func (s *Server) Restarts() int { return int(s.restarts.Load()) }
 
-// Close ends sessions, stops the server and waits for it. When ctx ends first, the
-// server is stopped the hard way, which costs it a recovery at its next start but no
-// committed data, and the error says so. Further calls return the same.
+// Close ends all sessions, stops the server and waits for it to exit. If ctx ends first,
+// Close stops the server at once and returns an error: no committed data is lost, but the
+// next start needs a recovery. Further calls return the same error.
 func (s *Server) Close(ctx context.Context) error {
 	s.close.Do(func() {
 		s.cancel()
 		<-s.done
-		if p := s.process; p != nil {
-			if s.remove != "" {
-				p.quit()
-			} else if err := p.stop(ctx); err != nil {
-				s.err = fmt.Errorf("stopping postgres: %w", err)
-			}
+		if p := s.process.Load(); p != nil && s.temporary {
+			p.quit()
+		} else if p != nil {
+			s.closeErr = p.stop(ctx)
 		}
 		s.cluster.removeSocketDir()
-		if s.remove != "" {
-			s.err = errors.Join(s.err, os.RemoveAll(s.remove))
+		if s.temporary {
+			s.closeErr = os.RemoveAll(s.cluster.Dir)
 		}
 		release(s.lock)
-		s.log.Info("postgres stopped", "dir", s.cluster.dir)
+		s.cluster.Logger.Info("postgres stopped", "dir", s.cluster.Dir)
 	})
-	return s.err
+	return s.closeErr
 }
 
-// supervise starts the server again each time it exits, with growing delays while it
-// keeps failing.
+// supervise restarts the server each time it exits. The delay between attempts grows while
+// the server does not stay up.
 func (s *Server) supervise(life context.Context, p *process) {
 	defer close(s.done)
 	var delay time.Duration
@@ -220,72 +208,58 @@ func (s *Server) supervise(life context.Context, p *process) {
 			return
 		case <-p.exited:
 		}
-		s.setProcess(nil)
+		s.process.Store(nil)
 		if time.Since(p.started) > stableAfter {
 			delay = 0
 		}
-		s.log.Warn("postgres died, starting it again", "pid", p.pid(), "reason", p.reason(), "dir", s.cluster.dir)
+		s.cluster.Logger.Warn("postgres exited; restarting it", "pid", p.pid(), "reason", p.reason(), "dir", s.cluster.Dir)
 
-		for restarted := false; !restarted; {
+		for p = nil; p == nil; {
 			if !sleep(life, delay) {
 				return
 			}
 			delay = min(max(2*delay, 100*time.Millisecond), maxRestartDelay)
-			next, err := s.cluster.start(life)
-			switch {
-			case err == nil:
-				p, restarted = next, true
-			case life.Err() != nil:
-				return
-			default:
-				s.log.Error("postgres does not start", "error", err, "next_attempt_in", delay, "dir", s.cluster.dir)
+			var err error
+			p, err = s.cluster.start(life)
+			if err != nil && life.Err() == nil {
+				s.cluster.Logger.Error("restart postgres failed", "error", err, "next_attempt_in", delay, "dir", s.cluster.Dir)
 			}
 		}
-		s.setProcess(p)
-		s.log.Info("postgres is back", "pid", p.pid(), "restarts", s.Restarts(), "dir", s.cluster.dir)
+		s.process.Store(p)
+		s.restarts.Add(1)
+		s.cluster.Logger.Info("postgres restarted", "pid", p.pid(), "restarts", s.Restarts(), "dir", s.cluster.Dir)
 	}
 }
 
-func (s *Server) setProcess(p *process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.process = p
-	if p != nil {
-		s.restarts++
-	}
-}
-
-// sleep waits for d and says whether ctx let it.
+// sleep waits for d. It reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }
 
-// acquire takes the lock file at path, which the kernel frees when this program ends
-// in whatever way.
-func acquire(path string) (*os.File, error) {
+// acquire locks the file at path; how is for flock. The kernel releases the lock when this
+// program ends, even in a crash.
+func acquire(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, ErrInUse
 		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return f, nil
 }
 
-// release frees a lock. Closing alone would leave it to a process that is being forked
-// off at the same moment.
+// release releases a lock. Closing the file would not be enough: a process that is being
+// forked at this moment may have inherited it.
 func release(lock *os.File) {
 	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_UN)
 	_ = lock.Close()

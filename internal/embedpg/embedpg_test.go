@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperEnv makes the test binary a program that starts a server and waits to be killed:
-// on the folder of that name, or a throw-away one for "temp".
+// helperEnv turns the test binary into a program that starts a server and waits until it is
+// killed. Its value is the folder, or "temp" for a temporary server.
 const helperEnv = "EMBEDPG_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -47,14 +47,14 @@ func helper(dir string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(s.PID(), s.cluster.dir)
+	fmt.Println(s.PID(), s.cluster.Dir)
 	select {}
 }
 
-func TestStartAgainKeepsData(t *testing.T) {
+func TestRestartKeepsData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), "pg")
-	first := start1(t, Config{Dir: dir})
+	first := mustStart(t, Config{Dir: dir})
 	for setting, want := range map[string]string{
 		"server_encoding":           "UTF8",
 		"lc_collate":                "C",
@@ -68,7 +68,7 @@ func TestStartAgainKeepsData(t *testing.T) {
 		"listen_addresses":          "",
 	} {
 		if got := query(t, first, "SELECT current_setting('"+setting+"', true)"); got != want {
-			// lc_collate is a property of databases since version 16.
+			// Since version 16, lc_collate is not a setting any more.
 			if setting != "lc_collate" || got != "" {
 				t.Errorf("%s = %q, want %q", setting, got, want)
 			}
@@ -81,13 +81,13 @@ func TestStartAgainKeepsData(t *testing.T) {
 		t.Errorf("password file: %v, %v", info.Mode(), err)
 	}
 	if group, err := syscall.Getpgid(first.PID()); err != nil || group == syscall.Getpgrp() {
-		t.Errorf("postmaster is in process group %d, which a Ctrl-C reaches: %v", group, err)
+		t.Errorf("postmaster is in process group %d, which receives Ctrl-C: %v", group, err)
 	}
 	mustAddRow(t, first)
 	mustClose(t, first)
-	mustClose(t, first) // again
+	mustClose(t, first) // a second Close does nothing
 
-	second := start1(t, Config{Dir: dir})
+	second := mustStart(t, Config{Dir: dir})
 	if second.URL() != first.URL() {
 		t.Errorf("URL changed from %s to %s", first.URL(), second.URL())
 	}
@@ -97,26 +97,26 @@ func TestStartAgainKeepsData(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "password")); err != nil {
 		t.Fatal(err)
 	}
-	third := start1(t, Config{Dir: dir})
+	third := mustStart(t, Config{Dir: dir})
 	wantRows(t, third, 1)
 }
 
 func TestFolderInUse(t *testing.T) {
 	t.Parallel()
-	s := start1(t, Config{Dir: publicDir(t), Fast: true})
-	_, err := Start(t.Context(), Config{Dir: s.cluster.dir, Fast: true})
-	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), s.cluster.dir) {
+	s := mustStart(t, Config{Dir: publicDir(t), Fast: true})
+	_, err := Start(t.Context(), Config{Dir: s.cluster.Dir, Fast: true})
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), s.cluster.Dir) {
 		t.Errorf("second Start: %v", err)
 	}
 }
 
 func TestPostmasterKilled(t *testing.T) {
 	t.Parallel()
-	back := make(events, 10)
-	s := start1(t, Config{Dir: publicDir(t), Logger: slog.New(back)})
+	logged := make(messages, 10)
+	s := mustStart(t, Config{Dir: publicDir(t), Logger: slog.New(logged)})
 	mustAddRow(t, s)
 
-	// A session in the midst of a calculation does not notice that its postmaster is gone.
+	// A session that is busy computing does not notice that its postmaster is gone.
 	busy := connect(t, s)
 	result := make(chan error, 1)
 	go func() {
@@ -136,7 +136,7 @@ func TestPostmasterKilled(t *testing.T) {
 		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		back.wait(t, "postgres is back")
+		logged.wait(t, "postgres restarted")
 		wantRows(t, s, 1)
 		if s.Restarts() != restarts || s.PID() == old || s.PID() == 0 {
 			t.Errorf("restarts = %d, want %d; pid = %d, was %d", s.Restarts(), restarts, s.PID(), old)
@@ -147,22 +147,22 @@ func TestPostmasterKilled(t *testing.T) {
 	}
 }
 
-func TestOwnCrash(t *testing.T) {
+func TestProgramCrash(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
 	pid, _ := crash(t, dir)
 	data := filepath.Join(dir, "data")
 	if !isPostmaster(pid, data) {
-		t.Fatal("the server did not outlive its program, so this tests nothing")
+		t.Fatal("the server stopped with its program, so this test tests nothing")
 	}
-	s := start1(t, Config{Dir: dir})
+	s := mustStart(t, Config{Dir: dir})
 	wantRows(t, s, 1)
 	if isPostmaster(pid, data) {
 		t.Errorf("the old server %d still runs", pid)
 	}
 	mustClose(t, s)
 
-	// The machine crashes, and after its boot the number belongs to another process.
+	// The machine crashes. After the reboot another process has the process id.
 	pid, _ = crash(t, dir)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestOwnCrash(t *testing.T) {
 	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(os.Getppid())+"\n"+rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s = start1(t, Config{Dir: dir})
+	s = mustStart(t, Config{Dir: dir})
 	wantRows(t, s, 2)
 }
 
@@ -192,29 +192,29 @@ func TestTemp(t *testing.T) {
 		t.Errorf("the stale server %d still runs", pid)
 	}
 	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the stale folder %s is still there: %v", stale, err)
+		t.Errorf("the stale folder %s still exists: %v", stale, err)
 	}
 	mustClose(t, s)
-	if _, err := os.Stat(s.cluster.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder %s is still there: %v", s.cluster.dir, err)
+	if _, err := os.Stat(s.cluster.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder %s still exists: %v", s.cluster.Dir, err)
 	}
 }
 
-func TestCloseCutShort(t *testing.T) {
+func TestCloseCancelled(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
-	s := start1(t, Config{Dir: dir})
+	s := mustStart(t, Config{Dir: dir})
 	mustAddRow(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// The server may be faster than the look at ctx.
+	// The server may stop before Close checks ctx.
 	if err := s.Close(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("Close: %v", err)
 	}
-	wantRows(t, start1(t, Config{Dir: dir}), 1)
+	wantRows(t, mustStart(t, Config{Dir: dir}), 1)
 }
 
-func TestStartCutShort(t *testing.T) {
+func TestStartCancelled(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,41 +222,41 @@ func TestStartCutShort(t *testing.T) {
 	if _, err := Start(ctx, Config{Dir: dir, Fast: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Start: %v", err)
 	}
-	start1(t, Config{Dir: dir, Fast: true}) // and nothing is in the way
+	mustStart(t, Config{Dir: dir, Fast: true}) // works now
 }
 
 func TestLongPath(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), strings.Repeat("d", 110), strings.Repeat("e", 110))
-	s := start1(t, Config{Dir: dir, Fast: true})
+	s := mustStart(t, Config{Dir: dir, Fast: true})
 	mustAddRow(t, s)
 	mustClose(t, s)
 	if _, err := os.Stat(s.cluster.socketDir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("socket folder %s is still there: %v", s.cluster.socketDir, err)
+		t.Errorf("the socket folder %s still exists: %v", s.cluster.socketDir, err)
 	}
 }
 
-func TestOddPath(t *testing.T) {
+func TestPathWithSpecialCharacters(t *testing.T) {
 	t.Parallel()
-	mustAddRow(t, start1(t, Config{Dir: filepath.Join(publicDir(t), `a b,c"d'é%`), Fast: true}))
+	mustAddRow(t, mustStart(t, Config{Dir: filepath.Join(publicDir(t), `a b,c"d'é%`), Fast: true}))
 }
 
 func TestLoopback(t *testing.T) {
 	t.Parallel()
-	back := make(events, 10)
-	s := start1(t, Config{Dir: publicDir(t), noSocket: true, Logger: slog.New(back)})
+	logged := make(messages, 10)
+	s := mustStart(t, Config{Dir: publicDir(t), noSocket: true, Logger: slog.New(logged)})
 	mustAddRow(t, s)
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	back.wait(t, "postgres is back")
+	logged.wait(t, "postgres restarted")
 	wantRows(t, s, 1)
 }
 
 func TestPostgresLogInError(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
-	mustClose(t, start1(t, Config{Dir: dir, Fast: true}))
+	mustClose(t, mustStart(t, Config{Dir: dir, Fast: true}))
 	conf := filepath.Join(dir, "data", "postgresql.conf")
 	if err := os.WriteFile(conf, []byte("no_such_setting = on\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -268,10 +268,10 @@ func TestPostgresLogInError(t *testing.T) {
 	if err := os.WriteFile(conf, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start1(t, Config{Dir: dir, Fast: true}) // the failure left nothing in the way
+	mustStart(t, Config{Dir: dir, Fast: true}) // works in spite of the failed start
 }
 
-func TestFolderHoldsOtherThings(t *testing.T) {
+func TestFolderWithOtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
 	precious := filepath.Join(dir, "data", "precious")
@@ -282,7 +282,7 @@ func TestFolderHoldsOtherThings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Start(t.Context(), Config{Dir: dir, Fast: true}); err == nil {
-		t.Error("Start took a folder with other things in it")
+		t.Error("Start used a folder that contains other files")
 	}
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
@@ -297,12 +297,12 @@ func TestUnwritableFolder(t *testing.T) {
 	}
 }
 
-// TestRoot covers what only root runs into; TestOrdinaryUser has root do the rest as
-// somebody else.
+// TestRoot tests what only root can meet. If the tests run as root, TestOrdinaryUser runs
+// the others as another user.
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Log("not root: nothing to do")
+		t.Log("not root: nothing to test")
 		return
 	}
 	t.Run("private folder", func(t *testing.T) {
@@ -311,16 +311,16 @@ func TestRoot(t *testing.T) {
 		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if !namespaces(t) {
+		if !canUseNamespaces(t) {
 			_, err := Start(t.Context(), Config{Dir: dir, Fast: true})
 			if err == nil || !strings.Contains(err.Error(), "user postgres") {
 				t.Errorf("Start: %v", err)
 			}
 			return
 		}
-		s := start1(t, Config{Dir: dir, Fast: true})
+		s := mustStart(t, Config{Dir: dir, Fast: true})
 		mustAddRow(t, s)
-		if owner, _ := ownerOf(filepath.Join(dir, "data")); owner != 0 {
+		if owner := ownerOf(filepath.Join(dir, "data")); owner != 0 {
 			t.Errorf("the data belongs to %d", owner)
 		}
 	})
@@ -336,9 +336,9 @@ func TestRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			s := start1(t, Config{Dir: dir, Fast: true})
+			s := mustStart(t, Config{Dir: dir, Fast: true})
 			mustAddRow(t, s)
-			if owner, _ := ownerOf(fmt.Sprintf("/proc/%d", s.PID())); owner != nobody {
+			if owner := ownerOf(fmt.Sprintf("/proc/%d", s.PID())); owner != nobody {
 				t.Errorf("postgres runs as %d", owner)
 			}
 			mustClose(t, s)
@@ -349,19 +349,19 @@ func TestRoot(t *testing.T) {
 func TestOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Log("not root: every test is one of an ordinary user")
+		t.Log("not root: all tests run as an ordinary user")
 		return
 	}
 	binary := filepath.Join(publicDir(t), "embedpg.test")
 	copyFile(t, os.Args[0], binary)
 	users := map[string]uint32{"nobody": 65534}
-	if namespaces(t) {
+	if canUseNamespaces(t) {
 		users["without a passwd entry"] = 54321
 	}
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run=^Test(StartAgainKeepsData|OwnCrash|Temp|LongPath)$")
+			cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.run=^Test(RestartKeepsData|ProgramCrash|Temp|LongPath)$")
 			cmd.Dir = filepath.Dir(binary)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
@@ -372,21 +372,21 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// namespaces says whether the system lets us make user namespaces.
-func namespaces(t *testing.T) bool {
+// canUseNamespaces reports whether the system allows user namespaces.
+func canUseNamespaces(t *testing.T) bool {
 	t.Helper()
 	for _, id := range userNamespace() {
 		err := run(command(t.Context(), id, "/", "true"), "")
 		if err == nil {
 			return true
 		}
-		t.Logf("no user namespaces here: %v", err)
+		t.Logf("no user namespaces: %v", err)
 	}
 	return false
 }
 
-// start1 starts a server that lives no longer than the test.
-func start1(t *testing.T, cfg Config) *Server {
+// mustStart starts a server and closes it at the end of the test.
+func mustStart(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	s, err := Start(t.Context(), cfg)
 	if err != nil {
@@ -402,7 +402,7 @@ func mustClose(t *testing.T, s *Server) {
 		t.Fatal(err)
 	}
 	if left := orphans(s.cluster.data); len(left) > 0 {
-		t.Errorf("processes left after Close: %v", left)
+		t.Errorf("processes still running after Close: %v", left)
 	}
 }
 
@@ -449,7 +449,7 @@ func wantRows(t *testing.T, s *Server, want int) {
 	}
 }
 
-// crash has a helper program start a server, and kills the program.
+// crash starts a server in another program and kills that program.
 func crash(t *testing.T, dir string) (postmaster int, serverDir string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -475,10 +475,10 @@ func crash(t *testing.T, dir string) (postmaster int, serverDir string) {
 	return postmaster, serverDir
 }
 
-// publicDir is a temporary folder that others can enter.
+// publicDir returns a temporary folder that other users can enter.
 func publicDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "embedpg-") //nolint:usetesting // t.TempDir has a name that is too long for a socket
+	dir, err := os.MkdirTemp("", "embedpg-") //nolint:usetesting // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,32 +506,32 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// events is a log handler that hands on messages.
-type events chan string
+// messages is a log handler that sends the messages to a channel.
+type messages chan string
 
-func (e events) Enabled(context.Context, slog.Level) bool { return true }
-func (e events) WithAttrs([]slog.Attr) slog.Handler       { return e }
-func (e events) WithGroup(string) slog.Handler            { return e }
+func (m messages) Enabled(context.Context, slog.Level) bool { return true }
+func (m messages) WithAttrs([]slog.Attr) slog.Handler       { return m }
+func (m messages) WithGroup(string) slog.Handler            { return m }
 
-func (e events) Handle(_ context.Context, r slog.Record) error {
+func (m messages) Handle(_ context.Context, r slog.Record) error {
 	select {
-	case e <- r.Message:
-	default: // nobody waits for that many
+	case m <- r.Message:
+	default: // no test waits for so many
 	}
 	return nil
 }
 
-func (e events) wait(t *testing.T, message string) {
+func (m messages) wait(t *testing.T, message string) {
 	t.Helper()
 	timeout := time.After(time.Minute)
 	for {
 		select {
-		case m := <-e:
-			if m == message {
+		case got := <-m:
+			if got == message {
 				return
 			}
 		case <-timeout:
-			t.Fatalf("never heard %q", message)
+			t.Fatalf("never logged: %q", message)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package embedpg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
@@ -16,41 +20,37 @@ import (
 
 const (
 	defaultRepository = "https://repo1.maven.org/maven2"
-	// reachTimeout is how long the repository gets to answer at all.
+	// reachTimeout is how long the repository may take to answer a first request.
 	reachTimeout = 5 * time.Second
-	// fetchTimeout is for the download of some 10 MB and its unpacking.
+	// fetchTimeout limits the download of about 10 MB and its unpacking.
 	fetchTimeout = 5 * time.Minute
-
-	newestMajor = 18
 )
 
-// fetchable maps a major version to the one that can be downloaded.
-var fetchable = map[int]embeddedpostgres.PostgresVersion{
-	14: embeddedpostgres.V14,
-	15: embeddedpostgres.V15,
-	16: embeddedpostgres.V16,
-	17: embeddedpostgres.V17,
-	18: embeddedpostgres.V18,
+// fetchable lists the versions that can be downloaded, newest first.
+var fetchable = []embeddedpostgres.PostgresVersion{
+	embeddedpostgres.V18,
+	embeddedpostgres.V17,
+	embeddedpostgres.V16,
+	embeddedpostgres.V15,
+	embeddedpostgres.V14,
 }
 
-// fetch returns the folder of downloaded binaries of a major version, the newest for 0.
-// It downloads them into cache when they are not there yet.
+// fetch returns the folder of the downloaded binaries of a major version, or of the newest
+// if major is 0. It downloads them into cache if they are not there yet.
 func fetch(ctx context.Context, repository, cache string, major int) (string, error) {
-	if major == 0 {
-		major = newestMajor
-	}
-	version, ok := fetchable[major]
-	if !ok {
+	i := slices.IndexFunc(fetchable, func(v embeddedpostgres.PostgresVersion) bool {
+		return major == 0 || strings.HasPrefix(string(v), strconv.Itoa(major)+".")
+	})
+	if i < 0 {
 		return "", fmt.Errorf("there is none of version %d", major)
 	}
+	version := fetchable[i]
 	final := filepath.Join(cache, fmt.Sprintf("postgresql-%s-%s-%s", version, runtime.GOOS, runtime.GOARCH))
 	bin := filepath.Join(final, "bin")
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
-	if repository == "" {
-		repository = defaultRepository
-	}
+	repository = cmp.Or(repository, defaultRepository)
 	if err := reach(ctx, repository); err != nil {
 		return "", err
 	}
@@ -62,16 +62,14 @@ func fetch(ctx context.Context, repository, cache string, major int) (string, er
 		return "", err
 	}
 
-	// The library knows no context. What is cut short goes on by itself, and cleans up.
+	// The library takes no context. If ctx ends, the goroutine still finishes and cleans up.
 	fetched := make(chan error, 1)
 	go func() {
 		err := unpack(repository, version, temp)
 		if err == nil {
-			// Another program may have been faster.
-			if err = os.Rename(filepath.Join(temp, "postgres"), final); err != nil {
-				if _, statErr := os.Stat(bin); statErr == nil {
-					err = nil
-				}
+			err = os.Rename(filepath.Join(temp, "postgres"), final)
+			if _, statErr := os.Stat(bin); statErr == nil {
+				err = nil // if it was an error, another program was faster
 			}
 		}
 		_ = os.RemoveAll(temp)
@@ -87,6 +85,7 @@ func fetch(ctx context.Context, repository, cache string, major int) (string, er
 	}
 }
 
+// reach checks that the repository answers.
 func reach(ctx context.Context, repository string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -101,9 +100,9 @@ func reach(ctx context.Context, repository string) error {
 	return resp.Body.Close()
 }
 
-// unpack has the library download and extract into temp/postgres. The library only
-// does this on the way to starting a server, so it gets a data directory that no
-// server starts on, and its complaint about that is not ours.
+// unpack makes the library download a version and extract it into temp/postgres. The library
+// does this only as part of starting a server. So it gets a data directory on which no server
+// starts, and its error about that is ignored.
 func unpack(repository string, version embeddedpostgres.PostgresVersion, temp string) error {
 	path := func(name string) string { return filepath.Join(temp, name) }
 	if err := os.Mkdir(path("data"), 0o700); err != nil {
@@ -122,7 +121,7 @@ func unpack(repository string, version embeddedpostgres.PostgresVersion, temp st
 		BinariesPath(path("postgres")).
 		Logger(io.Discard))
 	startErr := pg.Start()
-	http.DefaultClient.CloseIdleConnections() // it goes through that one
+	http.DefaultClient.CloseIdleConnections() // the library uses this client
 	if startErr == nil {
 		return errors.Join(errors.New("a server started on an empty folder"), pg.Stop())
 	}

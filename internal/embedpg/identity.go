@@ -10,104 +10,90 @@ import (
 	"syscall"
 )
 
-// identity is whom Postgres runs as: it refuses to be root.
+// identity is the user that Postgres runs as. Postgres refuses to run as root.
 type identity struct {
-	name       string
-	attributes func() *syscall.SysProcAttr
-	chown      bool // files have to be given to uid and gid
-	uid, gid   int
+	name  string
+	attrs syscall.SysProcAttr // for a process that runs as this user
 }
 
-func ourselves() identity {
-	return identity{
-		name:       "this user",
-		attributes: func() *syscall.SysProcAttr { return &syscall.SysProcAttr{} },
-	}
-}
-
-func otherUser(u *user.User) (identity, error) {
-	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		return identity{}, err
-	}
-	gid, err := strconv.Atoi(u.Gid)
-	if err != nil {
-		return identity{}, err
-	}
-	return identity{
-		name: "user " + u.Username,
-		attributes: func() *syscall.SysProcAttr {
-			return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-		},
-		chown: true, uid: uid, gid: gid,
-	}, nil
-}
-
-// identities lists whom to try, best first. The owner of existing data comes first,
-// because nobody else can open it.
-func identities(data string) []identity {
-	euid := os.Geteuid()
-	if euid != 0 {
-		if _, err := user.LookupId(strconv.Itoa(euid)); err != nil {
-			// initdb insists on a passwd entry, which containers often lack.
-			return append(userNamespace(), ourselves())
-		}
-		return []identity{ourselves()}
-	}
-
+// otherUsers returns the identities of those of the named users that exist.
+func otherUsers(names ...string) []identity {
 	var ids []identity
-	names := []string{"postgres", "nobody"}
-	if owner, ok := ownerOf(data); ok && owner != 0 {
-		if u, err := user.LookupId(strconv.Itoa(owner)); err == nil {
-			names = append([]string{u.Username}, names...)
-		}
-	} else {
-		ids = userNamespace()
-	}
 	for _, name := range names {
-		if u, err := user.Lookup(name); err == nil {
-			if id, err := otherUser(u); err == nil {
-				ids = append(ids, id)
-			}
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+		if uidErr == nil && gidErr == nil {
+			cred := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+			ids = append(ids, identity{"user " + name, syscall.SysProcAttr{Credential: cred}})
 		}
 	}
 	return ids
 }
 
-// give makes id the owner of the paths, where that is needed.
-func (id identity) give(paths ...string) error {
-	if !id.chown {
+// identities lists the identities to try, best first.
+func identities(data string) []identity {
+	thisUser := identity{name: "this user"}
+	if euid := os.Geteuid(); euid != 0 {
+		if _, err := user.LookupId(strconv.Itoa(euid)); err != nil {
+			// initdb needs a passwd entry, which containers often lack.
+			return append(userNamespace(), thisUser)
+		}
+		return []identity{thisUser}
+	}
+
+	others := otherUsers("postgres", "nobody")
+	owner := ownerOf(data)
+	if owner <= 0 {
+		return append(userNamespace(), others...)
+	}
+	// Only the owner can open existing data.
+	if u, err := user.LookupId(strconv.Itoa(owner)); err == nil {
+		return append(otherUsers(u.Username), others...)
+	}
+	return others
+}
+
+// chown makes id the owner of the paths. If id is the user of this program, it does nothing.
+func (id identity) chown(paths ...string) error {
+	cred := id.attrs.Credential
+	if cred == nil {
 		return nil
 	}
 	for _, path := range paths {
-		if owner, ok := ownerOf(path); ok && owner == id.uid {
+		if id.owns(path) {
 			continue
 		}
-		if err := os.Lchown(path, id.uid, id.gid); err != nil {
+		if err := os.Lchown(path, int(cred.Uid), int(cred.Gid)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// giveAll does so with dir, if there is one, and with everything in it.
-func (id identity) giveAll(dir string) error {
+// chownAll makes id the owner of dir, if it exists, and of everything in it.
+func (id identity) chownAll(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if path == dir && errors.Is(err, fs.ErrNotExist) {
 			return fs.SkipAll
 		}
-		return errors.Join(err, id.give(path))
+		return errors.Join(err, id.chown(path))
 	})
 }
 
-func ownerOf(path string) (uid int, ok bool) {
+// owns reports whether path belongs to another user that is id.
+func (id identity) owns(path string) bool {
+	return id.attrs.Credential != nil && ownerOf(path) == int(id.attrs.Credential.Uid)
+}
+
+// ownerOf returns the uid of the owner of path, or -1. It does not follow a symbolic link.
+func ownerOf(path string) int {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return 0, false
+		return -1
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
+	return int(info.Sys().(*syscall.Stat_t).Uid)
 }

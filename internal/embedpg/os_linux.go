@@ -2,42 +2,32 @@ package embedpg
 
 import (
 	"os"
-	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// userNamespace runs Postgres under our own uid, which in there goes by the number of
-// an ordinary user: files keep their owner and a folder only we can enter is no obstacle.
+// userNamespace runs Postgres under the uid of this program, which the namespace maps to the
+// uid of an ordinary user. Files keep their owner, and Postgres can enter private folders of
+// this user.
 func userNamespace() []identity {
 	uid, gid := 65534, 65534
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		id, err := otherUser(u)
-		if err == nil && id.uid != 0 {
-			uid, gid = id.uid, id.gid
+	for _, id := range otherUsers("postgres", "nobody") {
+		if cred := id.attrs.Credential; cred.Uid != 0 {
+			uid, gid = int(cred.Uid), int(cred.Gid)
 			break
 		}
 	}
-	return []identity{{
-		name: "a user namespace",
-		attributes: func() *syscall.SysProcAttr {
-			return &syscall.SysProcAttr{
-				Cloneflags:  syscall.CLONE_NEWUSER,
-				UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Geteuid(), Size: 1}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: os.Getegid(), Size: 1}},
-			}
-		},
-	}}
+	return []identity{{"a user namespace", syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: os.Getegid(), Size: 1}},
+	}}}
 }
 
-// isPostmaster says whether pid is a living postmaster of the data directory. The
-// working directory tells for certain, but is hidden from us in some containers.
+// isPostmaster reports whether pid is a running postmaster of the data directory.
 func isPostmaster(pid int, data string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline"))
@@ -48,24 +38,17 @@ func isPostmaster(pid int, data string) bool {
 	if name := filepath.Base(args[0]); name != "postgres" && name != "postmaster" {
 		return false
 	}
+	// The working directory is certain, but some containers hide it.
 	if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err == nil {
 		return cwd == resolve(data)
 	}
-	for _, arg := range args[1:] {
-		if arg == data {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(args[1:], data)
 }
 
 // orphans lists the processes that a dead postmaster of the data directory left behind.
 func orphans(data string) []int {
 	data = resolve(data)
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return nil
-	}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var pids []int
 	for _, proc := range dirs {
 		if cwd, err := os.Readlink(filepath.Join(proc, "cwd")); err != nil || cwd != data {
@@ -82,11 +65,10 @@ func orphans(data string) []int {
 	return pids
 }
 
-// memoryDir is a folder in memory with room for a test server, or "".
+// memoryDir returns a folder in memory with room for a test server, or "".
 func memoryDir() string {
-	const dir, room = "/dev/shm", 1 << 30
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil || st.Bavail*uint64(st.Bsize) < room {
+	const dir, needed = "/dev/shm", 1 << 30
+	if free, err := freeBytes(dir); err != nil || free < needed {
 		return ""
 	}
 	return dir

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// userNamespace is a thing of Linux.
+// userNamespace returns nothing: only Linux has user namespaces.
 func userNamespace() []identity { return nil }
 
-// isPostmaster says whether pid is a living postmaster of the data directory.
+// isPostmaster reports whether pid is a running postmaster of the data directory.
 func isPostmaster(pid int, data string) bool {
 	out, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -24,8 +24,8 @@ func isPostmaster(pid int, data string) bool {
 	return (name == "postgres" || name == "postmaster") && (args == data || strings.HasPrefix(args, data+" "))
 }
 
-// orphans cannot be told apart here; Postgres waits for them to leave by themselves.
+// orphans returns nothing: here they cannot be recognized. Postgres waits until they exit.
 func orphans(string) []int { return nil }
 
-// memoryDir would be a folder in memory.
+// memoryDir returns "": no folder in memory.
 func memoryDir() string { return "" }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ready says whether the server would let a client in now: it greets one with a
-// request to authenticate, and with an error while it starts, recovers or stops.
+// ready reports whether the server accepts clients. Such a server answers a client with a
+// request to authenticate. A server that starts, recovers or stops answers with an error.
 func ready(ctx context.Context, network, address string) bool {
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(ctx, network, address)

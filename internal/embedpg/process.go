@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// graceBeforeKill is how long Postgres gets between being told to drop everything
-// (SIGQUIT) and being killed.
+// graceBeforeKill is how long Postgres may take to exit after SIGQUIT. Then it is killed.
 const graceBeforeKill = 5 * time.Second
 
 // process is a postmaster that this program started.
@@ -28,7 +28,7 @@ func launch(cmd *exec.Cmd) (*process, error) {
 	}
 	p := &process{cmd: cmd, started: time.Now(), exited: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // reason tells
+		_ = cmd.Wait() // reason describes the exit
 		close(p.exited)
 	}()
 	return p, nil
@@ -36,10 +36,10 @@ func launch(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// reason says how it exited; call it after exited.
+// reason describes how the process exited. Call it only after exited is closed.
 func (p *process) reason() string { return p.cmd.ProcessState.String() }
 
-// stop asks for a fast shutdown: sessions end, everything is written.
+// stop requests a fast shutdown: Postgres ends all sessions and writes everything to disk.
 func (p *process) stop(ctx context.Context) error {
 	_ = p.cmd.Process.Signal(syscall.SIGINT)
 	select {
@@ -47,59 +47,53 @@ func (p *process) stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		p.quit()
-		return fmt.Errorf("cut short: %w", ctx.Err())
+		return fmt.Errorf("stop postgres: not finished in time: %w", ctx.Err())
 	}
 }
 
-// quit ends the server at once and leaves the rest to recovery.
+// quit ends the server at once. Its next start needs a recovery.
 func (p *process) quit() {
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	t := time.NewTimer(graceBeforeKill)
-	defer t.Stop()
 	select {
 	case <-p.exited:
-	case <-t.C:
+	case <-time.After(graceBeforeKill):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
 }
 
-// command prepares a Postgres program to run as id in a session of its own, so that
-// a Ctrl-C meant for this program does not reach it.
+// command prepares a Postgres program to run as id. It gets a session of its own, so that a
+// Ctrl-C for this program does not reach it.
 func command(ctx context.Context, id identity, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
 	cmd.Env = environment()
-	cmd.SysProcAttr = id.attributes()
+	cmd.SysProcAttr = new(id.attrs)
 	cmd.SysProcAttr.Setsid = true
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
 }
 
-// run executes cmd with input; the error carries what it said.
+// run runs cmd with the given input. The error contains the end of its output.
 func run(cmd *exec.Cmd, input string) error {
-	var out bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &out
+	cmd.Stdin = strings.NewReader(input)
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		return withLog(err, out.Bytes())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return withLog(err, out)
 	}
 	return nil
 }
 
-// environment is ours without what would steer the server or make it differ between
-// machines.
+// environment returns the environment of this program without the variables that would
+// configure Postgres or make it differ between machines.
 func environment() []string {
-	var env []string
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "LC_") {
-			env = append(env, kv)
-		}
-	}
+	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
+		return strings.HasPrefix(kv, "PG") || strings.HasPrefix(kv, "LC_")
+	})
 	return append(env, "LC_ALL=C", "TZ=UTC")
 }
 
-// withLog adds the last lines that Postgres wrote to err.
+// withLog adds the last lines of the Postgres log to err.
 func withLog(err error, log []byte) error {
 	const lines, size = 15, 4096
 	log = bytes.TrimSpace(log[max(0, len(log)-size):])

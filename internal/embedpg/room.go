@@ -5,21 +5,26 @@ import (
 	"syscall"
 )
 
-// reserve is what stays free on the disk of the data: Postgres goes down, reads and
-// all, when it cannot extend its write-ahead log, to which reads and upkeep add, too.
-// Two batches of 8 MiB that were under way took 40 MiB; three of the worst should take
-// less than this.
+// reserve is the space that must stay free on the disk of the data, in bytes. If Postgres
+// cannot extend its write-ahead log, it goes down and stops serving reads too. Reads and
+// upkeep also add to that log. Two batches of 8 MiB in progress took 40 MiB, so three of the
+// largest batches should fit.
 const reserve = 128 << 20
 
-// Room tells why more must not be written; nil where it may, or where that cannot be
-// told.
+// Room returns an error if the disk is too full to write more, and nil if there is room or
+// if the free space is unknown.
 func (s *Server) Room() error { return room(s.cluster.data, reserve) }
 
 func room(dir string, reserve uint64) error {
-	var disk syscall.Statfs_t
-	err := syscall.Statfs(dir, &disk)
-	if free := disk.Bavail * uint64(disk.Bsize); err == nil && free < reserve {
-		return fmt.Errorf("%d MiB are free on the disk of %s, %d MiB have to stay so", free>>20, dir, reserve>>20)
+	free, err := freeBytes(dir)
+	if err == nil && free < reserve {
+		return fmt.Errorf("only %d MiB are free on the disk of %s; %d MiB must stay free", free>>20, dir, reserve>>20)
 	}
 	return nil
+}
+
+func freeBytes(dir string) (uint64, error) {
+	var disk syscall.Statfs_t
+	err := syscall.Statfs(dir, &disk)
+	return disk.Bavail * uint64(disk.Bsize), err
 }

@@ -10,12 +10,12 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := room(dir, 1); err != nil {
-		t.Errorf("there is room: %v", err)
+		t.Errorf("with enough room: %v", err)
 	}
 	if err := room(dir, math.MaxUint64); err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("there can be no such room: %v", err)
+		t.Errorf("without enough room: %v", err)
 	}
 	if err := room(dir+"/none", math.MaxUint64); err != nil {
-		t.Errorf("what is not known: %v", err)
+		t.Errorf("with an unknown amount of room: %v", err)
 	}
 }

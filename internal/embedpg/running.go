@@ -9,29 +9,36 @@ import (
 	"strings"
 )
 
-// RunningURL is the address of the server that another program runs on dir, as its
-// [Server.URL]. The error says that there is none, [os.ErrNotExist] with it.
+// RunningURL returns the address of the server that another program runs in dir, like
+// [Server.URL]. If no server runs there, the error wraps [os.ErrNotExist].
 func RunningURL(dir string) (string, error) {
 	pid, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
 	if err != nil {
-		return "", fmt.Errorf("no postgres runs on %s: %w", dir, err)
+		return "", fmt.Errorf("no postgres runs in %s: %w", dir, err)
 	}
 	password, err := os.ReadFile(filepath.Join(dir, "password"))
 	if err != nil {
 		return "", err
 	}
-	// Its lines: process, data directory, start, port, socket directory, address.
+	// The lines: process, data directory, start time, port, socket folder, address.
 	lines := strings.Split(string(pid), "\n")
 	if len(lines) < 6 {
-		return "", fmt.Errorf("the postgres on %s is only starting", dir)
+		return "", fmt.Errorf("the postgres in %s is still starting", dir)
 	}
-	port, socket, host := lines[3], lines[4], lines[5]
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(role, strings.TrimSpace(string(password))), Path: "/" + database}
-	if socket != "" {
-		u.RawQuery = url.Values{"host": {socket}, "port": {port}}.Encode()
+	return serverURL(strings.TrimSpace(string(password)), lines[4], lines[5], lines[3]), nil
+}
+
+// serverURL returns the URL of a server that listens on a socket or, if socketDir is "", on
+// host.
+func serverURL(password, socketDir, host, port string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(role, password), Path: "/" + database}
+	query := url.Values{"sslmode": {"disable"}}
+	if socketDir != "" {
+		query.Set("host", socketDir)
+		query.Set("port", port)
 	} else {
 		u.Host = net.JoinHostPort(host, port)
-		u.RawQuery = "sslmode=disable"
 	}
-	return u.String(), nil
+	u.RawQuery = query.Encode()
+	return u.String()
 }

@@ -14,12 +14,13 @@ import (
 
 const (
 	socketName = ".s.PGSQL.5432"
-	// maxSocketPath is what fits into the address of a socket on every system, in bytes.
+	// maxSocketPath is the longest socket path that every system accepts, in bytes.
 	maxSocketPath = 103
 )
 
-// makeSocketDir makes a private folder for the socket: next to the data when the path
-// is short enough, else among temporary files under a name that belongs to the data.
+// makeSocketDir creates a private folder for the socket: next to the data if that path is
+// short enough, else in a folder for temporary files, under a name derived from the path of
+// the data.
 func (c *cluster) makeSocketDir() (string, error) {
 	if c.noSocket {
 		return "", errors.New("not wanted")
@@ -27,7 +28,7 @@ func (c *cluster) makeSocketDir() (string, error) {
 	name := fmt.Sprintf("actlog-%d-%.8x", os.Geteuid(), sha256.Sum256([]byte(c.data)))
 	var errs []error
 	for _, path := range []string{
-		filepath.Join(c.dir, "socket"),
+		filepath.Join(c.Dir, "socket"),
 		filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), name),
 		filepath.Join(os.TempDir(), name),
 		filepath.Join("/tmp", name),
@@ -48,21 +49,20 @@ func trySocketDir(path string, id identity) error {
 	case len(path)+1+len(socketName) > maxSocketPath:
 		return errors.New("path too long for a socket")
 	case strings.Contains(path, ","):
-		return errors.New("a comma separates hosts in a URL")
+		return errors.New("path contains a comma, which separates hosts in a URL")
 	}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := mkdir(path, 0o700); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
-	owner, _ := ownerOf(path)
-	ours := owner == os.Geteuid() || id.chown && owner == id.uid
+	ours := ownerOf(path) == os.Geteuid() || id.owns(path)
 	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ours {
-		return errors.New("not a private folder of ours")
+		return errors.New("not a private folder of this user")
 	}
-	// Some mounts have no sockets.
+	// Some file systems have no sockets.
 	probe := filepath.Join(path, ".probe")
 	_ = os.Remove(probe)
 	l, err := new(net.ListenConfig).Listen(context.Background(), "unix", probe)
@@ -72,11 +72,11 @@ func trySocketDir(path string, id identity) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	return id.give(path)
+	return id.chown(path)
 }
 
-// clearSocket removes what a killed server left in its socket folder, whose lock file
-// Postgres would believe when another process has got its number.
+// clearSocket removes the files that a killed server left in the socket folder. Postgres
+// would respect the old lock file if another process had the same process id by now.
 func (c *cluster) clearSocket() {
 	if c.socketDir != "" {
 		_ = os.Remove(filepath.Join(c.socketDir, socketName))
@@ -86,9 +86,7 @@ func (c *cluster) clearSocket() {
 
 func (c *cluster) removeSocketDir() {
 	c.clearSocket()
-	if c.socketDir != "" {
-		_ = os.Remove(c.socketDir)
-	}
+	_ = os.Remove(c.socketDir)
 }
 
 func freePort() (string, error) {
@@ -98,12 +96,4 @@ func freePort() (string, error) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	return strconv.Itoa(port), l.Close()
-}
-
-// quoted writes a path as an element of a list setting.
-func quoted(path string) string {
-	if path == "" {
-		return ""
-	}
-	return `"` + strings.ReplaceAll(path, `"`, `""`) + `"`
 }
