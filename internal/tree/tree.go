@@ -1,10 +1,11 @@
-// Package tree builds the hierarchy of a plan from the flat rows of one query:
-// steps under their plan, sub-plans under the step whose tool call started them,
-// figures rolled up. Pure functions, no I/O.
+// Package tree builds the hierarchy of a plan from the flat rows of one query: steps under
+// their plan, sub-plans under the step whose tool call started them, figures summed up. It
+// does no I/O.
 package tree
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -12,44 +13,43 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Link says how a sub-plan came to the place where it hangs.
+// Link says how the parent of a sub-plan was found.
 type Link string
 
 // The links. A root plan has none.
 const (
-	LinkToolCall Link = "toolCall" // under the step whose tool call started it
-	LinkInferred Link = "inferred" // that tool call is not on record: the likeliest place
+	LinkToolCall Link = "toolCall" // the step whose tool call started the sub-plan
+	LinkInferred Link = "inferred" // that tool call is not on record: the most likely parent
 )
 
-// Plan is a plan as it is read: what was told, with defaults applied, and what
-// hangs under it.
+// Plan is a plan with defaults applied, and everything below it.
 type Plan struct {
 	ID     int64
 	Record record.Plan
 	// Truncated names the fields that were cut.
 	Truncated []string
-	// ToolCall is the tool call that started the plan, where it is on record.
+	// ToolCall is the tool call that started the plan, if it is on record.
 	ToolCall *ToolCall
-	// ParentStepID is the step that the plan hung under when its tool call's row
-	// was dropped; else empty.
+	// ParentStepID is the step of the tool call that started the plan, if the row of that
+	// tool call was dropped; else empty.
 	ParentStepID string
-	// Wait is the open wait of the tree, on the plan that was asked for.
+	// Wait is the open wait of the tree. Only the requested plan has it.
 	Wait *record.Wait
-	// StructureResult is the last tool result of a completed plan, on the plan
-	// that was asked for.
+	// StructureResult is the last tool result of a completed plan. Only the requested plan
+	// has it.
 	StructureResult *string
 
-	// What follows is set by Build.
+	// Build sets the fields below.
 
 	Link  Link
 	Steps []*Step
-	// SubPlans are those that no step could own.
+	// SubPlans are the sub-plans that belong to no step.
 	SubPlans []*Plan
-	// Figures are the plan's own, Total includes those of all plans beneath it.
+	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total Figures
 }
 
-// Step is an agent execution as it is read, with the roll-ups of its cycles.
+// Step is an agent execution with figures summed up over its cycles.
 type Step struct {
 	ID              int64
 	Record          record.AgentExecution
@@ -59,9 +59,9 @@ type Step struct {
 	LatestRound     int64
 	LatestToolName  *string
 	LatestToolArgs  *string
-	// SubPlans are those that a tool call of the step started. Set by Build.
+	// SubPlans are the sub-plans that the tool calls of the step started. Build sets them.
 	SubPlans []*Plan
-	// Cycles are there in the detail of a step, not in a tree.
+	// Cycles are set in the detail of a step, not in a tree.
 	Cycles []*Cycle
 }
 
@@ -73,7 +73,7 @@ type Cycle struct {
 	ToolCalls []*ToolCall
 }
 
-// ToolCall is a tool call as it is read.
+// ToolCall is one tool call.
 type ToolCall struct {
 	ID        int64
 	Record    record.ActTool
@@ -81,9 +81,9 @@ type ToolCall struct {
 	Inferred  bool
 }
 
-// Figures are sums over model and tool calls. Tokens of the input include cached
-// ones; CostUSD is nil where no cost is known; DurationMs is end minus start in
-// milliseconds, nil until both are known.
+// Figures are sums over model calls and tool calls. InputTokens includes cached tokens.
+// CostUSD is nil if no cost is known. DurationMs is end minus start in milliseconds, or nil
+// until both are known.
 type Figures struct {
 	ModelCalls, ToolCalls, Failures                int64
 	InputTokens, OutputTokens                      int64
@@ -94,7 +94,7 @@ type Figures struct {
 	DurationMs                                     *int64
 }
 
-// add adds o's sums to f. Durations do not add up: they overlap.
+// add adds o to f, except for the duration, because durations overlap.
 func (f *Figures) add(o *Figures) {
 	f.ModelCalls += o.ModelCalls
 	f.ToolCalls += o.ToolCalls
@@ -106,16 +106,15 @@ func (f *Figures) add(o *Figures) {
 	f.ReasoningTokens += o.ReasoningTokens
 	f.ThinkMs += o.ThinkMs
 	f.ToolMs += o.ToolMs
-	if o.CostUSD != nil {
-		sum := *o.CostUSD
-		if f.CostUSD != nil {
-			sum += *f.CostUSD
-		}
-		f.CostUSD = &sum
+	switch {
+	case f.CostUSD == nil:
+		f.CostUSD = o.CostUSD
+	case o.CostUSD != nil:
+		f.CostUSD = new(*f.CostUSD + *o.CostUSD)
 	}
 }
 
-// Duration is end minus start in milliseconds, nil until both are known.
+// Duration returns end minus start in milliseconds, or nil until both are known.
 func Duration(start, end *time.Time) *int64 {
 	if start == nil || end == nil {
 		return nil
@@ -123,11 +122,10 @@ func Duration(start, end *time.Time) *int64 {
 	return new(end.Sub(*start).Milliseconds())
 }
 
-// Build nests the plans and steps of one root and gives the plan that was asked
-// for, or nil where it is not among them. It takes the nodes over. Every plan and
-// step hangs somewhere, whatever their links say: a plan that is its own ancestor
-// hangs on the root.
-func Build(asked string, plans []*Plan, steps []*Step) *Plan {
+// Build nests the plans and steps of one root and returns the requested plan, or nil if it is
+// not among them. It changes the nodes. Every plan and step gets a place in the tree, even if
+// its links are wrong: a plan that is its own ancestor is placed directly under the root.
+func Build(requested string, plans []*Plan, steps []*Step) *Plan {
 	b := builder{
 		plans:  make(map[string]*Plan, len(plans)),
 		steps:  make(map[string]*Step, len(steps)),
@@ -147,17 +145,14 @@ func Build(asked string, plans []*Plan, steps []*Step) *Plan {
 	for _, s := range steps {
 		s.Figures.DurationMs = Duration(s.Record.StartTime, s.Record.EndTime)
 		b.steps[s.Record.StepID] = s
-		p := b.plans[s.Record.PlanID]
-		if p == nil {
-			p = b.root
-		}
+		p := b.planOf(s)
 		p.Steps = append(p.Steps, s)
 		p.Figures.add(&s.Figures)
 	}
-	b.own(plans)
-	b.hang(plans)
+	b.findOwners(plans)
+	b.attach(plans)
 	b.root.sum()
-	return b.plans[asked]
+	return b.plans[requested]
 }
 
 type builder struct {
@@ -167,70 +162,53 @@ type builder struct {
 	owners map[*Plan]owner
 }
 
-// owner is where a sub-plan hangs: under a step of a plan, or on the plan itself.
+// owner is the place of a sub-plan: under a step of a plan or, if step is nil, under the plan.
 type owner struct {
 	plan *Plan
 	step *Step
 	link Link
 }
 
-// own finds an owner for every sub-plan, by which all of them lead to the root.
-func (b *builder) own(plans []*Plan) {
-	for _, p := range plans {
-		if p != b.root {
-			b.owners[p] = b.find(p)
-		}
-	}
-	// A chain of owners that comes back to itself never reaches the root. The
-	// first of its plans is hung there instead.
-	const unknown, onPath, rooted = 0, 1, 2
-	marks := map[*Plan]int{b.root: rooted}
-	for _, start := range plans {
-		var path []*Plan
-		for p := start; marks[p] != rooted; p = b.owners[p].plan {
-			if marks[p] == onPath {
-				ring := path[slices.Index(path, p):]
-				first := slices.MinFunc(ring, comparePlans)
-				b.owners[first] = owner{plan: b.root, link: LinkInferred}
-				break
-			}
-			marks[p] = onPath
-			path = append(path, p)
-		}
-		for _, p := range path {
-			marks[p] = rooted
-		}
-	}
-	b.limitDepth(plans)
-}
-
-// maxDepth bounds how deep sub-plans nest in an answer: whoever reads it recurses.
+// maxDepth limits how deep sub-plans are nested, because readers of the tree recurse.
 const maxDepth = 20_000
 
-// limitDepth hangs plans that lie too deep on the root.
-func (b *builder) limitDepth(plans []*Plan) {
+// findOwners finds an owner for every sub-plan. All chains of owners end at the root: a plan
+// that is too deep is placed under the root, and so is the first plan of a cycle.
+func (b *builder) findOwners(plans []*Plan) {
+	for _, p := range plans {
+		if p != b.root {
+			b.owners[p] = b.findOwner(p)
+		}
+	}
+	const onPath = -1 // the depth of the plans in path, until it is known
 	depths := map[*Plan]int{b.root: 0}
 	for _, p := range plans {
 		var path []*Plan
-		for known := false; !known; {
-			if _, known = depths[p]; !known {
-				path = append(path, p)
-				p = b.owners[p].plan
-			}
+		depth, seen := depths[p]
+		for ; !seen; depth, seen = depths[p] {
+			depths[p] = onPath
+			path = append(path, p)
+			p = b.owners[p].plan
+		}
+		if depth == onPath {
+			cycle := path[slices.Index(path, p):]
+			first := slices.Index(path, slices.MinFunc(cycle, comparePlans))
+			b.owners[path[first]] = owner{plan: b.root, link: LinkInferred}
+			// The plans after first now lead to it through the start of the cycle.
+			path = slices.Concat(path[first+1:], path[:first+1])
 		}
 		for _, p := range slices.Backward(path) {
-			depth := depths[b.owners[p].plan] + 1
-			if depth > maxDepth {
+			depths[p] = depths[b.owners[p].plan] + 1
+			if depths[p] > maxDepth {
 				b.owners[p] = owner{plan: b.root, link: LinkInferred}
-				depth = 1
+				depths[p] = 1
 			}
-			depths[p] = depth
 		}
 	}
 }
 
-// find tells where a sub-plan belongs by its own links.
-func (b *builder) find(p *Plan) owner {
+// findOwner finds the owner of a sub-plan by its own links.
+func (b *builder) findOwner(p *Plan) owner {
 	stepID := p.ParentStepID
 	if p.ToolCall != nil {
 		stepID = p.ToolCall.Record.StepID
@@ -242,11 +220,8 @@ func (b *builder) find(p *Plan) owner {
 	if id := p.Record.ParentPlanID; id != nil {
 		parent = b.plans[*id]
 	}
-	switch {
-	case parent == nil:
+	if parent == nil {
 		return owner{plan: b.root, link: LinkInferred}
-	case len(parent.Steps) == 0:
-		return owner{plan: parent, link: LinkInferred}
 	}
 	return owner{plan: parent, step: likeliestStep(parent.Steps, p.Record.StartTime), link: LinkInferred}
 }
@@ -258,39 +233,42 @@ func (b *builder) planOf(s *Step) *Plan {
 	return b.root
 }
 
-// likeliestStep is the one that had started last before t, else the first.
+// likeliestStep returns the step that started last before t, else the first step, else nil.
 func likeliestStep(steps []*Step, t *time.Time) *Step {
-	likeliest := steps[0]
-	var latest *time.Time
+	var latest *Step
 	for _, s := range steps {
 		start := s.Record.StartTime
-		if t == nil || start == nil || start.After(*t) || latest != nil && !start.After(*latest) {
-			continue
+		if t != nil && start != nil && !start.After(*t) && (latest == nil || start.After(*latest.Record.StartTime)) {
+			latest = s
 		}
-		likeliest, latest = s, start
 	}
-	return likeliest
+	if latest == nil && len(steps) > 0 {
+		return steps[0]
+	}
+	return latest
 }
 
-func (b *builder) hang(plans []*Plan) {
-	for _, p := range plans { // in order, so every list is
-		o, ok := b.owners[p]
-		if !ok {
+// attach adds every sub-plan to the list of its owner. The plans are sorted, and so are the
+// lists.
+func (b *builder) attach(plans []*Plan) {
+	for _, p := range plans {
+		if p == b.root {
 			continue
 		}
+		o := b.owners[p]
 		p.Link = o.link
 		if p.Record.Project == nil {
 			p.Record.Project = b.root.Record.Project
 		}
+		siblings := &o.plan.SubPlans
 		if o.step != nil {
-			o.step.SubPlans = append(o.step.SubPlans, p)
-		} else {
-			o.plan.SubPlans = append(o.plan.SubPlans, p)
+			siblings = &o.step.SubPlans
 		}
+		*siblings = append(*siblings, p)
 	}
 }
 
-// sum rolls the figures up from below.
+// sum computes the totals of p and of all plans below it.
 func (p *Plan) sum() {
 	p.Figures.DurationMs = Duration(p.Record.StartTime, p.Record.EndTime)
 	p.Total = p.Figures
@@ -300,9 +278,9 @@ func (p *Plan) sum() {
 	}
 }
 
-// Children gives the sub-plans that hang directly under the plan, in order of
-// its steps.
-func (p *Plan) Children() func(yield func(*Plan) bool) {
+// Children returns the sub-plans of the plan itself and of its steps, in the order of the
+// steps.
+func (p *Plan) Children() iter.Seq[*Plan] {
 	return func(yield func(*Plan) bool) {
 		for _, s := range p.Steps {
 			for _, c := range s.SubPlans {
@@ -319,26 +297,23 @@ func (p *Plan) Children() func(yield func(*Plan) bool) {
 	}
 }
 
-// CurrentStepIndex is the position in Steps of the one that the plan is at: the
-// last when the plan has ended; else the first that runs; else the first that has
-// not finished; else the last. 0 without steps.
+// CurrentStepIndex returns the position of the current step in Steps: if the plan has ended,
+// the last step; else the first running step; else the first unfinished step; else the last
+// step. Without steps it returns 0.
 func (p *Plan) CurrentStepIndex() int {
-	last := max(0, len(p.Steps)-1)
-	if p.Record.State.Terminal() {
-		return last
+	running := func(s *Step) bool { return s.Record.State.Status() == record.StatusRunning }
+	unfinished := func(s *Step) bool { return s.Record.State.Status() != record.StatusFinished }
+	i := slices.IndexFunc(p.Steps, running)
+	if i < 0 {
+		i = slices.IndexFunc(p.Steps, unfinished)
 	}
-	for _, want := range []func(record.Status) bool{
-		func(s record.Status) bool { return s == record.StatusRunning },
-		func(s record.Status) bool { return s != record.StatusFinished },
-	} {
-		if i := slices.IndexFunc(p.Steps, func(s *Step) bool { return want(s.Record.State.Status()) }); i >= 0 {
-			return i
-		}
+	if i < 0 || p.Record.State.Terminal() {
+		return max(0, len(p.Steps)-1)
 	}
-	return last
+	return i
 }
 
-// The order of everything is total, and says nothing of arrival.
+// Both orders are total and do not depend on the order in which rows arrived.
 
 func comparePlans(a, b *Plan) int {
 	return cmp.Or(
@@ -355,7 +330,7 @@ func compareSteps(a, b *Step) int {
 	)
 }
 
-// CompareNullsLast compares what may be unknown.
+// CompareNullsLast compares two values that may be nil. nil comes last.
 func CompareNullsLast[T any](a, b *T, compare func(T, T) int) int {
 	switch {
 	case a == nil && b == nil:

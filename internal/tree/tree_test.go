@@ -25,20 +25,19 @@ func at(second int) *time.Time {
 	return new(time.Date(2026, 11, 20, 12, 0, second, 0, time.UTC))
 }
 
-// row is a plan or a step before anything hangs anywhere. Build takes its nodes
-// over, so each build gets new ones.
+// row describes a plan or a step. Build changes its nodes, so each build gets new ones.
 type row struct {
-	step           bool
-	id             string
-	parent         string // of a plan: parentPlanId; of a step: its plan
-	callStep       string // of a plan: the step of its tool call, where that is on record
-	droppedStep    string // of a plan: the step that retention kept of a dropped tool call
-	start, end     *time.Time
-	index          *int64
-	figures        tree.Figures
-	state          record.State
-	project        *string
-	numberOfTheRow int64
+	step        bool
+	id          string
+	parent      string // of a plan: parentPlanId; of a step: its plan
+	callStep    string // of a plan: the step of its tool call, if that is on record
+	droppedStep string // of a plan: the step of its tool call, if retention dropped that call
+	start, end  *time.Time
+	index       *int64
+	figures     tree.Figures
+	state       record.State
+	project     *string
+	number      int64
 }
 
 func plan(id string) row { return row{id: id} }
@@ -55,11 +54,11 @@ func (r row) in(s record.State) row         { r.state = s; return r }
 func nodes(rows []row) (plans []*tree.Plan, steps []*tree.Step) {
 	for _, r := range rows {
 		if r.step {
-			steps = append(steps, &tree.Step{ID: r.numberOfTheRow, Figures: r.figures, Record: record.AgentExecution{
+			steps = append(steps, &tree.Step{ID: r.number, Figures: r.figures, Record: record.AgentExecution{
 				RootPlanID: root, StepID: r.id, PlanID: r.parent, StepIndex: r.index, StartTime: r.start, EndTime: r.end, State: new(r.state)}})
 			continue
 		}
-		p := &tree.Plan{ID: r.numberOfTheRow, ParentStepID: r.droppedStep, Record: record.Plan{
+		p := &tree.Plan{ID: r.number, ParentStepID: r.droppedStep, Record: record.Plan{
 			RootPlanID: root, CurrentPlanID: r.id, StartTime: r.start, EndTime: r.end, State: new(r.state), Project: r.project}}
 		if r.parent != "" {
 			p.Record.ParentPlanID = new(r.parent)
@@ -72,16 +71,16 @@ func nodes(rows []row) (plans []*tree.Plan, steps []*tree.Step) {
 	return plans, steps
 }
 
-func build(asked string, rows ...row) *tree.Plan {
+func build(requested string, rows ...row) *tree.Plan {
 	plans, steps := nodes(rows)
-	return tree.Build(asked, plans, steps)
+	return tree.Build(requested, plans, steps)
 }
 
-// visit goes through everything that hangs under p and counts it.
+// visit counts the plans and steps below p, and p itself.
 func visit(p *tree.Plan, plans map[string]int, steps map[string]int) {
 	plans[p.Record.CurrentPlanID]++
 	if plans[p.Record.CurrentPlanID] > 1 {
-		return // it is said already; a ring must not hang the test
+		return // reported anyway; a cycle must not block the test
 	}
 	for _, s := range p.Steps {
 		steps[s.Record.StepID]++
@@ -91,8 +90,8 @@ func visit(p *tree.Plan, plans map[string]int, steps map[string]int) {
 	}
 }
 
-// outline writes the shape of a tree: plan[step(sub-plans) ...](sub-plans), with
-// a "?" behind a plan that hangs where it is by inference.
+// outline returns the shape of a tree: plan[step(sub-plans) ...](sub-plans). A "?" follows a
+// plan whose place is inferred.
 func outline(p *tree.Plan) string {
 	list := func(plans []*tree.Plan) (s string) {
 		for i, c := range plans {
@@ -119,19 +118,19 @@ func outline(p *tree.Plan) string {
 	return s + list(p.SubPlans)
 }
 
-func TestWhereThingsHang(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		rows []row
 		want string
 	}{
-		{"a root alone", []row{plan(root)}, "root"},
+		{"only a root", []row{plan(root)}, "root"},
 		{"steps by index, nulls last; then start, nulls last; then id", []row{
 			plan(root), step(root, "g"), step(root, "f"), step(root, "e").started(2), step(root, "d").started(1),
 			step(root, "c").at(1), step(root, "b").at(1).started(9), step(root, "a").at(1).started(8), step(root, "z").at(0),
 		}, "root[z a b c d e f g]"},
-		{"several sub-plans under one call, by start, nulls last, then id", []row{
+		{"sub-plans of one call by start, nulls last; then id", []row{
 			plan(root), step(root, "s"), plan("d").under(root).calledBy("s"), plan("c").under(root).calledBy("s"),
 			plan("b").under(root).calledBy("s").started(2), plan("a").under(root).calledBy("s").started(3),
 		}, "root[s(b a c d)]"},
@@ -141,38 +140,38 @@ func TestWhereThingsHang(t *testing.T) {
 		{"sub-plans of sub-plans", []row{
 			plan(root), step(root, "s"), plan("p").under(root).calledBy("s"), step("p", "t"), plan("q").under("p").calledBy("t"),
 		}, "root[s(p[t(q)])]"},
-		{"a step of an unknown plan shows under the root", []row{plan(root), step("lost", "s")}, "root[s]"},
-		{"the call of a step of an unknown plan", []row{plan(root), step("lost", "s"), plan("p").under("lost").calledBy("s")}, "root[s(p)]"},
-		{"a dropped tool call's step is remembered", []row{
+		{"a step of an unknown plan goes under the root", []row{plan(root), step("lost", "s")}, "root[s]"},
+		{"a sub-plan called by a step of an unknown plan", []row{plan(root), step("lost", "s"), plan("p").under("lost").calledBy("s")}, "root[s(p)]"},
+		{"the tool call was dropped, its step is known", []row{
 			plan(root), step(root, "s").started(1), step(root, "t").started(2), plan("p").under(root).droppedCall("s").started(3),
 		}, "root[s(p) t]"},
-		{"inferred: the step that had started last before it", []row{
+		{"inferred: the step that started last before it", []row{
 			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(3), step(root, "c").at(2).started(9), step(root, "d").at(3),
 			plan("p").under(root).started(6),
 		}, "root[a(p?) b c d]"},
-		{"inferred: a step that started in the same moment", []row{
+		{"inferred: a step that started at the same time", []row{
 			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(6), plan("p").under(root).started(6),
 		}, "root[a b(p?)]"},
-		{"inferred: else the first step", []row{
+		{"inferred: the first step if all started later", []row{
 			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(4), plan("p").under(root).started(3),
 		}, "root[a(p?) b]"},
-		{"inferred: the first step where the plan has no start", []row{
+		{"inferred: the first step if the plan has no start", []row{
 			plan(root), step(root, "a").at(0).started(5), step(root, "b").at(1).started(6), plan("p").under(root),
 		}, "root[a(p?) b]"},
-		{"inferred: the first step where no step has a start", []row{
+		{"inferred: the first step if no step has a start", []row{
 			plan(root), step(root, "a").at(0), step(root, "b").at(1), plan("p").under(root).started(6),
 		}, "root[a(p?) b]"},
-		{"inferred: on the parent itself where it has no steps", []row{plan(root), plan("p").under("q"), plan("q").under(root)}, "root(q?(p?))"},
+		{"inferred: the parent itself if it has no steps", []row{plan(root), plan("p").under("q"), plan("q").under(root)}, "root(q?(p?))"},
 		{"inferred: the tool call's step is not on record", []row{plan(root), step(root, "s"), plan("p").under(root).calledBy("lost")}, "root[s(p?)]"},
-		{"without any parent on the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").started(2)}, "root[s](p?)"},
-		{"a parent that is not on record is none", []row{plan(root), step(root, "s").started(1), plan("p").under("lost").started(2)}, "root[s](p?)"},
+		{"no parent: under the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").started(2)}, "root[s](p?)"},
+		{"the parent is not on record: under the root, not under a step", []row{plan(root), step(root, "s").started(1), plan("p").under("lost").started(2)}, "root[s](p?)"},
 		{"its own parent", []row{plan(root), plan("p").under("p"), step("p", "s")}, "root(p?[s])"},
 		{"called by its own step", []row{plan(root), plan("p").under(root).calledBy("s"), step("p", "s")}, "root(p?[s])"},
-		{"a ring of three opens at its first", []row{
+		{"a cycle of three is cut at its first plan", []row{
 			plan(root), plan("a").started(3).calledBy("sc"), plan("b").started(2).calledBy("sa"), plan("c").started(1).calledBy("sb"),
 			step("a", "sa"), step("b", "sb"), step("c", "sc"), plan("tail").started(0).calledBy("sa"),
 		}, "root(c?[sc(a[sa(tail b[sb])])])"},
-		{"the root's own links say nothing", []row{plan(root).under("p").calledBy("s"), step(root, "s"), plan("p").calledBy("s")}, "root[s(p)]"},
+		{"the links of the root are ignored", []row{plan(root).under("p").calledBy("s"), step(root, "s"), plan("p").calledBy("s")}, "root[s(p)]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -183,17 +182,17 @@ func TestWhereThingsHang(t *testing.T) {
 	}
 }
 
-func TestAskedPlan(t *testing.T) {
+func TestRequestedPlan(t *testing.T) {
 	t.Parallel()
 	rows := []row{plan(root), step(root, "s"), plan("p").calledBy("s"), step("p", "t"), plan("q").calledBy("t")}
 	if got, want := outline(build("p", rows...)), "p[t(q)]"; got != want {
-		t.Errorf("a sub-plan gives %s, want its subtree %s", got, want)
+		t.Errorf("got %s for a sub-plan, want its subtree %s", got, want)
 	}
 	if p := build("unknown", rows...); p != nil {
-		t.Errorf("an unknown plan gives %s", outline(p))
+		t.Errorf("got %s for an unknown plan", outline(p))
 	}
 	if p := build("p", plan("p")); p != nil {
-		t.Errorf("without its root a plan gives %s", outline(p))
+		t.Errorf("got %s for a plan without its root", outline(p))
 	}
 }
 
@@ -217,16 +216,16 @@ func TestFiguresAndTotals(t *testing.T) {
 	u.start = at(4)
 	got := build(root, r, s, p, u)
 	if diff := gocmp.Diff(tree.Figures{ModelCalls: 1, InputTokens: 10, ThinkMs: 5, DurationMs: new(int64(8000))}, got.Figures); diff != "" {
-		t.Errorf("the root's own figures (-want +got):\n%s", diff)
+		t.Errorf("figures of the root itself (-want +got):\n%s", diff)
 	}
-	// The whole takes as long as the root, however long what is beneath it takes.
+	// The duration is that of the root, whatever the durations below it are.
 	want := tree.Figures{ModelCalls: 3, Failures: 1, InputTokens: 10, ThinkMs: 5, CostUSD: new(0.5), DurationMs: new(int64(8000))}
 	if diff := gocmp.Diff(want, got.Total); diff != "" {
 		t.Errorf("total (-want +got):\n%s", diff)
 	}
 	sub := got.Steps[0].SubPlans[0]
 	if sub.Figures.DurationMs != nil || sub.Steps[0].Figures.DurationMs != nil {
-		t.Error("what has not ended has a duration")
+		t.Error("a plan or a step that has not ended has a duration")
 	}
 }
 
@@ -258,8 +257,8 @@ func TestCurrentStepIndex(t *testing.T) {
 	}
 }
 
-// forest draws plans and steps whose links lead anywhere: to their kin, to
-// themselves, in rings, to nowhere.
+// forest draws plans and steps with arbitrary links: to related plans, to themselves, in
+// cycles, to missing plans.
 func forest(rt *rapid.T) []row {
 	plans := rapid.IntRange(0, 12).Draw(rt, "plans")
 	steps := rapid.IntRange(0, 16).Draw(rt, "steps")
@@ -311,13 +310,13 @@ func forest(rt *rapid.T) []row {
 		rows = append(rows, r)
 	}
 	for i := range rows {
-		rows[i].numberOfTheRow = int64(i)
+		rows[i].number = int64(i)
 		rows[i].state = record.Running
 	}
 	return rows
 }
 
-// check holds a built tree to what is true of every tree. It says what is wrong.
+// check checks what must hold for every tree.
 func check(p *tree.Plan, rows []row) error {
 	plans, steps := map[string]int{}, map[string]int{}
 	visit(p, plans, steps)
@@ -333,7 +332,7 @@ func check(p *tree.Plan, rows []row) error {
 	return err
 }
 
-// checkPlan sums up everything beneath a plan in a way of its own.
+// checkPlan computes the sums below a plan independently of Build.
 func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	if !slices.IsSortedFunc(p.Steps, func(a, b *tree.Step) int {
 		return cmp.Or(nullsLast(a.Record.StepIndex, b.Record.StepIndex), nullsLast(unix(a.Record.StartTime), unix(b.Record.StartTime)), cmp.Compare(a.Record.StepID, b.Record.StepID))
@@ -357,13 +356,13 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 		}
 		for _, c := range list {
 			if c.Link == "" {
-				return nil, fmt.Errorf("%s hangs without a link", c.Record.CurrentPlanID)
+				return nil, fmt.Errorf("%s has no link", c.Record.CurrentPlanID)
 			}
-			of, err := checkPlan(c)
+			below, err := checkPlan(c)
 			if err != nil {
 				return nil, err
 			}
-			for name, n := range of {
+			for name, n := range below {
 				sum[name] += n
 			}
 		}
@@ -374,7 +373,7 @@ func checkPlan(p *tree.Plan) (sum map[string]float64, err error) {
 	return sum, nil
 }
 
-// add sums figures by their names. Sums stay below 2^53: exact.
+// add sums up figures by name. The sums stay below 2^53, so a float64 is exact.
 func add(sum map[string]float64, f *tree.Figures) {
 	v := reflect.ValueOf(f).Elem()
 	for i := range v.NumField() {
@@ -392,11 +391,11 @@ func compare(want map[string]float64, f *tree.Figures) error {
 	got := map[string]float64{}
 	add(got, f)
 	if (want["priced"] > 0) != (f.CostUSD != nil) || math.Abs(want["CostUSD"]-got["CostUSD"]) > 1e-9 {
-		return fmt.Errorf("cost is %v, not %v", got["CostUSD"], want["CostUSD"])
+		return fmt.Errorf("cost is %v, want %v", got["CostUSD"], want["CostUSD"])
 	}
 	for name := range want {
 		if name != "CostUSD" && name != "priced" && want[name] != got[name] {
-			return fmt.Errorf("%s is %v, not %v", name, got[name], want[name])
+			return fmt.Errorf("%s is %v, want %v", name, got[name], want[name])
 		}
 	}
 	return nil
@@ -421,7 +420,7 @@ func nullsLast(a, b *int64) int {
 	return cmp.Compare(*a, *b)
 }
 
-func TestWhateverTheLinks(t *testing.T) {
+func TestAnyLinks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := forest(rt)
@@ -436,16 +435,15 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		rows := forest(rt)
-		asked := rows[rapid.IntRange(0, len(rows)-1).Draw(rt, "asked")].id
-		want := build(asked, rows...)
-		if diff := gocmp.Diff(want, build(asked, rapid.Permutation(rows).Draw(rt, "order")...)); diff != "" {
-			rt.Fatalf("another order of rows gives another tree (-first +second):\n%s", diff)
+		requested := rows[rapid.IntRange(0, len(rows)-1).Draw(rt, "requested")].id
+		want := build(requested, rows...)
+		if diff := gocmp.Diff(want, build(requested, rapid.Permutation(rows).Draw(rt, "order")...)); diff != "" {
+			rt.Fatalf("another order of rows makes another tree (-first +second):\n%s", diff)
 		}
 	})
 }
 
-// chain is a plan whose call started a plan whose call started ... It is told
-// from the bottom up.
+// chain returns plans of which each was started by a tool call of the next. The root is last.
 func chain(levels int) []row {
 	var rows []row
 	for i := levels - 1; i >= 0; i-- {
@@ -477,27 +475,27 @@ func TestAnyDepth(t *testing.T) {
 	}
 }
 
-// TestManyRings would not end where the search for rings is quadratic in what
-// hangs on them: one ring of many plans, and many plans that lead into it.
-func TestManyRings(t *testing.T) {
+// TestManyCycles would not end if the search for cycles were quadratic in the number of
+// plans: one cycle of many plans, many plans that lead into it, and many cycles of one plan.
+func TestManyCycles(t *testing.T) {
 	t.Parallel()
 	const n = 10_000
 	rows := []row{plan(root)}
 	for i := range n {
-		rows = append(rows, plan(fmt.Sprintf("ring%06d", i)).under(fmt.Sprintf("ring%06d", (i+1)%n)),
-			plan(fmt.Sprintf("tail%06d", i)).under(fmt.Sprintf("ring%06d", i)),
+		rows = append(rows, plan(fmt.Sprintf("cycle%06d", i)).under(fmt.Sprintf("cycle%06d", (i+1)%n)),
+			plan(fmt.Sprintf("tail%06d", i)).under(fmt.Sprintf("cycle%06d", i)),
 			plan(fmt.Sprintf("self%06d", i)).under(fmt.Sprintf("self%06d", i)))
 	}
 	p := build(root, rows...)
 	if err := check(p, rows); err != nil {
 		t.Error(err)
 	}
-	if len(p.SubPlans) != n+1 || p.SubPlans[0].Record.CurrentPlanID != "ring000000" {
-		t.Errorf("%d plans hang on the root, first %s", len(p.SubPlans), p.SubPlans[0].Record.CurrentPlanID)
+	if len(p.SubPlans) != n+1 || p.SubPlans[0].Record.CurrentPlanID != "cycle000000" {
+		t.Errorf("%d plans are under the root, first %s", len(p.SubPlans), p.SubPlans[0].Record.CurrentPlanID)
 	}
 }
 
-// FuzzBuild reads each four bytes as a row: its kind and its links.
+// FuzzBuild reads every four bytes as a row: its kind and its links.
 func FuzzBuild(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 1, 1, 1, 1, 1, 0, 0})
@@ -545,7 +543,7 @@ func FuzzBuild(f *testing.F) {
 		}
 		slices.Reverse(rows)
 		if diff := gocmp.Diff(p, build(root, rows...)); diff != "" {
-			t.Fatalf("the other way round (-first +second):\n%s", diff)
+			t.Fatalf("the reverse order of rows makes another tree (-first +second):\n%s", diff)
 		}
 	})
 }
@@ -573,7 +571,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// TestTooDeep: what lies deeper than anyone can read hangs on the root.
+// TestTooDeep checks that plans below the maximum depth are placed under the root.
 func TestTooDeep(t *testing.T) {
 	t.Parallel()
 	const levels = maxDepthForTest + 10
