@@ -22,37 +22,37 @@ import (
 	"github.com/actlog/actlog/migrations"
 )
 
-// Names of our databases on a server. What comes after testPrefix says whose it is.
+// Names of the databases on a server. The run of their test program follows testPrefix.
 const (
 	templatePrefix = "actlog_tpl_"
 	testPrefix     = "actlog_test_"
 	keptPrefix     = "actlog_kept_"
-	// appPrefix and the run are the application name of a living test program.
+	// appPrefix and the run are the application name of a running test program.
 	appPrefix = "pgtest_"
 )
 
-// templateLock is the advisory lock under which template databases are made and removed.
+// templateLock is the advisory lock for creating and removing template databases.
 const templateLock = 0x6163746c6f67 // "actlog"
 
-// cluster hands out the databases of one server.
+// cluster lends the databases of one server to tests.
 type cluster struct {
 	server   *Server
 	url      string
 	admin    *pgxpool.Pool
 	run      string
 	template string
-	fileCopy bool // CREATE DATABASE knows STRATEGY
+	fileCopy bool // CREATE DATABASE supports STRATEGY
 	keep     bool
 	kept     atomic.Int64
 	made     atomic.Int64
 
 	mu       sync.Mutex
 	free     []string
-	shape    string // of a new clone's schema, "" before the first
-	reusable bool
+	shape    string // hash of the schema of a new clone, "" before the first clone
+	reusable bool   // a used database can be emptied for the next test
 }
 
-// openCluster connects to the server and sees to its template database.
+// openCluster connects to the server and ensures that it has the template database.
 func openCluster(ctx context.Context, server *Server, fsys fs.FS) (*cluster, error) {
 	c := &cluster{
 		server: server,
@@ -67,7 +67,7 @@ func openCluster(ctx context.Context, server *Server, fsys fs.FS) (*cluster, err
 	cfg.MaxConns = 4
 	cfg.ConnConfig.RuntimeParams["application_name"] = appPrefix + c.run
 	if c.admin, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
-		return nil, fmt.Errorf("connecting: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	if err := c.prepare(ctx, fsys); err != nil {
 		c.admin.Close()
@@ -81,13 +81,13 @@ func (c *cluster) prepare(ctx context.Context, fsys fs.FS) error {
 	var role string
 	err := c.admin.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_user`).Scan(&version, &role)
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
 	c.fileCopy = version >= 150000
 
-	hash, err := hashFS(fsys, role) // what one role owns is of no use to another
+	hash, err := hashFS(fsys, role) // a role cannot use the template of another role
 	if err != nil {
-		return fmt.Errorf("reading migrations: %w", err)
+		return fmt.Errorf("read migrations: %w", err)
 	}
 	c.template = templatePrefix + hash
 
@@ -99,16 +99,16 @@ func (c *cluster) prepare(ctx context.Context, fsys fs.FS) error {
 		}
 		if !exists {
 			if err := c.makeTemplate(ctx, conn, fsys); err != nil {
-				return fmt.Errorf("making the template database: %w", err)
+				return fmt.Errorf("create the template database: %w", err)
 			}
 		}
-		// Tells sweep that it is in use.
+		// The comment says when the template was last used; sweep reads it.
 		_, err = conn.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN EXECUTE format('COMMENT ON DATABASE %s IS %%L', now()); END $$`, c.template))
 		return err
 	})
 }
 
-// locked runs f while no other program makes or removes templates.
+// locked runs f while no other program creates or removes templates.
 func (c *cluster) locked(ctx context.Context, f func(*pgx.Conn) error) error {
 	return c.admin.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
 		if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
@@ -120,8 +120,7 @@ func (c *cluster) locked(ctx context.Context, f func(*pgx.Conn) error) error {
 	})
 }
 
-// makeTemplate builds the template under another name, so that whatever bears its name
-// is whole.
+// makeTemplate builds the template under another name and renames it when it is complete.
 func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) error {
 	name, err := c.createEmpty(ctx)
 	if err != nil {
@@ -129,7 +128,7 @@ func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) 
 	}
 	err = migrate(ctx, withDatabase(c.url, name), fsys)
 	if err == nil {
-		// A session in a template would keep it from being cloned.
+		// A template with a session cannot be cloned.
 		_, err = conn.Exec(ctx, fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS false`, name))
 	}
 	if err == nil {
@@ -140,21 +139,21 @@ func (c *cluster) makeTemplate(ctx context.Context, conn *pgx.Conn, fsys fs.FS) 
 	}
 	dropErr := c.drop(ctx, name)
 	if duplicate := (*pgconn.PgError)(nil); errors.As(err, &duplicate) && duplicate.Code == "42P04" {
-		// Made meanwhile by a program whose address has another maintenance database.
+		// Another program, which connects to another maintenance database, was faster.
 		return dropErr
 	}
 	return errors.Join(err, dropErr)
 }
 
-// Migrate migrates the database that url names.
+// Migrate migrates the database at url.
 func Migrate(ctx context.Context, url string) error {
 	if err := migrate(ctx, url, migrations.FS); err != nil {
-		return fmt.Errorf("migrating: %w", err)
+		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
 }
 
-// migrate applies the migrations, as the store's migrator does.
+// migrate applies the migrations in the same way as the store.
 func migrate(ctx context.Context, url string, fsys fs.FS) error {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -174,8 +173,8 @@ func migrate(ctx context.Context, url string, fsys fs.FS) error {
 	return err
 }
 
-// sweep drops, as far as it can, the databases of programs that no longer run, and
-// templates that nobody used for a day.
+// sweep drops the databases of programs that no longer run, and the templates that were not
+// used for a day. It ignores errors.
 func (c *cluster) sweep(ctx context.Context, conn *pgx.Conn) {
 	rows, err := conn.Query(ctx, `
 		SELECT d.datname FROM pg_database AS d
@@ -192,7 +191,7 @@ func (c *cluster) sweep(ctx context.Context, conn *pgx.Conn) {
 		return
 	}
 	for _, name := range names {
-		// Without FORCE: a session in it means that somebody is there after all.
+		// Without FORCE: a database with a session is still in use.
 		_, _ = conn.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s`, pgx.Identifier{name}.Sanitize()))
 	}
 }
@@ -210,7 +209,7 @@ func (c *cluster) checkout(ctx context.Context) (string, error) {
 	return c.clone(ctx)
 }
 
-// giveBack empties a database for the next test, or drops it when that cannot be done.
+// giveBack empties a database for the next test. If that is impossible, it drops it.
 func (c *cluster) giveBack(ctx context.Context, name string) error {
 	if clean, err := c.reset(ctx, name); err != nil || !clean {
 		return c.drop(ctx, name)
@@ -224,10 +223,10 @@ func (c *cluster) giveBack(ctx context.Context, name string) error {
 func (c *cluster) clone(ctx context.Context) (string, error) {
 	name, err := c.create(ctx, c.template, "")
 	if err != nil {
-		return "", fmt.Errorf("cloning the template: %w", err)
+		return "", fmt.Errorf("clone the template: %w", err)
 	}
 	if err := c.learnShape(ctx, name); err != nil {
-		return "", errors.Join(fmt.Errorf("reading the schema: %w", err), c.drop(ctx, name))
+		return "", errors.Join(fmt.Errorf("read the schema: %w", err), c.drop(ctx, name))
 	}
 	return name, nil
 }
@@ -235,7 +234,7 @@ func (c *cluster) clone(ctx context.Context) (string, error) {
 func (c *cluster) createEmpty(ctx context.Context) (string, error) {
 	name, err := c.create(ctx, "template0", "ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'")
 	if err != nil {
-		return "", fmt.Errorf("creating a database: %w", err)
+		return "", fmt.Errorf("create a database: %w", err)
 	}
 	return name, nil
 }
@@ -243,7 +242,7 @@ func (c *cluster) createEmpty(ctx context.Context) (string, error) {
 func (c *cluster) create(ctx context.Context, template, options string) (string, error) {
 	name := fmt.Sprintf("%s%s_%d", testPrefix, c.run, c.made.Add(1))
 	if c.fileCopy {
-		options += " STRATEGY FILE_COPY" // half the work of the default for small databases
+		options += " STRATEGY FILE_COPY" // for small databases, half the work of the default
 	}
 	_, err := c.admin.Exec(ctx, fmt.Sprintf(`CREATE DATABASE %s TEMPLATE %s %s`, name, template, options))
 	return name, err
@@ -251,12 +250,12 @@ func (c *cluster) create(ctx context.Context, template, options string) (string,
 
 func (c *cluster) drop(ctx context.Context, name string) error {
 	if _, err := c.admin.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, name)); err != nil {
-		return fmt.Errorf("dropping %s: %w", name, err)
+		return fmt.Errorf("drop %s: %w", name, err)
 	}
 	return nil
 }
 
-// keepDatabase renames a database, which takes it out of reach of sweep.
+// keepDatabase renames a database, so that sweep does not drop it.
 func (c *cluster) keepDatabase(ctx context.Context, name string) (string, error) {
 	kept := keptPrefix + strings.TrimPrefix(name, testPrefix)
 	if _, err := c.admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`, name); err != nil {
@@ -269,7 +268,8 @@ func (c *cluster) keepDatabase(ctx context.Context, name string) (string, error)
 	return kept, nil
 }
 
-// close drops the pooled databases and stops the server, unless a test's database was kept.
+// close drops the pooled databases and stops the server. If the database of a failed test was
+// kept, a private server keeps running.
 func (c *cluster) close(ctx context.Context) error {
 	var err error
 	if !c.server.Private {
@@ -279,7 +279,7 @@ func (c *cluster) close(ctx context.Context) error {
 	}
 	c.admin.Close()
 	if c.server.Private && c.kept.Load() > 0 {
-		c.server.leave()
+		fmt.Fprintln(os.Stderr, "pgtest: the server keeps running with the kept databases:", c.server.URL)
 		return err
 	}
 	return errors.Join(err, c.server.Close(ctx))
@@ -290,20 +290,20 @@ func hasDatabase(ctx context.Context, conn *pgx.Conn, name string) (exists bool,
 	return exists, err
 }
 
-// withDatabase is url with another database.
+// withDatabase returns dsn with another database.
 func withDatabase(dsn, name string) string {
 	u, err := url.Parse(dsn)
 	if err != nil || !strings.HasPrefix(u.Scheme, "postgres") {
-		return dsn + " dbname=" + name // keywords and values; the last one counts
+		return dsn + " dbname=" + name // keywords and values: the last dbname wins
 	}
 	u.Path = "/" + name
 	q := u.Query()
-	q.Del("dbname") // would win over the path
+	q.Del("dbname") // it would override the path
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
-// connect makes one connection; url may have parameters of a pool.
+// connect opens one connection. url may have parameters of a pool.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -312,7 +312,7 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
-// hashFS tells sets of migrations apart.
+// hashFS returns a hash of the salt and of all files.
 func hashFS(fsys fs.FS, salt string) (string, error) {
 	h := sha256.New()
 	_, _ = h.Write([]byte(salt))

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// fixture has what makes emptying hard: foreign keys, partitions, a trigger that refuses.
+// fixture has a schema that is hard to empty: foreign keys, partitions, a trigger that refuses.
 var fixture = migration(`
 CREATE TABLE actlog.parent (id int PRIMARY KEY);
 CREATE TABLE actlog.child (parent int NOT NULL REFERENCES actlog.parent, day date NOT NULL) PARTITION BY RANGE (day);
@@ -30,7 +30,7 @@ func migration(sql string) fs.FS {
 	return fstest.MapFS{"00001_fixture.sql": {Data: []byte("-- +goose Up\n" + sql + "\n-- +goose Down\n")}}
 }
 
-// sharedURL is the server of this test binary.
+// sharedURL returns the address of the server of this test binary.
 func sharedURL(t *testing.T) string {
 	t.Helper()
 	c, err := shared.get(t)
@@ -40,7 +40,7 @@ func sharedURL(t *testing.T) string {
 	return c.url
 }
 
-// newCluster is what another test program would have on the same server.
+// newCluster opens a cluster as another test program would on the same server.
 func newCluster(t *testing.T, url string, fsys fs.FS) *cluster {
 	t.Helper()
 	c, err := openCluster(t.Context(), &Server{URL: url}, fsys)
@@ -104,7 +104,7 @@ func TestReset(t *testing.T) {
 	pool := c.open(t, name)
 	exec(t, pool, sqlRows)
 
-	// A session that a test forgot, with locks on all it wrote.
+	// A session that a test left open, with locks on the tables.
 	stray, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -116,18 +116,18 @@ func TestReset(t *testing.T) {
 
 	c.mustGiveBack(t, name)
 	if _, err := stray.Exec(t.Context(), `SELECT 1`); err == nil {
-		t.Error("the stray session goes on")
+		t.Error("the stray session is still open")
 	}
 	if again := c.mustTake(t); again != name {
-		t.Fatalf("got %s, not %s back", again, name)
+		t.Fatalf("got %s, want %s again", again, name)
 	}
 	pool = c.open(t, name)
 	if n := count(t, pool, "actlog.parent") + count(t, pool, "actlog.child"); n != 0 {
 		t.Errorf("%d rows after reset", n)
 	}
-	exec(t, pool, sqlRows) // keys and triggers are in force again
+	exec(t, pool, sqlRows) // keys and triggers work again
 	if _, err := pool.Exec(t.Context(), `DELETE FROM actlog.parent`); err == nil {
-		t.Error("the trigger is out of force")
+		t.Error("the trigger did not run")
 	}
 	c.mustGiveBack(t, name)
 }
@@ -138,13 +138,13 @@ func TestDropInsteadOfReset(t *testing.T) {
 	for _, tt := range []struct {
 		name, sql string
 	}{
-		{"a table more", `CREATE TABLE actlog.more ()`},
-		{"a column more", `ALTER TABLE actlog.child ADD COLUMN more int`},
-		{"a partition more", `CREATE TABLE actlog.more PARTITION OF actlog.child FOR VALUES FROM ('2027-01-01') TO ('2028-01-01')`},
-		{"a table less", `DROP TABLE actlog.child`},
-		{"a schema more", `CREATE SCHEMA other CREATE TABLE t ()`},
-		{"rows that stay", `INSERT INTO actlog.parent VALUES (1); ALTER TABLE actlog.parent ENABLE ALWAYS TRIGGER refuse`},
-		{"unreadable", `DELETE FROM pg_class WHERE relname = 'child'`},
+		{"added table", `CREATE TABLE actlog.more ()`},
+		{"added column", `ALTER TABLE actlog.child ADD COLUMN more int`},
+		{"added partition", `CREATE TABLE actlog.more PARTITION OF actlog.child FOR VALUES FROM ('2027-01-01') TO ('2028-01-01')`},
+		{"dropped table", `DROP TABLE actlog.child`},
+		{"added schema", `CREATE SCHEMA other CREATE TABLE t ()`},
+		{"rows that cannot be deleted", `INSERT INTO actlog.parent VALUES (1); ALTER TABLE actlog.parent ENABLE ALWAYS TRIGGER refuse`},
+		{"damaged catalog", `DELETE FROM pg_class WHERE relname = 'child'`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -159,19 +159,19 @@ func TestDropInsteadOfReset(t *testing.T) {
 	}
 }
 
-func TestRowsOfMigrationsStay(t *testing.T) {
+func TestRowsOfMigrationsAreKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, sharedURL(t), migration(`CREATE TABLE actlog.price (p int); INSERT INTO actlog.price VALUES (1);`))
 	name := c.mustTake(t)
 	c.mustGiveBack(t, name)
 	name = c.mustTake(t)
 	if n := count(t, c.open(t, name), "actlog.price"); n != 1 {
-		t.Errorf("%d rows, want that of the migration", n)
+		t.Errorf("%d rows, want the one of the migration", n)
 	}
 	c.mustGiveBack(t, name)
 }
 
-func TestLesserRole(t *testing.T) {
+func TestRoleWithoutSuperuser(t *testing.T) {
 	t.Parallel()
 	admin := newCluster(t, sharedURL(t), fixture)
 	role := "pgtest_lesser_" + admin.run
@@ -186,7 +186,7 @@ func TestLesserRole(t *testing.T) {
 	exec(t, c.open(t, name), sqlRows)
 	c.mustGiveBack(t, name)
 	if again := c.mustTake(t); again != name {
-		t.Errorf("got %s, not %s back", again, name)
+		t.Errorf("got %s, want %s again", again, name)
 	}
 	if n := count(t, c.open(t, name), "actlog.child"); n != 0 {
 		t.Errorf("%d rows after reset", n)
@@ -213,20 +213,20 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs := dead.mustTake(t)
-	dead.admin.Close() // as when it is killed
+	dead.admin.Close() // as if it were killed
 
-	// The server takes a moment to see that they are gone.
+	// The server needs a moment to notice that the sessions have ended.
 	exec(t, living.admin, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = '`+appPrefix+dead.run+`'`)
 	newCluster(t, url, fixture)
 	if living.has(t, theirs) {
-		t.Error("the database of a program that is gone is still there")
+		t.Error("the database of an ended program still exists")
 	}
 	if !living.has(t, mine) || !living.has(t, living.template) {
-		t.Error("a database in use is gone")
+		t.Error("a database in use was dropped")
 	}
 }
 
-func TestTemplateIsMadeOnce(t *testing.T) {
+func TestTemplateIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	url := sharedURL(t)
 	fsys := migration(`SELECT pg_sleep(0.1); -- ` + rand.Text())
@@ -237,7 +237,7 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 			c, err := openCluster(context.Background(), &Server{URL: url}, fsys)
 			if err == nil {
 				if made := c.made.Load(); made > 0 {
-					err = errMade
+					err = errCreated
 				}
 				err = errors.Join(err, c.close(context.Background()))
 			}
@@ -247,18 +247,18 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	made := 0
 	for range programs {
 		switch err := <-errs; {
-		case errors.Is(err, errMade):
+		case errors.Is(err, errCreated):
 			made++
 		case err != nil:
 			t.Error(err)
 		}
 	}
 	if made != 1 {
-		t.Errorf("the template was made %d times", made)
+		t.Errorf("the template was created %d times", made)
 	}
 }
 
-var errMade = errors.New("made the template")
+var errCreated = errors.New("created the template")
 
 func TestBrokenMigration(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestBrokenMigration(t *testing.T) {
 	}
 }
 
-// failing is a test that fails.
+// failing is a failed test.
 type failing struct {
 	testing.TB
 	cleanups []func()

@@ -12,14 +12,14 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
 )
 
-// imageEnv names another image for the container.
+// imageEnv is the environment variable with another image for the container.
 const imageEnv = "ACTLOG_TEST_POSTGRES_IMAGE"
 
-// errNoDocker says that no Docker engine answers.
+// errNoDocker means that no Docker engine answers.
 var errNoDocker = errors.New("no Docker engine answers")
 
-// startContainer runs Postgres in a container, which goes away with this program
-// unless keepEnv is set.
+// startContainer runs Postgres in a container. The container is removed when this program
+// ends, unless keepEnv is set.
 func startContainer(ctx context.Context) (*Server, error) {
 	if err := dockerAnswers(ctx); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func startContainer(ctx context.Context) (*Server, error) {
 		"-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
 		"-c", "max_connections=500", "-c", "max_locks_per_transaction=256"))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting container %s: %w", image, err), terminate(container))
+		return nil, errors.Join(fmt.Errorf("start container %s: %w", image, err), terminate(container))
 	}
 	url, err := container.ConnectionString(ctx, "sslmode=disable")
 	if err != nil {
@@ -45,16 +45,18 @@ func terminate(container *postgres.PostgresContainer) error {
 	return testcontainers.TerminateContainer(container)
 }
 
-// dockerAnswers comes before any other use of the library.
+// dockerAnswers returns an error if no Docker engine answers. Call it before anything else of
+// the library.
 func dockerAnswers(ctx context.Context) (err error) {
 	if os.Getenv(keepEnv) != "" {
-		// Its reaper would remove the container soon after this program. It looks here once.
+		// The reaper of the library would remove the container soon after this program ends.
+		// The library reads the variable only once.
 		if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
 			return err
 		}
 	}
 	defer func() {
-		if r := recover(); r != nil { // the library does so when it finds no host
+		if r := recover(); r != nil { // the library panics if it finds no host
 			err = fmt.Errorf("%w: %v", errNoDocker, r)
 		}
 	}()

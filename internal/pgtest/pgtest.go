@@ -1,12 +1,12 @@
-// Package pgtest gives each test a migrated, empty, isolated database of a real
+// Package pgtest provides each test with a migrated, empty, isolated database of a real
 // Postgres, in milliseconds.
 //
 // A package that uses it has
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
-// and its tests call New (nearly always), Fresh or Empty. They never skip: without a
-// Postgres, and without a way to get one, they fail and name the ways out.
+// Its tests call New (nearly always), Fresh or Empty. They are never skipped: if no Postgres
+// can be found or started, they fail and the error lists what the user can do.
 package pgtest
 
 import (
@@ -26,50 +26,50 @@ import (
 	"github.com/actlog/actlog/migrations"
 )
 
-// keepEnv, when not empty, keeps the databases of failed tests, and the server with them.
+// keepEnv is an environment variable. If it is not empty, the databases of failed tests are
+// kept, and so is the server.
 const keepEnv = "ACTLOG_TEST_KEEP"
 
-// DB is a database of its own for one test.
+// DB is the database of one test.
 type DB struct {
-	// URL connects to the database, as a superuser unless TEST_DATABASE_URL names a
-	// lesser role.
+	// URL is the address of the database. The role is a superuser, unless TEST_DATABASE_URL
+	// has another role.
 	URL string
 
-	// Pool has at most 4 connections, and none before its first use. It is closed
-	// when the test ends.
+	// Pool has at most 4 connections, and none before its first use. It is closed at the end
+	// of the test.
 	Pool *pgxpool.Pool
 }
 
-// New returns a migrated, empty database. When the test ends its sessions are
-// terminated, its rows deleted, and the next test gets it; so a test may write whatever
-// it likes, but one that alters the schema on purpose takes Fresh.
-// Sequences go on from where they were.
+// New returns a migrated, empty database. At the end of the test its sessions are terminated,
+// its rows are deleted, and another test may get it. Sequences are not reset. A test that
+// changes the schema uses Fresh instead.
 func New(t testing.TB) *DB {
 	t.Helper()
 	return lend(t, (*cluster).checkout, (*cluster).giveBack)
 }
 
-// Fresh returns a migrated, empty database that is dropped when the test ends: for
-// tests that alter the schema.
+// Fresh returns a migrated, empty database, for tests that change the schema. It is dropped at
+// the end of the test.
 func Fresh(t testing.TB) *DB {
 	t.Helper()
 	return lend(t, (*cluster).clone, (*cluster).drop)
 }
 
-// Empty returns a database without any schema of ours that is dropped when the test
-// ends: for tests of the migrations.
+// Empty returns a database without the schema of this product, for tests of the migrations. It
+// is dropped at the end of the test.
 func Empty(t testing.TB) *DB {
 	t.Helper()
 	return lend(t, (*cluster).createEmpty, (*cluster).drop)
 }
 
-// Main runs the tests of a package, stops the server that they started, and fails them
-// when they leave goroutines behind, those in ignore apart. It does not return.
+// Main runs the tests of a package and stops the server that they started. It fails if the
+// tests leave goroutines behind, except for those in ignore. It does not return.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	ctx, cancel := context.WithCancel(context.Background())
 	shared.ctx = ctx
 
-	// A private server would outlive a program that ends by Ctrl-C.
+	// Without this, a private server would keep running after Ctrl-C.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -90,7 +90,7 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	close(signals)
 	cancel()
 	if code == 0 {
-		// The reaper of testcontainers stays connected for as long as the program lives.
+		// The reaper of testcontainers stays connected until the program ends.
 		ignore = append(ignore, goleak.IgnoreAnyFunction("github.com/testcontainers/testcontainers-go.(*Reaper).connect.func1"))
 		if err := goleak.Find(ignore...); err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -100,10 +100,10 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	os.Exit(code)
 }
 
-// shared is the cluster of this test binary, opened by the first test that needs it.
+// shared is the cluster of this test binary. The first test that needs it opens it.
 var shared lazyCluster
 
-// lend takes a database for the test t and gives it back after.
+// lend takes a database for the test and calls back with it at the end of the test.
 func lend(t testing.TB, take func(*cluster, context.Context) (string, error), back func(*cluster, context.Context, string) error) *DB {
 	t.Helper()
 	c, err := shared.get(t)
@@ -121,7 +121,7 @@ func (c *cluster) lend(t testing.TB, take func(*cluster, context.Context) (strin
 	}
 	db := &DB{URL: withDatabase(c.url, name)}
 	t.Cleanup(func() {
-		// The context of t is over by now.
+		// The context of t has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if t.Failed() && c.keep {
@@ -130,7 +130,7 @@ func (c *cluster) lend(t testing.TB, take func(*cluster, context.Context) (strin
 				t.Logf("pgtest: kept the database: %s", withDatabase(c.url, kept))
 				return
 			}
-			t.Logf("pgtest: keeping the database: %v", err)
+			t.Logf("pgtest: keep the database: %v", err)
 		}
 		if err := back(c, ctx, name); err != nil {
 			t.Errorf("pgtest: %v", err)
@@ -150,7 +150,7 @@ func (c *cluster) lend(t testing.TB, take func(*cluster, context.Context) (strin
 }
 
 type lazyCluster struct {
-	ctx context.Context // of Main, nil without it
+	ctx context.Context // set by Main
 
 	mu      sync.Mutex
 	cluster *cluster
@@ -158,7 +158,7 @@ type lazyCluster struct {
 	closed  bool
 }
 
-func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // no helper: what fails here is the server, not the caller
+func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // not a helper: the server fails, not the caller
 	if l.ctx == nil {
 		return nil, errors.New("this package needs `func TestMain(m *testing.M) { pgtest.Main(m) }`")
 	}
@@ -168,9 +168,9 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 		return l.cluster, l.err
 	}
 	if l.closed {
-		return nil, errors.New("the tests are over")
+		return nil, errors.New("the tests have ended")
 	}
-	// Not the context of t: the server is for those that come after, too.
+	// Not the context of t: later tests use the server too.
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
 	server, err := StartServer(ctx, t.Logf)
@@ -185,7 +185,7 @@ func (l *lazyCluster) get(t testing.TB) (*cluster, error) { //nolint:thelper // 
 	return l.cluster, l.err
 }
 
-// take ends the lending and returns the cluster, if there is one.
+// take returns the cluster, if there is one. From then on, get fails.
 func (l *lazyCluster) take() *cluster {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +204,7 @@ func (l *lazyCluster) close() error {
 	return c.close(ctx)
 }
 
-// abort stops the server under tests that still run.
+// abort stops the server although tests are still running.
 func (l *lazyCluster) abort() {
 	if c := l.take(); c != nil {
 		_ = c.server.Close(context.Background())

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// helperEnv has TestInterrupted's child take a database and wait.
+// helperEnv makes the child process of TestInterrupted take a database and wait.
 const helperEnv = "PGTEST_TEST_HELPER"
 
 func TestMain(m *testing.M) { Main(m) }
@@ -29,7 +29,7 @@ func TestManyInParallel(t *testing.T) {
 				db := New(t)
 				exec(t, db.Pool, `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ('r', 'r', current_date)`)
 				if n := count(t, db.Pool, "actlog.plan_execution_record"); n != 1 {
-					t.Errorf("%d rows, of which 1 is of this test", n)
+					t.Errorf("%d rows, want only the one of this test", n)
 				}
 			})
 		}
@@ -54,7 +54,7 @@ func TestNew(t *testing.T) {
 	defer other.Close()
 	var name string
 	if err := other.QueryRow(t.Context(), `SELECT current_database()`).Scan(&name); err != nil || !strings.HasPrefix(name, testPrefix) {
-		t.Errorf("URL leads to %s, %v", name, err)
+		t.Errorf("URL connects to %s, %v", name, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestInterrupted(t *testing.T) {
 		}
 	}
 	if _, err := serverVersion(t.Context(), url); err != nil {
-		t.Errorf("before: %v", err)
+		t.Errorf("before the interrupt: %v", err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

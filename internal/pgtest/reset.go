@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/migrations"
 )
 
-// sqlEmpty empties every table of the schema but goose's. Deleting beats truncating by
-// far on small tables; as a replica, neither foreign keys nor triggers interfere.
+// sqlEmpty empties every table of the schema except the table of goose. On small tables DELETE
+// is much faster than TRUNCATE. The role of a replica switches off foreign keys and triggers.
 const sqlEmpty = `
 DO $$
 DECLARE name regclass;
@@ -23,7 +23,7 @@ BEGIN
 	END LOOP;
 END $$`
 
-// sqlTruncate does the same where we are not allowed to play replica.
+// sqlTruncate does the same for users that may not set session_replication_role.
 const sqlTruncate = `
 DO $$
 DECLARE names text := (SELECT string_agg(name::text, ', ') FROM (` + sqlTables + `) AS t (name));
@@ -33,21 +33,21 @@ BEGIN
 	END IF;
 END $$`
 
-// sqlTables lists the tables; partitions go with their parents.
+// sqlTables lists the tables without their partitions.
 const sqlTables = `
 	SELECT oid::regclass FROM pg_class
 	WHERE relnamespace = '` + migrations.Schema + `'::regnamespace
 	AND relkind IN ('r', 'p') AND NOT relispartition AND oid <> '` + migrations.VersionTable + `'::regclass`
 
-// sqlShape sums up the relations of all schemas but the system's.
+// sqlShape returns a hash of the relations of all schemas, except the system schemas.
 const sqlShape = `
 	SELECT coalesce(md5(string_agg(concat_ws(' ', nspname, relname, relkind, relnatts, relchecks, relhastriggers,
 		pg_get_expr(relpartbound, c.oid)), ',' ORDER BY nspname, relname)), 'none')
 	FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
 	WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\_%'`
 
-// reset empties a database. It is not clean when its schema is no longer that of a new
-// clone.
+// reset empties a database. It reports false if the schema is not that of a new clone any
+// more, or if the database cannot be emptied.
 func (c *cluster) reset(ctx context.Context, name string) (clean bool, err error) {
 	c.mu.Lock()
 	shape, reusable := c.shape, c.reusable
@@ -67,15 +67,15 @@ func (c *cluster) reset(ctx context.Context, name string) (clean bool, err error
 		if err != nil {
 			return err
 		}
-		var now string
-		err = conn.QueryRow(ctx, sqlShape).Scan(&now)
-		clean = now == shape
+		var newShape string
+		err = conn.QueryRow(ctx, sqlShape).Scan(&newShape)
+		clean = newShape == shape
 		return err
 	})
 	return clean, err
 }
 
-// learnShape looks at the first clone, before any test does.
+// learnShape reads the shape of the first clone, before a test uses it.
 func (c *cluster) learnShape(ctx context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *cluster) learnShape(ctx context.Context, name string) error {
 		}
 		c.reusable = true
 		for _, table := range tables {
-			// Rows that a migration made would be lost on emptying.
+			// Emptying the tables would delete rows that a migration inserted.
 			var hasRows bool
 			if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+`)`).Scan(&hasRows); err != nil {
 				return err
@@ -104,11 +104,11 @@ func (c *cluster) learnShape(ctx context.Context, name string) error {
 	})
 }
 
-// inside runs f on a connection to a database of ours.
+// inside runs f on a connection to the named database.
 func (c *cluster) inside(ctx context.Context, name string, f func(*pgx.Conn) error) error {
 	conn, err := connect(ctx, withDatabase(c.url, name))
 	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
 	return errors.Join(f(conn), conn.Close(ctx))
 }

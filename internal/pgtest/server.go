@@ -9,11 +9,11 @@ import (
 	"github.com/actlog/actlog/internal/embedpg"
 )
 
-// URLEnv names the server to use instead of a private one. Its role must be allowed to
-// create databases.
+// URLEnv is the environment variable with the address of a server to use instead of a
+// private one. The role must be allowed to create databases.
 const URLEnv = "TEST_DATABASE_URL"
 
-// Server is a Postgres that tests fill with databases.
+// Server is a Postgres in which tests create databases.
 type Server struct {
 	URL     string
 	Version string
@@ -22,16 +22,16 @@ type Server struct {
 	close func(context.Context) error
 }
 
-// StartServer takes the server of TEST_DATABASE_URL; else starts one from binaries that
-// are installed or can be fetched; else in a container. It tells logf which. The error
-// names the ways out when none works.
+// StartServer uses the server of TEST_DATABASE_URL if that is set. Else it starts one from
+// binaries that are installed or can be downloaded, else one in a container. It reports the
+// choice to logf. If nothing works, the error lists what the user can do.
 func StartServer(ctx context.Context, logf func(format string, args ...any)) (*Server, error) {
 	s, how, err := obtain(ctx, os.Getenv(URLEnv), embedpg.Config{Fast: true})
 	if err != nil {
 		return nil, err
 	}
 	if s.Version, err = serverVersion(ctx, s.URL); err != nil {
-		return nil, errors.Join(fmt.Errorf("connecting to postgres (%s): %w", how, err), s.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("connect to postgres (%s): %w", how, err), s.Close(ctx))
 	}
 	logf("pgtest: Postgres %s, %s", s.Version, how)
 	return s, nil
@@ -52,14 +52,14 @@ func obtain(ctx context.Context, url string, cfg embedpg.Config) (s *Server, how
 	if err == nil {
 		return s, "container", nil
 	}
-	return nil, "", fmt.Errorf("no Postgres for the tests. Ways out: set %s to a server's address; or install one, as with `apt-get install postgresql`; "+
-		"or start Docker.\nlocal: %w\ncontainer: %w", URLEnv, localErr, err)
+	return nil, "", fmt.Errorf("no Postgres for the tests. Either set %s to the address of a server; or install one, for example with "+
+		"`apt-get install postgresql`; or start Docker.\nlocal: %w\ncontainer: %w", URLEnv, localErr, err)
 }
 
 func startLocal(ctx context.Context, cfg embedpg.Config) (*Server, error) {
 	start := embedpg.StartTemp
 	if os.Getenv(keepEnv) != "" {
-		// A temporary one would be swept away by the next test program.
+		// The next test program would remove a temporary server.
 		dir, err := os.MkdirTemp("", "actlog-kept-")
 		if err != nil {
 			return nil, err
@@ -68,18 +68,11 @@ func startLocal(ctx context.Context, cfg embedpg.Config) (*Server, error) {
 	}
 	pg, err := start(ctx, cfg)
 	if err != nil {
-		return nil, errors.Join(err, remove(cfg.Dir))
+		return nil, errors.Join(err, os.RemoveAll(cfg.Dir))
 	}
 	return &Server{URL: pg.URL(), Private: true, close: func(ctx context.Context) error {
-		return errors.Join(pg.Close(ctx), remove(cfg.Dir))
+		return errors.Join(pg.Close(ctx), os.RemoveAll(cfg.Dir))
 	}}, nil
-}
-
-func remove(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	return os.RemoveAll(dir)
 }
 
 // Close stops a private server.
@@ -88,11 +81,6 @@ func (s *Server) Close(ctx context.Context) error {
 		return nil
 	}
 	return s.close(ctx)
-}
-
-// leave lets a private server go on after this program.
-func (s *Server) leave() {
-	fmt.Fprintln(os.Stderr, "pgtest: the server stays, for the databases kept:", s.URL)
 }
 
 func serverVersion(ctx context.Context, url string) (version string, err error) {

@@ -14,7 +14,7 @@ func TestContainer(t *testing.T) {
 	t.Parallel()
 	server, err := startContainer(t.Context())
 	if errors.Is(err, errNoDocker) {
-		t.Logf("nothing tested here: %v", err)
+		t.Logf("nothing to test: %v", err)
 		return
 	}
 	if err != nil {
@@ -38,27 +38,27 @@ func TestContainer(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	if dockerAnswers(t.Context()) == nil {
-		t.Log("nothing tested here: a Docker engine answers, so there is a way")
+		t.Log("nothing to test: a Docker engine answers, so a server can be started")
 		return
 	}
 	_, _, err := obtain(t.Context(), "", embedpg.Config{Fast: true, BinDirs: []string{}, Offline: true})
 	if err == nil {
-		t.Fatal("a server out of nothing")
+		t.Fatal("got a server although none is available")
 	}
 	for _, way := range []string{URLEnv, "apt-get install", "Docker"} {
 		if !strings.Contains(err.Error(), way) {
-			t.Errorf("the error does not name %s: %v", way, err)
+			t.Errorf("the error does not mention %s: %v", way, err)
 		}
 	}
 }
 
-func TestServerDoesNotAnswer(t *testing.T) {
+func TestServerNotAnswering(t *testing.T) {
 	t.Parallel()
 	s, how, err := obtain(t.Context(), "postgres://u:p@127.0.0.1:1/db?connect_timeout=2", embedpg.Config{})
 	if err != nil || s.Private || !strings.Contains(how, URLEnv) {
 		t.Fatalf("%v, %s, %v", s, how, err)
 	}
 	if _, err := serverVersion(t.Context(), s.URL); err == nil {
-		t.Error("it answered")
+		t.Error("a server answered")
 	}
 }

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/pgtest/withpg -- go test ./...
 //
-// It sets TEST_DATABASE_URL for the command, hands signals on to it, and ends with its
-// exit code. A server that TEST_DATABASE_URL names already is used as it is. With
-// -migrate the database that it names is migrated first.
+// It sets TEST_DATABASE_URL for the command, forwards signals to it, and exits with its exit
+// code. If TEST_DATABASE_URL is already set, withpg uses that server. With -migrate it first
+// migrates the database at TEST_DATABASE_URL.
 package main
 
 import (
@@ -57,7 +57,7 @@ func run(args []string) (code int, err error) {
 		}
 	}
 
-	// From here on signals are for the command.
+	// From now on, signals go to the command.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer close(signals)
@@ -85,7 +85,7 @@ func run(args []string) (code int, err error) {
 	return 0, nil
 }
 
-// exitCode is what a shell would make of it.
+// exitCode returns the exit code that a shell would report.
 func exitCode(exit *exec.ExitError) int {
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

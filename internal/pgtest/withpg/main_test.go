@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		{"no such command", []string{"/no/such/command"}, 1, "no such file"},
 		{"no command", []string{"--"}, 2, "usage"},
 	} {
-		t.Run(tt.name, func(t *testing.T) { // one after the other: a signal is for all
+		t.Run(tt.name, func(t *testing.T) { // not in parallel: all commands would receive the signal
 			code, err := run(tt.args)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
