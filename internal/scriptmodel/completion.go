@@ -1,6 +1,7 @@
 package scriptmodel
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// completion is a chat completion, or one chunk of a streamed one: Message is
-// set in the former, Delta in the latter.
+// completion is a whole chat completion, whose choice has a Message, or one chunk of a stream,
+// whose choice has a Delta.
 type completion struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -31,7 +32,7 @@ type choice struct {
 
 type answerMessage struct {
 	Role      string  `json:"role"`
-	Content   *string `json:"content"` // null beside tool calls
+	Content   *string `json:"content"` // null if there are only tool calls
 	Refusal   *string `json:"refusal"`
 	ToolCalls []Call  `json:"tool_calls,omitempty"`
 }
@@ -66,8 +67,8 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// complete makes the whole answer to req. conversation is the hash of the
-// messages so far; with the script's position it makes the ids.
+// complete returns the whole answer to req. The ids are derived from conversation, the hash of
+// the messages so far.
 func complete(req *Request, turn Turn, conversation string, now time.Time) (*completion, error) {
 	message := &answerMessage{Role: "assistant"}
 	if turn.Content != "" {
@@ -84,13 +85,9 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 			Function: Function{Name: call.Name, Arguments: arguments},
 		})
 	}
-	finish := turn.FinishReason
-	switch {
-	case finish != "":
-	case len(turn.ToolCalls) > 0:
+	finish := cmp.Or(turn.FinishReason, "stop")
+	if turn.FinishReason == "" && len(turn.ToolCalls) > 0 {
 		finish = "tool_calls"
-	default:
-		finish = "stop"
 	}
 	return &completion{
 		ID:      "chatcmpl-" + digest(conversation, "completion"),
@@ -102,12 +99,12 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 	}, nil
 }
 
-// usage counts four characters a token. Of the prompt, what was sent before is
-// cached the way OpenAI does it: from 1024 tokens on, in steps of 128.
+// usage counts one token per four characters. As with OpenAI, the part of the prompt that was
+// sent before is cached from 1024 tokens on, in steps of 128.
 func (t Turn) usage(req *Request, answer *answerMessage) *usage {
 	count := t.Usage
 	if count == nil {
-		tools, _ := json.Marshal(req.Tools) // was decoded from JSON a moment ago
+		tools, _ := json.Marshal(req.Tools) // cannot fail: it was decoded from JSON
 		chars, sent := 0, 0
 		if len(req.Tools) > 0 {
 			chars = len(tools)
@@ -139,8 +136,8 @@ func callChars(calls []Call) int {
 
 func tokens(chars int) int { return (chars + 3) / 4 }
 
-// chunks cuts a completion into the chunks of a stream: the role, the content
-// in pieces, each tool call with its arguments in pieces, the finish reason.
+// chunks splits a completion into the chunks of a stream: the role, the content in pieces, each
+// tool call with its arguments in pieces, the finish reason.
 func (c *completion) chunks() []completion {
 	var chunks []completion
 	add := func(d delta, finish *string) {
@@ -170,7 +167,7 @@ func (c *completion) chunks() []completion {
 	return chunks
 }
 
-// pieces cuts s between runes into pieces of 16.
+// pieces splits s into pieces of 16 runes.
 func pieces(s string) []string {
 	var out []string
 	start, runes := 0, 0
@@ -187,11 +184,11 @@ func pieces(s string) []string {
 	return out
 }
 
-// digest is a short hash of the parts, of the length of a real tool call id.
+// digest returns a hash of the parts, as long as a real tool call id.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		_, _ = io.WriteString(h, p+"\x00") // a hash takes every write
+		_, _ = io.WriteString(h, p+"\x00") // a hash never fails
 	}
 	return hex.EncodeToString(h.Sum(nil))[:24]
 }

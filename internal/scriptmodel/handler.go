@@ -1,6 +1,7 @@
 package scriptmodel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,20 +14,20 @@ import (
 	"time"
 )
 
-// Options changes how a script is served; its zero value is fine.
+// Options changes how a script is served. The zero value is usable.
 type Options struct {
-	APIKey       string           // bearer token that every request must carry; none is asked for when empty
-	Seed         string           // mixed into all ids, so that two runs of one script get different ones
-	KeepRequests int              // how many of the newest requests are kept for Requests; 1000 when 0
-	MaxBody      int64            // bytes of a request body; 32 MiB when 0
-	Now          func() time.Time // the time in "created"; time.Now when nil
+	APIKey       string           // bearer token that every request must have; if empty, none is needed
+	Seed         string           // goes into all ids, so that two runs of one script have different ids
+	KeepRequests int              // how many of the newest requests Requests returns; default 1000
+	MaxBody      int64            // maximum size of a request body in bytes; default 32 MiB
+	Now          func() time.Time // the time in "created"; default time.Now
 }
 
-// Recorded is a request that was served, and by what. One to the Responses API
-// stands here as the chat completion request that it amounts to.
+// Recorded is a request and how it was answered. A request to the Responses API is recorded as
+// the equivalent chat completion request.
 type Recorded struct {
 	Request Request
-	Scene   string // "" when no scene fitted
+	Scene   string // "" if no scene matched
 	Turn    int
 	Status  int // HTTP status of the answer
 }
@@ -37,12 +38,12 @@ type Handler struct {
 	opts   Options
 
 	mu       sync.Mutex
-	failures map[string]int // how often a conversation was failed, by its digest
+	failures map[string]int // number of errors served, by the digest of the conversation
 	requests []Recorded
 }
 
-// NewHandler returns a handler that serves script. opts may be nil. A script
-// that says something impossible is an error.
+// NewHandler returns a handler that serves script. opts may be nil. NewHandler returns an error
+// if the script is invalid.
 func NewHandler(script Script, opts *Options) (*Handler, error) {
 	if err := script.validate(); err != nil {
 		return nil, err
@@ -51,26 +52,23 @@ func NewHandler(script Script, opts *Options) (*Handler, error) {
 	if opts != nil {
 		h.opts = *opts
 	}
-	if h.opts.KeepRequests == 0 {
-		h.opts.KeepRequests = 1000
-	}
-	if h.opts.MaxBody == 0 {
-		h.opts.MaxBody = 32 << 20
-	}
+	h.opts.KeepRequests = cmp.Or(h.opts.KeepRequests, 1000)
+	h.opts.MaxBody = cmp.Or(h.opts.MaxBody, 32<<20)
 	if h.opts.Now == nil {
 		h.opts.Now = time.Now
 	}
 	return h, nil
 }
 
-// Requests are the newest requests that could be decoded, in the order they came in.
+// Requests returns the newest requests that could be decoded, oldest first.
 func (h *Handler) Requests() []Recorded {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// ServeHTTP answers the three endpoints, and everything else with an error in OpenAI's shape.
+// ServeHTTP serves the three endpoints. It answers all other requests with an error in the
+// format of OpenAI.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.opts.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+h.opts.APIKey {
 		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"})
@@ -106,29 +104,29 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) responses(w http.ResponseWriter, r *http.Request) {
-	var asked responsesRequest
-	if problem := h.decode(w, r, &asked); problem != nil {
+	var body responsesRequest
+	if problem := h.decode(w, r, &body); problem != nil {
 		writeError(w, *problem)
 		return
 	}
-	req, param, err := asked.chat()
+	req, param, err := body.chat()
 	if err != nil {
 		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
 	h.answer(w, r, req, func(answer *completion) {
-		writeJSON(w, http.StatusOK, answer.response(&asked))
+		writeJSON(w, http.StatusOK, answer.response(&body))
 	})
 }
 
-// answer finds the answer to req, and writes it or what is in its way.
+// answer finds the answer to req and writes it, or an error.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, write func(*completion)) {
 	if param, err := req.validate(); err != nil {
 		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
-	seen := Recorded{Request: *req, Turn: req.Turn()}
-	turn, conversation, problem := h.turn(r.Context(), req, &seen)
+	recorded := Recorded{Request: *req, Turn: req.Turn()}
+	turn, conversation, problem := h.turn(r.Context(), req, &recorded)
 	var answer *completion
 	if problem == nil {
 		var err error
@@ -136,14 +134,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, w
 			problem = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
 		}
 	}
-	seen.Status = http.StatusOK
+	recorded.Status = http.StatusOK
 	if problem != nil {
-		seen.Status = problem.Status
+		recorded.Status = problem.Status
 	}
-	h.record(seen)
+	h.record(recorded)
 
 	if !pause(r.Context(), time.Duration(turn.Delay)) {
-		panic(http.ErrAbortHandler) // a return would answer an empty 200
+		panic(http.ErrAbortHandler) // a plain return would send an empty 200
 	}
 	if problem != nil {
 		writeError(w, *problem)
@@ -152,14 +150,14 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, w
 	write(answer)
 }
 
-// decode reads the body into a request.
+// decode decodes the body into req.
 func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) *apiError {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
 	}
 	if err != nil {
-		return &apiError{Status: http.StatusBadRequest, Message: "Reading the body: " + err.Error()}
+		return &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
 	}
 	if err := json.Unmarshal(body, req); err != nil {
 		return &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
@@ -167,56 +165,51 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) *apiEr
 	return nil
 }
 
-// turn finds what the script says to req, together with the digest of the
-// conversation, and notes the scene in seen. The turn's delay holds for its
-// error too.
-func (h *Handler) turn(ctx context.Context, req *Request, seen *Recorded) (Turn, string, *apiError) {
-	at := slices.IndexFunc(h.script.Scenes, func(s Scene) bool { return s.Match.fits(req) })
-	if at < 0 {
+// turn returns the turn of the script that answers req and the digest of the conversation. It
+// sets the scene in recorded. If it returns an error, the delay of the turn still applies.
+func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (Turn, string, *apiError) {
+	i := slices.IndexFunc(h.script.Scenes, func(s Scene) bool { return s.Match.matches(req) })
+	if i < 0 {
 		return Turn{}, "", &apiError{Status: http.StatusBadRequest, Code: "script_no_scene", Message: fmt.Sprintf(
-			"No scene of the script fits this request: model %q, system prompt %q, first user message %q.",
+			"No scene of the script matches this request: model %q, system prompt %q, first user message %q.",
 			req.Model, clip(req.System()), clip(req.Question()))}
 	}
-	scene := h.script.Scenes[at]
-	seen.Scene = scene.Name
-	if seen.Turn >= len(scene.Turns) {
+	scene := h.script.Scenes[i]
+	recorded.Scene = scene.Name
+	if recorded.Turn >= len(scene.Turns) {
 		return Turn{}, "", &apiError{Status: http.StatusBadRequest, Code: "script_no_turn", Message: fmt.Sprintf(
-			"Scene %q of the script has %d turns, and this request has %d assistant messages.", scene.Name, len(scene.Turns), seen.Turn)}
+			"Scene %q of the script has %d turns, and this request has %d assistant messages.", scene.Name, len(scene.Turns), recorded.Turn)}
 	}
-	turn := scene.Turns[seen.Turn]
-	if turn.Delay == 0 {
-		turn.Delay = h.script.Delay
-	}
-	messages, _ := json.Marshal(req.Messages) // was decoded from JSON a moment ago
+	turn := scene.Turns[recorded.Turn]
+	turn.Delay = cmp.Or(turn.Delay, h.script.Delay)
+	messages, _ := json.Marshal(req.Messages) // cannot fail: it was decoded from JSON
 	conversation := digest(h.opts.Seed, scene.Name, string(messages))
 
-	if turn.Error != nil && h.fails(turn.Error, conversation) {
+	if turn.Error != nil && h.countFailure(turn.Error, conversation) {
 		return turn, "", turn.Error.apiError()
 	}
 	if turn.Reply != nil {
-		made, err := turn.Reply(ctx, req)
+		reply, err := turn.Reply(ctx, req)
 		if err == nil {
-			err = made.validate()
+			err = reply.validate()
 		}
-		if err == nil && made.Reply != nil {
+		if err == nil && reply.Reply != nil {
 			err = errors.New("returned a turn with a Reply")
 		}
 		if err != nil {
-			return turn, "", &apiError{Status: http.StatusInternalServerError, Message: fmt.Sprintf("Reply of scene %q, turn %d: %v", scene.Name, seen.Turn, err)}
+			return turn, "", &apiError{Status: http.StatusInternalServerError, Message: fmt.Sprintf("Reply of scene %q, turn %d: %v", scene.Name, recorded.Turn, err)}
 		}
-		if made.Delay == 0 {
-			made.Delay = turn.Delay
-		}
-		turn = made
-		if turn.Error != nil && h.fails(turn.Error, conversation) {
+		reply.Delay = cmp.Or(reply.Delay, turn.Delay)
+		turn = reply
+		if turn.Error != nil && h.countFailure(turn.Error, conversation) {
 			return turn, "", turn.Error.apiError()
 		}
 	}
 	return turn, conversation, nil
 }
 
-// fails counts a failure of the conversation, unless it had them all.
-func (h *Handler) fails(f *Failure, conversation string) bool {
+// countFailure reports whether the conversation still has to fail, and counts that failure.
+func (h *Handler) countFailure(f *Failure, conversation string) bool {
 	if f.Times == 0 {
 		return true
 	}
@@ -229,10 +222,10 @@ func (h *Handler) fails(f *Failure, conversation string) bool {
 	return true
 }
 
-func (h *Handler) record(seen Recorded) {
+func (h *Handler) record(r Recorded) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.requests = append(h.requests, seen)
+	h.requests = append(h.requests, r)
 	if n := len(h.requests) - h.opts.KeepRequests; n > 0 {
 		h.requests = slices.Delete(h.requests, 0, n)
 	}
@@ -259,7 +252,7 @@ func (h *Handler) models(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, list)
 }
 
-// apiError is an error in OpenAI's shape, before it is written.
+// apiError becomes an error in the format of OpenAI.
 type apiError struct {
 	Status     int
 	Message    string
@@ -269,10 +262,8 @@ type apiError struct {
 }
 
 func (f *Failure) apiError() *apiError {
-	e := &apiError{Status: f.Status, Message: f.Message, RetryAfter: time.Duration(f.RetryAfter)}
-	if e.Message == "" {
-		e.Message = http.StatusText(f.Status)
-	}
+	message := cmp.Or(f.Message, http.StatusText(f.Status))
+	e := &apiError{Status: f.Status, Message: message, RetryAfter: time.Duration(f.RetryAfter)}
 	if f.Status == http.StatusTooManyRequests {
 		e.Code = "rate_limit_exceeded"
 	}
@@ -310,11 +301,11 @@ func writeError(w http.ResponseWriter, e apiError) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client is gone, nobody to tell
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// writeStream sends the answer as server-sent events. With usage every chunk
-// has a usage field, null until a last chunk without choices.
+// writeStream sends the answer as server-sent events. With usage, every chunk has a usage field:
+// null, except in an extra last chunk without choices.
 func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -336,7 +327,7 @@ func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
 		if usage {
 			v = withUsage{completion: chunk, Choices: chunk.Choices}
 		}
-		data, _ := json.Marshal(v) // strings and numbers only
+		data, _ := json.Marshal(v) // cannot fail: only strings and numbers
 		if !send(data) {
 			return
 		}
@@ -350,7 +341,7 @@ func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
 	send([]byte("[DONE]"))
 }
 
-// pause waits, and tells whether the request is still wanted.
+// pause waits for d. It reports false if the request was cancelled.
 func pause(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -365,7 +356,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// clip shortens a text that an error quotes.
+// clip shortens a text for an error message.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 120 {
 		return string(r[:120]) + "…"

@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// Request is a chat completion request as OpenAI defines it, as far as a script
-// looks at it.
+// Request is an OpenAI chat completion request, with the fields that a script can use.
 type Request struct {
 	Model         string          `json:"model"`
 	Messages      []Message       `json:"messages"`
@@ -19,7 +18,7 @@ type Request struct {
 	ToolChoice    json.RawMessage `json:"tool_choice,omitempty"`
 }
 
-// StreamOptions says what a stream carries beside the answer.
+// StreamOptions says what a stream contains besides the answer.
 type StreamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -33,8 +32,8 @@ type Message struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-// Text is the content of a message. On the wire it is a string, null, or a list
-// of parts, of which the text parts are kept.
+// Text is the content of a message. In JSON it is a string, null or a list of parts. Only the
+// text parts are kept.
 type Text string
 
 // UnmarshalJSON reads all three forms.
@@ -65,14 +64,14 @@ type Call struct {
 	Function Function `json:"function"`
 }
 
-// Function is what a Call calls. Arguments is JSON as text, or what the model
-// took for it.
+// Function is the function of a Call. Arguments is JSON as text, but a model may send invalid
+// JSON.
 type Function struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Tool is a tool that the request offers to the model.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Type     string `json:"type"`
 	Function struct {
@@ -82,22 +81,22 @@ type Tool struct {
 	} `json:"function"`
 }
 
-// ToolResult is a tool call of the conversation together with what it returned.
+// ToolResult is a tool call of the conversation and its result.
 type ToolResult struct {
 	Name, Arguments, Content string
 }
 
-// System is the first system or developer message, "" when there is none.
+// System returns the first system or developer message, or "".
 func (r *Request) System() string {
 	return r.first("system", "developer")
 }
 
-// Question is the first user message, "" when there is none.
+// Question returns the first user message, or "".
 func (r *Request) Question() string {
 	return r.first("user")
 }
 
-// Turn is the number of assistant messages: the turn that is asked for.
+// Turn returns the number of assistant messages. It is the index of the requested turn.
 func (r *Request) Turn() int {
 	n := 0
 	for _, m := range r.Messages {
@@ -108,7 +107,7 @@ func (r *Request) Turn() int {
 	return n
 }
 
-// ToolResults are all results in the conversation, in the order of its tool messages.
+// ToolResults returns the result of every tool message, in their order.
 func (r *Request) ToolResults() []ToolResult {
 	calls := map[string]Function{}
 	var results []ToolResult
@@ -133,8 +132,8 @@ func (r *Request) first(roles ...string) string {
 	return ""
 }
 
-// validate checks what OpenAI checks too, so that an agent whose conversation
-// would be refused there is refused here. param names the field at fault.
+// validate makes the checks of OpenAI, so that tests find conversations that OpenAI would reject.
+// param names the invalid field.
 func (r *Request) validate() (param string, err error) {
 	switch {
 	case r.Model == "":
@@ -142,14 +141,14 @@ func (r *Request) validate() (param string, err error) {
 	case len(r.Messages) == 0:
 		return "messages", errors.New("messages is empty")
 	case r.N > 1:
-		return "n", fmt.Errorf("n is %d, the script has one answer", r.N)
+		return "n", fmt.Errorf("n is %d, but the script has only one answer", r.N)
 	}
 	open := map[string]bool{} // tool calls that have no result yet
 	for i, m := range r.Messages {
 		param := fmt.Sprintf("messages.[%d]", i)
 		if m.Role == "tool" {
 			if !open[m.ToolCallID] {
-				return param, fmt.Errorf("tool message answers %q, which no preceding assistant message asked for", m.ToolCallID)
+				return param, fmt.Errorf("tool message with tool_call_id %q, but no preceding assistant message has this tool call", m.ToolCallID)
 			}
 			delete(open, m.ToolCallID)
 			continue

@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// responsesRequest is a request to OpenAI's Responses API, as far as a script
-// looks at it. What the conversation was so far must stand in it: nothing is kept
-// here that previous_response_id or an item_reference could name.
+// responsesRequest is a request to OpenAI's Responses API, with the fields that a script can use.
+// It must contain the whole conversation. The server keeps nothing that previous_response_id or
+// an item_reference could refer to.
 type responsesRequest struct {
-	Model        string       `json:"model"`
-	Instructions string       `json:"instructions"`
-	Input        input        `json:"input"`
-	Tools        []functionOf `json:"tools"`
-	Stream       bool         `json:"stream"`
-	Previous     string       `json:"previous_response_id"`
+	Model        string     `json:"model"`
+	Instructions string     `json:"instructions"`
+	Input        input      `json:"input"`
+	Tools        []flatTool `json:"tools"`
+	Stream       bool       `json:"stream"`
+	Previous     string     `json:"previous_response_id"`
 }
 
-// functionOf is a tool in the flat form of the Responses API.
-type functionOf struct {
+// flatTool is a tool in the flat form of the Responses API.
+type flatTool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -37,7 +37,7 @@ type item struct {
 	Output    Text   `json:"output"`
 }
 
-// input is on the wire a text that the user says, or a list of items.
+// input is in JSON a user message as text, or a list of items.
 type input []item
 
 // UnmarshalJSON reads both forms.
@@ -49,8 +49,8 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]item)(in))
 }
 
-// chat gives the same conversation as a chat completion request. A model's turn
-// is one message there, and here an item for its text and each tool call.
+// chat converts the request to a chat completion request. There a turn of the model is one
+// message. Here it is one item for the text and one per tool call.
 func (r *responsesRequest) chat() (req *Request, param string, err error) {
 	switch {
 	case r.Stream:
@@ -67,7 +67,7 @@ func (r *responsesRequest) chat() (req *Request, param string, err error) {
 		tool.Function.Name, tool.Function.Description, tool.Function.Parameters = t.Name, t.Description, t.Parameters
 		req.Tools = append(req.Tools, tool)
 	}
-	turn := false // the last message is the model's, and its turn goes on
+	turn := false // the next item of the model belongs to the last message
 	model := func() *Message {
 		if !turn {
 			req.Messages = append(req.Messages, Message{Role: "assistant"})
@@ -107,7 +107,7 @@ type response struct {
 	Output            []any          `json:"output"`
 	ParallelToolCalls bool           `json:"parallel_tool_calls"`
 	ToolChoice        string         `json:"tool_choice"`
-	Tools             []functionOf   `json:"tools"`
+	Tools             []flatTool     `json:"tools"`
 	Metadata          map[string]any `json:"metadata"`
 	Error             *struct{}      `json:"error"`
 	Incomplete        *incomplete    `json:"incomplete_details"`
@@ -154,17 +154,17 @@ type responseUsage struct {
 	TotalTokens int `json:"total_tokens"`
 }
 
-// response gives the same answer in the form of the Responses API, which repeats
-// part of the request.
-func (c *completion) response(asked *responsesRequest) *response {
+// response converts the answer to the form of the Responses API, which repeats parts of the
+// request.
+func (c *completion) response(req *responsesRequest) *response {
 	answer := c.Choices[0]
 	id := c.ID[len("chatcmpl-"):]
 	out := &response{
 		ID: "resp_" + id, Object: "response", CreatedAt: c.Created, Status: "completed", Model: c.Model, Output: []any{},
-		ParallelToolCalls: true, ToolChoice: "auto", Tools: append([]functionOf{}, asked.Tools...), Metadata: map[string]any{},
+		ParallelToolCalls: true, ToolChoice: "auto", Tools: append([]flatTool{}, req.Tools...), Metadata: map[string]any{},
 	}
-	if asked.Instructions != "" {
-		out.Instructions = &asked.Instructions
+	if req.Instructions != "" {
+		out.Instructions = &req.Instructions
 	}
 	switch *answer.FinishReason {
 	case "length":
@@ -172,10 +172,10 @@ func (c *completion) response(asked *responsesRequest) *response {
 	case "content_filter":
 		out.Status, out.Incomplete = "incomplete", &incomplete{Reason: "content_filter"}
 	}
-	if said := answer.Message.Content; said != nil {
+	if text := answer.Message.Content; text != nil {
 		out.Output = append(out.Output, outputMessage{
 			Type: "message", ID: "msg_" + id, Status: out.Status, Role: "assistant",
-			Content: []outputText{{Type: "output_text", Text: *said, Annotations: []any{}}},
+			Content: []outputText{{Type: "output_text", Text: *text, Annotations: []any{}}},
 		})
 	}
 	for _, call := range answer.Message.ToolCalls {

@@ -13,7 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// TestResponses holds the same conversation with both APIs.
+// TestResponses has the same conversation over both APIs.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	h, chat := serve(t, weather(), &scriptmodel.Options{Now: epoch})
@@ -78,13 +78,13 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestResponsesThatAreCut: the reason stands elsewhere than in a chat completion.
-func TestResponsesThatAreCut(t *testing.T) {
+// TestIncompleteResponses checks the reason, which is not where a chat completion has it.
+func TestIncompleteResponses(t *testing.T) {
 	t.Parallel()
 	for finish, reason := range map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"} {
 		h, _ := serve(t, oneTurn(scriptmodel.Turn{Content: "and then", FinishReason: finish}), nil)
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m-1","input":"tell"}`)))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m-1","input":"hello"}`)))
 		got := fields(t, w)
 		if diff := cmp.Diff([]any{"incomplete", map[string]any{"reason": reason}, nil}, []any{got["status"], got["incomplete_details"], got["instructions"]}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", finish, diff)

@@ -1,5 +1,5 @@
-// Package scriptmodel is a model that follows a script, as an OpenAI-compatible
-// HTTP server on loopback: for tests, examples and the demo.
+// Package scriptmodel is a model that follows a script. It is an OpenAI-compatible HTTP server on
+// loopback, for tests, examples and the demo.
 package scriptmodel
 
 import (
@@ -15,35 +15,34 @@ import (
 	"time"
 )
 
-// Script says what the model answers. It is not changed by serving it, so one
-// script may feed several servers.
+// Script says what the model answers. Serving does not change it, so several servers can share
+// one script.
 type Script struct {
-	// Models are the names that GET /v1/models lists; "scripted" when empty.
-	// A request may name any model.
+	// Models are the names that GET /v1/models lists. Default: "scripted". A request may name
+	// any model.
 	Models []string `json:"models,omitempty"`
 
-	// Delay is how long every turn thinks that has no delay of its own.
+	// Delay is the delay of all turns that have none.
 	Delay Duration `json:"delay,omitempty"`
 
-	// Scenes are tried in order; the first whose Match fits answers.
+	// Scenes are tried in order. The first one that matches the request answers it.
 	Scenes []Scene `json:"scenes"`
 }
 
-// Scene is one conversation: turn n answers the request that has n assistant
-// messages in it. The position is read from the request alone, so concurrent
-// conversations, retries and restarts of either side need no care.
+// Scene is one conversation: turn n answers a request with n assistant messages. The position
+// depends only on the request, so concurrent conversations, retries and restarts simply work.
 type Scene struct {
 	Name  string `json:"name"` // unique in its script
 	Match Match  `json:"match"`
 	Turns []Turn `json:"turns"`
 }
 
-// Match selects a scene. Every field that is set must hold; an empty Match fits
-// every request.
+// Match selects a scene. Every field that is set must match. An empty Match matches every
+// request.
 type Match struct {
-	System string `json:"system,omitempty"` // is contained in the first system or developer message
-	User   string `json:"user,omitempty"`   // is contained in the first user message
-	Model  string `json:"model,omitempty"`  // is the name of the model asked for
+	System string `json:"system,omitempty"` // part of the first system or developer message
+	User   string `json:"user,omitempty"`   // part of the first user message
+	Model  string `json:"model,omitempty"`  // the requested model
 }
 
 // Turn is one answer of the model.
@@ -51,36 +50,36 @@ type Turn struct {
 	Content   string     `json:"content,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 
-	// Usage is computed from the length of the texts when nil.
+	// Usage is computed from the length of the texts if it is nil.
 	Usage *Usage `json:"usage,omitempty"`
 
-	// FinishReason is "tool_calls" or "stop", as the turn has tool calls or not, when empty.
+	// FinishReason is by default "tool_calls" if the turn has tool calls, else "stop".
 	FinishReason string `json:"finishReason,omitempty"`
 
-	// Delay is how long the model thinks before it answers or fails.
+	// Delay is the time before the model answers or fails.
 	Delay Duration `json:"delay,omitempty"`
 
-	// Error is served instead of the answer, for ever or Error.Times times.
+	// Error is sent instead of the answer, always or Error.Times times.
 	Error *Failure `json:"error,omitempty"`
 
-	// Reply, when set, makes the turn from the request, so that an answer can
-	// quote what the tools truly returned. The turn it returns may not have a
-	// Reply. Its error is served as a 500.
+	// Reply, if set, computes the turn from the request, so that an answer can quote the real
+	// tool results. The turn that it returns must not have a Reply. If Reply returns an error,
+	// the answer is a 500.
 	Reply func(ctx context.Context, req *Request) (Turn, error) `json:"-"`
 }
 
-// ToolCall is a tool call the model asks for. Its id is made from the
-// conversation so far: the same conversation always gets the same id.
+// ToolCall is a tool call of the model. Its id is derived from the conversation so far: the same
+// conversation always has the same id.
 type ToolCall struct {
 	Name string `json:"name"`
 
-	// Arguments is any JSON value; nil stands for {}. A string is sent as it
-	// is, so that a script can send arguments that are not JSON.
+	// Arguments is any JSON value; nil means {}. A string is sent unchanged, so that a script
+	// can send invalid JSON.
 	Arguments any `json:"arguments,omitempty"`
 }
 
-// Usage is what a turn costs, in tokens. Cached are part of Prompt, Reasoning
-// are part of Completion.
+// Usage is the number of tokens of a turn. Prompt includes Cached, and Completion includes
+// Reasoning.
 type Usage struct {
 	Prompt     int `json:"promptTokens"`
 	Completion int `json:"completionTokens"`
@@ -88,20 +87,19 @@ type Usage struct {
 	Reasoning  int `json:"reasoningTokens,omitempty"`
 }
 
-// Failure is an HTTP error in OpenAI's shape.
+// Failure is an HTTP error in the format of OpenAI.
 type Failure struct {
 	Status     int      `json:"status"` // 400 to 599
 	Message    string   `json:"message,omitempty"`
 	RetryAfter Duration `json:"retryAfter,omitempty"` // sent in whole seconds, rounded up
 
-	// Times is how often one conversation is failed before it gets the turn's
-	// answer; 0 is for ever. This is the only thing a server counts. A
-	// conversation is known by its messages, so equal ones share a count, and
-	// the count lasts as long as the server.
+	// Times is how often a conversation gets the error before it gets the answer; 0 means
+	// always. A conversation is identified by its messages, so equal conversations share a
+	// count. The server counts nothing else, and it counts until it is closed.
 	Times int `json:"times,omitempty"`
 }
 
-// Duration is a time.Duration that is written as text in JSON: "300ms".
+// Duration is a time.Duration that is text in JSON, such as "300ms".
 type Duration time.Duration
 
 // MarshalText writes the duration as time.Duration does.
@@ -116,8 +114,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Parse reads a script from JSON. Unknown fields are errors, because a
-// misspelt one would otherwise give a script that does something else.
+// Parse reads a script from JSON. Unknown fields are errors, because a misspelled field would
+// otherwise be ignored.
 func Parse(data []byte) (Script, error) {
 	var script Script
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -169,11 +167,11 @@ func (s Script) validate() error {
 }
 
 func (t Turn) validate() error {
-	says := t.Content != "" || len(t.ToolCalls) > 0
+	answers := t.Content != "" || len(t.ToolCalls) > 0
 	switch {
-	case t.Reply != nil && says:
+	case t.Reply != nil && answers:
 		return errors.New("has both a Reply and an answer")
-	case !says && t.Reply == nil && (t.Error == nil || t.Error.Times > 0):
+	case !answers && t.Reply == nil && (t.Error == nil || t.Error.Times > 0):
 		return errors.New("has neither content nor tool calls")
 	case !slices.Contains(finishReasons, t.FinishReason):
 		return fmt.Errorf("unknown finish reason %q", t.FinishReason)
@@ -206,8 +204,8 @@ func (c ToolCall) arguments() (string, error) {
 	}
 }
 
-// fits tells whether the scene is the one that answers req.
-func (m Match) fits(req *Request) bool {
+// matches reports whether the scene can answer req.
+func (m Match) matches(req *Request) bool {
 	return strings.Contains(req.System(), m.System) &&
 		strings.Contains(req.Question(), m.User) &&
 		(m.Model == "" || m.Model == req.Model)

@@ -47,7 +47,7 @@ func weather() scriptmodel.Script {
 	}
 }
 
-// serve gives a function that posts a chat completion request.
+// serve returns a handler and a function that posts a chat completion request to it.
 func serve(t *testing.T, script scriptmodel.Script, opts *scriptmodel.Options) (*scriptmodel.Handler, func(body string) *httptest.ResponseRecorder) {
 	t.Helper()
 	h, err := scriptmodel.NewHandler(script, opts)
@@ -116,7 +116,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("tool call ids %q, %q", calls[0].ID, calls[1].ID)
 	}
 	if again := decode(t, post(start+`]}`)); !cmp.Equal(first, again) {
-		t.Errorf("a retry gets another answer: %s", cmp.Diff(first, again))
+		t.Errorf("a retry got another answer: %s", cmp.Diff(first, again))
 	}
 
 	asked, _ := json.Marshal(calls)
@@ -141,10 +141,10 @@ func TestSeedChangesIDs(t *testing.T) {
 	_, two := serve(t, script, &scriptmodel.Options{Seed: "two"})
 	a, b := decode(t, one(hello)).Choices[0].Message, decode(t, two(hello)).Choices[0].Message
 	if a.ToolCalls[0].ID == b.ToolCalls[0].ID {
-		t.Error("the same id with another seed")
+		t.Error("got the same id with another seed")
 	}
 	if a.Content != nil {
-		t.Errorf("content %q beside a tool call, want null", *a.Content)
+		t.Errorf("content %q with a tool call, want null", *a.Content)
 	}
 }
 
@@ -160,13 +160,13 @@ func TestRefusedRequests(t *testing.T) {
 		{"content of a wrong type", `{"model":"m","messages":[{"role":"user","content":7}]}`, 400, "could not parse the JSON body", "", ""},
 		{"no model", `{"messages":[{"role":"user","content":"x"}]}`, 400, "must provide a model", "model", ""},
 		{"no messages", `{"model":"m","messages":[]}`, 400, "messages is empty", "messages", ""},
-		{"several answers", `{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, 400, "n is 2", "n", ""},
+		{"more than one answer", `{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, 400, "n is 2", "n", ""},
 		{"unknown role", `{"model":"m","messages":[{"role":"robot","content":"x"}]}`, 400, `unknown role "robot"`, "messages.[0].role", ""},
-		{"silent assistant", `{"model":"m","messages":[{"role":"assistant"}]}`, 400, "neither content nor tool_calls", "messages.[0]", ""},
+		{"empty assistant message", `{"model":"m","messages":[{"role":"assistant"}]}`, 400, "neither content nor tool_calls", "messages.[0]", ""},
 		{"unanswered tool call", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]}]}`, 400, "must be followed by tool messages", "messages", ""},
 		{"tool call answered late", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a"}]}`, 400, "must be followed by tool messages", "messages.[1]", ""},
 		{"tool call id twice", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"a"},{"id":"a"}]}]}`, 400, "used twice", "messages.[0]", ""},
-		{"result of nothing", `{"model":"m","messages":[{"role":"tool","tool_call_id":"b","content":"x"}]}`, 400, "no preceding assistant message", "messages.[0]", ""},
+		{"result without a tool call", `{"model":"m","messages":[{"role":"tool","tool_call_id":"b","content":"x"}]}`, 400, "no preceding assistant message", "messages.[0]", ""},
 		{"unknown scene", hello, 400, `model "m-1", system prompt "", first user message "hello"`, "", "script_no_scene"},
 		{"no more turns", `{"model":"m","messages":[{"role":"system","content":"weather"},{"role":"user","content":"rain"},{"role":"assistant","content":"1"},{"role":"assistant","content":"2"}]}`,
 			400, `"weather" of the script has 2 turns, and this request has 2`, "", "script_no_turn"},
@@ -234,7 +234,7 @@ func TestFailures(t *testing.T) {
 			t.Parallel()
 			_, post := serve(t, oneTurn(scriptmodel.Turn{Content: "ok", Error: &row.failure}), nil)
 			other := strings.Replace(hello, "hello", "good day", 1)
-			for i, body := range []string{hello, other, hello, other} { // two conversations, counted apart
+			for i, body := range []string{hello, other, hello, other} { // two conversations have separate counts
 				w := post(body)
 				e := decode(t, w).Error
 				if w.Code != row.failure.Status || w.Header().Get("Retry-After") != row.retryAfter || e.Type != row.errorT || e.Code != row.code || e.Message != row.message {
@@ -248,7 +248,7 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	t.Run("for ever", func(t *testing.T) {
+	t.Run("always", func(t *testing.T) {
 		t.Parallel()
 		_, post := serve(t, oneTurn(scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 503}}), nil)
 		for range 5 {
@@ -314,8 +314,8 @@ func TestUsage(t *testing.T) {
 	}{
 		{"given", hello, []scriptmodel.Turn{{Content: "x", Usage: &scriptmodel.Usage{Prompt: 100, Completion: 20, Cached: 64, Reasoning: 8}}},
 			usage{100, 20, 120, details{Cached: 64}, details{Reasoning: 8}}},
-		{"of the texts", hello, []scriptmodel.Turn{{Content: "123456789"}}, usage{Prompt: 2, Completion: 3, Total: 5}},
-		{"with a cached beginning", long, []scriptmodel.Turn{{Content: "x"}, {Content: "123"}},
+		{"computed from the texts", hello, []scriptmodel.Turn{{Content: "123456789"}}, usage{Prompt: 2, Completion: 3, Total: 5}},
+		{"with a cached prefix", long, []scriptmodel.Turn{{Content: "x"}, {Content: "123"}},
 			usage{1203, 1, 1204, details{Cached: 1152}, details{}}},
 	}
 	for _, row := range rows {
@@ -390,7 +390,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an error is no stream", func(t *testing.T) {
+	t.Run("an error is not a stream", func(t *testing.T) {
 		t.Parallel()
 		_, post := serve(t, weather(), nil)
 		if w := post(strings.Replace(hello, "{", `{"stream":true,`, 1)); w.Code != 400 || w.Header().Get("Content-Type") != "application/json" {
@@ -452,7 +452,7 @@ func TestServerConcurrently(t *testing.T) {
 	}
 }
 
-func TestCloseEndsAPause(t *testing.T) {
+func TestCloseEndsPause(t *testing.T) {
 	t.Parallel()
 	thinking := make(chan struct{})
 	s, err := scriptmodel.Start(oneTurn(scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
@@ -485,10 +485,10 @@ func TestCloseEndsAPause(t *testing.T) {
 func TestParse(t *testing.T) {
 	t.Parallel()
 	rows := []struct{ name, script, err string }{
-		{"whole", `{"models":["m"],"delay":"0s","scenes":[{"name":"s","match":{"system":"a","user":"b","model":"c"},"turns":[
+		{"complete", `{"models":["m"],"delay":"0s","scenes":[{"name":"s","match":{"system":"a","user":"b","model":"c"},"turns":[
 			{"content":"x","toolCalls":[{"name":"t","arguments":{"n":12345678901234567890}}],"usage":{"promptTokens":1,"completionTokens":2},"delay":"5ms","finishReason":"length"},
 			{"error":{"status":429,"message":"m","retryAfter":"1s","times":3},"content":"y"}]}]}`, ""},
-		{"no JSON", `scenes`, "invalid character"},
+		{"not JSON", `scenes`, "invalid character"},
 		{"two values", `{"scenes":[{"name":"s","turns":[{"content":"x"}]}]} {}`, "more text after"},
 		{"unknown field", `{"scenes":[{"name":"s","turns":[{"contents":"x"}]}]}`, `unknown field "contents"`},
 		{"bad delay", `{"scenes":[{"name":"s","turns":[{"content":"x","delay":"soon"}]}]}`, "invalid duration"},
@@ -499,10 +499,10 @@ func TestParse(t *testing.T) {
 		{"scene name twice", `{"scenes":[{"name":"s","turns":[{"content":"x"}]},{"name":"s","turns":[{"content":"x"}]}]}`, `scene name "s"`},
 		{"no turns", `{"scenes":[{"name":"s"}]}`, "has no turns"},
 		{"empty turn", `{"scenes":[{"name":"s","turns":[{}]}]}`, "neither content nor tool calls"},
-		{"nothing after the errors", `{"scenes":[{"name":"s","turns":[{"error":{"status":500,"times":1}}]}]}`, "neither content nor tool calls"},
+		{"no answer after the errors", `{"scenes":[{"name":"s","turns":[{"error":{"status":500,"times":1}}]}]}`, "neither content nor tool calls"},
 		{"finish reason", `{"scenes":[{"name":"s","turns":[{"content":"x","finishReason":"tired"}]}]}`, `unknown finish reason "tired"`},
-		{"nameless tool", `{"scenes":[{"name":"s","turns":[{"toolCalls":[{}]}]}]}`, "tool call without a name"},
-		{"no error status", `{"scenes":[{"name":"s","turns":[{"error":{"status":200}}]}]}`, "error with status 200"},
+		{"tool without a name", `{"scenes":[{"name":"s","turns":[{"toolCalls":[{}]}]}]}`, "tool call without a name"},
+		{"not an error status", `{"scenes":[{"name":"s","turns":[{"error":{"status":200}}]}]}`, "error with status 200"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -39,14 +39,14 @@ func Start(script Script, opts *Options) (*Server, error) {
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-	s.wg.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
+	s.wg.Go(func() { _ = s.server.Serve(listener) }) // until Close
 	return s, nil
 }
 
-// URL is the base URL for an OpenAI client; it ends in /v1.
+// URL returns the base URL for an OpenAI client. It ends in /v1.
 func (s *Server) URL() string { return s.url }
 
-// Close ends the requests that are being answered, and the server.
+// Close aborts the current requests and stops the server.
 func (s *Server) Close() error {
 	s.cancel()
 	err := s.server.Close()
