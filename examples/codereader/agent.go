@@ -1,8 +1,9 @@
-// Package codereader is an agent that explores a folder of code with tools and
-// sub-agents and answers a question about it: the example that Actlog records.
+// Package codereader is an example of an agent that Actlog records. It explores a folder of code
+// with tools and sub-agents and answers a question about it.
 package codereader
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,59 +14,52 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// ErrNoAnswer is what a run ends with when the model neither answers nor calls a tool.
+// ErrNoAnswer means that the model neither answered nor called a tool.
 var ErrNoAnswer = errors.New("the model gave no answer")
 
-// Options bounds an agent; zero values stand for the defaults.
+// Options limits an agent. A zero value means the default.
 type Options struct {
-	MaxSteps    int // rounds with tools in a run, before the final one without; 30
-	MaxDepth    int // how deep sub-agents may nest below the root run; 3
-	MaxParallel int // tool calls of one turn that run at the same time; 4
+	MaxSteps    int // rounds with tools in a run, before the last round without; default 30
+	MaxDepth    int // levels of sub-agents below the root run; default 3
+	MaxParallel int // tool calls of one turn that run at the same time; default 4
 
-	// Recorder puts every run on record. A run that cannot be recorded does not go
-	// on. Default: nothing is recorded.
+	// Recorder records every run. A run that cannot be recorded stops. Default: record
+	// nothing.
 	Recorder *recorder.Recorder
 }
 
-// Agent answers questions about a folder. It keeps nothing between runs and is
-// safe for concurrent use.
+// Agent answers questions about a folder. It keeps no state between runs and is safe for
+// concurrent use.
 type Agent struct {
 	model   *Model
 	folder  *Folder
 	options Options
 }
 
-// New returns an agent that reads folder and thinks with model. options may be nil.
+// New returns an agent that reads folder and asks model. options may be nil.
 func New(model *Model, folder *Folder, options *Options) *Agent {
 	a := &Agent{model: model, folder: folder}
 	if options != nil {
 		a.options = *options
 	}
-	if a.options.MaxSteps <= 0 {
-		a.options.MaxSteps = 30
-	}
-	if a.options.MaxDepth <= 0 {
-		a.options.MaxDepth = 3
-	}
-	if a.options.MaxParallel <= 0 {
-		a.options.MaxParallel = 4
-	}
+	a.options.MaxSteps = cmp.Or(max(0, a.options.MaxSteps), 30)
+	a.options.MaxDepth = cmp.Or(max(0, a.options.MaxDepth), 3)
+	a.options.MaxParallel = cmp.Or(max(0, a.options.MaxParallel), 4)
 	if a.options.Recorder == nil {
 		a.options.Recorder = recorder.New(recorder.Discard, recorder.Options{})
 	}
 	return a
 }
 
-// Run answers a question, as the plan of the given id; "" makes a new one. The
-// error wraps an *APIError when the model's API refused, ErrNoAnswer, or the
-// cause of ctx's end.
+// Run answers a question. The run is recorded as the plan with the given id, or with a new id if
+// planID is "". The error wraps an *APIError if the API of the model rejected the call,
+// ErrNoAnswer, or the cause of the end of ctx.
 func (a *Agent) Run(ctx context.Context, planID, question string) (string, error) {
 	return a.run(ctx, planID, "code reader", readerPrompt, question, 0)
 }
 
-// run is one run of an agent, at depth 0 the user's and below it a sub-agent's:
-// a plan of one step. Below a tool call, whose context it is given, it is the
-// sub-plan of that call.
+// run runs an agent and records it as a plan with one step. Depth 0 is the run of the user; the
+// others are sub-agents. If ctx is that of a tool call, the plan is a sub-plan of that call.
 func (a *Agent) run(ctx context.Context, planID, name, prompt, question string, depth int) (string, error) {
 	ctx, plan, err := a.options.Recorder.StartPlan(ctx, recorder.PlanInfo{
 		ID: planID, Name: name, Title: question, UserRequest: question, Model: a.model.Name(),
@@ -87,7 +81,7 @@ func (a *Agent) run(ctx context.Context, planID, name, prompt, question string, 
 		plan.End(ctx, recorder.PlanResult{Summary: answer, Err: err}))
 }
 
-// converse goes rounds of thinking and acting until the model answers.
+// converse repeats cycles until the model answers.
 func (a *Agent) converse(ctx context.Context, step *recorder.Step, prompt, question string, depth int) (string, error) {
 	c := &conversation{
 		agent:    a,
@@ -101,7 +95,7 @@ func (a *Agent) converse(ctx context.Context, step *recorder.Step, prompt, quest
 			return answer, err
 		}
 	}
-	// Without tools the model has no choice but to answer.
+	// Without tools the model can only answer.
 	c.tools = nil
 	c.messages = append(c.messages, Message{Role: "user", Content: lastRoundPrompt(a.options.MaxSteps)})
 	answer, err := c.cycle(ctx)
@@ -111,7 +105,7 @@ func (a *Agent) converse(ctx context.Context, step *recorder.Step, prompt, quest
 	return answer, err
 }
 
-// conversation is what one run has said and seen so far.
+// conversation is the state of one run.
 type conversation struct {
 	agent    *Agent
 	step     *recorder.Step
@@ -120,12 +114,12 @@ type conversation struct {
 	calls    int // tool calls so far
 }
 
-// cycle is one round: one model call and the tool calls it asks for. It gives
-// the answer when the model calls no tool.
+// cycle makes one model call and the tool calls that the model wants. If the model calls no
+// tool, cycle returns its answer.
 func (c *conversation) cycle(ctx context.Context) (answer string, err error) {
 	input, err := json.Marshal(c.messages)
 	if err != nil {
-		return "", fmt.Errorf("writing down the conversation: %w", err)
+		return "", fmt.Errorf("encode the conversation: %w", err)
 	}
 	cycle, err := c.step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: string(input), Provider: "openai", Model: c.agent.model.Name()})
 	if err != nil {
@@ -138,9 +132,9 @@ func (c *conversation) cycle(ctx context.Context) (answer string, err error) {
 	}
 	reply := &resp.Choices[0].Message
 	if len(c.tools) == 0 {
-		reply.ToolCalls = nil // asked for all the same, but there are none
+		reply.ToolCalls = nil // the model may call tools although it was offered none
 	}
-	if err := cycle.EndThink(ctx, thought(resp)); err != nil {
+	if err := cycle.EndThink(ctx, thinkResult(resp)); err != nil {
 		return "", cycle.Fail(ctx, err)
 	}
 	if len(reply.ToolCalls) == 0 {
@@ -151,7 +145,7 @@ func (c *conversation) cycle(ctx context.Context) (answer string, err error) {
 	}
 	results, err := c.act(ctx, cycle.Tools(), reply.ToolCalls)
 	if ctx.Err() != nil {
-		err = errors.Join(err, fmt.Errorf("calling tools: %w", context.Cause(ctx)))
+		err = errors.Join(err, fmt.Errorf("call tools: %w", context.Cause(ctx)))
 	}
 	if err != nil {
 		return "", cycle.Fail(ctx, err)
@@ -160,8 +154,8 @@ func (c *conversation) cycle(ctx context.Context) (answer string, err error) {
 	return "", cycle.End(ctx, recorder.CycleResult{})
 }
 
-// thought is what is recorded of a model's answer.
-func thought(resp *ChatResponse) recorder.ThinkResult {
+// thinkResult returns the record of an answer of the model.
+func thinkResult(resp *ChatResponse) recorder.ThinkResult {
 	reply, usage := resp.Choices[0].Message, resp.Usage
 	result := recorder.ThinkResult{
 		Output:               reply.Content,
@@ -180,11 +174,11 @@ func thought(resp *ChatResponse) recorder.ThinkResult {
 	return result
 }
 
-// think makes the model call of a round. Every tool call in the response has an id.
+// think makes the model call of a cycle. Every tool call in the response has an id.
 func (c *conversation) think(ctx context.Context) (*ChatResponse, error) {
 	req := ChatRequest{Messages: c.messages}
 	for _, t := range c.tools {
-		req.Tools = append(req.Tools, ToolDef{Type: "function", Function: t.def})
+		req.Tools = append(req.Tools, t.definition())
 	}
 	resp, err := c.agent.model.Chat(ctx, req)
 	if err != nil {
@@ -195,7 +189,7 @@ func (c *conversation) think(ctx context.Context) (*ChatResponse, error) {
 	for i := range reply.ToolCalls {
 		call := &reply.ToolCalls[i]
 		c.calls++
-		if call.ID == "" { // some compatible APIs give none, and the results need one
+		if call.ID == "" { // some compatible APIs send no id, but the result needs one
 			call.ID = fmt.Sprintf("call_%d", c.calls)
 		}
 		call.Type = "function"
@@ -203,9 +197,9 @@ func (c *conversation) think(ctx context.Context) (*ChatResponse, error) {
 	return resp, nil
 }
 
-// act runs the tool calls of a turn at the same time, no more than MaxParallel
-// of them, and gives their results in the order of the calls. The error is one of
-// recording; those of tools are for the model to read.
+// act runs the tool calls of a turn, at most MaxParallel at the same time. It returns the results
+// in the order of the calls. The error of a tool is part of the results, for the model. act
+// returns only errors of the recorder.
 func (c *conversation) act(ctx context.Context, recorded []*recorder.ToolCall, calls []ToolCall) ([]Message, error) {
 	results := make([]Message, len(calls))
 	errs := make([]error, len(calls))
@@ -224,7 +218,7 @@ func (c *conversation) act(ctx context.Context, recorded []*recorder.ToolCall, c
 			result, err := c.call(ctx, call.Function)
 			errs[i] = recorded[i].End(ctx, recorder.ToolResult{Result: result, Err: err})
 			if err != nil {
-				result = "error: " + err.Error() // the model decides how to go on
+				result = "error: " + err.Error() // the model decides what to do
 			}
 			results[i] = Message{Role: "tool", ToolCallID: call.ID, Content: result}
 		})
@@ -240,10 +234,10 @@ func (c *conversation) call(ctx context.Context, call FunctionCall) (string, err
 	}
 	var names []string
 	for _, t := range c.tools {
-		if t.def.Name == call.Name {
-			return t.use(ctx, call.Arguments)
+		if t.name == call.Name {
+			return t.call(ctx, call.Arguments)
 		}
-		names = append(names, t.def.Name)
+		names = append(names, t.name)
 	}
 	return "", fmt.Errorf("unknown tool %q; there are %s", call.Name, strings.Join(names, ", "))
 }

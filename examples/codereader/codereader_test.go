@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bundle is an agent on a folder of its own, with a scripted model.
+// bundle is an agent with a scripted model and a folder.
 type bundle struct {
 	agent  *codereader.Agent
 	model  *codereader.Model
@@ -35,7 +35,7 @@ type bundle struct {
 	slept []time.Duration
 }
 
-// setup starts the script and opens dir, or a small project when dir is empty.
+// setup starts the script and opens dir. If dir is empty, it creates a small project.
 func setup(t *testing.T, script scriptmodel.Script, dir string, options *codereader.Options) *bundle {
 	t.Helper()
 	if dir == "" {
@@ -75,8 +75,8 @@ func setup(t *testing.T, script scriptmodel.Script, dir string, options *coderea
 	return b
 }
 
-// project is a folder of code with everything that tools trip over, and a file
-// beside it that must stay out of reach.
+// project creates a folder of code with everything that is hard for the tools, and next to it a
+// file that must not be readable.
 func project(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
@@ -143,7 +143,7 @@ func TestConversation(t *testing.T) {
 	for _, tool := range seen[1].Request.Tools {
 		offered = append(offered, tool.Function.Name)
 		if !json.Valid(tool.Function.Parameters) {
-			t.Errorf("%s: parameters are no JSON", tool.Function.Name)
+			t.Errorf("%s: parameters are not JSON", tool.Function.Name)
 		}
 	}
 	if diff := cmp.Diff([]string{"list_files", "read_file", "search", "research"}, offered); diff != "" {
@@ -166,52 +166,51 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestTools gives each tool call to a real agent and looks at the result that
-// the model gets to see.
+// TestTools lets a real agent make each tool call and checks the result that the model receives.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name, tool string
 		arguments  any
-		want       string // the result begins with it
-		more       string // and contains it
+		want       string // prefix of the result
+		more       string // also part of the result
 	}{
 		{"top", "list_files", map[string]any{"path": "/"}, ".git/\nempty.txt 0 bytes\n", "lib/\nlong.txt 5000 bytes\nmain.go 45 bytes\nnode_modules/\nout (L---------)\n"},
-		{"no arguments at all", "list_files", "", ".git/\n", ""},
+		{"no arguments", "list_files", "", ".git/\n", ""},
 		{"list a file", "list_files", map[string]any{"path": "main.go"}, "error: ", "not a directory"},
-		{"list over a link", "list_files", map[string]any{"path": "out"}, "error: ", "path escapes from parent"},
-		{"list above", "list_files", map[string]any{"path": ".."}, "error: ", "path escapes from parent"},
-		{"read above", "read_file", map[string]any{"path": "../secret.txt"}, "error: ", "path escapes from parent"},
-		{"read above on a detour", "read_file", map[string]any{"path": "lib/../../secret.txt"}, "error: ", "path escapes from parent"},
+		{"list through a link", "list_files", map[string]any{"path": "out"}, "error: ", "path escapes from parent"},
+		{"list the parent folder", "list_files", map[string]any{"path": ".."}, "error: ", "path escapes from parent"},
+		{"read in the parent folder", "read_file", map[string]any{"path": "../secret.txt"}, "error: ", "path escapes from parent"},
+		{"read in the parent folder by a detour", "read_file", map[string]any{"path": "lib/../../secret.txt"}, "error: ", "path escapes from parent"},
 		{"read an absolute path", "read_file", map[string]any{"path": "/etc/hostname"}, "error: ", "path escapes from parent"},
 		{"read a link out", "read_file", map[string]any{"path": "out.txt"}, "error: ", "path escapes from parent"},
 		{"read through a link out", "read_file", map[string]any{"path": "out/secret.txt"}, "error: ", "path escapes from parent"},
 		{"read a link inside", "read_file", map[string]any{"path": "./in.go", "to_line": 1}, "    1  package main\n", ""},
 		{"read a pipe", "read_file", map[string]any{"path": "pipe"}, "error: pipe is not a text file", ""},
 		{"read a folder", "read_file", map[string]any{"path": "lib"}, "error: lib is a folder", ""},
-		{"read nothing", "read_file", map[string]any{}, "error: path is missing", ""},
-		{"read what is not there", "read_file", map[string]any{"path": "no.go"}, "error: no.go: no such file or directory", ""},
+		{"read without a path", "read_file", map[string]any{}, "error: path is missing", ""},
+		{"read a missing file", "read_file", map[string]any{"path": "no.go"}, "error: no.go: no such file or directory", ""},
 		{"read a picture", "read_file", map[string]any{"path": "lib/logo.png"}, "error: lib/logo.png is not a text file", ""},
 		{"read Latin-1", "read_file", map[string]any{"path": "lib/latin.txt"}, "error: lib/latin.txt is not a text file", ""},
-		{"read too much", "read_file", map[string]any{"path": "huge.txt"}, "error: huge.txt has 5242880 bytes, more than 4194304", ""},
+		{"read a huge file", "read_file", map[string]any{"path": "huge.txt"}, "error: huge.txt has 5242880 bytes, more than 4194304", ""},
 		{"read an empty file", "read_file", map[string]any{"path": "empty.txt"}, "(empty file)\n", ""},
 		{"read a long file", "read_file", map[string]any{"path": "long.txt", "from_line": 100}, "  100  line\n", "  499  line\n(long.txt has 1000 lines; read on from line 500)\n"},
 		{"read a long line", "read_file", map[string]any{"path": "wide.txt"}, "    1  " + strings.Repeat("x", 300) + "…\n", ""},
-		{"read behind the end", "read_file", map[string]any{"path": "main.go", "from_line": 6}, "error: main.go has 5 lines, none from line 6 on", ""},
+		{"read after the end", "read_file", map[string]any{"path": "main.go", "from_line": 6}, "error: main.go has 5 lines, none from line 6 on", ""},
 		{"read backwards", "read_file", map[string]any{"path": "main.go", "from_line": 3, "to_line": 2}, "error: from_line 3 is after to_line 2", ""},
 		{"search everything", "search", map[string]any{"pattern": `^func (\w+)\(`}, "lib/add.go:4: func Add(a, b int) int { return a + b }\nmain.go:3: func main() {\n", ""},
 		{"search a file", "search", map[string]any{"pattern": "hi", "path": "main.go"}, "main.go:4: println(\"hi\")\n", ""},
-		{"search in vain", "search", map[string]any{"pattern": "goto"}, "(no match)\n", ""},
-		{"search too much", "search", map[string]any{"pattern": "line", "path": "long.txt"}, "long.txt:1: line\n", "long.txt:100: line\n(more than 100 matches; narrow the search)\n"},
-		{"search above", "search", map[string]any{"pattern": "secret", "path": ".."}, "error: ", "path escapes from parent"},
-		{"search over a link", "search", map[string]any{"pattern": "secret", "path": "out"}, "error: ", "path escapes from parent"},
+		{"search without a match", "search", map[string]any{"pattern": "goto"}, "(no match)\n", ""},
+		{"search with too many matches", "search", map[string]any{"pattern": "line", "path": "long.txt"}, "long.txt:1: line\n", "long.txt:100: line\n(more than 100 matches; narrow the search)\n"},
+		{"search the parent folder", "search", map[string]any{"pattern": "secret", "path": ".."}, "error: ", "path escapes from parent"},
+		{"search through a link", "search", map[string]any{"pattern": "secret", "path": "out"}, "error: ", "path escapes from parent"},
 		{"search a picture", "search", map[string]any{"pattern": "PNG", "path": "lib/logo.png"}, "error: lib/logo.png is not a text file", ""},
-		{"search past links", "search", map[string]any{"pattern": "^secret"}, "(no match)\n", ""},
-		{"search where nothing is", "search", map[string]any{"pattern": "x", "path": "no"}, "error: ", "no such file"},
-		{"search no pattern", "search", map[string]any{}, "error: pattern is missing", ""},
-		{"search a bad pattern", "search", map[string]any{"pattern": "("}, "error: error parsing regexp: missing closing )", ""},
-		{"research nothing", "research", map[string]any{}, "error: question is missing", ""},
-		{"arguments cut off", "search", `{"pattern":`, "error: arguments: unexpected end of JSON input", ""},
+		{"search ignores links", "search", map[string]any{"pattern": "^secret"}, "(no match)\n", ""},
+		{"search a missing path", "search", map[string]any{"pattern": "x", "path": "no"}, "error: ", "no such file"},
+		{"search without a pattern", "search", map[string]any{}, "error: pattern is missing", ""},
+		{"search an invalid pattern", "search", map[string]any{"pattern": "("}, "error: error parsing regexp: missing closing )", ""},
+		{"research without a question", "research", map[string]any{}, "error: question is missing", ""},
+		{"incomplete arguments", "search", `{"pattern":`, "error: arguments: unexpected end of JSON input", ""},
 		{"arguments of a wrong type", "read_file", map[string]any{"path": "main.go", "from_line": "one"}, "error: arguments: json: cannot unmarshal string", ""},
 		{"unknown tool", "write_file", nil, `error: unknown tool "write_file"; there are list_files, read_file, search, research`, ""},
 	}
@@ -232,8 +231,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestParallelCalls makes the sub-agents of one turn wait for each other, and
-// the first one finish last.
+// TestParallelCalls lets the sub-agents of one turn wait for each other. The first one finishes
+// last.
 func TestParallelCalls(t *testing.T) {
 	t.Parallel()
 	started, second := make(chan struct{}), make(chan struct{})
@@ -301,7 +300,7 @@ func TestSubAgentFails(t *testing.T) {
 		}},
 	}}, "", nil)
 	answer, err := b.agent.Run(t.Context(), "", "whole")
-	if err != nil || answer != "error: asking the model, try 1: HTTP 400: too hard" {
+	if err != nil || answer != "error: call the model, try 1: HTTP 400: too hard" {
 		t.Errorf("answer %q, %v", answer, err)
 	}
 }
@@ -316,8 +315,8 @@ func TestLastRound(t *testing.T) {
 		err  error
 	}{
 		{"answers", says("That is all."), "That is all.", nil},
-		{"answers and calls a tool all the same", says("Nearly.", call("list_files", nil)), "Nearly.", nil},
-		{"calls a tool all the same", again, "", codereader.ErrNoAnswer},
+		{"answers and still calls a tool", says("Nearly.", call("list_files", nil)), "Nearly.", nil},
+		{"still calls a tool", again, "", codereader.ErrNoAnswer},
 		{"says nothing", says("  "), "", codereader.ErrNoAnswer},
 	}
 	for _, row := range rows {
@@ -348,11 +347,11 @@ func TestRetries(t *testing.T) {
 		slept   []int // in seconds
 		status  int   // of the error, 0 for success
 	}{
-		{"rate limit with a time", scriptmodel.Failure{Status: 429, RetryAfter: scriptmodel.Duration(7 * time.Second), Times: 2}, []int{7, 7}, 0},
+		{"rate limit with Retry-After", scriptmodel.Failure{Status: 429, RetryAfter: scriptmodel.Duration(7 * time.Second), Times: 2}, []int{7, 7}, 0},
 		{"rate limit", scriptmodel.Failure{Status: 429, Times: 3}, []int{2, 4, 8}, 0},
 		{"server error", scriptmodel.Failure{Status: 503, Times: 1}, []int{2}, 0},
-		{"server error for ever", scriptmodel.Failure{Status: 500}, []int{2, 4, 8, 16, 32}, 500},
-		{"far too long", scriptmodel.Failure{Status: 429, RetryAfter: scriptmodel.Duration(time.Hour)}, nil, 429},
+		{"permanent server error", scriptmodel.Failure{Status: 500}, []int{2, 4, 8, 16, 32}, 500},
+		{"Retry-After too long", scriptmodel.Failure{Status: 429, RetryAfter: scriptmodel.Duration(time.Hour)}, nil, 429},
 		{"refused", scriptmodel.Failure{Status: 403}, nil, 403},
 	}
 	for _, row := range rows {
@@ -378,12 +377,12 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// transport answers what a script cannot say.
+// transport sends answers that a script cannot send.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestOddAnswers(t *testing.T) {
+func TestUnusualAnswers(t *testing.T) {
 	t.Parallel()
 	reply := func(status int, body string, header ...string) func() (*http.Response, error) {
 		return func() (*http.Response, error) {
@@ -403,11 +402,11 @@ func TestOddAnswers(t *testing.T) {
 		err   string
 	}{
 		{"network error", broken, 2, ""},
-		{"gateway that speaks HTML", reply(502, "<html>"), 2, ""},
-		{"time in the past", reply(429, "", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), 2, ""},
+		{"gateway that answers in HTML", reply(502, "<html>"), 2, ""},
+		{"Retry-After in the past", reply(429, "", "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), 2, ""},
 		{"code as a number", reply(400, `{"error":{"message":"no","code":400}}`), 1, "HTTP 400: no"},
 		{"quota used up", reply(429, `{"error":{"message":"pay","code":"insufficient_quota"}}`), 1, "HTTP 429: pay"},
-		{"no JSON", reply(200, "yes"), 1, "unusable answer: invalid character"},
+		{"not JSON", reply(200, "yes"), 1, "unusable answer: invalid character"},
 		{"no choices", reply(200, "{}"), 1, "unusable answer: no choices"},
 	}
 	for _, row := range rows {
@@ -418,7 +417,7 @@ func TestOddAnswers(t *testing.T) {
 				Sleep: func(context.Context, time.Duration) error { return nil },
 				HTTPClient: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 					if r.URL.String() != "https://api.openai.com/v1/chat/completions" || r.Header.Get("Authorization") != "" {
-						return nil, fmt.Errorf("asked %s with %v", r.URL, r.Header)
+						return nil, fmt.Errorf("unexpected request to %s with %v", r.URL, r.Header)
 					}
 					if tries++; tries == 1 {
 						return row.first()
@@ -477,11 +476,11 @@ func TestMissingToolCallIDs(t *testing.T) {
 	}
 }
 
-func TestNewModelRefusesBaseURL(t *testing.T) {
+func TestNewModelRejectsBaseURL(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"api.openai.com/v1", "ftp://x/v1", "http://", ":"} {
 		if _, err := codereader.NewModel(codereader.ModelConfig{BaseURL: base}); err == nil {
-			t.Errorf("%q is taken", base)
+			t.Errorf("%q is accepted", base)
 		}
 	}
 }
@@ -496,12 +495,12 @@ func TestCancel(t *testing.T) {
 		b := setup(t, scriptmodel.Script{Scenes: []scriptmodel.Scene{
 			{Name: "part", Match: scriptmodel.Match{User: "part"}, Turns: []scriptmodel.Turn{{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
 				cancel(cause)
-				<-ctx.Done() // the agent hangs up
+				<-ctx.Done() // the agent closes the connection
 				return scriptmodel.Turn{}, ctx.Err()
 			}}}},
 			{Name: "whole", Turns: []scriptmodel.Turn{says("", call("research", map[string]any{"question": "part"}))}},
 		}}, "", nil)
-		if _, err := b.agent.Run(ctx, "", "whole"); !errors.Is(err, cause) || !strings.Contains(err.Error(), "calling tools") {
+		if _, err := b.agent.Run(ctx, "", "whole"); !errors.Is(err, cause) || !strings.Contains(err.Error(), "call tools") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -515,7 +514,7 @@ func TestCancel(t *testing.T) {
 				tries++
 				return &http.Response{StatusCode: 500, Body: http.NoBody}, nil
 			})},
-			// The last thing before the real back-off begins is the log line.
+			// The log line is written just before the real wait begins.
 			Logger: slog.New(slog.NewTextHandler(writer(func() { cancel(cause) }), nil)),
 		})
 		if err != nil {
@@ -537,8 +536,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestDemo runs the demo on the repository as it stands, and on a folder that
-// has nothing of what the script looks for.
+// TestDemo runs the demo on this repository, and on a folder without anything that the script
+// looks for.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"this repository": "../..", "an empty folder": t.TempDir()} {

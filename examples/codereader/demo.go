@@ -10,8 +10,8 @@ import (
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// DemoQuestion is what the demo asks about the Actlog repository. DemoScript
-// fits any question; this is the one its answers sound right for.
+// DemoQuestion is the question of the demo about the Actlog repository. DemoScript accepts any
+// question, but its answers suit this one.
 const DemoQuestion = "How does this project keep the record of a run, and how does it give the run back?"
 
 const (
@@ -20,10 +20,10 @@ const (
 	demoLinkQuestion  = "Which columns say under which tool call a sub-plan hangs?"
 )
 
-// DemoScript drives an agent through the Actlog repository without a real
-// model: a root run, two sub-agents at the same time, and one more below the
-// second, in 12 model calls of which each takes delay. The tools are real; the
-// answers quote what they returned, and go on when a file is not there.
+// DemoScript leads an agent through the Actlog repository without a real model: a root run, two
+// parallel sub-agents, and another one below the second. It has 12 model calls, each of which
+// takes delay. The tools are real. The answers quote the results of the tools and also work if
+// a file is missing.
 func DemoScript(delay time.Duration) scriptmodel.Script {
 	return scriptmodel.Script{
 		Delay: scriptmodel.Duration(delay),
@@ -33,8 +33,8 @@ func DemoScript(delay time.Duration) scriptmodel.Script {
 				Match: scriptmodel.Match{System: readerPrompt},
 				Turns: []scriptmodel.Turn{
 					says("I look at the top of the folder first.", demoCall("list_files", demoArgs{"path": "."})),
-					{Reply: demoHandOut},
-					{Reply: demoConclude},
+					reply(demoHandOut),
+					reply(demoConclude),
 				},
 			},
 			{
@@ -44,8 +44,8 @@ func DemoScript(delay time.Duration) scriptmodel.Script {
 					says("There may be a document about it.", demoCall("read_file", demoArgs{"path": "docs/how-a-record-is-written.md"})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
 						demoCall("search", demoArgs{"pattern": "(?i)ON CONFLICT", "path": "queries"})),
-					{Reply: demoReadMatch},
-					{Reply: demoExplainWriting},
+					reply(demoReadMatch),
+					reply(demoExplainWriting),
 				},
 			},
 			{
@@ -56,7 +56,7 @@ func DemoScript(delay time.Duration) scriptmodel.Script {
 						demoCall("search", demoArgs{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
 						demoCall("list_files", demoArgs{"path": "migrations"})),
 					says("What links the rows is a question of its own.", demoCall("research", demoArgs{"question": demoLinkQuestion})),
-					{Reply: demoExplainTree},
+					reply(demoExplainTree),
 				},
 			},
 			{
@@ -66,74 +66,77 @@ func DemoScript(delay time.Duration) scriptmodel.Script {
 					says("The tables are declared in the migrations.",
 						demoCall("search", demoArgs{"pattern": "(?i)^\\s*parent_\\w+ ", "path": "migrations"}),
 						demoCall("search", demoArgs{"pattern": "(?i)tool_call_id", "path": "migrations"})),
-					{Reply: demoExplainLinks},
+					reply(demoExplainLinks),
 				},
 			},
 		},
 	}
 }
 
-// demoHandOut reads the module file and hands the two halves of the question on.
-func demoHandOut(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	top := req.ToolResults()[0]
+// demoHandOut reads the module file and starts a sub-agent for each half of the question.
+func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
+	top := results[0]
 	return says(
 		fmt.Sprintf("%s at the top. The question has two halves; I have both researched while I read what the module is.", count(top, "entry", "entries")),
 		demoCall("read_file", demoArgs{"path": "go.mod", "from_line": 1, "to_line": 5}),
 		demoCall("research", demoArgs{"question": demoWriteQuestion}),
 		demoCall("research", demoArgs{"question": demoTreeQuestion}),
-	), nil
+	)
 }
 
-func demoConclude(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	results := req.ToolResults()
+func demoConclude(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top, module, writing, hierarchy := results[0], results[1], results[2], results[3]
-	module.Content = strings.TrimLeft(module.Content, " 0123456789") // the number of the line
+	module.Content = strings.TrimLeft(module.Content, " 0123456789") // the line number
 	return says(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\nThe way back: %s",
-		count(top, "entry", "entries"), quote(module), writing.Content, hierarchy.Content)), nil
+		count(top, "entry", "entries"), quote(module), writing.Content, hierarchy.Content))
 }
 
-// demoReadMatch reads around the first match, or looks elsewhere when there is none.
-func demoReadMatch(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	found := req.ToolResults()[1]
+// demoReadMatch reads the lines around the first match. Without a match it searches elsewhere.
+func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
+	found := results[1]
 	file, line, ok := firstMatch(found)
 	if !ok {
 		return says("Not there; perhaps the SQL stands with the schema.",
-			demoCall("search", demoArgs{"pattern": "(?i)CREATE TABLE", "path": "migrations"})), nil
+			demoCall("search", demoArgs{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
 	}
 	return says(fmt.Sprintf("%s; I read the first in its place.", count(found, "match", "matches")),
-		demoCall("read_file", demoArgs{"path": file, "from_line": max(1, line-10), "to_line": line + 10})), nil
+		demoCall("read_file", demoArgs{"path": file, "from_line": max(1, line-10), "to_line": line + 10}))
 }
 
-func demoExplainWriting(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	results := req.ToolResults()
+func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	document, found, read := results[0], results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
-		return says(fmt.Sprintf("The queries do not show it (%s). The tables are the best hint: %s.", quote(found), quote(read))), nil
+		return says(fmt.Sprintf("The queries do not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
 	}
 	return says(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in queries/, the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
-		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document))), nil
+		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document)))
 }
 
-func demoExplainTree(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	results := req.ToolResults()
+func demoExplainTree(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	build, migrations, links := results[0], results[1], results[2]
 	how := "internal/tree does not show it (" + quote(build) + ")"
 	if _, _, ok := firstMatch(build); ok {
 		how = "By a function over the rows of a query: " + quote(build)
 	}
 	return says(fmt.Sprintf("%s. The rows come from the tables of migrations/, where I count %s. %s",
-		how, count(migrations, "entry", "entries"), links.Content)), nil
+		how, count(migrations, "entry", "entries"), links.Content))
 }
 
-func demoExplainLinks(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
-	results := req.ToolResults()
+func demoExplainLinks(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	parents, calls := results[0], results[1]
 	if _, _, ok := firstMatch(parents); !ok {
-		return says(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.", quote(parents), quote(calls))), nil
+		return says(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.", quote(parents), quote(calls)))
 	}
 	return says(fmt.Sprintf("A row names what it hangs under: %s, in %s of the migrations. A tool call is known by its id, see %s.",
-		quote(parents), count(parents, "line", "lines"), quote(calls))), nil
+		quote(parents), count(parents, "line", "lines"), quote(calls)))
+}
+
+// reply returns a turn that depends on all tool results so far.
+func reply(turn func([]scriptmodel.ToolResult) scriptmodel.Turn) scriptmodel.Turn {
+	return scriptmodel.Turn{Reply: func(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
+		return turn(req.ToolResults()), nil
+	}}
 }
 
 func says(content string, calls ...scriptmodel.ToolCall) scriptmodel.Turn {
@@ -146,13 +149,13 @@ func demoCall(tool string, arguments demoArgs) scriptmodel.ToolCall {
 	return scriptmodel.ToolCall{Name: tool, Arguments: arguments}
 }
 
-// quote is the first line of a result, in quotes.
+// quote returns the first line of a result, in quotes.
 func quote(r scriptmodel.ToolResult) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(r.Content), "\n")
 	return "“" + strings.Join(strings.Fields(line), " ") + "”"
 }
 
-// count counts the lines of a result, but not a closing remark in brackets.
+// count counts the lines of a result, without an error and without a last remark in brackets.
 func count(r scriptmodel.ToolResult, one, many string) string {
 	n := 0
 	for line := range strings.Lines(r.Content) {
@@ -166,7 +169,7 @@ func count(r scriptmodel.ToolResult, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// firstMatch takes a search result apart; ok is false when nothing was found.
+// firstMatch returns the first line of a search result. ok is false if nothing was found.
 func firstMatch(r scriptmodel.ToolResult) (file string, line int, ok bool) {
 	first, _, _ := strings.Cut(r.Content, "\n")
 	parts := strings.SplitN(first, ":", 3)

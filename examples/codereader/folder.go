@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	maxEntries  = 500     // of a listing
-	maxLines    = 400     // of a file, in one read
-	maxFile     = 4 << 20 // bytes of a file that is read or searched
-	maxMatches  = 100     // of a search
+	maxEntries  = 500     // in a listing
+	maxLines    = 400     // in one read
+	maxFile     = 4 << 20 // size of a file to read or search, in bytes
+	maxMatches  = 100     // in a search
 	maxLineText = 300     // characters of a line
 )
 
 var errBinary = errors.New("is not a text file")
 
-// Folder is the code that is read. Nothing outside of it can be reached,
-// neither with .. nor over a symbolic link. It is safe for concurrent use.
+// Folder is the folder with the code. Nothing outside of it can be reached, neither with .. nor
+// through a symbolic link. It is safe for concurrent use.
 type Folder struct {
 	root *os.Root
 }
 
-// OpenFolder opens a folder; the caller closes it.
+// OpenFolder opens a folder. The caller must close it.
 func OpenFolder(dir string) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,8 +42,8 @@ func OpenFolder(dir string) (*Folder, error) {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// List lists one folder, a line per entry: sub-folders end in a slash, files
-// are followed by their size.
+// List lists one folder, one line per entry. Sub-folders end in a slash; files are followed by
+// their size.
 func (f *Folder) List(name string) (string, error) {
 	dir, err := f.root.OpenRoot(inFolder(name))
 	if err != nil {
@@ -62,7 +62,7 @@ func (f *Folder) List(name string) (string, error) {
 		}
 		info, err := entry.Info()
 		switch {
-		case err != nil: // removed since
+		case err != nil: // removed in the meantime
 		case entry.IsDir():
 			fmt.Fprintf(&out, "%s/\n", entry.Name())
 		case info.Mode().IsRegular():
@@ -77,9 +77,8 @@ func (f *Folder) List(name string) (string, error) {
 	return out.String(), nil
 }
 
-// Read gives the lines of a text file from one line to another, both counted
-// from 1 and included, each with its number. to 0 is the end of the file; no
-// more than 400 lines are given at once.
+// Read returns the lines from..to of a text file, each with its number. Both are included and
+// count from 1; to 0 means the end of the file. One call returns at most 400 lines.
 func (f *Folder) Read(name string, from, to int) (string, error) {
 	text, err := f.text(inFolder(name))
 	if err != nil {
@@ -110,8 +109,8 @@ func (f *Folder) Read(name string, from, to int) (string, error) {
 	return out.String(), nil
 }
 
-// Search gives the lines that match an RE2 pattern, as "file:line: text", of a
-// file or of all text files below a folder.
+// Search returns the lines of a file, or of all text files in a folder, that match an RE2
+// pattern, in the form "file:line: text".
 func (f *Folder) Search(ctx context.Context, pattern, name string) (string, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -120,7 +119,7 @@ func (f *Folder) Search(ctx context.Context, pattern, name string) (string, erro
 	var out strings.Builder
 	matches := 0
 	start := inFolder(name)
-	if _, err := f.root.Stat(start); err != nil { // says clearly what is wrong with a path
+	if _, err := f.root.Stat(start); err != nil { // its error is clearer than that of WalkDir
 		return "", plain(err)
 	}
 	err = fs.WalkDir(f.root.FS(), start, func(file string, entry fs.DirEntry, err error) error {
@@ -128,7 +127,7 @@ func (f *Folder) Search(ctx context.Context, pattern, name string) (string, erro
 			return ctx.Err()
 		}
 		if err != nil {
-			return nil // one unreadable folder is no reason to find nothing
+			return nil // skip an unreadable folder
 		}
 		if entry.IsDir() {
 			if entry.Name() == ".git" || entry.Name() == "node_modules" {
@@ -137,14 +136,14 @@ func (f *Folder) Search(ctx context.Context, pattern, name string) (string, erro
 			return nil
 		}
 		if !entry.Type().IsRegular() {
-			return nil // what a link leads to is found in its own place
+			return nil // the target of a link is searched where it is
 		}
 		text, err := f.text(file)
 		if err != nil {
 			if file == start {
 				return err
 			}
-			return nil // binary or too large
+			return nil // skip a file that is binary or too large
 		}
 		n := 0
 		for line := range bytes.Lines(text) {
@@ -171,8 +170,8 @@ func (f *Folder) Search(ctx context.Context, pattern, name string) (string, erro
 	return out.String(), nil
 }
 
-// text reads a whole text file. What is no regular file is refused before it is
-// opened, because opening a pipe waits for its other end.
+// text reads a whole text file. It checks that the file is regular before it opens it, because
+// opening a pipe would wait for its other end.
 func (f *Folder) text(name string) ([]byte, error) {
 	info, err := f.root.Stat(name)
 	switch {
@@ -200,7 +199,7 @@ func (f *Folder) text(name string) ([]byte, error) {
 	return text, nil
 }
 
-// plain leaves the system call out of an error, which tells a model nothing.
+// plain removes the name of the system call from an error. It is of no use to a model.
 func plain(err error) error {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return fmt.Errorf("%s: %w", e.Path, e.Err)
@@ -208,8 +207,8 @@ func plain(err error) error {
 	return err
 }
 
-// inFolder takes the ways in which models name the folder itself. Leading ..
-// stay, for os.Root to refuse.
+// inFolder cleans a path. Models name the folder itself in several ways. Leading .. stay in the
+// path, and os.Root rejects them.
 func inFolder(name string) string {
 	if name == "" || name == "/" {
 		return "."
@@ -219,9 +218,6 @@ func inFolder(name string) string {
 
 // clip shortens a text to a number of characters.
 func clip(s string, characters int) string {
-	if len(s) <= characters {
-		return s
-	}
 	if r := []rune(s); len(r) > characters {
 		return string(r[:characters]) + "…"
 	}

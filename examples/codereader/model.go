@@ -2,6 +2,7 @@ package codereader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,22 +21,22 @@ const (
 	defaultModel   = "gpt-4.1-mini"
 
 	maxBackOff    = time.Minute
-	maxRetryAfter = 5 * time.Minute // who is told to wait longer gives up
-	maxAnswer     = 16 << 20        // bytes of a model's answer
+	maxRetryAfter = 5 * time.Minute // if the API asks to wait longer, the call fails
+	maxAnswer     = 16 << 20        // size of an answer in bytes
 )
 
-// ModelConfig says which model is asked, and how patiently.
+// ModelConfig says which model to call, and how.
 type ModelConfig struct {
-	BaseURL string // of an OpenAI-compatible API, with its /v1; OpenAI's when empty
-	APIKey  string // sent as a bearer token; none is sent when empty
-	Model   string // gpt-4.1-mini when empty
+	BaseURL string // of an OpenAI-compatible API, with /v1; default: that of OpenAI
+	APIKey  string // sent as a bearer token, unless it is empty
+	Model   string // default gpt-4.1-mini
 
-	Tries   int           // how often one call is tried at most; 6 when 0
-	Timeout time.Duration // for one try; 5 minutes when 0
+	Tries   int           // maximum number of tries of one call; default 6
+	Timeout time.Duration // of one try; default 5 minutes
 
-	HTTPClient *http.Client                                     // http.DefaultClient when nil
-	Sleep      func(ctx context.Context, d time.Duration) error // waits between tries, for tests to replace
-	Logger     *slog.Logger                                     // tells of tries that came to nothing; silent when nil
+	HTTPClient *http.Client                                     // default http.DefaultClient
+	Sleep      func(ctx context.Context, d time.Duration) error // waits between tries; tests replace it
+	Logger     *slog.Logger                                     // logs failed tries; default: discard
 }
 
 // ModelConfigFromEnv reads OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL.
@@ -47,47 +48,34 @@ func ModelConfigFromEnv(getenv func(string) string) ModelConfig {
 	}
 }
 
-// Model asks a model over the chat completions API. It is safe for concurrent use.
+// Model calls a model over the chat completions API. It is safe for concurrent use.
 type Model struct {
 	config ModelConfig
 }
 
-// NewModel checks the configuration; nothing is sent yet.
+// NewModel checks the configuration. It sends nothing.
 func NewModel(config ModelConfig) (*Model, error) {
-	if config.BaseURL == "" {
-		config.BaseURL = defaultBaseURL
-	}
-	config.BaseURL = strings.TrimRight(config.BaseURL, "/")
+	config.BaseURL = strings.TrimRight(cmp.Or(config.BaseURL, defaultBaseURL), "/")
 	if u, err := url.Parse(config.BaseURL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("base URL of the model: %q is no http or https URL", config.BaseURL)
+		return nil, fmt.Errorf("base URL of the model: %q is not an http or https URL", config.BaseURL)
 	}
-	if config.Model == "" {
-		config.Model = defaultModel
-	}
-	if config.Tries <= 0 {
-		config.Tries = 6
-	}
-	if config.Timeout <= 0 {
-		config.Timeout = 5 * time.Minute
-	}
-	if config.HTTPClient == nil {
-		config.HTTPClient = http.DefaultClient
-	}
+	config.Model = cmp.Or(config.Model, defaultModel)
+	config.Tries = cmp.Or(max(0, config.Tries), 6)
+	config.Timeout = cmp.Or(max(0, config.Timeout), 5*time.Minute)
+	config.HTTPClient = cmp.Or(config.HTTPClient, http.DefaultClient)
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	if config.Sleep == nil {
 		config.Sleep = sleep
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Model{config: config}, nil
 }
 
-// Name is the name of the model that is asked for.
+// Name returns the name of the model.
 func (m *Model) Name() string { return m.config.Model }
 
-// ChatRequest is one model call: the conversation so far, and the tools on offer.
+// ChatRequest is one model call: the conversation so far and the tools that the model may call.
 type ChatRequest struct {
-	Model    string    `json:"model"` // filled in by Chat when empty
+	Model    string    `json:"model"` // default: the model of the configuration
 	Messages []Message `json:"messages"`
 	Tools    []ToolDef `json:"tools,omitempty"`
 }
@@ -97,36 +85,36 @@ type Message struct {
 	Role       string     `json:"role"`
 	Content    string     `json:"content,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`   // of an assistant
-	ToolCallID string     `json:"tool_call_id,omitempty"` // of a tool: the call it answers
+	ToolCallID string     `json:"tool_call_id,omitempty"` // of a tool: the call with this result
 }
 
-// ToolCall is a tool call the model asks for.
+// ToolCall is a tool call of the model.
 type ToolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall names the tool. Arguments should be JSON; models do not always manage.
+// FunctionCall names the tool. Arguments should be JSON, but models sometimes send invalid JSON.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// ToolDef is a tool as the model is told of it.
+// ToolDef is a tool that the model may call.
 type ToolDef struct {
 	Type     string      `json:"type"`
 	Function FunctionDef `json:"function"`
 }
 
-// FunctionDef describes a tool; Parameters is a JSON Schema.
+// FunctionDef describes a tool. Parameters is a JSON Schema.
 type FunctionDef struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 }
 
-// ChatResponse is the model's answer. Chat returns it with at least one choice.
+// ChatResponse is the answer of the model. Chat returns it with at least one choice.
 type ChatResponse struct {
 	ID      string   `json:"id"`
 	Model   string   `json:"model"`
@@ -134,14 +122,14 @@ type ChatResponse struct {
 	Usage   Usage    `json:"usage"`
 }
 
-// Choice is one answer; FinishReason is stop, tool_calls, length or content_filter.
+// Choice is one answer. FinishReason is stop, tool_calls, length or content_filter.
 type Choice struct {
 	Message      Message `json:"message"`
 	FinishReason string  `json:"finish_reason"`
 }
 
-// Usage is what a call cost, in tokens. Cached are part of the prompt,
-// reasoning tokens part of the completion.
+// Usage is the number of tokens of a call. PromptTokens includes cached tokens, and
+// CompletionTokens includes reasoning tokens.
 type Usage struct {
 	PromptTokens        int `json:"prompt_tokens"`
 	CompletionTokens    int `json:"completion_tokens"`
@@ -154,49 +142,46 @@ type Usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// APIError is an error that the model's API answered with.
+// APIError is an error response of the API.
 type APIError struct {
 	Status     int // HTTP status
 	Message    string
 	Code       string        // such as rate_limit_exceeded; may be empty
-	RetryAfter time.Duration // as the API asks for; 0 when it does not
+	RetryAfter time.Duration // how long the API asks to wait, or 0
 }
 
-// Error gives the status and the API's message.
+// Error returns the status and the message of the API.
 func (e *APIError) Error() string {
 	return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message)
 }
 
-// errAnswer marks a 200 that cannot be used: asking again would cost again.
+// errAnswer marks a 200 that cannot be used. It is not retried, because a retry costs money.
 var errAnswer = errors.New("unusable answer")
 
-// Chat makes one model call. Rate limits, server errors and network errors are
-// tried again, after 2, 4, 8 ... 60 seconds or what the API asks for; what the
-// API refuses comes back as an *APIError. It ends at once when ctx does.
+// Chat makes one model call. It retries rate limits, server errors and network errors after
+// 2, 4, 8 ... 60 seconds, or after the time that the API asks for. If the API rejects the call,
+// the error is an *APIError. Chat returns as soon as ctx ends.
 func (m *Model) Chat(ctx context.Context, req ChatRequest) (*ChatResponse, error) {
-	if req.Model == "" {
-		req.Model = m.config.Model
-	}
+	req.Model = cmp.Or(req.Model, m.config.Model)
 	body, err := json.Marshal(req)
 	if err != nil {
-		return nil, fmt.Errorf("asking the model: %w", err)
+		return nil, fmt.Errorf("call the model: %w", err)
 	}
 	for try := 1; ; try++ {
 		resp, err := m.post(ctx, body)
 		if err == nil {
 			return resp, nil
 		}
+		wait, retry := nextTry(err, try)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("asking the model: %w", context.Cause(ctx))
+			err = context.Cause(ctx)
+		} else if retry && try < m.config.Tries {
+			m.config.Logger.WarnContext(ctx, "model call failed", "try", try, "wait", wait, "error", err)
+			if err = m.config.Sleep(ctx, wait); err == nil {
+				continue
+			}
 		}
-		wait, again := nextTry(err, try)
-		if !again || try == m.config.Tries {
-			return nil, fmt.Errorf("asking the model, try %d: %w", try, err)
-		}
-		m.config.Logger.WarnContext(ctx, "model call comes to nothing", "try", try, "wait", wait, "error", err)
-		if err := m.config.Sleep(ctx, wait); err != nil {
-			return nil, fmt.Errorf("asking the model: %w", err)
-		}
+		return nil, fmt.Errorf("call the model, try %d: %w", try, err)
 	}
 }
 
@@ -219,7 +204,7 @@ func (m *Model) post(ctx context.Context, body []byte) (*ChatResponse, error) {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
+		return nil, fmt.Errorf("read the answer: %w", err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, newAPIError(resp, answer)
@@ -236,52 +221,50 @@ func (m *Model) post(ctx context.Context, body []byte) (*ChatResponse, error) {
 
 func newAPIError(resp *http.Response, body []byte) *APIError {
 	e := &APIError{Status: resp.StatusCode, Message: clip(strings.TrimSpace(string(body)), 300)}
-	var shape struct {
+	var answer struct {
 		Error struct {
 			Message string `json:"message"`
-			Code    any    `json:"code"` // text with OpenAI, a number with some others
+			Code    any    `json:"code"` // OpenAI sends text, some others a number
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &shape) == nil && shape.Error.Message != "" {
-		e.Message = shape.Error.Message
-		if shape.Error.Code != nil {
-			e.Code = fmt.Sprint(shape.Error.Code)
+	if json.Unmarshal(body, &answer) == nil && answer.Error.Message != "" {
+		e.Message = answer.Error.Message
+		if answer.Error.Code != nil {
+			e.Code = fmt.Sprint(answer.Error.Code)
 		}
 	}
 	after := resp.Header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(after); err == nil && seconds > 0 {
 		e.RetryAfter = time.Duration(seconds) * time.Second
-	} else if at, err := http.ParseTime(after); err == nil {
-		e.RetryAfter = max(0, time.Until(at))
+	} else if date, err := http.ParseTime(after); err == nil {
+		e.RetryAfter = max(0, time.Until(date))
 	}
 	return e
 }
 
-// nextTry tells whether another try makes sense, and when.
+// nextTry reports whether to retry, and after which time.
 func nextTry(err error, try int) (time.Duration, bool) {
 	wait := min(maxBackOff, time.Second<<min(try, 6))
-	var refused *APIError
+	var apiErr *APIError
 	switch {
 	case errors.Is(err, errAnswer):
 		return 0, false
-	case !errors.As(err, &refused): // the network
+	case !errors.As(err, &apiErr): // a network error
 		return wait, true
-	case refused.Code == "insufficient_quota": // a 429 that no waiting mends
+	case apiErr.Code == "insufficient_quota": // a 429, but waiting does not help
 		return 0, false
-	case refused.Status != http.StatusTooManyRequests && refused.Status < 500:
+	case apiErr.Status != http.StatusTooManyRequests && apiErr.Status < 500:
 		return 0, false
-	case refused.RetryAfter > 0:
-		return refused.RetryAfter, refused.RetryAfter <= maxRetryAfter
+	case apiErr.RetryAfter > 0:
+		return apiErr.RetryAfter, apiErr.RetryAfter <= maxRetryAfter
 	default:
 		return wait, true
 	}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

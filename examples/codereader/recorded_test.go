@@ -21,7 +21,7 @@ import (
 	"github.com/actlog/actlog/recorder"
 )
 
-// What this test reads of the executor API.
+// The types contain what this test reads from the executor API.
 type plan struct {
 	CurrentPlanID           string
 	UserRequest             string
@@ -55,9 +55,9 @@ type toolCall struct {
 	Result, ErrorMessage        *string
 }
 
-// TestARunOnRecord drives the real agent with the scripted model over HTTP, on
-// the files of this repository, and reads the run back through both endpoints.
-func TestARunOnRecord(t *testing.T) {
+// TestRecordedRun runs the real agent on the files of this repository, with the scripted model
+// over HTTP, and reads the run through both endpoints.
+func TestRecordedRun(t *testing.T) {
 	t.Parallel()
 	st, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
 	if err != nil {
@@ -101,9 +101,9 @@ func TestARunOnRecord(t *testing.T) {
 		t.Errorf("tree (-want +got):\n%s", cmp.Diff(want, outline(root, "")))
 	}
 	if n := len(b.server.Requests()); root.Total.ModelCalls != n || root.Figures.ModelCalls >= n {
-		t.Errorf("own and total model calls = %d, %d; the model was asked %d times", root.Figures.ModelCalls, root.Total.ModelCalls, n)
+		t.Errorf("own and total model calls = %d, %d; the model was called %d times", root.Figures.ModelCalls, root.Total.ModelCalls, n)
 	}
-	if root.Total.Failures != 1 { // the file that is not there
+	if root.Total.Failures != 1 { // the missing file
 		t.Errorf("failures = %d", root.Total.Failures)
 	}
 
@@ -123,7 +123,7 @@ func TestARunOnRecord(t *testing.T) {
 				t.Errorf("call = %+v", call)
 			}
 			if call.Name == "list_files" && !strings.Contains(*call.Result, "go.mod") {
-				t.Errorf("list_files gave %s", *call.Result)
+				t.Errorf("list_files returned %s", *call.Result)
 			}
 		}
 	}
@@ -132,12 +132,12 @@ func TestARunOnRecord(t *testing.T) {
 	}
 	for _, sub := range root.AgentExecutionSequence[0].SubPlanExecutionRecords {
 		if !strings.Contains(*sub.ParentActToolCall.Result, sub.Summary) {
-			t.Errorf("the tool's result is not the sub-agent's answer: %s", sub.CurrentPlanID)
+			t.Errorf("the result of the tool is not the answer of the sub-agent: %s", sub.CurrentPlanID)
 		}
 	}
 }
 
-// outline draws the tree, a line a step, with the tool that started its plan.
+// outline returns the tree, one line per step, with the tool that started its plan.
 func outline(p plan, indent string) string {
 	var b strings.Builder
 	for _, st := range p.AgentExecutionSequence {
@@ -150,7 +150,7 @@ func outline(p plan, indent string) string {
 		for _, sub := range st.SubPlanExecutionRecords {
 			subs = append(subs, outline(sub, indent+"  "))
 		}
-		slices.Sort(subs) // they ran at the same time: either may have begun first
+		slices.Sort(subs) // they ran in parallel, in either order
 		b.WriteString(strings.Join(subs, ""))
 	}
 	for range p.SubPlanExecutionRecords {

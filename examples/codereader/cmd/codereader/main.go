@@ -1,8 +1,8 @@
-// Command codereader answers a question about the code in a folder, with a
-// model of any OpenAI-compatible API.
+// Command codereader answers a question about the code in a folder, with a model of any
+// OpenAI-compatible API.
 //
-// The model is chosen with OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL. Where
-// ACTLOG_DATABASE_URL names a migrated database, the run is put on record there.
+// OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL choose the model. If ACTLOG_DATABASE_URL is
+// the address of a migrated database, the run is recorded there.
 package main
 
 import (
@@ -42,8 +42,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		fmt.Fprintln(stderr, "usage: codereader [flags] question")
 		flags.PrintDefaults()
 	}
-	dir := flags.String("dir", ".", "`folder` of code to read")
-	steps := flags.Int("max-steps", 30, "rounds of an agent before it has to answer")
+	dir := flags.String("dir", ".", "`folder` with the code")
+	steps := flags.Int("max-steps", 30, "number of rounds after which an agent must answer")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
 		name string
@@ -55,7 +55,7 @@ func TestRunRefuses(t *testing.T) {
 	}{
 		{"no question", nil, "", flag.ErrHelp.Error()},
 		{"unknown flag", []string{"-x"}, "", "not defined"},
-		{"bad URL", []string{"why"}, "x", "no http or https URL"},
+		{"bad URL", []string{"why"}, "x", "not an http or https URL"},
 		{"no such folder", []string{"-dir", "nowhere", "why"}, "", "folder to read"},
 	}
 	for _, row := range rows {
