@@ -1,5 +1,5 @@
-# Everything that a machine with git, make, gcc and Go needs to run and test
-# Actlog. As root on Debian, a missing Postgres is installed with apt.
+# Runs and tests Actlog on a machine with git, make, gcc and Go. If Postgres is missing, root on
+# Debian gets it with apt.
 
 GO        ?= go
 TOOL      := $(GO) tool -modfile=tools/go.mod
@@ -12,21 +12,20 @@ export CGO_ENABLED ?= 1
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build postgres ## Build, serve, and watch an example agent's run grow; Ctrl-C stops it.
+run: build postgres ## Build and serve, and show the run of an example agent; stop it with Ctrl-C.
 	./bin/actlog demo
 
-test: postgres ## Run the tests, on one Postgres of their own.
+test: postgres ## Run the tests, on a private Postgres.
 	$(WITHPG) $(GO) test ./...
 
-# Packages without a goroutine have nothing to race with; the bench is about time. The tests
-# of the commands start processes, which the detector does not see, and would be a third
-# of its time.
+# Packages without goroutines have no races, and the benchmarks measure time. The tests of the
+# commands start processes, which the detector does not see; they would take a third of its time.
 SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen|pgtest.*)|cmd/.*|clients|db|migrations)$$
-race: postgres ## Those that could race, with the race detector.
+race: postgres ## Run the tests of packages with goroutines, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
 
-# The end of a time is sometimes reported as a failure. One that is fails again: its input
-# is in testdata by then.
+# Go sometimes reports the end of the fuzz time as a failure, so a failed target runs once more. A
+# real failure fails again, because its input is in testdata by then.
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	@set -e; for package in $$($(GO) list ./...); do \
 		dir=$$($(GO) list -f '{{.Dir}}' $$package); \
@@ -37,7 +36,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 		done; \
 	done
 
-clients: postgres ## Run real clients of OpenTelemetry against the server, and compare the trees.
+clients: postgres ## Run real OpenTelemetry clients against the server and compare the trees.
 	@need=; command -v npm >/dev/null || need="nodejs npm"; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || need="$$need python3 python3-venv"; \
 	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -47,11 +46,11 @@ clients: postgres ## Run real clients of OpenTelemetry against the server, and c
 	fi
 	$(GO) test -tags clients -count=1 -v ./clients
 
-chaos: build postgres ## Break everything under load and compare with a ledger; CHAOS=flags.
+chaos: build postgres ## Inject faults under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
 
-bench: build postgres ## Measure, side by side; SCALE=0.01 is quick, BENCH=write,tree chooses, BENCHFLAGS=flags.
+bench: build postgres ## Run the benchmarks; SCALE=0.01 is quick, BENCH=write,tree selects, BENCHFLAGS=flags.
 	$(GO) build -o bin/bench ./cmd/bench
 	./bin/bench -actlog ./bin/actlog -scale $(or $(SCALE),1) $(if $(BENCH),-bench $(BENCH)) $(BENCHFLAGS)
 
@@ -61,7 +60,7 @@ build: ## Build bin/actlog.
 lint: ## Check the code with golangci-lint.
 	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
 
-generate: postgres ## Write the generated code: upserts, package db.
+generate: postgres ## Generate code: upserts, package db.
 	$(GO) run ./internal/writegen
 	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
@@ -71,15 +70,15 @@ verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) vet ./...
 	git diff --exit-code -- queries db
 
-# A private Postgres needs server binaries. Whoever is no root is told by the
-# program itself what to do where there are none.
+# A private Postgres needs server binaries. If there are none, users other than root get
+# instructions from the program itself.
 POSTGRES_DIRS := /usr/lib/postgresql/*/bin /usr/local/pgsql/bin /home/linuxbrew/.linuxbrew/opt/postgresql@*/bin
 postgres:
 	@for initdb in "$$(command -v initdb)" $(addsuffix /initdb,$(POSTGRES_DIRS)); do \
 		if [ -x "$$initdb" ]; then exit 0; fi; \
 	done; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: no PostgreSQL server here; installing Debian's package postgresql with apt-get" >&2; \
+		echo "make: no PostgreSQL server found; installing Debian's package postgresql with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends postgresql-common >/dev/null; \
 		mkdir -p /etc/postgresql-common/createcluster.d; \
@@ -87,5 +86,5 @@ postgres:
 		apt-get install -qq -y --no-install-recommends postgresql >/dev/null; \
 	fi
 
-clean: ## Remove what was built. The record in .actlog stays.
+clean: ## Remove everything that was built. The record in .actlog stays.
 	rm -rf bin clients/*/.venv clients/*/node_modules

@@ -29,8 +29,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestClients runs each folder's program, which knows of Actlog nothing but the
-// environment, and compares the tree that the API gives with its golden file.
+// TestClients runs the program of each folder and compares the tree from the API with the golden
+// file. The programs do not know Actlog: only environment variables point to it.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	script, err := scriptmodel.Load("scenario.json")
@@ -51,7 +51,7 @@ func TestClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What the page tells users to set, and where the model is.
+			// The variables from docs/otlp.md, and the address of the model.
 			run(t, c.name, []string{
 				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
@@ -71,13 +71,13 @@ func TestClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("is right? Then run with -update (-golden +now):\n%s", diff)
+				t.Errorf("If this is right, run with -update (-golden +now):\n%s", diff)
 			}
 		})
 	}
 }
 
-// run runs a command in a folder to its end, with some variables besides.
+// run runs a command in a folder, with additional environment variables.
 func run(t *testing.T, dir string, env []string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
@@ -90,8 +90,8 @@ func run(t *testing.T, dir string, env []string, args ...string) {
 	t.Logf("%s: %.1fs\n%s", strings.Join(args, " "), time.Since(began).Seconds(), out)
 }
 
-// install gets what a client's lock file names into its folder, and gives where
-// the programs are that run it.
+// install downloads the packages of the lock file of a client into its folder. It returns the
+// folder with the programs that run the client.
 func (c client) install() (bin string, err error) {
 	if c.js {
 		node, err := node()
@@ -113,8 +113,7 @@ func (c client) install() (bin string, err error) {
 		[]string{uv, "pip", "sync", "--quiet", "--python", ".venv/bin/python", "--require-hashes", "requirements.txt"})
 }
 
-// node gets the Node that the packages need, with its npm: those of a Debian are
-// too old, and leave packages out without a word.
+// node downloads Node.js and its npm. Those of Debian are too old and silently skip packages.
 var node = sync.OnceValues(func() (string, error) {
 	arch := strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 	node, err := filepath.Abs(filepath.Join("tools", "node_modules", "node-"+runtime.GOOS+"-"+arch, "bin", "node"))
@@ -128,7 +127,7 @@ func npmCI(npm ...string) []string {
 	return append(npm, "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 }
 
-// uv gets uv, which does in a second what takes pip half a minute.
+// uv downloads uv, which needs a second where pip needs half a minute.
 var uv = sync.OnceValues(func() (string, error) {
 	uv, err := filepath.Abs(filepath.Join("tools", ".venv", "bin", "uv"))
 	if err != nil {
@@ -138,15 +137,15 @@ var uv = sync.OnceValues(func() (string, error) {
 		[]string{".venv/bin/python", "-m", "pip", "install", "--quiet", "--require-hashes", "--requirement", "requirements.txt"})
 })
 
-// fetch runs the commands in a folder that get into another one what a lock file
-// names, unless they did so for the lock file as it is now.
+// fetch runs commands in dir that download the packages of a lock file into the folder into. It
+// does nothing if they were already downloaded for the same lock file.
 func fetch(dir, into, lock string, commands ...[]string) error {
 	want, err := os.ReadFile(filepath.Join(dir, lock))
 	if err != nil {
 		return err
 	}
 	fetched := filepath.Join(dir, into, "fetched.lock")
-	if was, err := os.ReadFile(fetched); err == nil && bytes.Equal(was, want) {
+	if old, err := os.ReadFile(fetched); err == nil && bytes.Equal(old, want) {
 		return nil
 	}
 	for _, args := range commands {
@@ -162,7 +161,7 @@ func fetch(dir, into, lock string, commands ...[]string) error {
 // server is the URL of a running actlog.
 type server string
 
-// serve builds actlog and runs it on a new record.
+// serve builds actlog and runs it with an empty database.
 func serve(t *testing.T) server {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,15 +175,15 @@ func serve(t *testing.T) server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	serves := make(chan string, 1)
-	var said bytes.Buffer
+	ready := make(chan string, 1)
+	var log bytes.Buffer
 	var read sync.WaitGroup
 	read.Go(func() {
-		defer close(serves)
+		defer close(ready)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			fmt.Fprintln(&said, lines.Text())
+			fmt.Fprintln(&log, lines.Text())
 			if url, ok := strings.CutPrefix(lines.Text(), "actlog serves on "); ok {
-				serves <- url
+				ready <- url
 			}
 		}
 	})
@@ -192,14 +191,14 @@ func serve(t *testing.T) server {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		read.Wait()
 		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("actlog serve: %v\n%s", err, &said)
+			t.Errorf("actlog serve: %v\n%s", err, &log)
 		}
 	})
-	at, ok := <-serves
+	url, ok := <-ready
 	if !ok {
-		t.Fatal("actlog serve ended before it served")
+		t.Fatal("actlog serve exited before it was ready")
 	}
-	return server(at)
+	return server(url)
 }
 
 func (s server) get(t *testing.T, path string, to any) {
@@ -222,7 +221,7 @@ func (s server) get(t *testing.T, path string, to any) {
 	}
 }
 
-// What is looked at of the API's answers.
+// The types contain what the tests read from the API.
 type (
 	plan struct {
 		CurrentPlanID, Name, UserRequest, Summary, State, ModelName, ErrorMessage string
@@ -255,8 +254,7 @@ type (
 
 var providerID = regexp.MustCompile(`call_[0-9a-f]{24}`)
 
-// tree writes the one plan of a project with all that is in it, but for ids and
-// times.
+// tree returns the only plan of a project with everything in it, without ids and times.
 func (s server) tree(t *testing.T, project string) string {
 	t.Helper()
 	var list struct{ Items []struct{ RootPlanID string } }
@@ -277,14 +275,14 @@ func (s server) tree(t *testing.T, project string) string {
 	})
 }
 
-// writer writes a tree, a row a few lines.
+// writer writes a tree, a few lines per row.
 type writer struct {
 	strings.Builder
 	t      *testing.T
 	server server
 }
 
-// line writes what of the pairs of a name and a text says something.
+// line writes a head and those pairs of a name and a text whose text is not empty.
 func (w *writer) line(indent, head string, pairs ...string) {
 	fmt.Fprintf(w, "%s%s\n", indent, head)
 	for i := 0; i < len(pairs); i += 2 {
@@ -294,21 +292,21 @@ func (w *writer) line(indent, head string, pairs ...string) {
 	}
 }
 
-// took checks that what has ended says when.
-func (w *writer) took(what string, of span) {
+// checkTimes checks that a row has a start and an end.
+func (w *writer) checkTimes(name string, s span) {
 	w.t.Helper()
-	if of.StartTime == nil || of.EndTime == nil || of.EndTime.Before(*of.StartTime) {
-		w.t.Errorf("%s took from %v to %v", what, of.StartTime, of.EndTime)
+	if s.StartTime == nil || s.EndTime == nil || s.EndTime.Before(*s.StartTime) {
+		w.t.Errorf("%s: started %v, ended %v", name, s.StartTime, s.EndTime)
 	}
 }
 
 func (w *writer) plan(indent string, p *plan) {
-	w.took("plan "+p.Name, p.span)
+	w.checkTimes("plan "+p.Name, p.span)
 	f := p.Total
 	w.line(indent, fmt.Sprintf("plan %s %s %s", p.Name, p.State, p.ModelName), "request", p.UserRequest, "summary", p.Summary, "error", p.ErrorMessage,
 		"total", fmt.Sprintf("%d model calls, %d tool calls, %d failures, %d → %d tokens", f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens))
 	if n := len(p.SubPlanExecutionRecords); n > 0 {
-		w.t.Errorf("plan %s has %d sub-plans that no step owns", p.Name, n)
+		w.t.Errorf("plan %s has %d sub-plans without a step", p.Name, n)
 	}
 	for i := range p.AgentExecutionSequence {
 		w.step(indent+"  ", &p.AgentExecutionSequence[i])
@@ -316,18 +314,18 @@ func (w *writer) plan(indent string, p *plan) {
 }
 
 func (w *writer) step(indent string, st *step) {
-	w.took("step "+st.AgentName, st.span)
+	w.checkTimes("step "+st.AgentName, st.span)
 	w.line(indent, fmt.Sprintf("step %s %s", st.AgentName, st.State), "request", st.AgentRequest, "result", st.Result, "error", st.ErrorMessage)
 	var detail step
 	w.server.get(w.t, "/api/executor/agent-execution/"+st.StepID, &detail)
 	for _, c := range detail.ThinkActSteps {
-		w.took("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
+		w.checkTimes("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
 		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens)
 		if c.FirstTokenTime != nil {
 			head += ", streamed"
 		}
 		w.line(indent+"  ", head,
-			"told", c.ThinkInput, "said", c.ThinkOutput, "error", c.ErrorMessage)
+			"input", c.ThinkInput, "output", c.ThinkOutput, "error", c.ErrorMessage)
 		for _, call := range c.ActToolInfoList {
 			w.tool(indent+"    ", &call, st.SubPlanExecutionRecords)
 		}
@@ -339,11 +337,11 @@ func (w *writer) tool(indent string, call *tool, plans []plan) {
 	if call.Inferred {
 		head += " inferred"
 	} else {
-		w.took(head, call.span)
+		w.checkTimes(head, call.span)
 	}
 	w.line(indent, head, "parameters", call.Parameters, "result", call.Result, "error", call.ErrorMessage, "kind", call.ErrorKind)
 	for i := range plans {
-		if of := plans[i].ParentActToolCall; of != nil && of.ID == call.ID {
+		if parent := plans[i].ParentActToolCall; parent != nil && parent.ID == call.ID {
 			w.plan(indent+"  ", &plans[i])
 		}
 	}

@@ -1,5 +1,5 @@
-// Package clients_test runs real packages that speak OpenTelemetry against the
-// server, and holds the page about them to what is run.
+// Package clients_test runs real packages that send OpenTelemetry to the server. It also checks
+// that docs/otlp.md describes these programs correctly.
 package clients_test
 
 import (
@@ -18,14 +18,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// client is a folder with a program that uses a framework as its users do.
+// client is a folder with a program that uses a framework in the usual way.
 type client struct {
 	name    string
 	js      bool
 	command string // runs the program
 }
 
-// all gives the clients.
+// all returns the clients.
 func all(t *testing.T) (clients []client) {
 	t.Helper()
 	mains, err := filepath.Glob(filepath.Join("*", "main.*"))
@@ -51,7 +51,7 @@ func all(t *testing.T) (clients []client) {
 	return clients
 }
 
-// section gives the part of a page under a heading, without it.
+// section returns the part of a page under a heading, without the heading.
 func section(t *testing.T, page, heading string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(page, "\n"+heading+"\n")
@@ -69,15 +69,15 @@ var (
 	snippet = regexp.MustCompile("(?ms)^```[a-z]+\n(.*?)^```$")
 )
 
-// TestPage: what docs/otlp.md tells users to add is what the programs have, at
-// the versions that they pin; each client has its section.
+// TestPage checks that each client has a section in docs/otlp.md, and that the programs contain
+// the code and the package versions of that section.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(filepath.Join("..", "docs", "otlp.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told, have []string
+	var documented, have []string
 	for _, framework := range strings.Split(section(t, string(b), "## Frameworks that are run"), "\n### ")[1:] {
 		title, _, _ := strings.Cut(framework, "\n")
 		link := folder.FindStringSubmatch(framework)
@@ -85,7 +85,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: no folder", title)
 			continue
 		}
-		told = append(told, link[1])
+		documented = append(documented, link[1])
 		files := contents(t, link[1])
 		packages := pinned.FindAllStringSubmatch(framework, -1)
 		for _, p := range packages {
@@ -110,8 +110,8 @@ func TestPage(t *testing.T) {
 	for _, c := range all(t) {
 		have = append(have, c.name)
 	}
-	slices.Sort(told)
-	if diff := cmp.Diff(have, told); diff != "" {
+	slices.Sort(documented)
+	if diff := cmp.Diff(have, documented); diff != "" {
 		t.Errorf("-folders +page:\n%s", diff)
 	}
 	if found := folder.FindString(section(t, string(b), "## Frameworks that are not run")); found != "" {
@@ -119,7 +119,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// contents gives what a client's manifest and programs say, one after the other.
+// contents returns the manifest and the programs of a client as one text.
 func contents(t *testing.T, client string) string {
 	t.Helper()
 	text := "\n"
@@ -133,13 +133,12 @@ func contents(t *testing.T, client string) string {
 	return text
 }
 
-// shared is a line of a golden file that is the same in all.
+// shared matches the lines that are the same in all golden files.
 var shared = regexp.MustCompile(`(?m)^ *(plan|step|cycle|tool|request:|summary:|parameters:) .*`)
 
-// TestOneTree: as all programs do the same, their trees are one, whatever
-// convention tells of it. The root plan's name is the framework's, and JSON has
-// blanks or none.
-func TestOneTree(t *testing.T) {
+// TestSameTree checks that all golden files have the same tree, because all programs do the same.
+// The trees may differ in the name of the root plan and in the spaces in JSON.
+func TestSameTree(t *testing.T) {
 	t.Parallel()
 	shapes := map[string][]string{}
 	for _, c := range all(t) {
@@ -149,18 +148,18 @@ func TestOneTree(t *testing.T) {
 		}
 		for i, line := range shared.FindAllString(string(golden), -1) {
 			if i > 0 {
-				line, _, _ = strings.Cut(line, " openai ") // of a cycle
+				line, _, _ = strings.Cut(line, " openai ") // the rest of a cycle differs
 				shapes[c.name] = append(shapes[c.name], strings.ReplaceAll(line, `": `, `":`))
 			}
 		}
 	}
-	const one = "langgraph"
-	if len(shapes[one]) != 33 {
-		t.Errorf("%d rows:\n%s", len(shapes[one]), strings.Join(shapes[one], "\n"))
+	const reference = "langgraph"
+	if len(shapes[reference]) != 33 {
+		t.Errorf("%d rows:\n%s", len(shapes[reference]), strings.Join(shapes[reference], "\n"))
 	}
 	for name, shape := range shapes {
-		if diff := cmp.Diff(shapes[one], shape); diff != "" {
-			t.Errorf("-%s +%s:\n%s", one, name, diff)
+		if diff := cmp.Diff(shapes[reference], shape); diff != "" {
+			t.Errorf("-%s +%s:\n%s", reference, name, diff)
 		}
 	}
 }

@@ -1,6 +1,6 @@
--- The login that Grafana reads with: the views of schema report, and nothing else.
--- After actlog has migrated, as a role that may make roles; again to change the
--- password:
+-- The login of Grafana. It can read the views of schema report, and nothing else. Run this after
+-- actlog has migrated the database, as a role that may create roles. To change the password, run
+-- it again:
 --
 --   ACTLOG_REPORT_PASSWORD='a long one' psql -f deploy/grafana/login.sql postgres://...
 \set ON_ERROR_STOP on
