@@ -22,7 +22,7 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// bench is what the figures share: a private Postgres and texts.
+// bench has what all groups of figures use: a private Postgres and texts.
 type bench struct {
 	config
 	text     *text
@@ -30,16 +30,16 @@ type bench struct {
 	machine  machine
 }
 
-// machine is what a run's absolute numbers depend on.
+// machine describes what the absolute numbers of a run depend on.
 type machine struct {
 	CPUs     int    `json:"cpus"`
 	OS       string `json:"os"`
 	Go       string `json:"go"`
 	Postgres string `json:"postgres"`
-	// FsyncMS is how long it takes to write 8 KiB to the disk and wait for it.
+	// FsyncMS is the time to write 8 KiB to the disk and sync it.
 	FsyncMS float64 `json:"fsyncMs"`
-	// Stored is by how much Postgres compresses the texts, each value for itself, with
-	// lz4 if it can. Zstd is for a MiB of them in one.
+	// Stored is the ratio by which Postgres compresses the texts, each value separately, with
+	// lz4 if it has that. Zstd is the ratio for 1 MiB of texts as one block.
 	Stored float64 `json:"stored"`
 	Zstd   float64 `json:"zstd"`
 }
@@ -56,14 +56,14 @@ func newBench(ctx context.Context, c config) (*bench, error) {
 		return nil, err
 	}
 	b.machine = machine{CPUs: runtime.NumCPU(), OS: runtime.GOOS, Go: runtime.Version(), Postgres: b.postgres.Version()}
-	if err := b.look(ctx); err != nil {
+	if err := b.measureMachine(ctx); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-// look measures what the machine and the texts are like.
-func (b *bench) look(ctx context.Context) (err error) {
+// measureMachine measures the disk and how well the texts compress.
+func (b *bench) measureMachine(ctx context.Context) (err error) {
 	if b.machine.FsyncMS, err = fsyncMS(b.dir); err != nil {
 		return err
 	}
@@ -101,17 +101,17 @@ func (b *bench) close() error {
 	return b.postgres.Close(ctx)
 }
 
-// n is an amount of data at the run's scale, at least so much.
+// n returns an amount of data at the scale of the run, but at least least.
 func (b *bench) n(full, least int) int { return max(least, int(float64(full)*b.scale)) }
 
-// database is a migrated one, for one group of figures.
+// database is a migrated database for one group of figures.
 type database struct {
 	url  string
 	pool *pgxpool.Pool
 	drop func() error
 }
 
-// database makes an empty database on the private Postgres.
+// database creates an empty database on the private Postgres.
 func (b *bench) database(ctx context.Context, name string) (_ *database, err error) {
 	name = "bench_" + name
 	exec := func(ctx context.Context, sql string) error {
@@ -154,11 +154,11 @@ func (b *bench) database(ctx context.Context, name string) (_ *database, err err
 	return d, err
 }
 
-// recordTables are the four of the record proper, parents first.
+// recordTables are the four tables of the record, parents first.
 var recordTables = []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"}
 
-// empty empties the record and has Postgres write out what it still holds back, so
-// that no side pays for another.
+// empty empties the record and makes Postgres write all changes to disk, so that no side of a
+// comparison pays for the work of the other.
 func (d *database) empty(ctx context.Context) error {
 	_, err := d.pool.Exec(ctx, `TRUNCATE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record,
 		actlog.act_tool_info, actlog.change, actlog.otlp_trace, actlog.otlp_span CASCADE`)
@@ -168,7 +168,7 @@ func (d *database) empty(ctx context.Context) error {
 	return err
 }
 
-// settle has Postgres know what is in the tables, as it does after a while.
+// settle updates the statistics of Postgres, as autovacuum does after a while.
 func (d *database) settle(ctx context.Context) error {
 	_, err := d.pool.Exec(ctx, "VACUUM (ANALYZE)")
 	if err == nil {
@@ -177,7 +177,7 @@ func (d *database) settle(ctx context.Context) error {
 	return err
 }
 
-// rows counts what is in the record.
+// rows counts the rows of the record.
 func (d *database) rows(ctx context.Context) (n int, err error) {
 	for _, t := range recordTables {
 		var rows int
@@ -189,16 +189,16 @@ func (d *database) rows(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// store opens the record as actlog serve does.
+// store opens the store in the same way as actlog serve.
 func (d *database) store(ctx context.Context) (s *store.Store, err error) {
-	// Its writers bear the label of whoever opens it.
+	// The goroutines of the store inherit the profile label of the caller.
 	onSide(ctx, sideOurs, func(ctx context.Context) {
 		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: otlp.ProjectChunks})
 	})
 	return s, err
 }
 
-// served is a record with the API before it, as actlog serve has them.
+// served is a store with its API, as in actlog serve.
 type served struct {
 	db    *database
 	store *store.Store
@@ -206,7 +206,7 @@ type served struct {
 	close func() error
 }
 
-// served serves an empty record.
+// served starts the API on an empty database.
 func (b *bench) served(ctx context.Context, name string) (*served, error) {
 	db, err := b.database(ctx, name)
 	if err != nil {
@@ -223,17 +223,17 @@ func (b *bench) served(ctx context.Context, name string) (*served, error) {
 	return &served{db, s, url, func() error { return errors.Join(stop(), closing(s.Close), db.drop()) }}, nil
 }
 
-// closing ends something within a fair time.
+// closing calls end with a limit of one minute.
 func closing(end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return end(ctx)
 }
 
-// clients is how many goroutines write, or ask over HTTP, at once.
+// clients is the number of goroutines that write or send requests at the same time.
 const clients = 8
 
-// newAPI is the API as actlog serve has it. Its log is written, to nowhere.
+// newAPI returns the API as in actlog serve. Its log is formatted and then discarded.
 func newAPI(s *store.Store) http.Handler {
 	return api.New(s, api.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoopbackOnly: true})
 }
@@ -256,8 +256,8 @@ func listen(ctx context.Context, h http.Handler) (url string, stop func() error,
 	}, nil
 }
 
-// newClient is an HTTP client that keeps a connection for each of the clients, and
-// asks for no compression by itself.
+// newClient returns an HTTP client that keeps one connection per client and does not ask for
+// compression on its own.
 func newClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}}
 }

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestBench measures a few things at a scale that tells nothing: what is printed, and
-// where. The gate measures everything, at one percent.
+// TestBench measures a few figures at a tiny scale and checks what is printed, and where. The gate
+// measures everything at one percent.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,10 +73,10 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"-bench write,nothing", exitUsage, "-bench nothing: there is none of that name, there are write, http"},
+		{"-bench write,nothing", exitUsage, "-bench nothing: no such group; the groups are write, http"},
 		{"-scale 0", exitUsage, "-scale must be more than 0"},
 		{"-repeats 0", exitUsage, "-repeats must be at least 1"},
-		{"write", exitUsage, `"write" is no flag`},
+		{"write", exitUsage, `"write" is not a flag`},
 		{"-dir .", exitFailed, "-dir . must be an empty folder"},
 		{"-h", exitDone, "-cpuprofile"},
 	} {
@@ -91,7 +91,7 @@ func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	a := against("x", "s", []float64{2, 6, 9}, []float64{4, 8, 9}, "y", atLeast(0.75))
 	if *a.Ratio != (value{0.75, 0.5, 1}) || !*a.OK {
-		t.Errorf("the median of the turns' ratios decides: %+v, %v", *a.Ratio, *a.OK)
+		t.Errorf("the ratio is not the median of the ratios of the turns: %+v, %v", *a.Ratio, *a.OK)
 	}
 	if b := alone("x", "s", []float64{3, 1, 2, 4}, atMost(2.4)); b.Ours.Median != 2.5 || *b.OK {
 		t.Errorf("%+v, %v", *b.Ours, *b.OK)
@@ -121,20 +121,20 @@ func TestQueriesOf(t *testing.T) {
 	}
 }
 
-// TestTextIsRealistic: neither noise nor repetition, the same for a seed.
+// TestTextIsRealistic checks that the text is neither noise nor repetition, and depends on the seed.
 func TestTextIsRealistic(t *testing.T) {
 	t.Parallel()
 	a, b := newText(7), newText(7)
 	if !slices.Equal(a.sample(10), b.sample(10)) {
-		t.Error("a seed gives different texts")
+		t.Error("the same seed makes different texts")
 	}
 	ratio, err := a.zstd()
 	if err != nil || ratio < 2 || ratio > 6 {
-		t.Errorf("zstd compresses %v times, %v; what people write: 2.5 to 5 times", ratio, err)
+		t.Errorf("zstd compresses %v times, %v; real texts compress 2.5 to 5 times", ratio, err)
 	}
 	for _, arg := range a.args[:100] {
 		if !json.Valid([]byte(arg)) {
-			t.Errorf("no JSON: %s", arg)
+			t.Errorf("not JSON: %s", arg)
 		}
 	}
 }

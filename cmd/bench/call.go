@@ -13,7 +13,7 @@ import (
 	"github.com/actlog/actlog/recorder/direct"
 )
 
-// measureCall measures what one call of a Recorder costs the agent that makes it.
+// measureCall measures how long one call of a Recorder takes for the agent that makes it.
 func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 	db, err := b.database(ctx, "call")
 	if err != nil {
@@ -71,7 +71,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 		alone("buffered, allocations", "", allocations[1:], atMost(10))), nil
 }
 
-// endless tells run after run.
+// endless records one run after the other.
 func (t *text) endless(ctx context.Context, rec *recorder.Recorder) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		for i := 0; ; i++ {
@@ -96,9 +96,9 @@ func medianMicroseconds(times int, do func() error) (float64, error) {
 	return valueOf(took).Median, nil
 }
 
-// bufferedCall gives the mean microseconds and allocations of a call that returns
-// when it is queued: those of cycles with one tool call. What becomes of it then is
-// not the agent's to wait for: the sink behind the Buffer takes no time.
+// bufferedCall returns the mean microseconds and allocations of a call that returns as soon as it
+// is queued. The calls are those of cycles with one tool call. The agent does not wait for what
+// follows, so the sink behind the Buffer takes no time.
 func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allocations float64, err error) {
 	const callsOfCycle = 5
 	buffer := recorder.NewBuffer(recorder.Discard, recorder.BufferOptions{})
@@ -136,6 +136,6 @@ func (b *bench) bufferedCall(ctx context.Context, calls int) (microseconds, allo
 	}
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
-	told := float64(calls / callsOfCycle * callsOfCycle)
-	return 1_000 * ms(took) / told, float64(after.Mallocs-before.Mallocs) / told, nil
+	made := float64(calls / callsOfCycle * callsOfCycle)
+	return 1_000 * ms(took) / made, float64(after.Mallocs-before.Mallocs) / made, nil
 }

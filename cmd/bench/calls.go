@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// fillCalls adds tool calls by SQL: plans of 5 steps, of 2 cycles, of 5 calls each.
-// The plans were first seen in whole weeks, the last one so many weeks ago. Texts are
-// short: neither reports nor retention read them.
+// fillCalls adds tool calls by SQL: plans with 5 steps, each with 2 cycles, each with 5 calls. The
+// plans are spread over whole weeks; the last one was ago weeks ago. The texts are short, because
+// neither reports nor retention read them.
 func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago int) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "CREATE TEMPORARY TABLE sample ON COMMIT DROP AS SELECT n - 1 AS n, value FROM unnest($1::text[]) WITH ORDINALITY AS u (value, n)", b.text.sample(100)); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) fillCalls(ctx context.Context, db *database, calls, weeks, ago i
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("filling in tool calls: %w", err)
+		return fmt.Errorf("fill in tool calls: %w", err)
 	}
 	return db.settle(ctx)
 }

@@ -13,24 +13,24 @@ import (
 	"text/tabwriter"
 )
 
-// figure is one thing that was measured.
+// figure is one measurement.
 type figure struct {
 	Group string `json:"group"`
 	Name  string `json:"name"`
 	Unit  string `json:"unit,omitempty"`
 	Ours  *value `json:"ours"`
-	// Beside is what ours is held against; nil: only itself.
+	// Beside is the value that ours is compared with, or nil.
 	Beside     *value `json:"beside,omitempty"`
 	BesideName string `json:"besideName,omitempty"`
-	// Ratio is ours divided by what is beside, turn by turn.
+	// Ratio is ours divided by beside, computed turn by turn.
 	Ratio *value `json:"ratio,omitempty"`
-	// Target is for the ratio, or for ours where there is none; nil: only shown.
+	// Target applies to the ratio or, if there is none, to ours. It may be nil.
 	Target *target `json:"target,omitempty"`
 	OK     *bool   `json:"ok,omitempty"`
 	Note   string  `json:"note,omitempty"`
 }
 
-// value is what came of some repeats.
+// value is the result of several repeats.
 type value struct {
 	Median float64 `json:"median"`
 	Least  float64 `json:"least"`
@@ -46,7 +46,7 @@ func valueOf(repeats []float64) *value {
 	return &value{Median: (s[n/2] + s[(n-1)/2]) / 2, Least: s[0], Most: s[n-1]}
 }
 
-// target is a bound that is meant to be kept.
+// target is a bound that the value should keep.
 type target struct {
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
@@ -66,7 +66,7 @@ func (t target) String() string {
 	return ">= " + digits(t.AtLeast)
 }
 
-// against makes a figure of ours and what is beside it, measured by turns.
+// against returns a figure that compares ours with beside, both measured by turns.
 func against(name, unit string, ours, beside []float64, besideName string, t *target) figure {
 	ratios := make([]float64, len(ours))
 	for i := range ours {
@@ -76,7 +76,7 @@ func against(name, unit string, ours, beside []float64, besideName string, t *ta
 	return f.judged(f.Ratio)
 }
 
-// alone makes a figure of ours only.
+// alone returns a figure without a comparison.
 func alone(name, unit string, ours []float64, t *target) figure {
 	f := figure{Name: name, Unit: unit, Ours: valueOf(ours), Target: t}
 	return f.judged(f.Ours)
@@ -94,7 +94,7 @@ func (f figure) noted(format string, args ...any) figure {
 	return f
 }
 
-// report is a run's outcome.
+// report is the result of a run.
 type report struct {
 	Machine machine  `json:"machine"`
 	Scale   float64  `json:"scale"`
@@ -102,7 +102,7 @@ type report struct {
 	Figures []figure `json:"figures"`
 }
 
-// table prints the figures: medians, with the least and the most of the repeats.
+// table prints the figures: the median, the least and the most of the repeats.
 func (r report) table(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "figure\tours\tbeside\tratio\ttarget\t")
@@ -146,7 +146,7 @@ func (v *value) show(unit string) string {
 	return s
 }
 
-// digits shows three digits that count.
+// digits formats a number with three significant digits.
 func digits(v float64) string {
 	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
 		return fmt.Sprint(v)
@@ -159,16 +159,15 @@ func digits(v float64) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
-// byTurns measures ours and what is beside it by turns, so that what else the
-// machine does meets both. The first turn warms up and does not count. beside may
-// be nil.
-func (b *bench) byTurns(ctx context.Context, ours, beside func(context.Context) (float64, error)) (o, n []float64, err error) {
+// byTurns measures ours and beside by turns, so that other work on the machine affects both. The
+// first turn is a warm-up and does not count. beside may be nil.
+func (b *bench) byTurns(ctx context.Context, ours, beside func(context.Context) (float64, error)) (oursValues, besideValues []float64, err error) {
 	for turn := range b.repeats + 1 {
 		for _, s := range []struct {
 			name    string
 			measure func(context.Context) (float64, error)
-			to      *[]float64
-		}{{sideOurs, ours, &o}, {sideBeside, beside, &n}} {
+			values  *[]float64
+		}{{sideOurs, ours, &oursValues}, {sideBeside, beside, &besideValues}} {
 			if s.measure == nil {
 				continue
 			}
@@ -181,14 +180,14 @@ func (b *bench) byTurns(ctx context.Context, ours, beside func(context.Context) 
 				return nil, nil, fmt.Errorf("%s: %w", s.name, err)
 			}
 			if turn > 0 {
-				*s.to = append(*s.to, v)
+				*s.values = append(*s.values, v)
 			}
 		}
 	}
-	return o, n, nil
+	return oursValues, besideValues, nil
 }
 
-// The sides of a comparison, by which a CPU profile can be told apart.
+// The sides of a comparison. A CPU profile has them as labels.
 const (
 	sideOurs   = "ours"
 	sideBeside = "beside"
@@ -198,7 +197,7 @@ func onSide(ctx context.Context, side string, f func(context.Context)) {
 	pprof.Do(ctx, pprof.Labels("side", side), f)
 }
 
-// concurrently runs f for 0 to n-1 at once.
+// concurrently runs f for 0 to n-1 at the same time.
 func concurrently(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var all sync.WaitGroup

@@ -10,12 +10,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// A record grows in tenths, each in so many chunks whose rates are looked at.
+// A record grows in ten parts. Each part has chunksOfTenth chunks, and each chunk has a rate.
 const chunksOfTenth = 10
 
-// measureGrowth fills one record with 2 million rows and another with a hundredth
-// of that. Reads of both are compared, and the first tenth of the large one with its
-// last.
+// measureGrowth fills one record with 2 million rows and another with a hundredth of that. It
+// compares the reads of both, and the write rates of the first and the last tenth of the large one.
 func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) {
 	rows := b.n(2_000_000, 10*chunksOfTenth*rowsOfRun)
 	large, largeStore, err := b.openStore(ctx, "growth_large")
@@ -60,12 +59,12 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		}},
 	} {
 		median := func(db *database, s *store.Store) (func(context.Context) (float64, error), error) {
-			of, err := ids(ctx, db, v.ids, b.n(300, 10))
+			sample, err := ids(ctx, db, v.ids, b.n(300, 10))
 			return func(ctx context.Context) (float64, error) {
 				var took []float64
 				for i := range b.n(2_000, 20) {
 					start := time.Now()
-					if err := v.read(ctx, s, of[i%len(of)]); err != nil {
+					if err := v.read(ctx, s, sample[i%len(sample)]); err != nil {
 						return 0, err
 					}
 					took = append(took, 1_000*ms(time.Since(start)))
@@ -90,7 +89,7 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 	return figures, nil
 }
 
-// openStore makes a database and opens it.
+// openStore creates a database and opens its store.
 func (b *bench) openStore(ctx context.Context, name string) (*database, *store.Store, error) {
 	db, err := b.database(ctx, name)
 	if err != nil {
@@ -103,8 +102,8 @@ func (b *bench) openStore(ctx context.Context, name string) (*database, *store.S
 	return db, s, nil
 }
 
-// grow writes runs in chunks, from all clients, each row told whole, and gives the
-// rows a second of each chunk. The texts are made between the chunks.
+// grow writes runs in chunks, from all clients, each row once and complete. It returns the rows per
+// second of each chunk. The texts are made between the chunks.
 func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []float64, err error) {
 	const chunks = 10 * chunksOfTenth
 	for chunk := range chunks {

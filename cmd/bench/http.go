@@ -12,7 +12,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// load is requests to write records, for each client.
+// load has the write requests of each client.
 type load [clients][]request
 
 type request struct {
@@ -20,8 +20,8 @@ type request struct {
 	records int
 }
 
-// loadOf makes a load of so many runs. Encoding is not part of what is measured:
-// clients are on other machines, as a rule.
+// loadOf makes the load for a number of runs. Encoding is not measured, because clients usually run
+// on other machines.
 func (b *bench) loadOf(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (l load, err error) {
 	batches, err := b.batches(ctx, runs, changes)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) loadOf(ctx context.Context, runs int, changes func(ctx context.C
 	return l, nil
 }
 
-// send has one client send its requests, one after the other.
+// send sends the requests of client i, one after the other.
 func (l *load) send(ctx context.Context, client *http.Client, server string, i int) error {
 	for _, q := range l[i] {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/api/v1/records", bytes.NewReader(q.body))
@@ -56,25 +56,25 @@ func (l *load) send(ctx context.Context, client *http.Client, server string, i i
 		if err != nil {
 			return err
 		}
-		var said wire.Answer
-		if err := json.Unmarshal(answer, &said); err != nil {
+		var result wire.Answer
+		if err := json.Unmarshal(answer, &result); err != nil {
 			return err
 		}
-		if said.Accepted != q.records {
-			return fmt.Errorf("%d of %d records were accepted: %.300s", said.Accepted, q.records, answer)
+		if result.Accepted != q.records {
+			return fmt.Errorf("%d of %d records were accepted: %.300s", result.Accepted, q.records, answer)
 		}
 	}
 	return nil
 }
 
-// ask gives the body of an answer that must be 200.
+// ask returns the body of an answer. Any status but 200 is an error.
 func ask(client *http.Client, r *http.Request) ([]byte, error) {
 	response, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
-	var b bytes.Buffer // as large as the body is said to be: the client shares the processors
+	var b bytes.Buffer // sized by Content-Length: the client shares the CPUs with the server
 	b.Grow(int(max(response.ContentLength, 0)) + bytes.MinRead)
 	_, err = b.ReadFrom(response.Body)
 	body := b.Bytes()
@@ -84,25 +84,25 @@ func ask(client *http.Client, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// inTurn gives the changes of runs that are told one after the other.
+// inTurn returns the changes of runs that are recorded one after the other.
 func (t *text) inTurn(ctx context.Context, from, to int) ([]record.Change, error) {
 	return t.changes(ctx, from, to, 1)
 }
 
-// apart gives the changes of runs that are told side by side.
+// apart returns the changes of runs that are recorded side by side.
 func (t *text) apart(ctx context.Context, from, to int) ([]record.Change, error) {
 	return t.changes(ctx, from, to, runsApart)
 }
 
-// measureHTTP posts runs from 8 clients, 500 records a request, until all are
-// answered, which is after their commit.
+// measureHTTP posts runs from 8 clients, 500 records per request, until all requests are answered.
+// An answer comes after the commit.
 func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
-	at, err := b.served(ctx, "http")
+	srv, err := b.served(ctx, "http")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	db, server := at.db, at.url
+	defer func() { err = errors.Join(err, srv.close()) }()
+	db, server := srv.db, srv.url
 	client := newClient()
 	defer client.CloseIdleConnections()
 

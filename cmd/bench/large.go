@@ -12,15 +12,14 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// measureLarge reads a plan of 10,000 steps, and a page of a list of a million
-// plans, over HTTP.
+// measureLarge reads a plan of 10,000 steps and a page of a list of a million plans over HTTP.
 func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
-	at, err := b.served(ctx, "large")
+	srv, err := b.served(ctx, "large")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	db, s, server := at.db, at.store, at.url
+	defer func() { err = errors.Join(err, srv.close()) }()
+	db, s, server := srv.db, srv.store, srv.url
 	steps, plans := b.n(10_000, 10), b.n(1_000_000, 100)
 	root, changes := b.text.manySteps(steps)
 	if err := write(ctx, s, changes); err != nil {
@@ -64,7 +63,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	return figures, nil
 }
 
-// get gives the bytes of an answer as they came.
+// get returns the size of the body of an answer in bytes, before decoding.
 func get(ctx context.Context, client *http.Client, url, encoding string) (bytes int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -85,7 +84,7 @@ func get(ctx context.Context, client *http.Client, url, encoding string) (bytes 
 	return int(n), err
 }
 
-// manySteps makes a plan of many steps, each with a cycle of one tool call.
+// manySteps makes a plan of many steps, each with one cycle and one tool call.
 func (t *text) manySteps(n int) (root string, changes []record.Change) {
 	r := rand.New(rand.NewPCG(t.seed, 4))
 	root = record.NewPlanID()
@@ -103,7 +102,7 @@ func (t *text) manySteps(n int) (root string, changes []record.Change) {
 	return root, changes
 }
 
-// fillPlans adds plans of one step, seen one a second.
+// fillPlans adds plans of one step, first seen one second apart.
 func fillPlans(ctx context.Context, db *database, n int) error {
 	_, err := db.pool.Exec(ctx, `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, name, title, user_id, told_state, start_time, end_time)
@@ -117,7 +116,7 @@ func fillPlans(ctx context.Context, db *database, n int) error {
 			FROM actlog.plan_execution_record WHERE root_plan_id LIKE 'plan-%' AND name IS NOT NULL`)
 	}
 	if err != nil {
-		return fmt.Errorf("filling in plans: %w", err)
+		return fmt.Errorf("fill in plans: %w", err)
 	}
 	return nil
 }

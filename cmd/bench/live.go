@@ -22,22 +22,21 @@ const (
 	liveClients = 500
 	livePlans   = 50
 	liveOnAll   = 5
-	// liveEvery is how often each of the plans is told a cycle.
+	// liveEvery is the interval at which a cycle is written to each plan.
 	liveEvery = 250 * time.Millisecond
-	// liveRuns is how much else is written: at half the rate, it takes some seconds.
+	// liveRuns is the number of other runs that are written. At half the rate this takes seconds.
 	liveRuns = 4_000
 )
 
-// measureLive writes at half the rate that was measured just before, while clients
-// follow plans that are told a cycle now and then: how long after the commit each
-// client has read of it.
+// measureLive writes at half the rate that it measured just before, while clients follow plans to
+// which cycles are written. It measures the time from a commit until each client has read of it.
 func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
-	at, err := b.served(ctx, "live")
+	srv, err := b.served(ctx, "live")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	s, server := at.store, at.url
+	defer func() { err = errors.Join(err, srv.close()) }()
+	s, server := srv.store, srv.url
 
 	runs := b.n(liveRuns, clients)
 	full, err := b.load(ctx, s, runs, 0)
@@ -52,20 +51,20 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 		if err != nil {
 			return nil, err
 		}
-		told := make(chan error, 1)
-		telling, done := context.WithCancel(ctx)
-		go func() { told <- w.tell(telling, b.text, s) }()
+		written := make(chan error, 1)
+		writing, done := context.WithCancel(ctx)
+		go func() { written <- w.writeCycles(writing, b.text, s) }()
 		took, err := b.load(ctx, s, runs, 2*full)
 		done()
-		if err = errors.Join(err, <-told, w.end(ctx)); err != nil {
+		if err = errors.Join(err, <-written, w.end(ctx)); err != nil {
 			return nil, err
 		}
 		if turn == 0 {
 			continue
 		}
-		of, ofAll := w.latencies()
-		seen, rate = seen+len(of)+len(ofAll), append(rate, float64(runs*rowsOfRun)/took.Seconds())
-		p50, p95 = append(p50, percentile(of, 0.5)), append(p95, percentile(of, 0.95))
+		ofOne, ofAll := w.latencies()
+		seen, rate = seen+len(ofOne)+len(ofAll), append(rate, float64(runs*rowsOfRun)/took.Seconds())
+		p50, p95 = append(p50, percentile(ofOne, 0.5)), append(p95, percentile(ofOne, 0.95))
 		all50, all95 = append(all50, percentile(ofAll, 0.5)), append(all95, percentile(ofAll, 0.95))
 	}
 	return []figure{
@@ -77,7 +76,7 @@ func measureLive(ctx context.Context, b *bench) (figures []figure, err error) {
 	}, nil
 }
 
-// percentile gives that of sorted values; 0 where there are none.
+// percentile returns a percentile of sorted values, or 0 if there are none.
 func percentile(sorted []float64, p float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -85,7 +84,7 @@ func percentile(sorted []float64, p float64) float64 {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// load writes so many runs from all clients, within some time, or at once.
+// load writes runs from all clients, spread over the time within, or as fast as possible if that is 0.
 func (b *bench) load(ctx context.Context, s *store.Store, runs int, within time.Duration) (took time.Duration, err error) {
 	batches, err := b.batches(ctx, runs, b.text.whole)
 	if err != nil {
@@ -106,9 +105,9 @@ func (b *bench) load(ctx context.Context, s *store.Store, runs int, within time.
 	return time.Since(start), err
 }
 
-// until waits for a moment.
-func until(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
+// until waits until t.
+func until(ctx context.Context, t time.Time) error {
+	timer := time.NewTimer(time.Until(t))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -118,34 +117,34 @@ func until(ctx context.Context, at time.Time) error {
 	}
 }
 
-// probe is a cycle of a plan that is followed: the n-th.
+// probe is the n-th cycle of a plan that clients follow.
 type probe struct {
 	root string
 	n    int64
 }
 
-// watch is clients that follow plans.
+// watch has the clients that follow plans.
 type watch struct {
 	roots  []string
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
-	of     []*watcher // of one plan each
-	ofAll  []*watcher
+	ofOne  []*watcher // follow one plan each
+	ofAll  []*watcher // follow all plans
 
 	mu        sync.Mutex
 	committed map[probe]time.Time
 }
 
-// watcher is one of them.
+// watcher is one client.
 type watcher struct {
-	root  string          // empty: all
-	roots map[string]bool // that count
+	root  string          // "" to follow all plans
+	roots map[string]bool // the plans that count
 	mu    sync.Mutex
 	seen  map[probe]time.Time
 	err   error
 }
 
-// watch makes plans, and clients that follow them, and waits until they do.
+// watch creates plans and clients, and waits until all clients follow their plans.
 func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watch, error) {
 	w := &watch{committed: map[probe]time.Time{}}
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
@@ -171,13 +170,13 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 		return c
 	}
 	for i := range b.n(liveClients, livePlans/10) {
-		w.of = append(w.of, start(w.roots[i%len(w.roots)]))
+		w.ofOne = append(w.ofOne, start(w.roots[i%len(w.roots)]))
 	}
 	for range liveOnAll {
 		w.ofAll = append(w.ofAll, start(""))
 	}
 	var errs []error
-	for range len(w.of) + len(w.ofAll) {
+	for range len(w.ofOne) + len(w.ofAll) {
 		errs = append(errs, <-began)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -186,8 +185,8 @@ func (b *bench) watch(ctx context.Context, s *store.Store, server string) (*watc
 	return w, nil
 }
 
-// tell tells each plan a cycle now and then, until ctx ends.
-func (w *watch) tell(ctx context.Context, t *text, s *store.Store) error {
+// writeCycles writes cycles to each plan, one per interval, until ctx ends.
+func (w *watch) writeCycles(ctx context.Context, t *text, s *store.Store) error {
 	return concurrently(len(w.roots), func(i int) error {
 		r, root := rand.New(rand.NewPCG(t.seed, uint64(i))), w.roots[i]
 		start := time.Now().Add(liveEvery * time.Duration(i) / time.Duration(len(w.roots)))
@@ -206,7 +205,7 @@ func (w *watch) tell(ctx context.Context, t *text, s *store.Store) error {
 	})
 }
 
-// follow reads a stream until ctx ends. It says when it has begun.
+// follow reads a stream until ctx ends. It reports to began when it has started.
 func (c *watcher) follow(ctx context.Context, client *http.Client, server string, began chan<- error) {
 	path := "/api/v1/events"
 	if c.root != "" {
@@ -227,12 +226,12 @@ func (c *watcher) follow(ctx context.Context, client *http.Client, server string
 	}
 	defer resp.Body.Close()
 	begin := sync.OnceFunc(func() { began <- nil })
-	defer begin() // what broke is told at the end
+	defer begin() // an error is returned by end
 	for e, err := range sse.Read(resp.Body, &sse.ReadConfig{MaxEventSize: 64 << 20}) {
 		if err == nil {
-			err = c.learn(e.Data)
+			err = c.note(e.Data)
 		}
-		if e.LastEventID != "" { // all that was there before was told
+		if e.LastEventID != "" { // the past is complete; new events follow
 			begin()
 		}
 		if err != nil && ctx.Err() == nil {
@@ -244,13 +243,13 @@ func (c *watcher) follow(ctx context.Context, client *http.Client, server string
 	}
 }
 
-// learn notes what an event tells for the first time.
-func (c *watcher) learn(data string) error {
+// note stores the time at which an event first mentions a cycle.
+func (c *watcher) note(data string) error {
 	now := time.Now()
 	if data == "" {
 		return nil
 	}
-	var said struct {
+	var event struct {
 		Rows []struct {
 			Kind, RootPlanID string
 			Seq              int64
@@ -260,7 +259,7 @@ func (c *watcher) learn(data string) error {
 			Total      struct{ ModelCalls int64 }
 		}
 	}
-	if err := json.Unmarshal([]byte(data), &said); err != nil {
+	if err := json.Unmarshal([]byte(data), &event); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -273,26 +272,26 @@ func (c *watcher) learn(data string) error {
 		c.seen[p] = now
 		return true
 	}
-	for _, row := range said.Rows {
+	for _, row := range event.Rows {
 		if row.Kind == string(record.KindThinkAct) {
 			see(probe{row.RootPlanID, row.Seq})
 		}
 	}
-	for _, p := range said.Plans { // so many cycles are there
+	for _, p := range event.Plans { // the number of calls is the number of cycles
 		for n := p.Total.ModelCalls - 1; n >= 0 && see(probe{p.RootPlanID, n}); n-- {
 		}
 	}
 	return nil
 }
 
-// missing tells how many cycles clients have not seen yet.
+// missing returns the number of cycles that clients have not seen yet.
 func (w *watch) missing() (n int) {
-	told := map[string]int{}
+	written := map[string]int{}
 	for p := range w.committed {
-		told[p.root]++
+		written[p.root]++
 	}
-	for _, c := range slices.Concat(w.of, w.ofAll) {
-		expected := told[c.root]
+	for _, c := range slices.Concat(w.ofOne, w.ofAll) {
+		expected := written[c.root]
 		if c.root == "" {
 			expected = len(w.committed)
 		}
@@ -303,7 +302,7 @@ func (w *watch) missing() (n int) {
 	return n
 }
 
-// end ends the clients, once they know everything.
+// end stops the clients when they have seen everything, or after a minute.
 func (w *watch) end(ctx context.Context) error {
 	missing := w.missing()
 	for deadline := time.Now().Add(time.Minute); missing > 0 && ctx.Err() == nil && time.Now().Before(deadline); missing = w.missing() {
@@ -315,25 +314,25 @@ func (w *watch) end(ctx context.Context) error {
 	if missing > 0 {
 		errs = append(errs, fmt.Errorf("clients never read of %d cycles", missing))
 	}
-	for _, c := range slices.Concat(w.of, w.ofAll) {
+	for _, c := range slices.Concat(w.ofOne, w.ofAll) {
 		errs = append(errs, c.err)
 	}
 	return errors.Join(errs...)
 }
 
-// latencies gives how long after the commit each client knew of each cycle, in
-// milliseconds. Some know before the writer does.
-func (w *watch) latencies() (of, ofAll []float64) {
+// latencies returns the sorted times from the commit of each cycle until each client had read it,
+// in milliseconds. A client can be faster than the writer; that counts as 0.
+func (w *watch) latencies() (ofOne, ofAll []float64) {
 	collect := func(watchers []*watcher) (all []float64) {
 		for _, c := range watchers {
-			for p, at := range c.seen {
+			for p, seen := range c.seen {
 				if committed, ok := w.committed[p]; ok {
-					all = append(all, max(0, ms(at.Sub(committed))))
+					all = append(all, max(0, ms(seen.Sub(committed))))
 				}
 			}
 		}
 		slices.Sort(all)
 		return all
 	}
-	return collect(w.of), collect(w.ofAll)
+	return collect(w.ofOne), collect(w.ofAll)
 }

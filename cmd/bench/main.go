@@ -1,7 +1,7 @@
-// Command bench measures what Actlog promises of its speed and size. Wherever it
-// can, a figure is a ratio: ours, and what it is held against, by turns in the same
-// run, on the same private Postgres, which is as durable as that of actlog serve.
-// docs/performance.md says what each figure means.
+// Command bench measures the speed and size that Actlog promises. Where possible, a figure is a
+// ratio: ours and what it is compared with are measured by turns in the same run, on the same
+// private Postgres, which is as durable as that of actlog serve. docs/performance.md explains each
+// figure.
 package main
 
 import (
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// The program's exit codes. A figure that falls short is no failure: this is a
-// benchmark, not a test.
+// The exit codes of the program. A figure that misses its target is not a failure, because this is
+// a benchmark and not a test.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -59,7 +59,7 @@ func groupNames() (names []string) {
 	return names
 }
 
-// config is what a run consists of.
+// config has the options of a run.
 type config struct {
 	scale      float64
 	repeats    int
@@ -80,7 +80,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It gives the exit code.
+// run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -101,28 +101,28 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.Float64Var(&c.scale, "scale", 1, "of the amounts of data; targets are meant for 1")
-	f.IntVar(&c.repeats, "repeats", 5, "that count, of each measurement")
-	f.Uint64Var(&c.seed, "seed", 1, "of the texts")
-	names := f.String("bench", strings.Join(groupNames(), ","), "which figures")
-	f.StringVar(&c.json, "json", "", "a file for the figures as JSON")
-	f.StringVar(&c.dir, "dir", "", "an empty folder for the data (default: a temporary one); on a disk, for what is durable is measured")
-	f.StringVar(&c.actlog, "actlog", "", "the program whose memory is measured (default: it is built)")
-	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "the page whose queries are measured")
-	f.StringVar(&c.cpuProfile, "cpuprofile", "", "a file for the CPU profile; its label side is ours or beside")
-	f.StringVar(&c.memProfile, "memprofile", "", "a file for the profile of allocations")
+	f.Float64Var(&c.scale, "scale", 1, "factor for the amounts of data; targets are for 1")
+	f.IntVar(&c.repeats, "repeats", 5, "number of measurements per figure, without the warm-up")
+	f.Uint64Var(&c.seed, "seed", 1, "seed of the texts")
+	names := f.String("bench", strings.Join(groupNames(), ","), "groups of figures to measure")
+	f.StringVar(&c.json, "json", "", "file to write the figures to, as JSON")
+	f.StringVar(&c.dir, "dir", "", "empty folder for the data (default: a temporary one); it must be on a disk, because durable writes are measured")
+	f.StringVar(&c.actlog, "actlog", "", "actlog program whose memory is measured (default: build it)")
+	f.StringVar(&c.reporting, "reporting", "docs/reporting.md", "page whose queries are measured")
+	f.StringVar(&c.cpuProfile, "cpuprofile", "", "file for the CPU profile; its label side is ours or beside")
+	f.StringVar(&c.memProfile, "memprofile", "", "file for the profile of allocations")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
 	for name := range strings.SplitSeq(*names, ",") {
 		if !slices.Contains(groupNames(), name) {
-			return c, fmt.Errorf("-bench %s: there is none of that name, there are %s", name, strings.Join(groupNames(), ", "))
+			return c, fmt.Errorf("-bench %s: no such group; the groups are %s", name, strings.Join(groupNames(), ", "))
 		}
 		c.groups = append(c.groups, name)
 	}
 	switch {
 	case f.NArg() > 0:
-		return c, fmt.Errorf("%q is no flag", f.Arg(0))
+		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case c.scale <= 0 || c.scale > 100:
 		return c, fmt.Errorf("-scale must be more than 0 and at most 100, not %v", c.scale)
 	case c.repeats < 1:
@@ -131,14 +131,14 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// run measures, and shows what came of it.
+// run measures the figures and prints them.
 func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	if c.dir == "" {
 		if c.dir, err = os.MkdirTemp("", "actlog-bench-"); err != nil {
 			return err
 		}
 		defer func(temporary string) { err = errors.Join(err, os.RemoveAll(temporary)) }(c.dir)
-		if err := os.Chmod(c.dir, 0o755); err != nil { // Postgres may have to be another user
+		if err := os.Chmod(c.dir, 0o755); err != nil { // Postgres may have to run as another user
 			return err
 		}
 	} else if entries, err := os.ReadDir(c.dir); err != nil || len(entries) > 0 {
@@ -156,7 +156,7 @@ func (c config) run(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 	r := report{Machine: b.machine, Scale: c.scale, Repeats: c.repeats}
 	fmt.Fprintf(stderr, "bench: %s; scale %v, %d repeats\n", b.machine, c.scale, c.repeats)
-	var failed error // a group that fails keeps none of the others from being shown
+	var failed error // the other groups are still shown
 	for _, g := range groups {
 		if !slices.Contains(c.groups, g.name) || ctx.Err() != nil {
 			continue
@@ -188,7 +188,7 @@ func (c config) writeJSON(r report) error {
 	return os.WriteFile(c.json, append(encoded, '\n'), 0o644)
 }
 
-// profile starts what profiles were asked for. stop writes them.
+// profile starts the requested profiles. stop writes them.
 func (c config) profile() (stop func() error, err error) {
 	var cpu *os.File
 	if c.cpuProfile != "" {
@@ -208,7 +208,7 @@ func (c config) profile() (stop func() error, err error) {
 		if c.memProfile != "" {
 			f, err := os.Create(filepath.Clean(c.memProfile))
 			if err == nil {
-				runtime.GC() // up to date
+				runtime.GC() // updates the statistics
 				err = errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
 			}
 			errs = append(errs, err)

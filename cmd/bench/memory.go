@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// measureMemory runs actlog serve and looks at what it takes, its Postgres apart:
-// idle, and at most while 8 clients write.
+// measureMemory runs actlog serve and measures its memory, without its Postgres: idle, and the peak
+// while 8 clients write.
 func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 	if runtime.GOOS != "linux" {
 		return []figure{alone("actlog serve", "MiB", nil, nil).noted("not measured: only Linux tells it")}, nil
@@ -26,8 +26,8 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 	if binary == "" {
 		binary = filepath.Join(b.dir, "actlog")
 		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/actlog/actlog/cmd/actlog")
-		if said, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("building actlog: %w\n%s", err, said)
+		if output, err := build.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build actlog: %w\n%s", err, output)
 		}
 	}
 	l, err := b.loadOf(ctx, b.n(clients*runsOfClient, clients), b.text.inTurn)
@@ -101,12 +101,12 @@ func (b *bench) serve(ctx context.Context, binary string) (_ *serving, err error
 	for until := time.Now().Add(time.Minute); !ready(); {
 		select {
 		case err := <-p.over:
-			said, _ := os.ReadFile(log.Name())
-			return nil, fmt.Errorf("actlog serve ended: %w\n%s", err, said)
+			output, _ := os.ReadFile(log.Name())
+			return nil, fmt.Errorf("actlog serve exited: %w\n%s", err, output)
 		default:
 		}
 		if err := wait(ctx, 50*time.Millisecond); err != nil || time.Now().After(until) {
-			return nil, errors.Join(errors.New("actlog serve does not become ready"), err, p.stop())
+			return nil, errors.Join(errors.New("actlog serve did not become ready"), err, p.stop())
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -121,11 +121,11 @@ func (p *serving) stop() error {
 	case err := <-p.over:
 		return err
 	case <-time.After(time.Minute):
-		return errors.Join(errors.New("actlog serve does not end"), p.cmd.Process.Kill())
+		return errors.Join(errors.New("actlog serve did not exit"), p.cmd.Process.Kill())
 	}
 }
 
-// memory gives a figure of the process's memory, in MiB.
+// memory returns a value from the memory statistics of the process, in MiB.
 func (p *serving) memory(name string) (mib float64, err error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -139,5 +139,5 @@ func (p *serving) memory(name string) (mib float64, err error) {
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("%s says nothing of %s", f.Name(), name)
+	return 0, fmt.Errorf("%s has no %s", f.Name(), name)
 }

@@ -1,5 +1,5 @@
--- The tables of the Java original, as Hibernate makes them of its entities, and
--- the indexes that it lacks.
+-- The tables of the Java original, as Hibernate creates them from its entities, with the indexes
+-- that the original lacks.
 DROP SCHEMA IF EXISTS original CASCADE;
 CREATE SCHEMA original;
 CREATE TABLE original.plan_execution_record (

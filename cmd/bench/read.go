@@ -19,19 +19,19 @@ import (
 // The step of the comparison.
 const (
 	readCycles = 5
-	readTools  = 2 // of each cycle
+	readTools  = 2 // per cycle
 )
 
-// measureRead asks for trees and steps over HTTP from 8 clients, and for one row by
-// its key, of three small columns or as long as the answer, from a handler that does
-// nothing else.
+// measureRead reads trees and steps over HTTP from 8 clients. It compares them with reading one row
+// by its key, with three small columns or as long as the answer, from a handler that does nothing
+// else.
 func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
-	at, err := b.served(ctx, "read")
+	srv, err := b.served(ctx, "read")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	db, s, server := at.db, at.store, at.url
+	defer func() { err = errors.Join(err, srv.close()) }()
+	db, s, server := srv.db, srv.store, srv.url
 	runs := b.n(2_000, 20)
 	if err := b.text.fill(ctx, s, 0, runs); err != nil {
 		return nil, err
@@ -64,21 +64,21 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	defer client.CloseIdleConnections()
 
 	requests := b.n(8_000, 80)
-	rate := func(prefix string, of []string) func(context.Context) (float64, error) {
+	rate := func(prefix string, keys []string) func(context.Context) (float64, error) {
 		return func(ctx context.Context) (float64, error) {
-			rate, _, err := getAll(ctx, client, prefix, of, requests)
+			rate, _, err := getAll(ctx, client, prefix, keys, requests)
 			return rate, err
 		}
 	}
 	for _, v := range []struct {
 		name, prefix string
-		of           []string
+		keys         []string
 	}{
 		{fmt.Sprintf("tree of %d steps", stepsOfRun), server + "/api/executor/details/", roots},
 		{fmt.Sprintf("step of %d cycles, %d tool calls", cyclesOfRun/stepsOfRun, toolsOfRun/stepsOfRun), server + "/api/executor/agent-execution/", small},
 		{fmt.Sprintf("step of %d cycles, %d tool calls", readCycles, readCycles*readTools), server + "/api/executor/agent-execution/", large},
 	} {
-		_, bytes, err := getAll(ctx, client, v.prefix, v.of, len(v.of))
+		_, bytes, err := getAll(ctx, client, v.prefix, v.keys, len(v.keys))
 		if err != nil {
 			return nil, err
 		}
@@ -87,13 +87,13 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		}
 		for _, beside := range []struct {
 			name, prefix string
-			of           []string
+			keys         []string
 			target       *target
 		}{
 			{"one row", rowServer + "/row/", roots, atLeast(0.5)},
 			{"one row as long", rowServer + "/text/", []string{fmt.Sprint(bytes)}, nil},
 		} {
-			ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.of), rate(beside.prefix, beside.of))
+			ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.keys), rate(beside.prefix, beside.keys))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", v.name, err)
 			}
@@ -107,8 +107,7 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	return figures, nil
 }
 
-// largerSteps makes plans of one step with the cycles and tool calls of the
-// comparison.
+// largerSteps makes plans of one step, with the cycles and tool calls of the comparison.
 func (t *text) largerSteps(n int) (changes []record.Change) {
 	r := rand.New(rand.NewPCG(t.seed, 3))
 	for range n {
@@ -132,7 +131,7 @@ func (t *text) largerSteps(n int) (changes []record.Change) {
 	return changes
 }
 
-// ids samples what a query gives in order, evenly, at most so many.
+// ids returns an even sample of the rows of a query, in order, at most most of them.
 func ids(ctx context.Context, db *database, sql string, most int) ([]string, error) {
 	rows, err := db.pool.Query(ctx, sql)
 	if err != nil {
@@ -143,7 +142,7 @@ func ids(ctx context.Context, db *database, sql string, most int) ([]string, err
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: nothing", sql)
+		return nil, fmt.Errorf("%s: no rows", sql)
 	}
 	sample := make([]string, min(most, len(all)))
 	for i := range sample {
@@ -152,8 +151,8 @@ func ids(ctx context.Context, db *database, sql string, most int) ([]string, err
 	return sample, nil
 }
 
-// serveRow serves one row by its key, three small columns or a text, with the framework
-// and the pool of ours.
+// serveRow serves one row by its key, three small columns or a text. It uses the same web framework
+// and the same kind of pool as Actlog.
 func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop func() error, err error) {
 	config, err := pgxpool.ParseConfig(db.url)
 	if err != nil {
@@ -204,15 +203,15 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 	}, nil
 }
 
-// getAll gets so many pages from all clients: how many a second, and the bytes of
-// one.
-func getAll(ctx context.Context, client *http.Client, prefix string, of []string, requests int) (rate float64, bytes int, err error) {
+// getAll sends requests from all clients. It returns the requests per second and the mean size of a
+// body.
+func getAll(ctx context.Context, client *http.Client, prefix string, keys []string, requests int) (rate float64, bytes int, err error) {
 	var got [clients]int
 	start := time.Now()
 	err = concurrently(clients, func(i int) error {
 		from, to := share(requests, i, clients)
 		for ; from < to; from++ {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, prefix+of[from%len(of)], nil)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, prefix+keys[from%len(keys)], nil)
 			if err != nil {
 				return err
 			}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// measureReport runs each query of the page about reporting on a million tool
-// calls of the last four weeks.
+// measureReport runs each query of docs/reporting.md on a million tool calls of the last four weeks.
 func measureReport(ctx context.Context, b *bench) (figures []figure, err error) {
 	page, err := os.ReadFile(b.reporting)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,11 +45,11 @@ func measureReport(ctx context.Context, b *bench) (figures []figure, err error) 
 	return figures, nil
 }
 
-// query is one of a page.
+// query is one query of a page.
 type query struct{ title, sql string }
 
-// queriesOf takes the queries out of a page: every block that is marked sql and
-// begins with SELECT or WITH, by the heading that it stands under.
+// queriesOf returns the queries of a page: every sql block that begins with SELECT or WITH. The
+// title is the heading above it.
 func queriesOf(page string) (all []query) {
 	title := ""
 	var block *strings.Builder

@@ -14,11 +14,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// detailDays is what the store of this figure keeps; the calls are of 10 weeks ago.
+// detailDays is how long the store keeps details. The tool calls are 10 weeks old.
 const detailDays = 28
 
-// measureRetention drops a partition of a million tool calls while someone writes.
-// It does so once: the partition is gone then.
+// measureRetention drops a partition of a million tool calls during writes. It does this only once,
+// because then the partition is gone.
 func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	db, err := b.database(ctx, "retention")
 	if err != nil {
@@ -31,7 +31,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	defer func() { err = errors.Join(err, closing(writing.Close)) }()
 	lock := &lockTimer{}
-	// Its first round finds nothing yet; the next of its own is an hour away.
+	// Its first automatic round finds nothing, and the next one is an hour later.
 	keeping, err := store.Open(ctx, store.Config{DatabaseURL: db.url, DetailDays: detailDays, Tracer: lock})
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	left, err := ids(ctx, db, "SELECT count(*)::text FROM actlog.act_tool_info WHERE part < now() - interval '50 days'", 1)
 	if err == nil && left[0] != "0" {
-		err = fmt.Errorf("%s tool calls are still there", left[0])
+		err = fmt.Errorf("%s tool calls were not dropped", left[0])
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	}, nil
 }
 
-// slowestWrite writes a tool call after the other for as long as something goes on.
+// slowestWrite writes one tool call after the other until meanwhile returns.
 func slowestWrite(ctx context.Context, s *store.Store, meanwhile func() error) (worst time.Duration, err error) {
 	done := make(chan error, 1)
 	go func() { done <- meanwhile() }()
@@ -101,8 +101,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lockTimer is a tracer that measures how long retention asks for and holds the
-// locks that writers wait for.
+// lockTimer is a tracer that measures how long retention waits for and holds the locks that block
+// writers.
 type lockTimer struct {
 	mu    sync.Mutex
 	conn  *pgx.Conn

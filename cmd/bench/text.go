@@ -11,14 +11,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// text is a supply of what agents say and read: prose, JSON, logs and code, from a
-// seeded model of word frequencies. Values are cut out of long stretches, so they
-// cost nothing to make while something is measured, and no two are alike.
+// text generates what agents write and read: prose, JSON, logs and code, from a seeded model of
+// word frequencies. Values are cut out of long stretches. So they cost nothing during a
+// measurement, and no two values are the same.
 type text struct {
 	seed    uint64
 	prose   string
-	prompts string // prose, JSON, logs and code in turns
-	results string // the same, in other proportions
+	prompts string // a mix of prose, JSON, logs and code
+	results string // the same kinds in other proportions
 	args    []string
 }
 
@@ -40,8 +40,8 @@ func newText(seed uint64) *text {
 	}
 }
 
-// cut gives a piece of a stretch, of about so many bytes: half of them are between
-// two thirds and one and a half times the median, some are several times as long.
+// cut returns a piece of a stretch with a random size in bytes. Half of the pieces are between two
+// thirds and one and a half times the median; some are several times as long.
 func cut(r *rand.Rand, stretch string, median int) string {
 	size := int(float64(median) * math.Exp(0.6*r.NormFloat64()))
 	size = max(16, min(size, 10*median))
@@ -52,7 +52,7 @@ func cut(r *rand.Rand, stretch string, median int) string {
 	return stretch[from:to]
 }
 
-// sample gives values as they are recorded.
+// sample returns values like those that are recorded.
 func (t *text) sample(n int) (values []string) {
 	r := rand.New(rand.NewPCG(t.seed, 0))
 	for range n {
@@ -67,7 +67,7 @@ func (t *text) answer(r *rand.Rand) string { return cut(r, t.prose, 600) }
 func (t *text) result(r *rand.Rand) string { return cut(r, t.results, 1_500) }
 func (t *text) arg(r *rand.Rand) string    { return t.args[r.IntN(len(t.args))] }
 
-// zstd tells how many times a MiB of values is compressed in one.
+// zstd returns the compression ratio of 1 MiB of values as one block.
 func (t *text) zstd() (float64, error) {
 	all := strings.Join(t.sample(200), "\n")
 	all = all[:min(len(all), 1<<20)]
@@ -79,8 +79,8 @@ func (t *text) zstd() (float64, error) {
 	return float64(len(all)) / float64(len(w.EncodeAll([]byte(all), nil))), nil
 }
 
-// stored tells how many times Postgres compresses the values, each for itself, with
-// lz4 where it has it, as the record does.
+// stored returns the ratio by which Postgres compresses the values, each separately. It uses lz4 if
+// Postgres has it, like the record.
 func (t *text) stored(ctx context.Context, url string) (ratio float64, err error) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -100,10 +100,9 @@ func (t *text) stored(ctx context.Context, url string) (ratio float64, err error
 	return ratio, err
 }
 
-// generator makes text word by word. Words have the frequencies that they have in a
-// language: the n-th most frequent is about n times rarer than the first. And what
-// is talked about is talked about again: for some paragraphs rare words come from a
-// few that make up their topic.
+// generator makes text word by word. Words have the frequencies of a natural language: the n-th most
+// frequent word is about n times rarer than the first. Topics repeat as in real texts: for some
+// paragraphs the rare words come from the few words of the current topic.
 type generator struct {
 	*rand.Rand
 	words []string
@@ -112,8 +111,7 @@ type generator struct {
 	lines int
 }
 
-// common are the most frequent words; the rest is made up of syllables, rarer ones
-// being longer.
+// common are the most frequent words. The others are made of syllables; rarer words are longer.
 const common = "the of and to a in is that for it as was with be by on not he this are or his from at which but have an had they you were their one all we can her has there been if more when will would who so no out up into than them then its only some could time these two may first do any like my now over such our file error value result request function call data server return test user string list type read write index query table row step plan agent tool model token cache path name key id list check build run log line code change record state start end failed found missing open close"
 
 func newGenerator(seed uint64) *generator {
@@ -123,21 +121,21 @@ func newGenerator(seed uint64) *generator {
 	onsets := strings.Fields("b c d f g h l m n p r s t v w br ch cl cr dr gr pl pr qu sh st th tr str")
 	nuclei := strings.Fields("a e i o u ea ou ai ee io")
 	codas := strings.Fields("n r s t l d nd nt st ng ck ss rm ct _ _ _ _")
-	pick := func(of []string) string { return strings.TrimSuffix(of[r.IntN(len(of))], "_") }
+	pick := func(parts []string) string { return strings.TrimSuffix(parts[r.IntN(len(parts))], "_") }
 	for seen := map[string]bool{}; len(g.words) < vocabulary; {
 		w := ""
 		for range 1 + r.IntN(2) + len(g.words)/1_600 {
 			w += pick(onsets) + pick(nuclei) + pick(codas)
 		}
 		if len(g.words)%97 == 0 {
-			w += "é" // not all the world is ASCII
+			w += "é" // not all text is ASCII
 		}
 		if !seen[w] {
 			seen[w] = true
 			g.words = append(g.words, w)
 		}
 	}
-	g.turnTo()
+	g.changeTopic()
 	return g
 }
 
@@ -148,10 +146,10 @@ func (g *generator) word() string {
 	return g.rare()
 }
 
-// rare is a word that names something.
+// rare returns a word of the current topic.
 func (g *generator) rare() string { return g.topic[int(g.Float64()*g.Float64()*float64(len(g.topic)))] }
 
-func (g *generator) turnTo() {
+func (g *generator) changeTopic() {
 	g.topic = g.topic[:0]
 	for range 40 {
 		g.topic = append(g.topic, g.words[frequent+g.IntN(vocabulary-frequent)])
@@ -162,7 +160,7 @@ func (g *generator) fill(size int, kinds ...func(*strings.Builder)) string {
 	var b strings.Builder
 	for b.Len() < size {
 		if g.IntN(10) == 0 {
-			g.turnTo()
+			g.changeTopic()
 		}
 		kinds[g.IntN(len(kinds))](&b)
 		b.WriteByte('\n')
@@ -172,7 +170,7 @@ func (g *generator) fill(size int, kinds ...func(*strings.Builder)) string {
 
 func (g *generator) times(n int, kind func(*strings.Builder)) (all []string) {
 	for range n {
-		g.turnTo()
+		g.changeTopic()
 		var b strings.Builder
 		kind(&b)
 		all = append(all, b.String())
@@ -216,7 +214,7 @@ func (g *generator) path() string {
 	return fmt.Sprintf("%s/%s/%s.%s", g.rare(), g.rare(), g.rare(), []string{"go", "py", "ts", "md", "sql"}[g.IntN(5)])
 }
 
-// object is JSON as tools are called with, or answer.
+// object writes JSON like the arguments and results of tools.
 func (g *generator) object(b *strings.Builder) {
 	b.WriteByte('{')
 	for i, key := range []string{"path", "query", "limit", "offset", "recursive", "comment", "items"} {

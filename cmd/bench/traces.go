@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// traceWriters is how many exporters send at once.
+	// traceWriters is the number of exporters that send at the same time.
 	traceWriters = 4
-	// spansOfAgent is an agent, and turns of a model call and two tool calls.
+	// An agent has a span of its own, and turns of one model call and two tool calls.
 	turnsOfAgent = 33
 	spansOfAgent = 1 + 3*turnsOfAgent
-	// spanText is how long each of the two texts of a span is, in bytes.
+	// spanText is the size of each of the two texts of a span, in bytes.
 	spanText = 1 << 10
-	// agentsOfLarge makes a trace of 3,000 spans: one agent, whose tool calls started
-	// the others.
+	// agentsOfLarge makes a trace of 3,000 spans. The tool calls of the first agent start the
+	// other agents.
 	agentsOfLarge = 30
 )
 
-// measureTraces exports traces from 4 writers, one after the other, until all are
-// answered, which is after their commit; then it reads a large one.
+// measureTraces exports traces from 4 writers until all requests are answered. An answer comes after
+// the commit. Then it reads a large trace.
 func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) {
-	at, err := b.served(ctx, "traces")
+	srv, err := b.served(ctx, "traces")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	db, server := at.db, at.url
+	defer func() { err = errors.Join(err, srv.close()) }()
+	db, server := srv.db, srv.url
 	client := newClient()
 	defer client.CloseIdleConnections()
 
@@ -60,7 +60,7 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 				bodies[i] = append(bodies[i], body)
 			}
 		}
-		rows := traces * (2 + 3*turnsOfAgent) // a plan and a step, then a span a row
+		rows := traces * (2 + 3*turnsOfAgent) // a plan, a step, and one row per other span
 		f, err := b.againstCopy(ctx, db, fmt.Sprintf("%d spans a request", together*spansOfAgent), rows, traceWriters, func(context.Context) (writer, error) {
 			return func(ctx context.Context, i int) error {
 				for _, body := range bodies[i] {
@@ -101,7 +101,7 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 	return append(figures, large.noted("%d sub-plans", agentsOfLarge-1)), nil
 }
 
-// export sends a body, all spans of which are to be taken.
+// export sends a body. A rejected span is an error.
 func export(ctx context.Context, client *http.Client, server string, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+otlp.Traces.Path(), bytes.NewReader(body))
 	if err != nil {
@@ -118,7 +118,7 @@ func export(ctx context.Context, client *http.Client, server string, body []byte
 	return nil
 }
 
-// trace adds trace n, always the same, of so many agents, and gives its id.
+// trace adds trace n with a number of agents and returns its id. The same n makes the same trace.
 func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 	r := rand.New(rand.NewPCG(t.seed, uint64(n)))
 	rs := to.ResourceSpans().AppendEmpty()
@@ -143,7 +143,7 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 	message := func(role string, parts ...string) string {
 		return fmt.Sprintf(`[{"role":%q,"parts":[%s]}]`, role, strings.Join(parts, ","))
 	}
-	said := func(from string) string {
+	textPart := func(from string) string {
 		return fmt.Sprintf(`{"type":"text","content":%s}`, quoted(t.piece(r, from)))
 	}
 	var calls []pcommon.SpanID // of the first agent
@@ -154,15 +154,15 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 		}
 		agent := add(parent, fmt.Sprint("agent-", a), "invoke_agent")
 		agent.Attributes().PutStr("gen_ai.agent.name", fmt.Sprint("agent-", a))
-		agent.Attributes().PutStr("gen_ai.input.messages", message("user", said(t.prose)))
-		agent.Attributes().PutStr("gen_ai.output.messages", message("assistant", said(t.prose)))
+		agent.Attributes().PutStr("gen_ai.input.messages", message("user", textPart(t.prose)))
+		agent.Attributes().PutStr("gen_ai.output.messages", message("assistant", textPart(t.prose)))
 		for range turnsOfAgent {
 			chat := add(agent.SpanID(), "large-1", "chat")
 			chat.Attributes().PutStr("gen_ai.request.model", "large-1")
 			chat.Attributes().PutInt("gen_ai.usage.input_tokens", int64(500+r.IntN(3_000)))
 			chat.Attributes().PutInt("gen_ai.usage.output_tokens", int64(50+r.IntN(300)))
-			chat.Attributes().PutStr("gen_ai.input.messages", message("user", said(t.prompts)))
-			parts := []string{said(t.prose)}
+			chat.Attributes().PutStr("gen_ai.input.messages", message("user", textPart(t.prompts)))
+			parts := []string{textPart(t.prose)}
 			for range 2 {
 				name, call := fmt.Sprint("tool-", r.IntN(30)), fmt.Sprintf("call_%016x", r.Uint64())
 				tool := add(agent.SpanID(), name, "execute_tool")
@@ -181,10 +181,10 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 	return hex.EncodeToString(trace[:])
 }
 
-// piece is a text of a span.
+// piece returns a text for a span.
 func (t *text) piece(r *rand.Rand, from string) string {
-	at := r.IntN(len(from) - spanText)
-	s := from[at : at+spanText]
+	start := r.IntN(len(from) - spanText)
+	s := from[start : start+spanText]
 	for !utf8.RuneStart(s[0]) {
 		s = s[1:]
 	}
@@ -195,6 +195,6 @@ func (t *text) piece(r *rand.Rand, from string) string {
 }
 
 func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // a text always has its JSON
+	b, _ := json.Marshal(s) // cannot fail for a string
 	return b
 }

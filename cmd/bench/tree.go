@@ -18,7 +18,7 @@ import (
 //go:embed original.sql
 var originalSQL string
 
-// The tree of the comparison: what the original reads of it takes
+// The tree of the comparison. To read it, the original needs
 // 2 + plans + sub-plans + 2 * agents * sub-plans statements.
 const (
 	treeAgents     = 5
@@ -29,8 +29,8 @@ const (
 	treeStatements = 2 + treePlans + treeSubPlans + 2*treeAllAgents*treeSubPlans
 )
 
-// largeTree makes the tree. Every cycle of the root's agents has a call that starts
-// a sub-plan.
+// largeTree makes the tree. Every cycle of the agents of the root has a tool call that starts a
+// sub-plan.
 func (t *text) largeTree() (root string, changes []record.Change) {
 	r := rand.New(rand.NewPCG(t.seed, 2))
 	root = record.NewPlanID()
@@ -68,15 +68,15 @@ func (t *text) largeTree() (root string, changes []record.Change) {
 	return root, changes
 }
 
-// measureTree reads the tree among 30,000 cycles and 45,000 tool calls: ours in one
-// statement, the original's in 2,643 of its own.
+// measureTree reads the tree among 30,000 cycles and 45,000 tool calls: ours with one statement, the
+// original with its 2,643 statements.
 func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
-	at, err := b.served(ctx, "tree")
+	srv, err := b.served(ctx, "tree")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, at.close()) }()
-	db, s := at.db, at.store
+	defer func() { err = errors.Join(err, srv.close()) }()
+	db, s := srv.db, srv.store
 	root, changes := b.text.largeTree()
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 		return nil, err
 	}
 	if _, err := db.pool.Exec(ctx, originalSQL); err != nil {
-		return nil, fmt.Errorf("making the original's tables: %w", err)
+		return nil, fmt.Errorf("create the tables of the original: %w", err)
 	}
 	if err := db.settle(ctx); err != nil {
 		return nil, err
@@ -110,8 +110,7 @@ func measureTree(ctx context.Context, b *bench) (_ []figure, err error) {
 		fmt.Sprintf("%d statements", treeStatements), atLeast(100))}, nil
 }
 
-// perSecond tells how often something can be done in a second, by doing it so many
-// times.
+// perSecond calls do a number of times and returns the calls per second.
 func perSecond(times int, do func() error) (float64, error) {
 	start := time.Now()
 	for range times {
@@ -142,13 +141,13 @@ func readLargeTree(ctx context.Context, s *store.Store, root string) error {
 
 func checkTree(plans, agents int) error {
 	if plans != treePlans || agents != treeAllAgents {
-		return fmt.Errorf("the tree has %d plans and %d agents, not %d and %d", plans, agents, treePlans, treeAllAgents)
+		return fmt.Errorf("the tree has %d plans and %d agents, want %d and %d", plans, agents, treePlans, treeAllAgents)
 	}
 	return nil
 }
 
-// readOriginal sends what the original sends to show a tree. Rows are only taken off
-// the wire: what Hibernate makes of them costs it more than this.
+// readOriginal sends the statements that the original sends to show a tree. It only receives the
+// rows; the original also builds objects of them with Hibernate.
 func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 	type plan struct {
 		id   int64
@@ -216,7 +215,7 @@ func readOriginal(ctx context.Context, conn *pgx.Conn, root string) error {
 		return nil
 	})
 	if err == nil && statements != treeStatements {
-		err = fmt.Errorf("%d statements were sent, not %d", statements, treeStatements)
+		err = fmt.Errorf("sent %d statements, want %d", statements, treeStatements)
 	}
 	return errors.Join(err, checkTree(1+len(subs), len(agents)))
 }

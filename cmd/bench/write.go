@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// batchRecords is what a client sends at once.
+	// batchRecords is the number of records in one batch of a client.
 	batchRecords = 500
-	// runsApart is how many runs each client tells side by side where starts and ends
-	// come apart: one call of each is more than half a batch.
+	// runsApart is the number of runs that each client records side by side if starts and ends
+	// must not share a batch: one call of each run fills more than half a batch.
 	runsApart = 300
-	// runsOfClient is how many runs each client tells, where they do not.
+	// runsOfClient is the number of runs that each client records otherwise.
 	runsOfClient = 500
 )
 
 const mbPerSecond = "MB/s"
 
-// measureWrite writes runs through recorder/direct from 8 goroutines, each with a
-// Recorder and a Buffer of its own, until all is committed.
+// measureWrite writes runs through recorder/direct from 8 goroutines, each with its own Recorder and
+// Buffer, until everything is committed.
 func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 	db, err := b.database(ctx, "write")
 	if err != nil {
@@ -39,12 +39,12 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 	defer func() { err = errors.Join(err, closing(sink.Close)) }()
 
 	runs, apart := b.n(clients*runsOfClient, clients), b.n(clients*runsApart, clients)
-	told := func(runs, together int) prepare {
+	recorded := func(runs, together int) prepare {
 		return func(context.Context) (writer, error) {
 			return func(ctx context.Context, i int) error {
 				from, to := share(runs, i, clients)
 				buffer := recorder.NewBuffer(sink, recorder.BufferOptions{BatchRecords: batchRecords})
-				err := b.text.tell(ctx, recorder.New(buffer, recorder.Options{EndTimeout: time.Minute}), from, to, together)
+				err := b.text.recordRuns(ctx, recorder.New(buffer, recorder.Options{EndTimeout: time.Minute}), from, to, together)
 				return errors.Join(err, closing(buffer.Close))
 			}, nil
 		}
@@ -66,10 +66,10 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 		prepare prepare
 		target  *target
 	}{
-		{"run after run", runs, told(runs, 1), atLeast(0.7)},
+		{"run after run", runs, recorded(runs, 1), atLeast(0.7)},
 		{"rows told whole", runs, whole, atLeast(0.7)},
-		// COPY cannot write a row twice, so this is not held against it.
-		{"started, later ended", apart, told(apart, runsApart), nil},
+		// COPY cannot write a row twice, so this has no target.
+		{"started, later ended", apart, recorded(apart, runsApart), nil},
 	} {
 		f, err := b.againstCopy(ctx, db, "in process, "+v.name, v.runs*rowsOfRun, clients, v.prepare, v.target)
 		if err != nil {
@@ -80,31 +80,31 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 	return figures, nil
 }
 
-// batches makes what each client is to write of so many runs.
-func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (of [clients][][]record.Change, err error) {
-	for i := range of {
+// batches returns the batches that each client writes for a number of runs.
+func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (perClient [clients][][]record.Change, err error) {
+	for i := range perClient {
 		from, to := share(runs, i, clients)
 		all, err := changes(ctx, from, to)
 		if err != nil {
-			return of, err
+			return perClient, err
 		}
 		for len(all) > 0 {
 			n := min(batchRecords, len(all))
-			of[i], all = append(of[i], all[:n]), all[n:]
+			perClient[i], all = append(perClient[i], all[:n]), all[n:]
 		}
 	}
-	return of, nil
+	return perClient, nil
 }
 
-// writer writes what the i-th client has to say.
+// writer writes the batches of the i-th client.
 type writer func(ctx context.Context, i int) error
 
-// prepare makes what clients are to write, of runs that no one has told of before: a
-// store remembers those that it has written.
+// prepare makes the batches of the clients. The runs must be new, because a store remembers those
+// that it has written.
 type prepare func(ctx context.Context) (writer, error)
 
-// againstCopy has clients write so many rows into an emptied record, until all is
-// committed, and copies what came of it, by turns.
+// againstCopy lets clients write rows into an empty record until everything is committed, and
+// copies the same rows with COPY, by turns.
 func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows, clients int, prepare prepare, t *target) (figure, error) {
 	once := func(ctx context.Context) (time.Duration, error) {
 		if err := db.empty(ctx); err != nil {
@@ -121,7 +121,7 @@ func (b *bench) againstCopy(ctx context.Context, db *database, name string, rows
 		took := time.Since(start)
 		got, err := db.rows(ctx)
 		if err == nil && got != rows {
-			err = fmt.Errorf("%d rows are on record, not %d", got, rows)
+			err = fmt.Errorf("%d rows are on record, want %d", got, rows)
 		}
 		return took, err
 	}
