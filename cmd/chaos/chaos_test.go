@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestChaos is `make chaos` in short, without a mount: nothing acknowledged is
-// lost, and nothing is left behind.
+// TestChaos is a short `make chaos` without a mount. Nothing that was acknowledged may be lost, and no
+// process may be left behind.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "work")
@@ -46,8 +46,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// TestFlood is `make chaos CHAOS="-scenario flood"` in short: slow clients and garbage
-// cost good clients nothing that they notice.
+// TestFlood is a short `make chaos CHAOS="-scenario flood"`. Slow clients and garbage must not disturb
+// good clients.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -59,7 +59,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// processesOf lists the processes that work on a folder.
+// processesOf lists the processes with the folder in their command line.
 func processesOf(dir string) (left []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
@@ -83,8 +83,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestChecker holds that the checker sees what is wrong: one that finds nothing
-// proves nothing.
+// TestChecker checks that the checker finds violations.
 func TestChecker(t *testing.T) {
 	t.Parallel()
 	plan := planWith(t, 2)
@@ -112,13 +111,13 @@ func TestChecker(t *testing.T) {
 		acked  []string
 		want   string // lost, twice, half, strange
 	}{
-		{"all is well", good, []string{plan}, "0 0 0 0"},
+		{"no violation", good, []string{plan}, "0 0 0 0"},
 		{"no plan", nil, []string{plan}, "1 0 0 0"},
 		{"no end", good, []string{plan, endOf(plan)}, "1 0 0 0"},
-		{"other words", with("details/"+plan, strings.Replace(good["details/"+plan], "title of", "title off", 1)), []string{plan}, "0 0 0 1"},
-		{"half its steps", with("details/"+plan, strings.Replace(good["details/"+plan], fmt.Sprintf(`"agentRequest":%q`, text("request", second)), `"agentRequest":""`, 1)), []string{plan}, "0 0 1 0"},
+		{"wrong text", with("details/"+plan, strings.Replace(good["details/"+plan], "title of", "title off", 1)), []string{plan}, "0 0 0 1"},
+		{"half of the steps", with("details/"+plan, strings.Replace(good["details/"+plan], fmt.Sprintf(`"agentRequest":%q`, text("request", second)), `"agentRequest":""`, 1)), []string{plan}, "0 0 1 0"},
 		{"a call twice", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":2},"thinkActSteps":[{"actToolInfoList":[%s,%s]}]}`, step, call, call)), []string{plan, tool, endOf(tool)}, "0 2 0 0"},
-		{"a call that nobody told", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1},"thinkActSteps":[{"actToolInfoList":[%s]}]}`, step, call)), []string{plan}, "0 0 0 2"}, // its start, and its end
+		{"a call that no client wrote", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1},"thinkActSteps":[{"actToolInfoList":[%s]}]}`, step, call)), []string{plan}, "0 0 0 2"}, // its start and its end
 		{"wrong figures", with("agent-execution/"+step, fmt.Sprintf(`{"stepId":%q,"figures":{"toolCalls":1}}`, step)), []string{plan}, "0 0 0 1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -158,7 +157,7 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// planWith gives a plan of some steps, without a sub-plan, whose client is direct.
+// planWith returns a plan of a direct client with a number of steps and without a sub-plan.
 func planWith(t *testing.T, steps int) string {
 	t.Helper()
 	for n := range 1000 {
@@ -166,6 +165,6 @@ func planWith(t *testing.T, steps int) string {
 			return plan
 		}
 	}
-	t.Fatal("no plan is like that")
+	t.Fatal("no such plan")
 	return ""
 }

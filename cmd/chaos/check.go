@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// What the executor API answers, as far as it is checked.
+// The parts of the executor API that are checked.
 type planView struct {
 	CurrentPlanID           string
 	State                   string
@@ -65,7 +65,7 @@ func (f *figuresView) add(o figuresView) {
 	f.OutputTokens += o.OutputTokens
 }
 
-// tally is what a check found.
+// tally is the result of a check.
 type tally struct {
 	mu                         sync.Mutex
 	plans, found               int
@@ -83,15 +83,15 @@ type checker struct {
 	base   string
 	http   *http.Client
 	ledger *ledger
-	// final is when clients have delivered all that they hold.
+	// final means that the clients have delivered everything.
 	final bool
 	tally *tally
 }
 
 const checkers = 4
 
-// check reads plans back. What is on record may be more than was acknowledged,
-// never less, and never what nobody told.
+// check reads plans back. The record may contain more than was acknowledged, but never less, and
+// nothing that no client wrote.
 func (c *checker) check(ctx context.Context, roots []string) error {
 	queue := make(chan string)
 	seen := make([]map[string][]string, checkers)
@@ -104,7 +104,7 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 				found, err := c.root(ctx, root)
 				if err != nil {
 					select {
-					case errs <- fmt.Errorf("checking plan %s: %w", root, err):
+					case errs <- fmt.Errorf("check plan %s: %w", root, err):
 					default:
 					}
 					continue
@@ -123,7 +123,7 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 		return err
 	default:
 	}
-	// Clients may have gone on meanwhile: what was found was intended by now.
+	// Clients may have written in the meantime. By now the ledger has the intents of all items found.
 	if _, err := c.ledger.catchUp(); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 			c.tally.found += len(found)
 			for _, item := range found {
 				if !c.ledger.has(root, item, intended) {
-					c.tally.note(&c.tally.strange, "%s is on record, and nobody told it", item)
+					c.tally.note(&c.tally.strange, "%s is on record, but no client wrote it", item)
 				}
 			}
 		}
@@ -141,20 +141,20 @@ func (c *checker) check(ctx context.Context, roots []string) error {
 	return nil
 }
 
-// reading is what is found of one root plan.
+// reading has what was found of one root plan.
 type reading struct {
 	*checker
 	root  string
-	count map[string]int // of what is on record in full, by the ledger's names
+	count map[string]int // how often each item is completely on record, by its name in the ledger
 }
 
-// root reads a root plan and gives what it found.
+// root reads a root plan and returns the items it found.
 func (c *checker) root(ctx context.Context, root string) ([]string, error) {
 	due := acked
 	if c.final {
 		due |= spooled
 	}
-	promised := c.ledger.with(root, due) // before it is read
+	promised := c.ledger.with(root, due) // before the plan is read
 	r := &reading{checker: c, root: root, count: map[string]int{}}
 	var p planView
 	there, err := c.get(ctx, "details", root, &p)
@@ -174,33 +174,33 @@ func (c *checker) root(ctx context.Context, root string) ([]string, error) {
 	var found []string
 	for item, n := range r.count {
 		if n > 1 {
-			c.tally.note(&c.tally.twice, "%s is there %d times", item, n)
+			c.tally.note(&c.tally.twice, "%s is on record %d times", item, n)
 		}
 		found = append(found, item)
 	}
 	return found, nil
 }
 
-// is tells whether a field is on record. What is there must be what was told.
+// is reports whether a field is on record. Its value must be the one that was written.
 func (r *reading) is(what, id, got string) bool {
 	if got != "" && got != text(what, id) {
-		r.tally.note(&r.tally.strange, "%s of %s is not what was told: %.80q", what, id, got)
+		r.tally.note(&r.tally.strange, "%s of %s is not what was written: %.80q", what, id, got)
 	}
 	return got != ""
 }
 
-// ended holds a row with its end to its state and times.
+// ended checks the state and the times of a row that has its end.
 func (r *reading) ended(id, state string, start, end *time.Time) {
 	if state != "COMPLETED" {
-		r.tally.note(&r.tally.strange, "%s has its end, and is %s", id, state)
+		r.tally.note(&r.tally.strange, "%s has its end, but its state is %s", id, state)
 	}
 	if start == nil || end == nil || end.Before(*start) {
 		r.tally.note(&r.tally.strange, "%s has its end, from %v to %v", id, start, end)
 	}
 }
 
-// whole holds what was told in one request to being there all or not at all.
-// Buffers cut requests elsewhere.
+// whole checks that the items of one request are all on record, or none of them. It checks only
+// direct clients, because buffers split requests in other places.
 func (r *reading) whole(what string, first bool, others, of int) {
 	if modeOf(r.root) == modeDirect && (first && others != of || !first && others > 0) {
 		r.tally.note(&r.tally.half, "%s: %v, %d of %d", what, first, others, of)
@@ -242,7 +242,7 @@ func (r *reading) plan(ctx context.Context, id string, p *planView) error {
 		}
 	}
 	if p.Figures != sum || p.Total != total {
-		r.tally.note(&r.tally.strange, "figures of plan %s are %+v and %+v, those below it %+v and %+v", id, p.Figures, p.Total, sum, total)
+		r.tally.note(&r.tally.strange, "figures of plan %s are %+v and %+v, but the sums are %+v and %+v", id, p.Figures, p.Total, sum, total)
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func (r *reading) step(ctx context.Context, id string) error {
 	var s stepView
 	if there, err := r.get(ctx, "agent-execution", id, &s); err != nil || !there {
 		if err == nil {
-			r.tally.note(&r.tally.strange, "step %s is in its plan, and cannot be read", id)
+			r.tally.note(&r.tally.strange, "step %s is in its plan, but cannot be read", id)
 		}
 		return err
 	}
@@ -271,7 +271,7 @@ func (r *reading) step(ctx context.Context, id string) error {
 		sum.add(figuresView{ToolCalls: int64(len(c.ActToolInfoList)), InputTokens: c.InputTokens, OutputTokens: c.OutputTokens})
 	}
 	if s.Figures != sum {
-		r.tally.note(&r.tally.strange, "figures of step %s are %+v, its detail gives %+v", id, s.Figures, sum)
+		r.tally.note(&r.tally.strange, "figures of step %s are %+v, but the sums of its detail are %+v", id, s.Figures, sum)
 	}
 	return nil
 }
@@ -287,7 +287,7 @@ func (r *reading) cycle(id string, c *cycleView) {
 	if r.is("action", id, c.ActionResult) {
 		r.count[endOf(id)]++
 		if c.State != "COMPLETED" {
-			r.tally.note(&r.tally.strange, "%s has its end, and is %s", id, c.State)
+			r.tally.note(&r.tally.strange, "%s has its end, but its state is %s", id, c.State)
 		}
 	}
 	asked := 0
@@ -306,9 +306,9 @@ func (r *reading) cycle(id string, c *cycleView) {
 	r.whole("answer of "+id+" and its tool calls", thought, asked, toolCount(id))
 }
 
-// get reads from the executor API. It is false where nothing of the id is there.
+// get reads from the executor API. It reports false if there is nothing with this id.
 func (c *checker) get(ctx context.Context, what, id string, into any) (there bool, err error) {
-	// A server that has just come back may need a moment; one that stays away does not pass.
+	// A server that has just recovered may need a moment. If it stays down, the check fails.
 	for try := 0; ; try++ {
 		there, err = c.getOnce(ctx, what, id, into)
 		if err == nil || try == 5 || ctx.Err() != nil {

@@ -21,24 +21,24 @@ import (
 	"github.com/actlog/actlog/recorder/spool"
 )
 
-// beClient makes this program a client: "name mode writers rate url folder". It writes
-// until its standard input ends, which it also does when the driver is no more.
+// beClient is an environment variable that turns this program into a client: "name mode writers rate
+// url folder". It writes until its standard input ends, which also happens if the driver exits.
 const beClient = "ACTLOG_CHAOS_CLIENT"
 
 const (
-	// deliverFor bounds how long a client tries to end what it began.
+	// deliverFor is how long a client tries to finish what it started.
 	deliverFor = 90 * time.Second
 	clockFile  = "clock"
 	clockEvery = 50 * time.Millisecond
 )
 
-// client is one process that records runs, as an agent would.
+// client is one process that records runs, like an agent.
 type client struct {
 	name    string
 	mode    mode
 	rec     *recorder.Recorder
 	ledger  *pen
-	clock   atomic.Int64 // what is added to the time
+	clock   atomic.Int64 // offset that is added to the time, in nanoseconds
 	stopped chan struct{}
 	buffer  interface { // nil in direct mode
 		Flush(ctx context.Context) error
@@ -46,17 +46,17 @@ type client struct {
 	}
 }
 
-// runClient is the whole life of a client process. It gives the exit code.
+// runClient is the whole client process. It returns the exit code.
 func runClient(ctx context.Context, spec string, stdin io.Reader, stderr io.Writer) int {
-	words := strings.SplitN(spec, " ", 6) // a folder may have blanks
+	words := strings.SplitN(spec, " ", 6) // the folder may contain spaces
 	if len(words) < 6 {
-		fmt.Fprintf(stderr, "chaos client: reading %q: there must be six words\n", spec)
+		fmt.Fprintf(stderr, "chaos client: read %q: want six words\n", spec)
 		return exitUsage
 	}
 	writers, err := strconv.Atoi(words[2])
 	rate, err2 := strconv.Atoi(words[3])
 	if err := errors.Join(err, err2); err != nil {
-		fmt.Fprintf(stderr, "chaos client: reading %q: %v\n", spec, err)
+		fmt.Fprintf(stderr, "chaos client: read %q: %v\n", spec, err)
 		return exitUsage
 	}
 	c := &client{name: words[0], mode: mode(words[1][0]), stopped: make(chan struct{})}
@@ -85,7 +85,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // what has begun is ended, but not for ever
+	go func() { // finish the started runs, but not for ever
 		<-c.stopped
 		pause(ctx, deliverFor)
 		cancel()
@@ -107,7 +107,7 @@ func (c *client) live(ctx context.Context, writers, rate int, url, dir string, s
 	return ctx.Err()
 }
 
-// sink gives where the client records to: the server, by way of a buffer or spool.
+// sink returns the sink of the client: the server, directly or through a buffer or a spool.
 func (c *client) sink(url, dir string) (recorder.Sink, error) {
 	server, err := recorder.NewHTTP(url, recorder.HTTPOptions{Client: &http.Client{
 		Timeout:   recorder.HTTPTimeoutDefault,
@@ -117,7 +117,7 @@ func (c *client) sink(url, dir string) (recorder.Sink, error) {
 		return nil, err
 	}
 	options := recorder.BufferOptions{OnReject: func(ch record.Change, err *record.InvalidError) {
-		c.ledger.note(markBroken, ch.Key().Root, "a record was refused: "+err.Error())
+		c.ledger.note(markProblem, ch.Key().Root, "a record was rejected: "+err.Error())
 	}}
 	switch c.mode {
 	case modeBuffer:
@@ -125,7 +125,7 @@ func (c *client) sink(url, dir string) (recorder.Sink, error) {
 		c.buffer = b
 		return b, nil
 	case modeSpool:
-		// The folder is the same in each life of the client: what one leaves, the next sends.
+		// All lives of a client use the same folder: one life sends what the life before left.
 		place, _, _ := strings.Cut(c.name, "-")
 		s, err := spool.Open(filepath.Join(dir, place+".spool"), server, spool.Options{Buffer: options})
 		if err != nil {
@@ -137,8 +137,8 @@ func (c *client) sink(url, dir string) (recorder.Sink, error) {
 	return server, nil
 }
 
-// watch holds the server to its answers: it takes records, or says when to try
-// again. Whatever else happens, no connection and no error is a wrong answer.
+// watch checks the answers of the server: it must accept the records or say when to retry. A failed
+// connection or another network error is not a wrong answer.
 type watch struct {
 	next   http.RoundTripper
 	ledger *pen
@@ -149,13 +149,13 @@ func (w *watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if said := wrongAnswer(resp); said != "" {
-		w.ledger.note(markBroken, "-", said)
+	if problem := wrongAnswer(resp); problem != "" {
+		w.ledger.note(markProblem, "-", problem)
 	}
 	return resp, nil
 }
 
-// wrongAnswer tells what is wrong with an answer to good records.
+// wrongAnswer returns what is wrong with an answer to good records, or "".
 func wrongAnswer(resp *http.Response) string {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -169,7 +169,7 @@ func wrongAnswer(resp *http.Response) string {
 	return "answered " + resp.Status
 }
 
-// followClock keeps to the shift that the driver writes, in nanoseconds.
+// followClock keeps reading the clock offset that the driver writes, in nanoseconds.
 func (c *client) followClock(path string) {
 	read := func() {
 		if content, err := os.ReadFile(path); err == nil {
@@ -219,14 +219,14 @@ func (c *client) run(ctx context.Context, id string) {
 	}
 }
 
-// life is what becomes of one root plan.
+// life records one root plan.
 type life struct {
 	client *client
 	plan   string
 	items  []string
 }
 
-// begin makes a call that starts something. When it fails, the handle tells later.
+// begin makes a call that starts something. If it fails, the handle sends the record later.
 func (l *life) begin(item string, call func() error) {
 	l.client.ledger.note(markIntent, l.plan, item)
 	l.items = append(l.items, item)
@@ -245,13 +245,13 @@ func (l *life) end(ctx context.Context, item string, call func() error) {
 	}
 }
 
-// settle notes what came of a call: nothing but the record's being away may fail.
+// settle notes the result of a call. The only allowed error is that the record is unavailable.
 func (l *life) settle(item string, err error) bool {
 	c := l.client
 	switch {
 	case err != nil:
 		if !errors.Is(err, record.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			c.ledger.note(markBroken, l.plan, err.Error())
+			c.ledger.note(markProblem, l.plan, err.Error())
 		}
 	case c.mode == modeDirect:
 		c.ledger.note(markAcked, l.plan, item)

@@ -23,10 +23,10 @@ import (
 	"time"
 )
 
-// recoverWithin bounds how long the server may take to come back, by itself.
+// recoverWithin is how long the server may take to recover by itself.
 const recoverWithin = 60 * time.Second
 
-// driver runs a server, clients and the network between them, and breaks them.
+// driver runs a server, clients and the network between them, and injects faults.
 type driver struct {
 	config  config
 	out     io.Writer
@@ -46,7 +46,7 @@ type driver struct {
 	clientPeak int64
 }
 
-// slot is the place of a client, which is started again when it was killed.
+// slot is a client that is started again after it was killed.
 type slot struct {
 	name  string
 	mode  mode
@@ -79,7 +79,7 @@ func newDriver(c config, dir string, out io.Writer) (*driver, error) {
 func freeAddress() (string, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
+		return "", fmt.Errorf("find a free port: %w", err)
 	}
 	return l.Addr().String(), l.Close()
 }
@@ -92,14 +92,14 @@ func (d *driver) violated(format string, args ...any) {
 	d.say("VIOLATION: %s", v)
 }
 
-// run is a whole run: start, break, check, stop.
+// run starts everything, injects faults, checks the record and stops everything.
 func (d *driver) run(ctx context.Context) (err error) {
 	if err := d.server.start(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		for _, s := range d.clients {
-			_ = s.kill() // what it has to say is not asked for any more
+			_ = s.kill() // its result no longer matters
 		}
 		if stopErr := d.server.stop(); stopErr != nil {
 			d.violated("%v", stopErr)
@@ -112,7 +112,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 	stopSampling := d.sampling(ctx)
 	defer stopSampling()
 	if _, err := d.recovered(ctx, time.Now()); err != nil {
-		return fmt.Errorf("starting the server: %w", err)
+		return fmt.Errorf("start the server: %w", err)
 	}
 	if d.proxy, err = newProxy(d.server.listen); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 	return d.finish(ctx)
 }
 
-// sampling watches memory until the function that it gives is called.
+// sampling watches the memory of the server until stop is called.
 func (d *driver) sampling(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -155,7 +155,7 @@ func (d *driver) startClient(ctx context.Context, s *slot) error {
 	s.lives++
 	log, err := os.OpenFile(filepath.Join(d.dir, "client.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("starting a client: %w", err)
+		return fmt.Errorf("start a client: %w", err)
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.self)
@@ -163,16 +163,16 @@ func (d *driver) startClient(ctx context.Context, s *slot) error {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
-		return fmt.Errorf("starting a client: %w", err)
+		return fmt.Errorf("start a client: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting a client: %w", err)
+		return fmt.Errorf("start a client: %w", err)
 	}
 	s.cmd = cmd
 	return nil
 }
 
-// kill is kill -9. The error says that the client had ended before.
+// kill kills the client with SIGKILL. It returns an error if the client had already exited.
 func (s *slot) kill() error {
 	if s.cmd == nil || s.cmd.ProcessState != nil {
 		return nil
@@ -183,11 +183,10 @@ func (s *slot) kill() error {
 	if ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		return nil
 	}
-	return fmt.Errorf("client %s had ended by itself: %w", s.name, err)
+	return fmt.Errorf("client %s exited by itself: %w", s.name, err)
 }
 
-// wait waits for the end of a client whose input has ended, and kills it when that
-// takes too long.
+// wait waits until a client whose input has ended exits, and kills it if that takes too long.
 func (s *slot) wait(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -199,13 +198,13 @@ func (s *slot) wait(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// breakThings injects faults, one after the other, each under load.
+// breakThings injects faults one after the other, under load.
 func (d *driver) breakThings(ctx context.Context) error {
-	ended := time.Now().Add(d.config.duration)
+	end := time.Now().Add(d.config.duration)
 	var round []string
 	rounds := 0
 	for n := 1; n <= d.config.kills; n++ {
-		if time.Now().After(ended) {
+		if time.Now().After(end) {
 			d.say("the time is up after %d of %d faults", n-1, d.config.kills)
 			break
 		}
@@ -228,7 +227,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 		}
 		if err != nil {
 			d.violated("after fault %d, %s (%s): %v", n, name, what, err)
-			return nil // all else would only be what follows from this
+			return nil // all later violations would only follow from this one
 		}
 		d.recoveries = append(d.recoveries, took)
 		d.say("%4d %-9s %s; back after %.2fs", n, name, what, took.Seconds())
@@ -241,11 +240,10 @@ func (d *driver) breakThings(ctx context.Context) error {
 	return nil
 }
 
-// diskEvery is in which rounds the disk becomes full, which takes half a minute.
+// The disk becomes full only in every diskEvery-th round, because that takes half a minute.
 const diskEvery = 3
 
-// round gives the faults of a round: each once, in an order of chance, so that a
-// short run has them all.
+// round returns the faults of a round: each once, in random order, so that a short run has them all.
 func (d *driver) round(n int) []string {
 	names := slices.Clone(d.config.faults)
 	if len(names) > 1 && n%diskEvery != 0 {
@@ -255,7 +253,7 @@ func (d *driver) round(n int) []string {
 	return names
 }
 
-// underLoad waits until clients are told that they are on record, and a bit.
+// underLoad waits until 50 more items are acknowledged, and then for a random time.
 func (d *driver) underLoad(ctx context.Context) error {
 	before, err := d.ledger.catchUp()
 	if err != nil {
@@ -264,7 +262,7 @@ func (d *driver) underLoad(ctx context.Context) error {
 	started := time.Now()
 	for now := before; now < before+50; {
 		if time.Since(started) > recoverWithin {
-			return errors.New("no client gets anything on record")
+			return errors.New("no client can write")
 		}
 		if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
 			return ctx.Err()
@@ -277,8 +275,7 @@ func (d *driver) underLoad(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recovered waits until the server is ready and takes a record, by itself. It
-// gives the time since.
+// recovered waits until the server is ready and accepts a record. It returns the time from since until then.
 func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration, error) {
 	ctx, cancel := context.WithDeadline(ctx, since.Add(recoverWithin))
 	defer cancel()
@@ -293,10 +290,10 @@ func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration,
 		last = fmt.Sprintf("%d %v", status, err)
 		pause(ctx, 20*time.Millisecond)
 	}
-	return 0, fmt.Errorf("the server is not back within %s, last: %s", recoverWithin, last)
+	return 0, fmt.Errorf("the server did not recover within %s, last answer: %s", recoverWithin, last)
 }
 
-// probe writes a record straight to the server.
+// probe writes a record directly to the server, not through the proxy.
 func (d *driver) probe(ctx context.Context) (status int, retryAfter string, err error) {
 	n := d.probes.Add(1) % 100
 	return d.ask(ctx, http.MethodPost, "/api/v1/records", fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
@@ -317,15 +314,15 @@ func (d *driver) ask(ctx context.Context, method, path, body string) (status int
 	return resp.StatusCode, resp.Header.Get("Retry-After"), err
 }
 
-// answers are what probes were told, how often, and how long one waited at most.
+// answers counts the answers to probes and keeps the longest wait for one.
 type answers struct {
 	mu      sync.Mutex
 	counts  map[string]int
 	longest time.Duration
 }
 
-// probing writes from several sides until the function that it gives is called,
-// which waits for the last answers.
+// probing writes probes from several goroutines until stop is called. stop waits for the last
+// answers.
 func (d *driver) probing(ctx context.Context) (stop func() *answers) {
 	a := &answers{counts: map[string]int{}}
 	done := make(chan struct{})
@@ -355,20 +352,20 @@ func (d *driver) probing(ctx context.Context) (stop func() *answers) {
 }
 
 func (a *answers) add(status int, retryAfter string, err error, took time.Duration) {
-	said := strconv.Itoa(status)
+	answer := strconv.Itoa(status)
 	switch {
 	case err != nil:
-		said = err.Error()
+		answer = err.Error()
 	case status == http.StatusServiceUnavailable && retryAfter == "":
-		said += " without Retry-After"
+		answer += " without Retry-After"
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.counts[said]++
+	a.counts[answer]++
 	a.longest = max(a.longest, took)
 }
 
-// check compares some plans with the ledger, and says what it found.
+// check compares some plans with the ledger and prints the result.
 func (d *driver) check(ctx context.Context, roots []string, final bool) error {
 	started := time.Now()
 	c := &checker{base: d.server.url(), http: d.http, ledger: d.ledger, final: final, tally: new(tally)}
@@ -380,8 +377,8 @@ func (d *driver) check(ctx context.Context, roots []string, final bool) error {
 	d.say("     checked %d plans, %d items in %.1fs: lost %d, twice %d, half %d, strange %d",
 		t.plans, t.found, time.Since(started).Seconds(), len(t.lost), len(t.twice), len(t.half), len(t.strange))
 	for _, list := range [][]string{t.lost, t.twice, t.half, t.strange} {
-		for _, said := range list[:min(len(list), 5)] {
-			d.violated("%s", said)
+		for _, violation := range list[:min(len(list), 5)] {
+			d.violated("%s", violation)
 		}
 	}
 	d.tally.lost = append(d.tally.lost, t.lost...)
@@ -394,9 +391,9 @@ func (d *driver) check(ctx context.Context, roots []string, final bool) error {
 	return nil
 }
 
-// finish lets clients end what they began, and checks everything.
+// finish lets the clients finish what they started, and checks everything.
 func (d *driver) finish(ctx context.Context) error {
-	d.say("     clients end what they began")
+	d.say("     clients finish what they started")
 	for _, s := range d.clients {
 		d.clientPeak = max(d.clientPeak, peakRSS(s.cmd.Process.Pid))
 		_ = s.stdin.Close()
@@ -416,19 +413,19 @@ func (d *driver) finish(ctx context.Context) error {
 	return d.check(ctx, d.ledger.all(), true)
 }
 
-// report is the table at the end.
+// report prints the table at the end.
 func (d *driver) report() {
-	for _, said := range d.ledger.brokenSoFar() {
-		d.violated("a client met: %s", said)
+	for _, problem := range d.ledger.problems() {
+		d.violated("a client reported: %s", problem)
 	}
-	for _, said := range d.server.unexpected() {
-		d.violated("%s", said)
+	for _, exit := range d.server.unexpected() {
+		d.violated("%s", exit)
 	}
 	if limit := d.config.memory; d.server.peak > limit {
-		d.violated("the server took %d MiB of memory, the bound is %d", d.server.peak>>20, limit>>20)
+		d.violated("the server used %d MiB of memory, the limit is %d", d.server.peak>>20, limit>>20)
 	}
 	if limit := d.config.memory; d.clientPeak > limit {
-		d.violated("a client took %d MiB of memory, the bound is %d", d.clientPeak>>20, limit>>20)
+		d.violated("a client used %d MiB of memory, the limit is %d", d.clientPeak>>20, limit>>20)
 	}
 	promised := 0
 	for _, root := range d.ledger.all() {

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// fault breaks something and mends what would not mend itself. It gives what it
-// did, and from when on the server has to come back.
+// fault breaks something and repairs what does not recover by itself. It returns what it did and the
+// time from which on the server has to recover.
 type fault func(d *driver, ctx context.Context) (what string, from time.Time, err error)
 
-// faults are all there are, by name.
+// faults has all faults by name.
 var faults = map[string]fault{
 	"server":   (*driver).killServer,
 	"postgres": (*driver).killPostmaster,
@@ -37,7 +37,7 @@ const diskFault = "disk"
 
 func faultNames() []string { return slices.Sorted(maps.Keys(faults)) }
 
-// between gives a duration of chance.
+// between returns a random duration.
 func (d *driver) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(d.rand.Int64N(int64(to-from)))
 }
@@ -70,7 +70,7 @@ func (d *driver) killPostmaster(ctx context.Context) (string, time.Time, error) 
 		return "", time.Time{}, err
 	}
 	from := time.Now()
-	// For a moment its processes go on without it, and answer.
+	// For a moment its processes continue without it and answer.
 	for d.server.postmaster() == pid && ctx.Err() == nil {
 		pause(ctx, time.Millisecond)
 	}
@@ -78,7 +78,7 @@ func (d *driver) killPostmaster(ctx context.Context) (string, time.Time, error) 
 	return fmt.Sprintf("killed postmaster %d", pid), from, err
 }
 
-// awaitPostmaster gives the postmaster's process, which may be about to start.
+// awaitPostmaster returns the process id of the postmaster. It waits for one that is starting.
 func (d *driver) awaitPostmaster(ctx context.Context) (int, error) {
 	for until := time.Now().Add(recoverWithin); time.Now().Before(until) && ctx.Err() == nil; {
 		if pid := d.server.postmaster(); pid > 0 {
@@ -89,7 +89,7 @@ func (d *driver) awaitPostmaster(ctx context.Context) (int, error) {
 	return 0, errors.New("there is no postmaster")
 }
 
-// killBackend kills any one process of Postgres, which then restarts all of them.
+// killBackend kills a random process of Postgres. Postgres then restarts all of them.
 func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 	pid, err := d.awaitPostmaster(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *driver) killBackend(ctx context.Context) (string, time.Time, error) {
 	title, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", victim))
 	err = syscall.Kill(victim, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {
-		err = nil // it was about to end
+		err = nil // it had just exited
 	}
 	return fmt.Sprintf("killed %.40q", string(title)), time.Now(), err
 }
@@ -143,7 +143,7 @@ func (d *driver) pausePostgres(ctx context.Context) (resume func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The postmaster first: then there are no new ones.
+	// Stop the postmaster first, so that it starts no new processes.
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
@@ -167,34 +167,33 @@ func (d *driver) breakNetwork(ctx context.Context) (string, time.Time, error) {
 	return fmt.Sprintf("the network %s for %.1fs", now, length.Seconds()), time.Now(), nil
 }
 
-// moveClock shifts what clients take for the time, by up to half a day, back or
-// forth. The times and revisions of a record come from its client; those of the
-// server and of Postgres are not moved.
+// moveClock shifts the clocks of the clients by up to half a day, back or forth. The times and
+// revisions of a record come from its client. The clocks of the server and of Postgres stay.
 func (d *driver) moveClock(context.Context) (string, time.Time, error) {
 	shift := d.between(-12*time.Hour, 12*time.Hour)
-	// In one step: clients read it all the time.
+	// Replace the file in one step, because clients read it all the time.
 	path := filepath.Join(d.dir, clockFile)
 	err := os.WriteFile(path+".new", []byte(strconv.FormatInt(int64(shift), 10)), 0o600)
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	return fmt.Sprintf("moved the clients' clock to %+.1fh", shift.Hours()), time.Now(), err
+	return fmt.Sprintf("moved the clocks of the clients to %+.1fh", shift.Hours()), time.Now(), err
 }
 
 const (
-	// diskBytes is the size of the disk that can be full. It is memory.
+	// diskBytes is the size of the disk that becomes full. The disk is in memory.
 	diskBytes = 3 << 30
-	// It is filled as if another program wrote: what is free at first, what is taken
-	// of that each diskEach, and what is left.
+	// The disk fills as if another program wrote: first diskNear is free, then diskStep less every
+	// diskEach, until diskLeft is free.
 	diskNear = 256 << 20
 	diskStep = 4 << 20
 	diskEach = 20 * time.Millisecond
 	diskLeft = 2 << 20
-	// diskFull is how long it stays so after the first write was refused.
+	// diskFull is how long the disk stays full after the first rejected write.
 	diskFull = 6 * time.Second
 )
 
-// mountDisk gives the server a disk of its own, in memory.
+// mountDisk mounts a disk in memory for the server.
 func mountDisk(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -204,35 +203,35 @@ func mountDisk(dir string) error {
 
 func unmountDisk(dir string) error { return syscall.Unmount(dir, syscall.MNT_DETACH) }
 
-// resizeDisk is how the disk becomes full and has room again: a ballast file would
-// do the same, and take all that memory.
+// resizeDisk makes the disk full or empty again. A ballast file would do the same, but would use all
+// that memory.
 func resizeDisk(dir string, size uint64) error {
 	return syscall.Mount("chaos", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", size))
 }
 
-// shrinkDisk leaves so much room on the disk.
+// shrinkDisk leaves left bytes free on the disk.
 func shrinkDisk(dir string, left uint64) error {
 	for try := 0; ; try++ {
 		var st syscall.Statfs_t
 		if err := syscall.Statfs(dir, &st); err != nil {
-			return fmt.Errorf("filling the disk: %w", err)
+			return fmt.Errorf("fill the disk: %w", err)
 		}
 		used := (st.Blocks - st.Bfree) * uint64(st.Bsize)
 		err := resizeDisk(dir, used+left)
-		if err == nil || try == 100 { // it may have grown meanwhile
+		if err == nil || try == 100 { // the used part may have grown in the meantime
 			return err
 		}
 	}
 }
 
-// fillDisk lets the disk become full under load, holds it there, and makes room.
-// Meanwhile writes are refused with a clear answer, and reads go on. That writes
-// go on afterwards is for the driver to see.
+// fillDisk lets the disk become full under load, keeps it full for a while, and makes room again. In
+// the meantime writes must be rejected with a clear answer, and reads must work. The driver then
+// checks that writes work again.
 func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err error) {
 	dir := d.server.dataDir
 	defer func() {
-		if mendErr := resizeDisk(dir, diskBytes); err == nil && mendErr != nil {
-			err = fmt.Errorf("making room: %w", mendErr)
+		if resizeErr := resizeDisk(dir, diskBytes); err == nil && resizeErr != nil {
+			err = fmt.Errorf("make room: %w", resizeErr)
 		}
 		from = time.Now()
 	}()
@@ -244,7 +243,7 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		pause(ctx, diskEach)
 	}
 	started := time.Now()
-	var refused bool
+	var rejected bool
 	var reads, failed int
 	var firstFailed time.Duration
 	probed := make(chan string, 1)
@@ -260,8 +259,8 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 	for until := started.Add(40 * time.Second); time.Now().Before(until) && ctx.Err() == nil; {
 		select {
 		case answer := <-probed:
-			if answer == "503" && !refused {
-				refused, until = true, time.Now().Add(diskFull)
+			if answer == "503" && !rejected {
+				rejected, until = true, time.Now().Add(diskFull)
 			} else if answer != "503" && answer != "200 <nil>" {
 				d.violated("with the disk full, a write was answered %s", answer)
 			}
@@ -276,12 +275,12 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
-	what = fmt.Sprintf("the disk was full for %.1fs, writes refused: %v, reads %d", time.Since(started).Seconds(), refused, reads)
+	what = fmt.Sprintf("the disk was full for %.1fs, writes rejected: %v, reads %d", time.Since(started).Seconds(), rejected, reads)
 	if ctx.Err() != nil {
 		return "", from, ctx.Err()
 	}
-	if !refused {
-		d.violated("with the disk full, no write was refused")
+	if !rejected {
+		d.violated("with the disk full, no write was rejected")
 	}
 	if failed > 0 {
 		what += fmt.Sprintf(" (%d failed, first after %.1fs)", failed, firstFailed.Seconds())
@@ -290,11 +289,11 @@ func (d *driver) fillDisk(ctx context.Context) (what string, from time.Time, err
 	return what, from, nil
 }
 
-// answerWithin is the 15 s that a write may wait, and some for a busy machine.
+// answerWithin is the 15 s that a write may wait, plus some seconds for a busy machine.
 const answerWithin = 20 * time.Second
 
-// outage takes Postgres away for a while, in two ways: frozen, then dead as often
-// as it is started.
+// outage takes Postgres down for a while in two ways: first it is frozen, then it is killed each time
+// it starts.
 func (d *driver) outage(ctx context.Context) error {
 	if err := d.underLoad(ctx); err != nil {
 		return err
@@ -307,7 +306,7 @@ func (d *driver) outage(ctx context.Context) error {
 			return err
 		}
 		took, err := d.recovered(ctx, time.Now())
-		told := stop()
+		answered := stop()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -317,11 +316,11 @@ func (d *driver) outage(ctx context.Context) error {
 		}
 		d.recoveries = append(d.recoveries, took)
 		d.say("     postgres was %s for %s: writes were answered %v, the slowest after %.1fs; back after %.2fs",
-			how, d.config.lasts, told.counts, told.longest.Seconds(), took.Seconds())
-		if told.longest > answerWithin {
-			d.violated("with postgres %s, a write was answered after %.1fs", how, told.longest.Seconds())
+			how, d.config.lasts, answered.counts, answered.longest.Seconds(), took.Seconds())
+		if answered.longest > answerWithin {
+			d.violated("with postgres %s, a write was answered after %.1fs", how, answered.longest.Seconds())
 		}
-		for answer := range told.counts {
+		for answer := range answered.counts {
 			if answer != "200" && answer != "503" {
 				d.violated("with postgres %s, a write was answered %s", how, answer)
 			}
@@ -333,7 +332,7 @@ func (d *driver) outage(ctx context.Context) error {
 	return nil
 }
 
-// takeAway leaves the server without Postgres for the time of an outage.
+// takeAway leaves the server without Postgres for the duration of an outage.
 func (d *driver) takeAway(ctx context.Context, how string) error {
 	if how == "frozen" {
 		resume, err := d.pausePostgres(ctx)

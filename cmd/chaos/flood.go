@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// shovels are the connections that garbage comes over.
+	// shovels is the number of connections that send garbage.
 	shovels = 64
-	// shovelful is how many requests of garbage are sent at once.
+	// shovelful is the number of garbage requests in one write.
 	shovelful = 16
 )
 
-// garbage is what no server should be asked.
+// garbage has invalid or pointless requests.
 var garbage = []string{
 	"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	"GET /api/executor/details/no-such-plan HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -38,7 +38,7 @@ var garbage = []string{
 	post("application/json", "gzip", "this is no gzip"),
 }
 
-// lastGarbage ends its connection.
+// lastGarbage has requests after which the server closes the connection.
 var lastGarbage = []string{
 	post("application/json", "", strings.Repeat("[", 4000)),
 	post("application/json", "zstd", "nor zstd"),
@@ -56,7 +56,7 @@ func post(contentType, encoding, body string) string {
 	return head + "\r\n" + body
 }
 
-// flood has many slow clients and much garbage come in while good clients go on.
+// flood lets many slow clients and much garbage come in while good clients continue.
 func (d *driver) flood(ctx context.Context) error {
 	if err := d.underLoad(ctx); err != nil {
 		return err
@@ -67,9 +67,9 @@ func (d *driver) flood(ctx context.Context) error {
 	var open, sent, answered atomic.Int64
 	for n := range d.config.connections {
 		wg.Go(func() {
-			pause(flood, time.Duration(n)*time.Millisecond) // not all in one moment
+			pause(flood, time.Duration(n)*time.Millisecond) // not all at the same time
 			for flood.Err() == nil {
-				_ = d.dawdle(flood, n, &open) // how it ends is the server's affair
+				_ = d.dawdle(flood, n, &open) // the server decides when to close it
 				pause(flood, 100*time.Millisecond)
 			}
 		})
@@ -93,9 +93,9 @@ func (d *driver) flood(ctx context.Context) error {
 	stopProbing := d.probing(ctx)
 	ready := &answers{counts: map[string]int{}}
 	for flood.Err() == nil {
-		asked := time.Now()
+		sentAt := time.Now()
 		status, retryAfter, err := d.ask(ctx, http.MethodGet, "/readyz", "")
-		ready.add(status, retryAfter, err, time.Since(asked))
+		ready.add(status, retryAfter, err, time.Since(sentAt))
 		pause(flood, 200*time.Millisecond)
 	}
 	writes := stopProbing()
@@ -103,7 +103,7 @@ func (d *driver) flood(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	d.say("     flooded for %s: up to %d slow connections, %.0f requests of garbage a second, %d answers to them",
+	d.say("     flooded for %s: up to %d slow connections, %.0f garbage requests per second, %d answers to them",
 		d.config.lasts, most, float64(sent.Load())/d.config.lasts.Seconds(), answered.Load())
 	for _, good := range []struct {
 		what string
@@ -120,13 +120,13 @@ func (d *driver) flood(ctx context.Context) error {
 		}
 	}
 	if d.server.starts > 1 {
-		d.violated("the server did not live through the flood")
+		d.violated("the server did not survive the flood")
 	}
 	return nil
 }
 
-// dawdle is one client that is slow, in a way that depends on its number. It ends
-// when the server has had enough.
+// dawdle is one slow client. Its number decides how it is slow. It returns when the server closes the
+// connection.
 func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	conn, err := d.dial(ctx)
 	if err != nil {
@@ -136,17 +136,17 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	open.Add(1)
 	defer open.Add(-1)
-	start, drop := "GET /livez HTTP/1.1\r\n", "X-A: a\r\n" // a head that never ends
+	start, drop := "GET /livez HTTP/1.1\r\n", "X-A: a\r\n" // a request header that never ends
 	switch n % 4 {
 	case 1: // a body that never ends
 		start, drop = "POST /api/v1/records HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " "
-	case 2: // asks, and does not read
+	case 2: // sends requests and does not read
 		start, drop = "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n"
-	case 3: // says nothing
+	case 3: // sends nothing
 		start, drop = "", ""
 	}
 	if n%4 != 2 {
-		go func() { // notices that it was closed
+		go func() { // notices when the server closes the connection
 			_, _ = io.Copy(io.Discard, conn)
 			_ = conn.Close()
 		}()
@@ -165,7 +165,7 @@ func (d *driver) dawdle(ctx context.Context, n int, open *atomic.Int64) error {
 	return nil
 }
 
-// shovel sends garbage over a connection, from next on, until that is closed.
+// shovel sends garbage over a connection until the server closes it. The first write is at next.
 func (d *driver) shovel(ctx context.Context, r *rand.Rand, next *time.Time, sent, answered *atomic.Int64) error {
 	conn, err := d.dial(ctx)
 	if err != nil {

@@ -13,82 +13,80 @@ import (
 	"sync"
 )
 
-// The ledger is what clients know they were told. Each client process appends to
-// a file of its own, a line an event, in one write each: what is in the file stays
-// when the client is killed. An intent stands before the call, an acknowledgement
-// after it; so what is acknowledged in the file was acknowledged, and what nobody
-// intended can be nobody's.
+// The ledger says what the clients wrote and what was acknowledged. Each client process appends to
+// its own file, one line per event and one write per line, so the lines survive if the client is
+// killed. An intent is written before the call and an acknowledgement after it. So everything that
+// the file calls acknowledged was acknowledged, and no item without an intent can be on record.
 
 // mark is the first letter of a line.
 type mark byte
 
 const (
-	markIntent  mark = 'i' // is about to be told
-	markAcked   mark = 'a' // is on record: the server said so
-	markSpooled mark = 's' // is in the client's spool: will be on record in the end
-	markBroken  mark = 'x' // the client met what it must not meet
+	markIntent  mark = 'i' // about to be written
+	markAcked   mark = 'a' // the server acknowledged it
+	markSpooled mark = 's' // in the spool of the client: must be on record at the end
+	markProblem mark = 'x' // something happened that must not happen
 )
 
-// pen writes a client's ledger.
+// pen writes the ledger of a client.
 type pen struct{ file *os.File }
 
 func openPen(path string) (*pen, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the ledger: %w", err)
+		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
 	return &pen{f}, nil
 }
 
-// note appends a line. A client that cannot keep its ledger proves nothing, so it
-// ends.
+// note appends a line. If that fails, it panics, because a client without a ledger proves nothing.
 func (p *pen) note(m mark, plan, item string) {
 	line := fmt.Sprintf("%c\t%s\t%s\n", m, plan, strings.NewReplacer("\n", " ", "\t", " ").Replace(item))
 	if _, err := p.file.WriteString(line); err != nil {
-		panic(fmt.Sprintf("writing the ledger: %v", err))
+		panic(fmt.Sprintf("write the ledger: %v", err))
 	}
 }
 
-// told is what is known of an item.
-type told uint8
+// progress is a set of what is known about an item.
+type progress uint8
 
 const (
-	intended told = 1 << iota
+	intended progress = 1 << iota
 	acked
 	spooled
 )
 
-// ledger is the driver's view of all clients' files.
+// ledger is the view of the driver of the files of all clients.
 type ledger struct {
 	dir string
 
 	mu     sync.Mutex
 	offset map[string]int64
-	plans  map[string]map[string]told // by root plan, then item
-	order  []string                   // root plans, as they came
-	fresh  map[string]bool            // root plans told of since they were taken
+	plans  map[string]map[string]progress // by root plan, then item
+	order  []string                       // root plans in the order of their first line
+	fresh  map[string]bool                // root plans with new lines since the last take
 	acks   int
-	broken []string
+	failed []string // problems of clients
 }
 
 func newLedger(dir string) *ledger {
-	return &ledger{dir: dir, offset: map[string]int64{}, plans: map[string]map[string]told{}, fresh: map[string]bool{}}
+	return &ledger{dir: dir, offset: map[string]int64{}, plans: map[string]map[string]progress{}, fresh: map[string]bool{}}
 }
 
 func (l *ledger) file(client string) string { return filepath.Join(l.dir, client+".ledger") }
 
-// catchUp reads what clients have written since the last time, and tells how much
-// is acknowledged by now.
+// catchUp reads what the clients have written since the last call. It returns the number of
+// acknowledged items so far.
 func (l *ledger) catchUp() (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	files, err := filepath.Glob(l.file("*"))
 	if err != nil {
-		return 0, fmt.Errorf("reading the ledger: %w", err)
+		return 0, fmt.Errorf("read the ledger: %w", err)
 	}
 	for _, path := range files {
 		if err := l.read(path); err != nil {
-			return 0, fmt.Errorf("reading the ledger: %w", err)
+			return 0, fmt.Errorf("read the ledger: %w", err)
 		}
 	}
 	return l.acks, nil
@@ -110,7 +108,7 @@ func (l *ledger) read(path string) error {
 		m, rest, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		plan, item, ok2 := strings.Cut(rest, "\t")
 		if !ok || !ok2 || len(m) != 1 {
-			return errors.New("a line that no client writes: " + line)
+			return errors.New("invalid line: " + line)
 		}
 		l.add(mark(m[0]), plan, item)
 	}
@@ -118,14 +116,14 @@ func (l *ledger) read(path string) error {
 }
 
 func (l *ledger) add(m mark, plan, item string) {
-	if m == markBroken {
-		l.broken = append(l.broken, plan+": "+item)
+	if m == markProblem {
+		l.failed = append(l.failed, plan+": "+item)
 		return
 	}
-	root := strings.Clone(rootOf(plan)) // lines are parts of a large string
+	root := strings.Clone(rootOf(plan)) // lines are parts of a large string, which must not stay in memory
 	items, known := l.plans[root]
 	if !known {
-		items = map[string]told{}
+		items = map[string]progress{}
 		l.plans[root] = items
 		l.order = append(l.order, root)
 	}
@@ -143,8 +141,8 @@ func (l *ledger) add(m mark, plan, item string) {
 	}
 }
 
-// take gives the root plans that were told of since the last take, and up to
-// others of the older ones, chosen by pick.
+// take returns the root plans with new lines since the last take, and up to others older ones, which
+// pick chooses.
 func (l *ledger) take(others int, pick func(n int) int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,8 +166,8 @@ func (l *ledger) all() []string {
 	return append([]string(nil), l.order...)
 }
 
-// with gives the items of a plan that carry any of the marks.
-func (l *ledger) with(root string, marks told) []string {
+// with returns the items of a plan with at least one of the marks.
+func (l *ledger) with(root string, marks progress) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var items []string
@@ -181,14 +179,14 @@ func (l *ledger) with(root string, marks told) []string {
 	return items
 }
 
-func (l *ledger) has(root, item string, marks told) bool {
+func (l *ledger) has(root, item string, marks progress) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.plans[root][item]&marks != 0
 }
 
-func (l *ledger) brokenSoFar() []string {
+func (l *ledger) problems() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]string(nil), l.broken...)
+	return append([]string(nil), l.failed...)
 }

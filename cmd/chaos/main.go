@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command chaos proves that what Actlog acknowledges stays on record. It writes at
-// full rate while it kills the server, its Postgres and the clients, fills the
-// disk, breaks the network and moves the clock; it keeps a ledger of what was
-// acknowledged, and compares at the end. All of it is on this machine, in a folder
-// of its own.
+// Command chaos checks that what Actlog acknowledges stays on record. It writes at full rate. In the
+// meantime it kills the server, its Postgres and the clients, fills the disk, breaks the network and
+// moves the clock. It keeps a ledger of everything that was acknowledged, and at the end it compares
+// the ledger with the record. Everything runs on this machine, in one folder.
 package main
 
 import (
@@ -23,37 +22,38 @@ import (
 	"time"
 )
 
-// The program's exit codes.
+// The exit codes of the program.
 const (
 	exitDone     = 0
-	exitViolated = 1 // or it could not be told
+	exitViolated = 1 // also if the check was impossible
 	exitUsage    = 2
 )
 
-// Scenarios are runs of their own.
+// A scenario replaces the faults.
 const (
 	scenarioOutage = "outage"
 	scenarioFlood  = "flood"
 )
 
-// config is what a run consists of.
+// config has the options of a run.
 type config struct {
 	kills    int
 	seed     uint64
 	writers  int
-	rate     int // of plans that a client starts in a second, at most
+	rate     int // maximum number of plans that a client starts per second
 	duration time.Duration
 	actlog   string
 	dir      string
 	faults   []string
 	scenario string
-	lasts    time.Duration // a scenario
-	between  time.Duration // at most, from one fault to the next
-	memory   int64         // bytes that the server may take
+	lasts    time.Duration // duration of a scenario
+	between  time.Duration // maximum time from one fault to the next
+	memory   int64         // maximum memory of the server and of each client, in bytes
 
-	connections int           // of slow clients in a flood
-	garbage     int           // requests a second in a flood
-	within      time.Duration // is how soon good clients are answered in a flood
+	// For the scenario flood.
+	connections int           // slow clients
+	garbage     int           // garbage requests per second
+	within      time.Duration // maximum time until a good client gets its answer
 }
 
 func main() {
@@ -63,7 +63,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It gives the exit code.
+// run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if spec := os.Getenv(beClient); spec != "" {
 		return runClient(ctx, spec, os.Stdin, stderr)
@@ -94,21 +94,21 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.IntVar(&c.kills, "kills", 200, "how many faults")
-	f.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "of what happens, and when")
-	f.IntVar(&c.writers, "writers", 4, "that each of the four clients has")
-	f.IntVar(&c.rate, "rate", 30, "plans that each client starts in a second, at most: all of them are read back")
-	f.DurationVar(&c.duration, "duration", time.Hour, "after which no more faults are injected")
-	f.StringVar(&c.actlog, "actlog", "", "the program to break (default: it is built)")
-	f.StringVar(&c.dir, "dir", "", "an empty folder to work in, which is kept (default: one that is removed)")
-	names := f.String("faults", strings.Join(faultNames(), ","), "which; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "instead of faults; outage: Postgres is away, frozen, and then dead; flood: slow clients and garbage come in")
-	f.DurationVar(&c.lasts, "lasts", time.Minute, "how long what the scenario is about lasts")
-	f.IntVar(&c.connections, "connections", 2000, "of slow clients in a flood")
-	f.IntVar(&c.garbage, "garbage", 10_000, "requests of garbage a second in a flood")
-	f.DurationVar(&c.within, "within", 5*time.Second, "how soon good clients have to be answered in a flood")
-	f.DurationVar(&c.between, "between", time.Second, "at most, from one fault to the next")
-	f.Int64Var(&c.memory, "memory", 512<<20, "bytes that the server, and each client, may take")
+	f.IntVar(&c.kills, "kills", 200, "number of faults")
+	f.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the faults and their times")
+	f.IntVar(&c.writers, "writers", 4, "writers in each of the four clients")
+	f.IntVar(&c.rate, "rate", 30, "maximum number of plans that each client starts per second; all of them are read back")
+	f.DurationVar(&c.duration, "duration", time.Hour, "inject no more faults after this time")
+	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
+	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
+	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
+	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage")
+	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood")
+	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
+	f.IntVar(&c.garbage, "garbage", 10_000, "garbage requests per second in a flood")
+	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood")
+	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
+	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -120,24 +120,24 @@ func parse(args []string, stderr io.Writer) (config, error) {
 			continue
 		}
 		if faults[name] == nil {
-			return c, fmt.Errorf("-faults %s: there is none of that name, there are %s", name, strings.Join(faultNames(), ", "))
+			return c, fmt.Errorf("-faults %s: no such fault; the faults are %s", name, strings.Join(faultNames(), ", "))
 		}
 		c.faults = append(c.faults, name)
 	}
 	switch {
 	case f.NArg() > 0:
-		return c, fmt.Errorf("%q is no flag", f.Arg(0))
+		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case c.scenario != "" && c.scenario != scenarioOutage && c.scenario != scenarioFlood:
-		return c, fmt.Errorf("-scenario %s: there are outage and flood", c.scenario)
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage and flood", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
-		return c, errors.New("-faults names none")
+		return c, errors.New("-faults is empty")
 	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil
 }
 
-// run prepares a folder, runs there and cleans up.
+// run prepares a folder, runs the test in it and cleans up.
 func (c config) run(ctx context.Context, out io.Writer) (violated bool, err error) {
 	dir, err := os.MkdirTemp("", "chaos-")
 	if err != nil {
@@ -152,8 +152,8 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	if c.actlog == "" {
 		c.actlog = filepath.Join(dir, "actlog")
 		build := exec.CommandContext(ctx, "go", "build", "-o", c.actlog, "github.com/actlog/actlog/cmd/actlog")
-		if said, err := build.CombinedOutput(); err != nil {
-			return false, fmt.Errorf("building actlog: %w\n%s", err, said)
+		if output, err := build.CombinedOutput(); err != nil {
+			return false, fmt.Errorf("build actlog: %w\n%s", err, output)
 		}
 	}
 	if c.dir != "" {
@@ -163,7 +163,7 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		if entries, readErr := os.ReadDir(dir); err != nil || readErr != nil || len(entries) > 0 {
 			return false, errors.Join(fmt.Errorf("-dir %s must be an empty folder", dir), err, readErr)
 		}
-	} else if err := os.Chmod(dir, 0o755); err != nil { // Postgres may have to be another user
+	} else if err := os.Chmod(dir, 0o755); err != nil { // Postgres may have to run as another user
 		return false, err
 	}
 	d, err := newDriver(c, dir, out)
@@ -172,16 +172,16 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	}
 	if slices.Contains(c.faults, diskFault) {
 		if err := mountDisk(d.server.dataDir); err != nil {
-			return false, fmt.Errorf("mounting a small disk: %w: the disk cannot be filled here; -faults without %s leaves it out", err, diskFault)
+			return false, fmt.Errorf("mount a small disk: %w: the disk cannot be filled here; use -faults without %s", err, diskFault)
 		}
 		defer func() { err = errors.Join(err, d.server.keepLog(), unmountDisk(d.server.dataDir)) }()
 	}
 	what := fmt.Sprintf("%d faults of %s", c.kills, strings.Join(c.faults, ", "))
 	switch c.scenario {
 	case scenarioOutage:
-		what = fmt.Sprintf("postgres is away for %s, twice", c.lasts)
+		what = fmt.Sprintf("postgres is down for %s, twice", c.lasts)
 	case scenarioFlood:
-		what = fmt.Sprintf("%d slow clients and %d requests of garbage a second for %s", c.connections, c.garbage, c.lasts)
+		what = fmt.Sprintf("%d slow clients and %d garbage requests per second for %s", c.connections, c.garbage, c.lasts)
 	}
 	d.say("chaos: %s, seed %d, in %s", what, c.seed, dir)
 	err = d.run(ctx)
@@ -193,11 +193,11 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	return violated, err
 }
 
-// inNamespace says that this process has mounts of its own.
+// inNamespace is an environment variable. It is set if this process has its own mounts.
 const inNamespace = "ACTLOG_CHAOS_NAMESPACE"
 
-// enterNamespace runs this program again where its mounts are seen by nobody else,
-// and end with it.
+// enterNamespace runs this program again in a mount namespace of its own. No other program sees its
+// mounts, and they end with it.
 func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	self, err := os.Executable()
 	if err != nil {
@@ -208,7 +208,7 @@ func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	// It ends its children in good order, which takes a while.
+	// SIGTERM, because it needs some time to stop its children cleanly.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	err = cmd.Run()
 	var exit *exec.ExitError
@@ -218,6 +218,6 @@ func enterNamespace(ctx context.Context, args []string, stdout, stderr io.Writer
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return exit.ExitCode()
 	}
-	fmt.Fprintf(stderr, "chaos: running with mounts of its own: %v; the disk cannot be filled here; -faults without %s leaves it out\n", err, diskFault)
+	fmt.Fprintf(stderr, "chaos: run with mounts of its own: %v; the disk cannot be filled here; use -faults without %s\n", err, diskFault)
 	return exitViolated
 }

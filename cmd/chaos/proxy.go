@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// traffic is what a proxy does to it.
+// traffic is how a proxy treats the traffic.
 type traffic string
 
 const (
@@ -19,11 +19,11 @@ const (
 	trafficStalls   traffic = "stalls"
 	trafficIsReset  traffic = "is reset"
 	trafficTrickles traffic = "trickles"
-	// Requests arrive whole, answers break off: it is not known what is on record.
+	// Requests arrive completely, but answers are cut off: the client cannot know what is on record.
 	trafficCut traffic = "loses answers"
 )
 
-// proxy is the network between clients and server, on the loopback.
+// proxy is the network between the clients and the server, on loopback.
 type proxy struct {
 	listener *net.TCPListener
 	target   string
@@ -39,7 +39,7 @@ type proxy struct {
 func newProxy(target string) (*proxy, error) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return nil, fmt.Errorf("opening the proxy: %w", err)
+		return nil, fmt.Errorf("open the proxy: %w", err)
 	}
 	p := &proxy{
 		listener: l, target: target, done: make(chan struct{}),
@@ -51,7 +51,7 @@ func newProxy(target string) (*proxy, error) {
 
 func (p *proxy) url() string { return "http://" + p.listener.Addr().String() }
 
-// set changes what becomes of the traffic, of open connections too.
+// set changes how the traffic is treated, also on open connections.
 func (p *proxy) set(t traffic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *proxy) now() (traffic, <-chan struct{}) {
 	return p.traffic, p.changed
 }
 
-// close ends the proxy and all its connections.
+// close stops the proxy and closes all its connections.
 func (p *proxy) close() {
 	close(p.done)
 	_ = p.listener.Close()
@@ -99,7 +99,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// own keeps a connection for close and set. It is false where both are over.
+// own registers a connection for close and set. It reports false if the connection must be closed.
 func (p *proxy) own(c *net.TCPConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *proxy) serve(client *net.TCPConn) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.target)
 	cancel()
 	if err != nil {
-		return // as the server is: not there
+		return // the server is down
 	}
 	server := conn.(*net.TCPConn)
 	defer p.drop(server)
@@ -141,7 +141,7 @@ func (p *proxy) drop(c *net.TCPConn) {
 	p.mu.Unlock()
 }
 
-// carry takes bytes from one side to the other until one of them ends.
+// carry copies bytes from one side to the other until one side closes the connection.
 func (p *proxy) carry(from, to *net.TCPConn, answers bool) {
 	defer reset(to)
 	defer reset(from)
@@ -154,7 +154,7 @@ func (p *proxy) carry(from, to *net.TCPConn, answers bool) {
 	}
 }
 
-// forward writes data as the traffic goes. It is false where the connection is over.
+// forward writes data as the traffic mode says. It reports false if the connection must be closed.
 func (p *proxy) forward(to *net.TCPConn, data []byte, answers bool) bool {
 	for len(data) > 0 {
 		now, changed := p.now()

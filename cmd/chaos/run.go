@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// Everything that is recorded of a plan follows from its id: how many steps,
-// cycles and tool calls it has, and what each of them says. So a ledger need only
-// keep which of them were acknowledged.
+// The whole record of a plan is derived from its id: the number of its steps, cycles and tool calls,
+// and all their texts. So the ledger only needs to say which of them were acknowledged.
 
-// pick gives a number below n that belongs to key.
+// pick returns a number below n that is derived from key.
 func pick(key string, n int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
 	return int(h.Sum64() >> 1 % uint64(n))
 }
 
-// text gives what field says, of what goes by id.
+// text returns the text of a field of the item id.
 func text(field, id string) string {
 	key := field + " of " + id
 	return key + strings.Repeat(" é"+key[:4], pick(key, 60))
@@ -36,8 +35,8 @@ func stepCount(plan string) int {
 
 func cycleCount(step string) int { return 1 + pick(step+"cycles", 3) }
 
-// toolCount gives the calls of a cycle: a few, sometimes many, since what is asked
-// for together is one transaction.
+// toolCount returns the number of tool calls of a cycle: a few, sometimes many, because the calls of
+// one cycle are written in one transaction.
 func toolCount(cycle string) int {
 	if pick(cycle+"many", 24) == 0 {
 		return 40
@@ -49,7 +48,7 @@ const subSuffix = ".sub"
 
 func isSub(plan string) bool { return strings.HasSuffix(plan, subSuffix) }
 
-// hasSub tells whether the first tool call of the plan starts a sub-plan.
+// hasSub reports whether the first tool call of the plan starts a sub-plan.
 func hasSub(plan string) bool { return !isSub(plan) && pick(plan+"sub", 4) == 0 }
 
 func rootOf(plan string) string { return strings.TrimSuffix(plan, subSuffix) }
@@ -58,20 +57,19 @@ func stepID(plan string, s int) string      { return fmt.Sprintf("%s-s%d", plan,
 func cycleID(step string, c int) string     { return fmt.Sprintf("%s-c%d", step, c) }
 func toolCallID(cycle string, t int) string { return fmt.Sprintf("%s-t%d", cycle, t) }
 
-// What a ledger names: a start by the id of what starts, the others by that and
-// what happens to it.
+// The items of a ledger: a start has the id of what starts. Other items have the id and a word.
 func thinkOf(cycle string) string { return cycle + " think" }
 func endOf(id string) string      { return id + " end" }
 
-// mode is how a client records. It is the first letter of its plans' ids.
+// mode is how a client records. It is the first letter of the ids of its plans.
 type mode byte
 
 const (
-	// Direct calls return when the server has acknowledged them.
+	// A direct call returns when the server has acknowledged it.
 	modeDirect mode = 'd'
 	// A buffered run is acknowledged by a flush at its end.
 	modeBuffer mode = 'b'
-	// What a spool took survives the client, and arrives later.
+	// A record in a spool survives the client and arrives later.
 	modeSpool mode = 's'
 )
 

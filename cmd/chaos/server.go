@@ -16,28 +16,27 @@ import (
 	"time"
 )
 
-// restartDelay is what an init system waits before it starts a service again.
+// restartDelay is how long an init system waits before it restarts a service.
 const restartDelay = 200 * time.Millisecond
 
-// server is actlog as a child, started again whenever it ends, as an init system
-// would.
+// server is an actlog child process that is restarted whenever it exits, as by an init system.
 type server struct {
 	binary, listen, dataDir, logFile string
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
-	exited   chan struct{} // closed when cmd is over
-	killed   bool          // we did it
+	exited   chan struct{} // closed when cmd has exited
+	killed   bool          // by this program
 	stopping bool
 	starts   int
-	peak     int64    // bytes of memory, at most
-	died     []string // ends that nobody caused
-	over     chan struct{}
+	peak     int64         // maximum memory in bytes
+	died     []string      // unexpected exits
+	over     chan struct{} // closed when the server is not restarted any more
 }
 
 func (s *server) url() string { return "http://" + s.listen }
 
-// start starts the server and whatever follows it.
+// start starts the server and restarts it until stop.
 func (s *server) start(ctx context.Context) error {
 	s.over = make(chan struct{})
 	if err := s.launch(ctx); err != nil {
@@ -53,7 +52,7 @@ func (s *server) start(ctx context.Context) error {
 			err := cmd.Wait()
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
-				s.died = append(s.died, fmt.Sprintf("the server ended by itself: %v", err))
+				s.died = append(s.died, fmt.Sprintf("the server exited by itself: %v", err))
 			}
 			stopping := s.stopping
 			s.mu.Unlock()
@@ -74,26 +73,26 @@ func (s *server) launch(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
-		return errors.New("the server is to stop")
+		return errors.New("the server is stopping")
 	}
 	log, err := os.OpenFile(s.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("starting the server: %w", err)
+		return fmt.Errorf("start the server: %w", err)
 	}
 	defer log.Close()
-	// It ends when we say so, not when a context does.
+	// The driver stops the process. No context does.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, "serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the server: %w", err)
+		return fmt.Errorf("start the server: %w", err)
 	}
 	s.cmd, s.exited, s.killed = cmd, make(chan struct{}), false
 	s.starts++
 	return nil
 }
 
-// kill is kill -9. It returns when the process is gone.
+// kill kills the server with SIGKILL and waits until it has exited.
 func (s *server) kill() {
 	s.mu.Lock()
 	s.sampleLocked()
@@ -110,7 +109,7 @@ func (s *server) signal(sig syscall.Signal) error {
 	return s.cmd.Process.Signal(sig)
 }
 
-// stop ends the server for good, in good order if it can, and what it left behind.
+// stop stops the server, cleanly if possible, and everything that it left behind.
 func (s *server) stop() error {
 	s.mu.Lock()
 	s.sampleLocked()
@@ -123,14 +122,14 @@ func (s *server) stop() error {
 	select {
 	case <-exited:
 	case <-time.After(45 * time.Second):
-		err = errors.New("the server does not end on SIGTERM")
+		err = errors.New("the server did not exit on SIGTERM")
 		s.kill()
 	}
 	<-s.over
-	// Killed, or not started again, it could not end its Postgres.
+	// A server that was killed or not restarted could not stop its Postgres.
 	pid := s.postmaster()
 	if pid > 0 && err == nil && !s.killed {
-		err = fmt.Errorf("the server left its postgres, %d, behind", pid)
+		err = fmt.Errorf("the server left its postgres %d behind", pid)
 	}
 	sig := syscall.SIGQUIT
 	for until := time.Now().Add(10 * time.Second); pid > 0 && parentOf(pid) > 0; {
@@ -144,7 +143,7 @@ func (s *server) stop() error {
 	return err
 }
 
-// keepLog saves what Postgres said, whose folder goes with its disk.
+// keepLog saves the log of Postgres, because its folder is removed with the disk.
 func (s *server) keepLog() error {
 	content, err := os.ReadFile(filepath.Join(s.dataDir, "postgres", "postgres.log"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -156,7 +155,7 @@ func (s *server) keepLog() error {
 	return err
 }
 
-// postmaster is the process of the private Postgres, 0 where none is known.
+// postmaster returns the process id of the private Postgres, or 0.
 func (s *server) postmaster() int {
 	content, err := os.ReadFile(filepath.Join(s.dataDir, "postgres", "data", "postmaster.pid"))
 	if err != nil {
@@ -166,7 +165,7 @@ func (s *server) postmaster() int {
 	if err != nil || pid <= 1 || parentOf(pid) == 0 {
 		return 0
 	}
-	// After kill -9 the file names what may be anyone's by now.
+	// After kill -9, another process may have the process id in the file.
 	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil || strings.TrimSpace(string(name)) != "postgres" {
 		return 0
@@ -174,13 +173,13 @@ func (s *server) postmaster() int {
 	return pid
 }
 
-// parentOf gives the parent of a process, 0 where there is none or it is dead.
+// parentOf returns the parent of a process, or 0 if there is none or the process is dead.
 func parentOf(pid int) int {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// The name, in parentheses, may hold anything.
+	// The name in parentheses may contain anything.
 	rest := string(content[strings.LastIndexByte(string(content), ')')+1:])
 	fields := strings.Fields(rest)
 	if len(fields) < 2 || fields[0] == "Z" {
@@ -192,7 +191,7 @@ func parentOf(pid int) int {
 
 // children lists the processes of a postmaster.
 func children(pid int) []int {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is a good one
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	var found []int
 	for _, dir := range dirs {
 		child, err := strconv.Atoi(filepath.Base(dir))
@@ -203,7 +202,7 @@ func children(pid int) []int {
 	return found
 }
 
-// sample keeps the most memory that the server was seen to take.
+// sample updates the maximum memory of the server.
 func (s *server) sample() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +211,7 @@ func (s *server) sample() {
 
 func (s *server) sampleLocked() { s.peak = max(s.peak, peakRSS(s.cmd.Process.Pid)) }
 
-// peakRSS is the most memory that a process had in bytes, 0 where it is no more.
+// peakRSS returns the maximum memory of a process so far, in bytes, or 0 if it has exited.
 func peakRSS(pid int) int64 {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -229,7 +228,7 @@ func peakRSS(pid int) int64 {
 	return 0
 }
 
-// unexpected lists the ends that nobody caused.
+// unexpected lists the exits that the driver did not cause.
 func (s *server) unexpected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
