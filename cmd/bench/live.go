@@ -106,16 +106,7 @@ func (b *bench) load(ctx context.Context, s *store.Store, runs int, within time.
 }
 
 // until waits until t.
-func until(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func until(ctx context.Context, t time.Time) error { return wait(ctx, time.Until(t)) }
 
 // probe is the n-th cycle of a plan that clients follow.
 type probe struct {

@@ -91,10 +91,8 @@ func slowestWrite(ctx context.Context, s *store.Store, meanwhile func() error) (
 }
 
 func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

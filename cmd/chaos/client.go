@@ -314,10 +314,8 @@ func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSu
 
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

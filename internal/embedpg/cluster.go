@@ -103,11 +103,11 @@ func (c *cluster) passwordFile() string { return filepath.Join(c.Dir, "password"
 // the server does not know this password yet.
 func (c *cluster) password() (password string, known bool, err error) {
 	b, err := os.ReadFile(c.passwordFile())
-	if password = strings.TrimSpace(string(b)); err == nil && password != "" {
-		return password, true, nil
-	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", false, err
+	}
+	if password = strings.TrimSpace(string(b)); password != "" {
+		return password, true, nil
 	}
 	password = rand.Text()
 	return password, false, os.WriteFile(c.passwordFile(), []byte(password+"\n"), 0o600)

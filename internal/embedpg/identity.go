@@ -16,7 +16,7 @@ type identity struct {
 	attrs syscall.SysProcAttr // for a process that runs as this user
 }
 
-// otherUsers returns the identities of those of the named users that exist.
+// otherUsers returns the identities of those of the named users that exist and are not root.
 func otherUsers(names ...string) []identity {
 	var ids []identity
 	for _, name := range names {
@@ -26,7 +26,7 @@ func otherUsers(names ...string) []identity {
 		}
 		uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 		gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
-		if uidErr == nil && gidErr == nil {
+		if uidErr == nil && gidErr == nil && uid != 0 {
 			cred := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 			ids = append(ids, identity{"user " + name, syscall.SysProcAttr{Credential: cred}})
 		}

@@ -14,11 +14,8 @@ import (
 // this user.
 func userNamespace() []identity {
 	uid, gid := 65534, 65534
-	for _, id := range otherUsers("postgres", "nobody") {
-		if cred := id.attrs.Credential; cred.Uid != 0 {
-			uid, gid = int(cred.Uid), int(cred.Gid)
-			break
-		}
+	if ids := otherUsers("postgres", "nobody"); len(ids) > 0 {
+		uid, gid = int(ids[0].attrs.Credential.Uid), int(ids[0].attrs.Credential.Gid)
 	}
 	return []identity{{"a user namespace", syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
