@@ -123,20 +123,15 @@ func (f *Folder) Search(ctx context.Context, pattern, name string) (string, erro
 		return "", plain(err)
 	}
 	err = fs.WalkDir(f.root.FS(), start, func(file string, entry fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil {
+		case err != nil:
 			return nil // skip an unreadable folder
-		}
-		if entry.IsDir() {
-			if entry.Name() == ".git" || entry.Name() == "node_modules" {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if !entry.Type().IsRegular() {
-			return nil // the target of a link is searched where it is
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "node_modules"):
+			return fs.SkipDir
+		case !entry.Type().IsRegular():
+			return nil // a folder, or a link, whose target is searched where it is
 		}
 		text, err := f.text(file)
 		if err != nil {
