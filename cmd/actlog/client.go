@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,7 +19,7 @@ import (
 	"github.com/actlog/actlog/internal/wire"
 )
 
-// What commands read of the API's plans and steps.
+// planView and the types below it are what the commands read of the API's plans and steps.
 type planView struct {
 	CurrentPlanID           string
 	RootPlanID              string
@@ -45,8 +48,6 @@ type stepView struct {
 	Attempt                 int
 	Result                  string
 	ErrorMessage            string
-	LatestMethodName        string
-	LatestRoundNumber       int
 	StartTime               *time.Time
 	Figures                 figuresView
 	SubPlanExecutionRecords []*planView
@@ -87,22 +88,31 @@ type figuresView struct {
 	DurationMs                      *int64
 }
 
-// client asks a server.
-type client struct {
-	base string
-	key  string // empty: none is sent
-	http *http.Client
+// took formats the duration; it is empty while that is unknown.
+func (f figuresView) took() string {
+	if f.DurationMs == nil {
+		return ""
+	}
+	return duration(time.Duration(*f.DurationMs) * time.Millisecond)
 }
 
-// requestTimeout bounds a request whose answer is not a stream.
+// client calls the API of a server.
+type client struct {
+	base string
+	key  string // empty: requests carry no key
+	http http.Client
+}
+
+// requestTimeout limits a request whose answer is not a stream.
 const requestTimeout = time.Minute
 
-func newClient(f serverFlags) (*client, error) {
+// ProvideClient makes kong pass a client of the server to the Run method of a command.
+func (f serverFlags) ProvideClient() (*client, error) {
 	u, err := url.Parse(f.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, usageError(fmt.Sprintf("--server %s: must be a URL such as %s", f.Server, defaultServer))
 	}
-	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey, http: &http.Client{}}, nil
+	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey}, nil
 }
 
 var errNotOnRecord = errors.New("is not on record")
@@ -120,17 +130,7 @@ func (c *client) step(ctx context.Context, id string) (*stepView, error) {
 func planPath(id string) string { return "/api/v1/plans/" + url.PathEscape(id) }
 func stepPath(id string) string { return "/api/v1/steps/" + url.PathEscape(id) }
 
-// copy writes what stands at a path as it is.
-func (c *client) copy(ctx context.Context, w io.Writer, what, path string) error {
-	body, err := c.read(ctx, what, path)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(body)
-	return err
-}
-
-// get reads what stands at a path into a value.
+// get decodes the answer to a GET.
 func (c *client) get(ctx context.Context, what, path string, into any) error {
 	body, err := c.read(ctx, what, path)
 	if err != nil {
@@ -142,30 +142,35 @@ func (c *client) get(ctx context.Context, what, path string, into any) error {
 	return nil
 }
 
-// read gives what stands at a path.
+// read returns the answer to a GET.
 func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.open(ctx, what, http.MethodGet, path)
+	resp, err := c.open(ctx, what, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	return c.readAll(what, resp.Body)
+}
+
+// readAll reads an answer to its end.
+func (c *client) readAll(what string, answer io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(answer)
 	if err != nil {
-		return nil, fmt.Errorf("%s: reading the answer of %s: %w", what, c.base, err)
+		return nil, &callError{error: fmt.Errorf("%s: read answer of %s: %w", what, c.base, err), away: true}
 	}
 	return body, nil
 }
 
-// mayWrite makes sure that there is a server that takes records, by sending none.
-// One that is busy is one.
-func (c *client) mayWrite(ctx context.Context) error {
+// checkWritable checks that the server takes records, by sending it none. A busy
+// server passes.
+func (c *client) checkWritable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.open(ctx, "writing records", http.MethodPost, "/api/v1/records")
+	resp, err := c.open(ctx, "write records", http.MethodPost, "/api/v1/records", http.Header{"Content-Type": {wire.TypeNDJSON}}, nil)
 	switch {
-	case errors.As(err, new(*busyError)):
+	case busyFor(err) > 0:
 		return nil
 	case err != nil:
 		return err
@@ -173,80 +178,82 @@ func (c *client) mayWrite(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// busyError says that the server asks for patience.
-type busyError struct {
+// callError is a request that failed in a way that a caller may handle.
+type callError struct {
 	error
-	after time.Duration
+	away       bool          // there was no answer, or only a part of one
+	refused    bool          // the server does not accept what was sent
+	retryAfter time.Duration // the server is busy; 0: it is not
 }
 
-func (e *busyError) Unwrap() error { return e.error }
+func (e *callError) Unwrap() error { return e.error }
 
-// refusedError says that it is what was sent that the server does not take.
-type refusedError struct{ error }
+// busyFor returns how long a busy server asks its clients to wait. It returns 0 if err
+// has another cause.
+func busyFor(err error) time.Duration {
+	if failed, ok := errors.AsType[*callError](err); ok {
+		return failed.retryAfter
+	}
+	return 0
+}
 
-func (e *refusedError) Unwrap() error { return e.error }
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
-// awayError says that no server answered.
-type awayError struct{ error }
-
-func (e *awayError) Unwrap() error { return e.error }
-
-// open asks for what stands at a path. The caller closes the body.
-func (c *client) open(ctx context.Context, what, method, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+// open sends a request. The caller closes the body of the response.
+func (c *client) open(ctx context.Context, what, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	req.Header.Set("Content-Type", wire.TypeNDJSON) // of the empty body of a POST
-	return c.do(what, req)
-}
-
-// do makes a request. The caller closes the body.
-func (c *client) do(what string, req *http.Request) (*http.Response, error) {
+	maps.Copy(req.Header, header)
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var sent *url.Error
-		if errors.As(err, &sent) { // it repeats the address
-			err = sent.Err
+		if failed, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address
+			err = failed.Err
 		}
-		return nil, &awayError{fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
+		return nil, &callError{away: true, error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, c.refused(what, resp)
+	return nil, c.statusError(what, resp)
 }
 
-// refused says why the server answered otherwise than hoped for, and what helps.
-func (c *client) refused(what string, resp *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came has to do
+// statusError turns an answer with an error status into an error that says what helps.
+func (c *client) statusError(what string, resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a part of it is better than nothing
 	var problem struct{ Detail string }
 	if json.Unmarshal(body, &problem) != nil {
 		problem.Detail = otlp.Refusal(body)
 	}
-	said, ours := clean(problem.Detail), problem.Detail != ""
-	if !ours {
-		said = resp.Status
-	}
-	err := fmt.Errorf("%s: %s", what, said)
+	isActlog := problem.Detail != ""
+	err := fmt.Errorf("%s: %s", what, cmp.Or(clean(problem.Detail), resp.Status))
 	switch status := resp.StatusCode; {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // else soon
-		return &busyError{err, time.Duration(max(seconds, 1)) * time.Second}
-	case !ours:
+		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if there is none
+		return &callError{error: err, retryAfter: time.Duration(max(seconds, 1)) * time.Second}
+	case !isActlog:
 		return fmt.Errorf("%w (is there an Actlog server at %s?)", err, c.base)
 	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
-		return &refusedError{err}
+		return &callError{error: err, refused: true}
 	case status == http.StatusUnauthorized && c.key != "":
-		return fmt.Errorf("%s: the server does not know this API key: give another as ACTLOG_API_KEY or --api-key", what)
+		return fmt.Errorf("%s: the server does not know this API key: pass another in ACTLOG_API_KEY or --api-key", what)
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("%s: the server wants an API key: give it as ACTLOG_API_KEY or --api-key", what)
+		return fmt.Errorf("%s: the server requires an API key: pass one in ACTLOG_API_KEY or --api-key", what)
 	case status == http.StatusForbidden && c.key != "":
-		return fmt.Errorf("%w: give another as ACTLOG_API_KEY or --api-key", err)
+		return fmt.Errorf("%w: pass another key in ACTLOG_API_KEY or --api-key", err)
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s %w at %s", what, errNotOnRecord, c.base)
 	}

@@ -18,21 +18,20 @@ import (
 
 type demoCmd struct {
 	Dir  string        `help:"Folder that the example agent explores." default:"." type:"existingdir"`
-	Pace time.Duration `help:"How long the scripted model takes for an answer." default:"400ms"`
+	Pace time.Duration `help:"How long the scripted model takes to answer." default:"400ms"`
 	Once bool          `help:"Stop when the run has ended."`
 	serveCmd
 }
 
-// lookEvery is how often the growing tree is read.
-const lookEvery = 150 * time.Millisecond
+// demoPoll is how often the growing tree is read.
+const demoPoll = 150 * time.Millisecond
 
-// Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if c.APIKeys != "" {
-		return usageError("demo shows a run to whoever is at this machine: it takes no --api-keys, actlog serve does")
+		return usageError("demo is for users of this machine and takes no --api-keys; use actlog serve")
 	}
 	log := e.log
-	if !log.Enabled(ctx, slog.LevelDebug) { // a line a request would drown the tree
+	if !log.Enabled(ctx, slog.LevelDebug) { // one line per request would hide the tree
 		log = slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	s, err := startServer(ctx, &c.serveCmd, log)
@@ -40,18 +39,15 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n\n", s.url)
-	if err := c.play(ctx, e, s); err != nil {
+	if err := c.play(ctx, e, s); err != nil || c.Once {
 		return errors.Join(err, s.close())
-	}
-	if c.Once {
-		return s.close()
 	}
 	fmt.Fprintf(e.stderr, "\nStill serving on %s; Ctrl-C stops it.\n", s.url)
 	return s.wait(ctx)
 }
 
-// play lets the example agent explore the folder with a scripted model and real
-// tools, recorded, and prints the tree as it grows.
+// play lets the example agent explore the folder with a scripted model and real tools, records
+// the run, and prints the tree as it grows.
 func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 	model, err := scriptmodel.Start(codereader.DemoScript(c.Pace), &scriptmodel.Options{Seed: record.NewPlanID()})
 	if err != nil {
@@ -69,10 +65,6 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 	defer folder.Close()
 	agent := codereader.New(chat, folder, &codereader.Options{Recorder: recorder.New(s.store, recorder.Options{Environment: "demo"})})
 
-	client, err := newClient(serverFlags{Server: s.url})
-	if err != nil {
-		return err
-	}
 	planID := record.NewPlanID()
 	fmt.Fprintf(e.stdout, "An agent explores %s: %s\n\n", c.Dir, codereader.DemoQuestion)
 	ended := make(chan error, 1)
@@ -80,7 +72,7 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 		_, err := agent.Run(ctx, planID, codereader.DemoQuestion)
 		ended <- err
 	}()
-	p, err := c.watch(ctx, e, client, planID, ended)
+	p, err := watchPlan(ctx, e, s.url, planID, ended)
 	if err != nil {
 		return err
 	}
@@ -101,31 +93,34 @@ func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
 	return nil
 }
 
-// watch draws the tree each time it has changed, in place where there is a
-// terminal, until the run has ended.
-func (c *demoCmd) watch(ctx context.Context, e *env, client *client, planID string, ended <-chan error) (*planView, error) {
-	drawing := newDrawing(e.stdout)
-	look := func(last bool) (*planView, error) {
-		p, err := client.plan(ctx, planID)
-		if err != nil {
-			return nil, err
-		}
-		drawing.draw(p, last)
-		return p, nil
+// watchPlan draws the tree of a plan as it grows, until ended reports the result of the run.
+func watchPlan(ctx context.Context, e *env, server, planID string, ended <-chan error) (*planView, error) {
+	client, err := serverFlags{Server: server}.ProvideClient()
+	if err != nil {
+		return nil, err
 	}
-	tick := time.NewTicker(lookEvery)
+	drawing := newDrawing(e.stdout)
+	tick := time.NewTicker(demoPoll)
 	defer tick.Stop()
 	for {
+		last := false
 		select {
 		case err := <-ended:
 			if err != nil {
 				return nil, fmt.Errorf("the agent's run: %w", err)
 			}
-			return look(true)
+			last = true
 		case <-tick.C:
-			if _, err := look(false); err != nil && !errors.Is(err, errNotOnRecord) && ctx.Err() == nil {
-				return nil, err
-			}
+		}
+		p, err := client.plan(ctx, planID)
+		switch {
+		case err == nil:
+			drawing.draw(p, last)
+		case last || !errors.Is(err, errNotOnRecord) && ctx.Err() == nil:
+			return nil, err
+		}
+		if last {
+			return p, nil
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
@@ -19,49 +20,35 @@ import (
 )
 
 type exportCmd struct {
-	Plans  []string `arg:"" name:"plan" help:"Id of a plan. The whole tree that it belongs to is exported, from its root on."`
-	Output string   `short:"o" help:"File to write, in place of stdout. It is there when it is whole; a name that ends in .gz or .zst has it packed." placeholder:"FILE"`
+	Plans  []string `arg:"" name:"plan" help:"Id of a plan. The whole tree that it belongs to is exported, from the root on."`
+	Output string   `short:"o" help:"File to write instead of stdout. It appears under this name only when it is complete. A name that ends in .gz or .zst compresses it." placeholder:"FILE"`
 	serverFlags
 }
 
-// Help implements kong's: what the long help adds.
+// Help returns what the long help adds.
 func (*exportCmd) Help() string {
-	return `The records go one a line, as POST /api/v1/records takes them. "actlog import" makes the same tree of them at another
-server; at the same one it changes nothing. Exceptions, which are for one reader once, are not among them, nor is what is
-left of detail that was dropped for its age.`
+	return `The output has one record per line, in the format of POST /api/v1/records. "actlog import" builds the same tree from
+it on another server; on the same server it changes nothing. Two things are not exported: exceptions, which the API
+returns only once, and what is left of detail that the server dropped because of its age.`
 }
 
 const (
-	// exportPatience is how long a server that is busy is asked again.
+	// exportPatience is how long the request is repeated while the server is busy.
 	exportPatience = time.Minute
-	// exportStall is how long an export may stand still.
+	// exportStall is how long an export may wait for its next bytes.
 	exportStall = 2 * time.Minute
 )
 
-// Run implements the command.
-func (c *exportCmd) Run(ctx context.Context, e *env) error {
-	client, err := newClient(c.serverFlags)
-	if err != nil {
-		return err
+func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
+	out, commit := e.stdout, func() error { return nil }
+	if c.Output != "" && c.Output != "-" {
+		f, err := createAtomic(c.Output)
+		if err != nil {
+			return fmt.Errorf("--output %s: %w", c.Output, err)
+		}
+		defer f.discard()
+		out, commit = f, f.commit
 	}
-	if c.Output == "" || c.Output == "-" {
-		return c.export(ctx, e, client, e.stdout)
-	}
-	f, err := createWhole(c.Output)
-	if err != nil {
-		return fmt.Errorf("--output %s: %w", c.Output, err)
-	}
-	defer f.discard()
-	if err := c.export(ctx, e, client, f); err != nil {
-		return err
-	}
-	if err := f.keep(); err != nil {
-		return fmt.Errorf("writing %s: %w", c.Output, err)
-	}
-	return nil
-}
-
-func (c *exportCmd) export(ctx context.Context, e *env, client *client, out io.Writer) error {
 	for _, id := range c.Plans {
 		records, err := client.export(ctx, id, out)
 		if err != nil {
@@ -71,13 +58,16 @@ func (c *exportCmd) export(ctx context.Context, e *env, client *client, out io.W
 			fmt.Fprintf(e.stderr, "plan %s: %s records\n", clean(id), grouped(records))
 		}
 	}
+	if err := commit(); err != nil {
+		return fmt.Errorf("write %s: %w", c.Output, err)
+	}
 	return nil
 }
 
-var errStalled = errors.New("nothing came for " + exportStall.String())
+var errStalled = errors.New("no data for " + exportStall.String())
 
-// export writes the records of a tree and tells how many they were. An error means
-// that they are not whole.
+// export writes the records of a tree and returns their number. After an error the
+// output is incomplete.
 func (c *client) export(ctx context.Context, id string, out io.Writer) (records int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,57 +75,54 @@ func (c *client) export(ctx context.Context, id string, out io.Writer) (records 
 	defer stall.Stop()
 	what := "plan " + id
 	deadline := time.Now().Add(exportPatience)
-	resp, err := c.open(ctx, what, http.MethodGet, planPath(id)+"/records")
-	for busy := (*busyError)(nil); errors.As(err, &busy) && time.Now().Add(busy.after).Before(deadline); {
-		select {
-		case <-time.After(busy.after):
-		case <-ctx.Done():
-			return 0, ctx.Err()
+	resp, err := c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
+	for wait := busyFor(err); wait > 0 && time.Now().Add(wait).Before(deadline); wait = busyFor(err) {
+		if err := sleep(ctx, wait); err != nil {
+			return 0, err
 		}
 		stall.Reset(exportStall)
-		resp, err = c.open(ctx, what, http.MethodGet, planPath(id)+"/records")
+		resp, err = c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
 	}
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
 	buf, last := make([]byte, 64<<10), byte('\n')
-	for {
-		n, err := resp.Body.Read(buf)
+	for err == nil {
+		var n int
+		n, err = resp.Body.Read(buf)
 		stall.Reset(exportStall)
-		if n > 0 {
-			if _, err := out.Write(buf[:n]); err != nil {
-				return records, fmt.Errorf("writing %s: %w", what, err)
-			}
-			records += int64(bytes.Count(buf[:n], []byte("\n")))
-			last = buf[n-1]
+		if n == 0 {
+			continue
 		}
-		switch {
-		case errors.Is(err, io.EOF) && last == '\n' && records > 0:
-			return records, nil
-		case errors.Is(err, io.EOF):
-			err = io.ErrUnexpectedEOF
-			fallthrough
-		case err != nil:
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
-			}
-			return records, fmt.Errorf("the server broke off after %s of %s: what was written is not whole: %w", plural(records, "record"), what, err)
+		if _, err := out.Write(buf[:n]); err != nil {
+			return records, fmt.Errorf("write %s: %w", what, err)
 		}
+		records += int64(bytes.Count(buf[:n], []byte("\n")))
+		last = buf[n-1]
 	}
+	if errors.Is(err, io.EOF) {
+		if last == '\n' && records > 0 {
+			return records, nil
+		}
+		err = io.ErrUnexpectedEOF
+	}
+	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what, plural(records, "record"), cmp.Or(context.Cause(ctx), err))
 }
 
-// wholeFile is a file that has its name only when it is whole.
-type wholeFile struct {
-	path    string
-	partial string // its name until then; path, where that is no plain file, such as a pipe
-	file    *os.File
-	buffer  *bufio.Writer
-	packer  io.WriteCloser // nil: none
+// atomicFile is a file that gets its name only when it is complete. It compresses what
+// is written to it if its name asks for that.
+type atomicFile struct {
+	io.Writer                 // compressor or buffer
+	compressor io.WriteCloser // nil: none
+	buffer     *bufio.Writer
+	file       *os.File
+	path       string
+	partial    string // the name until then; the same as path if that is no regular file, such as a pipe
 }
 
-func createWhole(path string) (f *wholeFile, err error) {
-	f = &wholeFile{path: path}
+func createAtomic(path string) (f *atomicFile, err error) {
+	f = &atomicFile{path: path}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		f.path = target
 	}
@@ -150,27 +137,21 @@ func createWhole(path string) (f *wholeFile, err error) {
 	f.buffer = bufio.NewWriterSize(f.file, 256<<10)
 	switch filepath.Ext(path) {
 	case ".gz":
-		f.packer = gzip.NewWriter(f.buffer)
+		f.compressor = gzip.NewWriter(f.buffer)
 	case ".zst":
-		if f.packer, err = zstd.NewWriter(f.buffer, zstd.WithEncoderConcurrency(1)); err != nil {
+		if f.compressor, err = zstd.NewWriter(f.buffer, zstd.WithEncoderConcurrency(1)); err != nil {
 			f.discard()
 			return nil, err
 		}
 	}
+	f.Writer = cmp.Or[io.Writer](f.compressor, f.buffer)
 	return f, nil
 }
 
-func (f *wholeFile) Write(p []byte) (int, error) {
-	if f.packer != nil {
-		return f.packer.Write(p)
-	}
-	return f.buffer.Write(p)
-}
-
-// keep ends the file and gives it its name.
-func (f *wholeFile) keep() error {
-	if f.packer != nil {
-		if err := f.packer.Close(); err != nil {
+// commit completes the file and gives it its name.
+func (f *atomicFile) commit() error {
+	if f.compressor != nil {
+		if err := f.compressor.Close(); err != nil {
 			return err
 		}
 	}
@@ -186,8 +167,8 @@ func (f *wholeFile) keep() error {
 	return os.Rename(f.partial, f.path)
 }
 
-// discard removes the file, unless it was kept.
-func (f *wholeFile) discard() {
+// discard removes the file, unless it was committed.
+func (f *atomicFile) discard() {
 	_ = f.file.Close()
 	if f.partial != f.path {
 		_ = os.Remove(f.partial)

@@ -9,57 +9,52 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"text/tabwriter"
 	"time"
 
+	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
 
 type importCmd struct {
-	Files []string `arg:"" name:"file" help:"File to read; - is stdin. One that is packed (gzip, zstd) is unpacked."`
-	JSON  bool     `help:"Print the summary as JSON, a file a line."`
+	Files []string `arg:"" name:"file" help:"File to read; - is stdin. gzip and zstd are decompressed."`
+	JSON  bool     `help:"Print the summary as JSON, one file per line."`
 	serverFlags
 }
 
-// Help implements kong's: what the long help adds.
+// Help returns what the long help adds.
 func (*importCmd) Help() string {
-	return `Files hold records, one a line, as "actlog export" writes them and POST /api/v1/records takes them; or what exporters of
-OpenTelemetry send: an export as protobuf or JSON, or one a line, as the file exporter of a collector writes them. What is
-refused is named on stderr, as FILE:LINE: CODE: REASON; all else is written, and the exit code is 1. Whatever interrupts
-an import, running it again does no harm.`
+	return `A file holds one record per line, as "actlog export" writes them and POST /api/v1/records takes them. Or it holds what
+OpenTelemetry exporters send: one export as protobuf or JSON, or one JSON export per line, as the file exporter of a
+collector writes them. Each rejected record is reported on stderr as FILE:LINE: CODE: REASON. The others are written,
+and the exit code is 1. If an import is interrupted, run it again: sending records twice does no harm.`
 }
 
 const (
-	// importBatch is how many bytes of lines are sent at once.
+	// importBatch is how many bytes of lines are sent in one request.
 	importBatch = 8 << 20
-	// importPatience is how long a server that is away or busy is asked again.
+	// importPatience is how long a request is repeated while the server is away or busy.
 	importPatience = 2 * time.Minute
-	// hopeless is how many records of a file are refused, with none accepted,
-	// before it is given up: it holds something else.
+	// hopeless is how many records of a file may be rejected, with none accepted, before
+	// the import skips the rest: the file holds something else.
 	hopeless = 1_000
 )
 
-// imported says what became of a file.
+// imported is the result of importing a file.
 type imported struct {
 	File     string `json:"file"`
 	Records  int64  `json:"records"`
 	Written  int64  `json:"written"`
 	Rejected int64  `json:"rejected"`
-	Error    string `json:"error,omitempty"` // why it was not read to its end
+	Error    string `json:"error,omitempty"` // why the file was not read to its end
 }
 
-// Run implements the command.
-func (c *importCmd) Run(ctx context.Context, e *env) error {
-	client, err := newClient(c.serverFlags)
-	if err != nil {
-		return err
-	}
+func (c *importCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err := checkFiles(c.Files); err != nil {
 		return err
 	}
-	if err := client.mayWrite(ctx); err != nil { // one that is not there is not waited for
+	if err := client.checkWritable(ctx); err != nil { // the import does not wait for a server to start
 		return err
 	}
 	p := newProgress(e.stderr)
@@ -71,24 +66,23 @@ func (c *importCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return usageError("--server: " + err.Error())
 	}
-	var done []*imported
-	var failed error // ends the import, as other files would meet the same
+	var results []*imported
 	for _, path := range c.Files {
 		im := &importer{sink: sink, client: client, progress: p, imported: imported{File: path}}
-		failed = im.file(ctx, path, e.stdin)
-		done = append(done, &im.imported)
-		if failed != nil {
+		err = im.run(ctx, path, e.stdin)
+		results = append(results, &im.imported)
+		if err != nil { // the other files would meet it, too
 			break
 		}
 	}
 	p.end()
-	if failed == nil {
-		failed = toll(done)
+	if err == nil {
+		err = checkComplete(results)
 	}
-	return errors.Join(c.summary(e, done), failed)
+	return errors.Join(c.summary(e, results), err)
 }
 
-// checkFiles makes sure that all files are there before anything is written.
+// checkFiles checks that all files exist, before anything is written.
 func checkFiles(paths []string) error {
 	var errs []error
 	for _, path := range paths {
@@ -105,13 +99,12 @@ func checkFiles(paths []string) error {
 	return errors.Join(errs...)
 }
 
-// toll is an error where not everything is on record.
-func toll(done []*imported) error {
-	var records, rejected int64
-	unread := 0
-	for _, im := range done {
-		records, rejected = records+im.Records, rejected+im.Rejected
-		if im.Error != "" {
+// checkComplete returns an error unless everything in the files was written.
+func checkComplete(results []*imported) error {
+	var records, rejected, unread int64
+	for _, r := range results {
+		records, rejected = records+r.Records, rejected+r.Rejected
+		if r.Error != "" {
 			unread++
 		}
 	}
@@ -119,45 +112,41 @@ func toll(done []*imported) error {
 	case rejected > 0:
 		return fmt.Errorf("%s of %s were rejected; the others are on record", grouped(rejected), plural(records, "record"))
 	case unread > 0:
-		return fmt.Errorf("%s could not be read to the end", plural(int64(unread), "file"))
+		return fmt.Errorf("%s could not be read to the end", plural(unread, "file"))
 	}
 	return nil
 }
 
-func (c *importCmd) summary(e *env, done []*imported) error {
+func (c *importCmd) summary(e *env, results []*imported) error {
 	if c.JSON {
 		enc := json.NewEncoder(e.stdout)
 		enc.SetEscapeHTML(false)
-		for _, im := range done {
-			if err := enc.Encode(im); err != nil {
-				return err
-			}
-		}
-		return nil
+		return encodeAll(enc, results)
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tRECORDS\tWRITTEN\tREJECTED")
-	for _, im := range done {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", clean(im.File), im.Records, im.Written, im.Rejected)
-	}
-	return w.Flush()
+	return printTable(e.stdout, "FILE\tRECORDS\tWRITTEN\tREJECTED", results, func(r *imported) string {
+		return fmt.Sprintf("%s\t%d\t%d\t%d", clean(r.File), r.Records, r.Written, r.Rejected)
+	})
 }
 
-// importer sends the records of a file.
+// importer sends the content of a file.
 type importer struct {
 	sink     *recorder.HTTPSink
 	client   *client
 	progress *progress
 	imported
 
+	// Records that were read and not sent yet, their lines, and the bytes of these lines.
 	batch []record.Change
-	lines []int // of the batch
-	bytes int   // of its lines
+	lines []int
+	bytes int
+	// Spans and log records that were read and not sent yet: full requests, and one that
+	// is being filled.
+	parts []otlp.Part
 }
 
-// file imports a file. What is wrong with it is told, and noted; the error is what
-// other files would meet, too.
-func (im *importer) file(ctx context.Context, path string, stdin io.Reader) error {
+// run imports a file. It reports and notes problems of the file itself. The error that
+// it returns is one that other files would meet, too.
+func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error {
 	f, err := openRecords(path, stdin)
 	if err != nil {
 		im.complain(err)
@@ -165,49 +154,57 @@ func (im *importer) file(ctx context.Context, path string, stdin io.Reader) erro
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	im.progress.begin(f.name, f.size)
+	add, send, content := im.addRecord, im.sendRecords, "records"
 	if f.otlp != "" {
-		return im.exports(ctx, f)
+		add, send, content = im.addExport, im.sendParts, "spans"
 	}
 	for {
-		c, n, err := f.next()
-		var invalid *record.InvalidError
-		switch {
-		case errors.As(err, &invalid):
+		data, err := f.next()
+		if err == nil {
+			err = add(f, data)
+		}
+		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
 			im.Records++
 			im.reject(f, f.line, invalid)
-			if im.hopeless(f, len(im.batch)) {
+			if im.hopeless(f) {
 				return nil
 			}
 			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			im.complain(fmt.Errorf("%s: after line %d: %w", f.name, f.line-1, err))
-			return im.send(ctx, f)
-		case err != nil:
-			if im.Records == 0 {
-				im.complain(fmt.Errorf("%s: holds no records", f.name))
-			}
-			return im.send(ctx, f)
 		}
-		im.Records++
-		im.batch, im.lines, im.bytes = append(im.batch, c), append(im.lines, f.line), im.bytes+n
-		if len(im.batch) == wire.MaxRecords || im.bytes >= importBatch {
-			if err := im.send(ctx, f); err != nil {
-				return err
-			}
+		ended := err != nil
+		switch {
+		case ended && !errors.Is(err, io.EOF):
+			im.complain(fmt.Errorf("%s: %w", f.name, err))
+		case ended && im.Records == 0:
+			im.complain(fmt.Errorf("%s: holds no %s", f.name, content))
+		}
+		if err := send(ctx, f, ended); err != nil || ended {
+			return err
 		}
 	}
 }
 
-// send writes the batch, in the order of its lines: where records contradict each
-// other, the later one may have to win.
-func (im *importer) send(ctx context.Context, f *recordFile) error {
-	if len(im.batch) == 0 {
+// addRecord adds the record of a line to the batch.
+func (im *importer) addRecord(f *recordFile, line []byte) error {
+	c, err := f.decode(line)
+	if err != nil {
+		return err
+	}
+	im.Records++
+	im.batch, im.lines, im.bytes = append(im.batch, c), append(im.lines, f.line), im.bytes+len(line)
+	return nil
+}
+
+// sendRecords sends the batch if it is full, or if it is the last one. It keeps the order
+// of the lines: where records contradict each other, the later one may have to win.
+func (im *importer) sendRecords(ctx context.Context, f *recordFile, last bool) error {
+	full := len(im.batch) == wire.MaxRecords || im.bytes >= importBatch
+	if len(im.batch) == 0 || !full && !last {
 		return nil
 	}
 	result, err := im.sink.Write(ctx, im.batch)
 	if err != nil {
-		im.Error = err.Error()
-		return fmt.Errorf("%s: stopped before line %d; running this again goes over it anew, which does no harm: %w", f.name, im.lines[0], err)
+		return im.stopped(f, im.lines[0], err)
 	}
 	im.Written += int64(result.Accepted)
 	for _, r := range result.Rejected {
@@ -219,22 +216,28 @@ func (im *importer) send(ctx context.Context, f *recordFile) error {
 	return nil
 }
 
+// stopped notes that sending failed, and returns the error that ends the import.
+func (im *importer) stopped(f *recordFile, line int, err error) error {
+	im.Error = err.Error()
+	return fmt.Errorf("%s: stopped before line %d: %w (run the import again: sending records twice does no harm)", f.name, max(line, 1), err)
+}
+
 func (im *importer) reject(f *recordFile, line int, err *record.InvalidError) {
 	im.Rejected++
 	r := wire.Reject(0, err)
-	fmt.Fprintf(im.progress, "%s:%d: %s: %s\n", f.name, line, r.Code, clean(r.Message))
+	fmt.Fprintf(im.progress, "%s:%d: %s: %s\n", f.name, max(line, 1), r.Code, clean(r.Message))
 }
 
-// hopeless tells whether a file is given up, with so many good records not sent yet.
-func (im *importer) hopeless(f *recordFile, waiting int) bool {
-	if im.Written+int64(waiting) > 0 || im.Rejected < hopeless {
+// hopeless reports whether the import skips the rest of the file.
+func (im *importer) hopeless(f *recordFile) bool {
+	if im.Records > im.Rejected || im.Rejected < hopeless {
 		return false
 	}
-	im.complain(fmt.Errorf("%s: of the first %s none is good: the others are left alone", f.name, plural(hopeless, "record")))
+	im.complain(fmt.Errorf("%s: the first %s were all rejected; the rest is skipped", f.name, plural(hopeless, "record")))
 	return true
 }
 
-// complain tells what is wrong with the file as a whole.
+// complain reports a problem of the file as a whole.
 func (im *importer) complain(err error) {
 	im.Error = err.Error()
 	fmt.Fprintln(im.progress, err)

@@ -2,149 +2,102 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/record"
 )
 
-// exports sends what the file holds of traces, and of logs that belong to them, in
-// bodies that a server takes, whatever the file's own are like.
-func (im *importer) exports(ctx context.Context, f *recordFile) error {
-	var next otlp.Part
-	for {
-		export, err := f.nextExport()
-		var invalid *record.InvalidError
-		switch {
-		case errors.As(err, &invalid):
-			if im.rejectExport(f, next.Count, invalid) {
-				return nil
-			}
-			continue
-		case err != nil:
-			if !errors.Is(err, io.EOF) {
-				im.complain(fmt.Errorf("%s: %w", f.name, err))
-			} else if im.Records == 0 {
-				im.complain(fmt.Errorf("%s: holds no spans", f.name))
-			}
-			return im.sendPart(ctx, f, next)
-		}
-		parts, err := otlp.Cut(f.otlp, export, importBatch, otlp.MaxSpans)
-		if err != nil {
-			if im.rejectExport(f, next.Count, &record.InvalidError{Code: record.CodeMalformed, Reason: err.Error()}) {
-				return nil
-			}
-			continue
-		}
-		for _, p := range parts {
-			im.Records += int64(p.Count)
-			if next.Signal == p.Signal && len(next.Body)+len(p.Body) <= importBatch && next.Count+p.Count <= otlp.MaxSpans {
-				next.Body, next.Count = append(next.Body, p.Body...), next.Count+p.Count
+// addExport cuts an export into parts that a server accepts, and joins them with the parts
+// before them as far as they fit into one request.
+func (im *importer) addExport(f *recordFile, export []byte) error {
+	parts, err := otlp.Cut(f.otlp, export, importBatch, otlp.MaxSpans)
+	if err != nil {
+		return invalid(record.CodeMalformed, "%s", err)
+	}
+	for _, p := range parts {
+		im.Records += int64(p.Count)
+		if n := len(im.parts); n > 0 {
+			last := &im.parts[n-1]
+			if last.Signal == p.Signal && len(last.Body)+len(p.Body) <= importBatch && last.Count+p.Count <= otlp.MaxSpans {
+				last.Body, last.Count = append(last.Body, p.Body...), last.Count+p.Count
 				continue
 			}
-			if err := im.sendPart(ctx, f, next); err != nil {
-				return err
-			}
-			next = p
 		}
+		im.parts = append(im.parts, p)
 	}
-}
-
-// rejectExport counts an export as one record: what it holds is not known. It tells
-// whether the file is given up.
-func (im *importer) rejectExport(f *recordFile, waiting int, err *record.InvalidError) (hopeless bool) {
-	im.Records++
-	im.reject(f, max(f.line, 1), err)
-	return im.hopeless(f, waiting)
-}
-
-// sendPart sends spans or log records.
-func (im *importer) sendPart(ctx context.Context, f *recordFile, p otlp.Part) error {
-	if p.Count == 0 {
-		return nil
-	}
-	rejected, reason, err := im.client.exportOTLP(ctx, p, im.progress)
-	var refused *refusedError
-	switch {
-	case errors.As(err, &refused):
-		rejected, reason = int64(p.Count), refused.Error()
-	case err != nil:
-		im.Error = err.Error()
-		return fmt.Errorf("%s: stopped before line %d; running this again goes over it anew, which does no harm: %w", f.name, max(f.line, 1), err)
-	}
-	im.Written += int64(p.Count) - rejected
-	im.Rejected += rejected
-	if rejected > 0 {
-		fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, grouped(rejected), plural(int64(p.Count), "span"), clean(reason))
-	}
-	im.progress.at(f.read, im.Records)
 	return nil
 }
 
-// exportOTLP sends a part until the server has answered or patience ends, and tells
-// how many of it were rejected, and why.
-func (c *client) exportOTLP(ctx context.Context, p otlp.Part, log io.Writer) (rejected int64, reason string, err error) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if _, err := w.Write(p.Body); err != nil {
-		return 0, "", err
+// sendParts sends the parts that are full, or all of them if they are the last ones.
+func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) error {
+	for len(im.parts) > 1 || last && len(im.parts) > 0 {
+		p := im.parts[0]
+		rejected, reason, err := im.client.exportOTLP(ctx, p, im.progress)
+		if failed, ok := errors.AsType[*callError](err); ok && failed.refused {
+			rejected, reason = int64(p.Count), failed.Error()
+		} else if err != nil {
+			return im.stopped(f, f.line, err)
+		}
+		im.Written += int64(p.Count) - rejected
+		im.Rejected += rejected
+		if rejected > 0 {
+			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, grouped(rejected), plural(int64(p.Count), "span"), clean(reason))
+		}
+		im.progress.at(f.read, im.Records)
+		im.parts = slices.Delete(im.parts, 0, 1)
 	}
-	if err := w.Close(); err != nil {
+	return nil
+}
+
+// exportOTLP sends a part until the server answers, but not longer than importPatience. It
+// returns how many spans or log records the server rejected, and why.
+func (c *client) exportOTLP(ctx context.Context, p otlp.Part, log io.Writer) (rejected int64, reason string, err error) {
+	var body bytes.Buffer
+	w := gzip.NewWriter(&body)
+	_, err = w.Write(p.Body)
+	if err := errors.Join(err, w.Close()); err != nil {
 		return 0, "", err
 	}
 	deadline := time.Now().Add(importPatience)
 	for pause := time.Second; ; pause = min(2*pause, 15*time.Second) {
-		answer, err := c.postOTLP(ctx, p.Signal, packed.Bytes())
+		answer, err := c.postOTLP(ctx, p.Signal, body.Bytes())
 		if err == nil {
 			return otlp.Partial(answer)
 		}
-		var busy *busyError
-		wait := pause
-		switch {
-		case ctx.Err() != nil:
-			return 0, "", ctx.Err()
-		case errors.As(err, &busy):
-			wait = busy.after
-		case !errors.As(err, new(*awayError)):
+		failed, ok := errors.AsType[*callError](err)
+		if !ok || failed.refused || ctx.Err() != nil {
 			return 0, "", err
 		}
+		wait := cmp.Or(failed.retryAfter, pause)
 		if time.Now().Add(wait).After(deadline) {
 			return 0, "", err
 		}
-		fmt.Fprintf(log, "%v; trying again in %v\n", err, wait)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return 0, "", ctx.Err()
+		fmt.Fprintf(log, "%v; retrying in %v\n", err, wait)
+		if err := sleep(ctx, wait); err != nil {
+			return 0, "", err
 		}
 	}
 }
 
-// postOTLP sends a body once.
-func (c *client) postOTLP(ctx context.Context, signal otlp.Signal, packed []byte) ([]byte, error) {
+// postOTLP sends a body once, and returns the answer.
+func (c *client) postOTLP(ctx context.Context, signal otlp.Signal, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, importPatience)
 	defer cancel()
-	what := "writing " + string(signal)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+signal.Path(), bytes.NewReader(packed))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	r.Header.Set("Content-Type", otlp.TypeProtobuf)
-	r.Header.Set("Content-Encoding", "gzip")
-	resp, err := c.do(what, r)
+	what := "write " + string(signal)
+	header := http.Header{"Content-Type": {otlp.TypeProtobuf}, "Content-Encoding": {"gzip"}}
+	resp, err := c.open(ctx, what, http.MethodPost, signal.Path(), header, body)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
-	if err != nil {
-		return nil, &awayError{fmt.Errorf("%s: reading the answer of %s: %w", what, c.base, err)}
-	}
-	return answer, nil
+	return c.readAll(what, io.LimitReader(resp.Body, 8<<20))
 }

@@ -11,12 +11,12 @@ import (
 )
 
 type keyCmd struct {
-	Name   string      `arg:"" help:"Whose key it is; stands in the server's log."`
-	Scopes []api.Scope `help:"What it is for: write (records), read, admin (delete)." default:"write,read"`
-	File   string      `help:"File of keys to add its line to. Default: the line is printed on stderr." placeholder:"FILE" type:"path"`
+	Name   string      `arg:"" help:"Name of the key's owner, for the server's log."`
+	Scopes []api.Scope `help:"What the key allows: write (records), read, admin (delete)." default:"write,read"`
+	File   string      `help:"File of keys to add the line to. Default: the line is printed on stderr." placeholder:"FILE" type:"path"`
 }
 
-// Run implements the command. The key itself is printed this once and kept nowhere.
+// Run prints the key only now: the line holds its hash.
 func (c *keyCmd) Run(e *env) error {
 	secret, line, err := api.NewKey(c.Name, c.Scopes)
 	if err != nil {
@@ -26,16 +26,16 @@ func (c *keyCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, line)
 	} else {
 		if err := appendLine(c.File, line); err != nil {
-			return fmt.Errorf("adding the key: %w", err)
+			return fmt.Errorf("add key: %w", err)
 		}
-		fmt.Fprintf(e.stderr, "added to %s; a server that uses it reads it anew on SIGHUP\n", c.File)
+		fmt.Fprintf(e.stderr, "added to %s; a server that uses this file reloads it on SIGHUP\n", c.File)
 	}
 	fmt.Fprintln(e.stdout, secret)
 	return nil
 }
 
-// appendLine adds a line to a file, on a line of its own, in one write. A file that
-// it makes is its owner's only.
+// appendLine adds a line to a file in one write, after a line break if the file does not end
+// in one. A file that it creates is readable by its owner only.
 func appendLine(path, line string) (err error) {
 	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -21,12 +21,12 @@ type listCmd struct {
 	Project string `help:"Only plans of this project." placeholder:"NAME"`
 	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
 	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
-	Limit   int    `help:"How many, at most." default:"50"`
-	JSON    bool   `help:"Print the plans as JSON, a plan a line."`
+	Limit   int    `help:"The most plans to list." default:"50"`
+	JSON    bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
 }
 
-// listPage is how many plans are asked for at once.
+// listPage is how many plans one request asks for.
 const listPage = 100
 
 type planItem struct {
@@ -39,8 +39,7 @@ type planItem struct {
 	Total      figuresView
 }
 
-// Run implements the command.
-func (c *listCmd) Run(ctx context.Context, e *env) error {
+func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.State != "" && !slices.Contains(planStates(), c.State) {
 		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
 	}
@@ -57,10 +56,6 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 		}
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))
 	}
-	client, err := newClient(c.serverFlags)
-	if err != nil {
-		return err
-	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
 		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
@@ -71,7 +66,7 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 			Items      []json.RawMessage
 			NextCursor string
 		}
-		if err := client.get(ctx, "listing plans", "/api/v1/plans?"+query.Encode(), &page); err != nil {
+		if err := client.get(ctx, "list plans", "/api/v1/plans?"+query.Encode(), &page); err != nil {
 			return err
 		}
 		for _, raw := range page.Items {
@@ -81,7 +76,7 @@ func (c *listCmd) Run(ctx context.Context, e *env) error {
 			}
 			var p planItem
 			if err := json.Unmarshal(raw, &p); err != nil {
-				return fmt.Errorf("reading the list: %w", err)
+				return fmt.Errorf("list plans: %w", err)
 			}
 			fmt.Fprintln(w, p.row())
 		}
@@ -102,14 +97,11 @@ func planStates() (all []string) {
 }
 
 func (p *planItem) row() string {
-	began, took := "", ""
+	began := ""
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	if p.Total.DurationMs != nil {
-		took = duration(time.Duration(*p.Total.DurationMs) * time.Millisecond)
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), p.State, began, took, p.Steps,
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), p.State, began, p.Total.took(), p.Steps,
 		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
 }
 

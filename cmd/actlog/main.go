@@ -1,5 +1,5 @@
-// Command actlog is the execution record of LLM agents: it serves it, migrates
-// its database and shows what is on it.
+// Command actlog serves the execution record of LLM agents, migrates its database and shows
+// what is on record.
 package main
 
 import (

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"text/tabwriter"
 
 	"github.com/actlog/actlog/internal/store"
 )
 
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is missing."`
-	Down   migrateDownCmd   `cmd:"" help:"Take the newest migration back. What it holds is removed."`
+	Down   migrateDownCmd   `cmd:"" help:"Revert the newest migration, and delete what its tables and columns hold."`
 	Status migrateStatusCmd `cmd:"" help:"List the migrations."`
 }
 
@@ -21,7 +20,7 @@ type (
 	migrateUpCmd     struct{ databaseFlags }
 	migrateDownCmd   struct{ databaseFlags }
 	migrateStatusCmd struct {
-		JSON bool `help:"Print the migrations as JSON, one a line."`
+		JSON bool `help:"Print the migrations as JSON, one per line."`
 		databaseFlags
 	}
 )
@@ -33,64 +32,58 @@ type migrationView struct {
 	Applied bool   `json:"applied"`
 }
 
-// Run implements the command.
 func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
-	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error { return m.Up(ctx) })
+	return c.use(ctx, e, func(url string) error { return migrateUp(ctx, url, e.log) })
 }
 
-// Run implements the command.
 func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
-	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error { return m.Down(ctx) })
-}
-
-// Run implements the command.
-func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
-	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator) error {
-		migrations, err := m.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if c.JSON {
-			enc := json.NewEncoder(e.stdout)
-			for _, v := range migrations {
-				if err := enc.Encode(migrationView(v)); err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "VERSION\tNAME\tAPPLIED")
-		for _, v := range migrations {
-			applied := "no"
-			if v.Applied {
-				applied = "yes"
-			}
-			fmt.Fprintf(w, "%d\t%s\t%s\n", v.Version, v.Name, applied)
-		}
-		return w.Flush()
+	return c.use(ctx, e, func(url string) error {
+		return withMigrator(ctx, url, e.log, func(m *store.Migrator) error { return m.Down(ctx) })
 	})
 }
 
-// withMigrator opens the configured or the private database, and closes it.
-func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator) error) (err error) {
-	url, closeDatabase, err := flags.open(ctx, e)
+func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
+	return c.use(ctx, e, func(url string) error {
+		return withMigrator(ctx, url, e.log, func(m *store.Migrator) error { return c.print(ctx, e, m) })
+	})
+}
+
+func (c *migrateStatusCmd) print(ctx context.Context, e *env, m *store.Migrator) error {
+	migrations, err := m.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		views := make([]migrationView, len(migrations))
+		for i, v := range migrations {
+			views[i] = migrationView(v)
+		}
+		return encodeAll(json.NewEncoder(e.stdout), views)
+	}
+	return printTable(e.stdout, "VERSION\tNAME\tAPPLIED", migrations, func(m store.Migration) string {
+		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, map[bool]string{true: "yes", false: "no"}[m.Applied])
+	})
+}
+
+// use passes the URL of the configured or the private database to do, and then closes the
+// database.
+func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) error) (err error) {
+	url, closeDatabase, err := f.open(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDatabase()) }()
-	m, err := store.NewMigrator(ctx, url, e.log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return do(m)
+	return do(url)
 }
 
-func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
+func withMigrator(ctx context.Context, url string, log *slog.Logger, do func(*store.Migrator) error) error {
 	m, err := store.NewMigrator(ctx, url, log)
 	if err != nil {
 		return err
 	}
-	return errors.Join(m.Up(ctx), m.Close())
+	return errors.Join(do(m), m.Close())
+}
+
+func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
+	return withMigrator(ctx, url, log, func(m *store.Migrator) error { return m.Up(ctx) })
 }

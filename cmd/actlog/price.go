@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/actlog/actlog/internal/store"
@@ -16,15 +16,15 @@ import (
 
 type priceCmd struct {
 	List   priceListCmd   `cmd:"" help:"List what models cost, in US dollars per million tokens."`
-	Set    priceSetCmd    `cmd:"" help:"Set the price of a model. Servers follow within a minute; what is on record keeps its cost."`
-	Delete priceDeleteCmd `cmd:"" help:"Take a price out. What is on record keeps its cost."`
-	Apply  priceApplyCmd  `cmd:"" help:"Compute the cost of calls on record that have no price yet."`
+	Set    priceSetCmd    `cmd:"" help:"Set the price of a model. Servers use it within a minute; calls on record keep their cost."`
+	Delete priceDeleteCmd `cmd:"" help:"Delete a price. Calls on record keep their cost."`
+	Apply  priceApplyCmd  `cmd:"" help:"Compute the cost of calls on record that have none yet."`
 }
 
 type priceListCmd struct {
 	databaseFlags
 	Name string `arg:"" optional:"" help:"Only models, or providers, with this in their name."`
-	JSON bool   `help:"Print the prices as JSON, one a line."`
+	JSON bool   `help:"Print the prices as JSON, one per line."`
 }
 
 // priceJSON is a price as --json prints it.
@@ -40,16 +40,16 @@ type priceJSON struct {
 	Seen          *string  `json:"seen"`
 }
 
-// Run implements the command.
 func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		prices, err := s.Prices(ctx)
 		if err != nil {
 			return err
 		}
+		name := strings.ToLower(c.Name)
 		var found []priceJSON
 		for _, p := range prices {
-			if name := strings.ToLower(c.Name); !strings.Contains(p.Model, name) && !strings.Contains(p.Provider, name) {
+			if !strings.Contains(p.Model, name) && !strings.Contains(p.Provider, name) {
 				continue
 			}
 			j := priceJSON{
@@ -62,62 +62,50 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 			found = append(found, j)
 		}
 		if c.JSON {
-			enc := json.NewEncoder(e.stdout)
-			for _, p := range found {
-				if err := enc.Encode(p); err != nil {
-					return err
-				}
-			}
-			return nil
+			return encodeAll(json.NewEncoder(e.stdout), found)
 		}
-		w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "PROVIDER\tMODEL\tFROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tSEEN")
-		amount := func(v *float64) string {
-			if v == nil {
-				return "-"
-			}
-			return strconv.FormatFloat(*v, 'f', -1, 64)
-		}
-		for _, p := range found {
-			provider, seen := p.Provider, "-"
-			if provider == "" {
-				provider = "(any)"
-			}
-			if p.Seen != nil {
-				seen = *p.Seen
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", provider, p.Model, p.FromDay,
-				amount(&p.InputUSD), amount(&p.OutputUSD), amount(p.CacheReadUSD), amount(p.CacheWriteUSD), seen)
-		}
-		return w.Flush()
+		return printTable(e.stdout, "PROVIDER\tMODEL\tFROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tSEEN", found, priceJSON.row)
 	})
+}
+
+func (p priceJSON) row() string {
+	amount := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*v, 'f', -1, 64)
+	}
+	seen := "-"
+	if p.Seen != nil {
+		seen = *p.Seen
+	}
+	return strings.Join([]string{
+		cmp.Or(p.Provider, "(any)"), p.Model, p.FromDay,
+		amount(&p.InputUSD), amount(&p.OutputUSD), amount(p.CacheReadUSD), amount(p.CacheWriteUSD), seen,
+	}, "\t")
 }
 
 // pricedModel names what a price is for.
 type pricedModel struct {
-	Provider string `arg:"" help:"Who serves the model, as cycles tell it; \"\" for whoever does."`
-	Model    string `arg:"" help:"The model's name; * stands for any characters."`
+	Provider string `arg:"" help:"Provider of the model, as cycles report it; \"\" for any."`
+	Model    string `arg:"" help:"Name of the model; * matches any characters."`
 }
 
 type priceSetCmd struct {
 	databaseFlags
 	pricedModel
 	Input      float64  `required:"" help:"Dollars per million input tokens." placeholder:"USD"`
-	Output     float64  `required:"" help:"Dollars per million output tokens, reasoning included." placeholder:"USD"`
-	CacheRead  *float64 `help:"Dollars per million input tokens read from a cache. Default: as --input." placeholder:"USD"`
-	CacheWrite *float64 `help:"Dollars per million input tokens written to a cache. Default: as --input." placeholder:"USD"`
+	Output     float64  `required:"" help:"Dollars per million output tokens, including reasoning." placeholder:"USD"`
+	CacheRead  *float64 `help:"Dollars per million input tokens read from a cache. Default: the same as --input." placeholder:"USD"`
+	CacheWrite *float64 `help:"Dollars per million input tokens written to a cache. Default: the same as --input." placeholder:"USD"`
 	From       string   `help:"First day of the price (UTC). Default: today." placeholder:"YYYY-MM-DD"`
 	Source     string   `help:"Where the price is published." placeholder:"URL"`
 }
 
-// Run implements the command.
 func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
-	from := time.Now().UTC().Truncate(24 * time.Hour)
-	if c.From != "" {
-		var err error
-		if from, err = parseDay("--from", c.From); err != nil {
-			return err
-		}
+	from, err := parseDay("--from", cmp.Or(c.From, time.Now().UTC().Format(time.DateOnly)))
+	if err != nil {
+		return err
 	}
 	p := store.Price{
 		Provider: c.Provider, Model: c.Model, FromDay: from, Input: c.Input, Output: c.Output,
@@ -125,7 +113,7 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 	}
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		err := s.SetPrice(ctx, p)
-		if invalid := (*record.InvalidError)(nil); errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
 			return usageError(invalid.Error())
 		}
 		return err
@@ -135,10 +123,9 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 type priceDeleteCmd struct {
 	databaseFlags
 	pricedModel
-	From string `required:"" help:"First day of the price." placeholder:"YYYY-MM-DD"`
+	From string `required:"" help:"First day of the price (UTC)." placeholder:"YYYY-MM-DD"`
 }
 
-// Run implements the command.
 func (c *priceDeleteCmd) Run(ctx context.Context, e *env) error {
 	from, err := parseDay("--from", c.From)
 	if err != nil {
@@ -158,7 +145,6 @@ type priceApplyCmd struct {
 	Since string `required:"" help:"First day of the calls (UTC)." placeholder:"YYYY-MM-DD"`
 }
 
-// Run implements the command.
 func (c *priceApplyCmd) Run(ctx context.Context, e *env) error {
 	since, err := parseDay("--since", c.Since)
 	if err != nil {
@@ -185,17 +171,12 @@ func parseDay(flag, s string) (time.Time, error) {
 	return day, nil
 }
 
-// withStore opens the record and closes it.
-func withStore(ctx context.Context, flags databaseFlags, e *env, do func(*store.Store) error) (err error) {
-	url, closeDatabase, err := flags.open(ctx, e)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeDatabase()) }()
-	s, err := store.Open(ctx, store.Config{DatabaseURL: url, Logger: e.log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close(context.WithoutCancel(ctx))) }()
-	return do(s)
+func withStore(ctx context.Context, flags databaseFlags, e *env, do func(*store.Store) error) error {
+	return flags.use(ctx, e, func(url string) error {
+		s, err := store.Open(ctx, store.Config{DatabaseURL: url, Logger: e.log})
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(s), s.Close(context.WithoutCancel(ctx)))
+	})
 }

@@ -36,10 +36,10 @@ func TestProgressWithoutATerminal(t *testing.T) {
 	p := newProgress(&out)
 	p.begin("runs.ndjson", 1000)
 	p.at(500, 5)
-	p.told = p.told.Add(-tellEvery)
+	p.reported = p.reported.Add(-reportEvery)
 	p.at(800, 1234)
 	p.at(900, 1300)
-	if time.Since(p.told) < tellEvery && out.String() != "runs.ndjson: 1,234 records so far\n" {
+	if time.Since(p.reported) < reportEvery && out.String() != "runs.ndjson: 1,234 records so far\n" {
 		t.Errorf("%q", out.String())
 	}
 	p.end()

@@ -12,18 +12,16 @@ import (
 
 type psqlCmd struct {
 	databaseFlags
-	Client string   `help:"Another client of Postgres to run instead: pg_dump, pg_restore, pg_basebackup, ..." default:"psql" placeholder:"NAME"`
-	Args   []string `arg:"" optional:"" passthrough:"" help:"Handed on to it, such as -c 'SELECT 1'."`
+	Client string   `help:"Postgres client to run instead: pg_dump, pg_restore, pg_basebackup, ..." default:"psql" placeholder:"NAME"`
+	Args   []string `arg:"" optional:"" passthrough:"" help:"Arguments for the client, such as -c 'SELECT 1'."`
 }
 
-// Run implements the command.
-func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
-	address, closeDatabase, err := c.open(ctx, e)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeDatabase()) }()
-	// The password goes by the environment: arguments are for all to see.
+func (c *psqlCmd) Run(ctx context.Context, e *env) error {
+	return c.use(ctx, e, func(address string) error { return c.run(ctx, e, address) })
+}
+
+func (c *psqlCmd) run(ctx context.Context, e *env, address string) error {
+	// The password goes through the environment, because other users can see arguments.
 	address, password := withoutPassword(address)
 	args := c.Args
 	if len(args) > 0 && args[0] == "--" {
@@ -35,12 +33,12 @@ func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, e.stdout, e.stderr
-	// Ctrl-C is psql's: it cancels a query.
-	signal.Ignore(os.Interrupt)
-	if err := cmd.Run(); err != nil {
-		if errors.Is(err, exec.ErrNotFound) {
-			return fmt.Errorf("%s is not installed (Debian: apt-get install postgresql-client)", c.Client)
-		}
+	signal.Ignore(os.Interrupt) // Ctrl-C is for psql: it cancels a query
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%s is not installed (Debian: apt-get install postgresql-client)", c.Client)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Client, err)
 	}
 	return nil
@@ -49,7 +47,7 @@ func (c *psqlCmd) Run(ctx context.Context, e *env) (err error) {
 func withoutPassword(address string) (string, string) {
 	u, err := url.Parse(address)
 	if err != nil || u.User == nil {
-		return address, "" // keywords and values: as they are
+		return address, "" // keywords and values are passed on unchanged
 	}
 	password, _ := u.User.Password()
 	u.User = url.User(u.User.Username())

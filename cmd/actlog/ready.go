@@ -9,13 +9,9 @@ type readyCmd struct {
 	serverFlags
 }
 
-// Run implements the command. It is for supervisors that run a program instead of
-// asking a URL, where there is no other program: a container's health check.
-func (c *readyCmd) Run(ctx context.Context, e *env) error {
-	client, err := newClient(c.serverFlags)
-	if err != nil {
-		return err
-	}
+// Run serves health checks that run a program instead of a request, in containers that have no
+// other program for it.
+func (c *readyCmd) Run(ctx context.Context, e *env, client *client) error {
 	if _, err := client.read(ctx, "not ready", "/readyz"); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
@@ -19,23 +20,23 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// recordFile is a file that records are read from, unpacked where it is packed.
+// recordFile is a file of records, decompressed as it is read.
 type recordFile struct {
-	name  string // as people know it
-	size  int64  // as it lies on disk; -1: not known
-	read  int64  // of size
-	close []func() error
-	text  *bufio.Reader
-	line  int    // that was read last, from 1
-	bytes []byte // of it
-	// otlp is the media type of the exports of OpenTelemetry that the file holds
-	// instead; empty: it holds records.
-	otlp    string
-	maxLine int // bytes of a line
-	exports int // that were read, where each has its line
+	name    string // for messages
+	size    int64  // on disk; -1: unknown
+	read    int64  // of size
+	closers []io.Closer
+	text    *bufio.Reader
+	line    int    // the number of the line that was read last, from 1
+	bytes   []byte // that line
+	maxLine int    // bytes
+	// otlp is the media type of the OpenTelemetry exports that the file holds instead of
+	// records; empty: it holds records.
+	otlp  string
+	begun bool // the first line was returned
 }
 
-// openRecords opens a file that holds records. "-" is stdin.
+// openRecords opens a file of records. "-" is stdin.
 func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
 	f := &recordFile{name: path, size: -1, maxLine: maxRecordLine}
 	defer func() {
@@ -49,16 +50,16 @@ func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
 	} else {
 		file, err := os.Open(path)
 		if err != nil {
-			return nil, errors.Unwrap(err) // its name is told already
+			return nil, errors.Unwrap(err) // the prefix names the file
 		}
-		f.close = append(f.close, file.Close)
+		f.closers = append(f.closers, file)
 		stdin = file
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			f.size = info.Size()
 		}
 	}
 	f.text = bufio.NewReaderSize(&countingReader{stdin, &f.read}, 64<<10)
-	if err := f.unpack(); err != nil {
+	if err := f.decompress(); err != nil {
 		return nil, err
 	}
 	return f, f.recognise()
@@ -66,47 +67,50 @@ func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
 
 // Close closes the file.
 func (f *recordFile) Close() (err error) {
-	for i := len(f.close) - 1; i >= 0; i-- {
-		err = errors.Join(err, f.close[i]())
+	for _, c := range slices.Backward(f.closers) {
+		err = errors.Join(err, c.Close())
 	}
 	return err
 }
 
-// unpack reads on unpacked where the file begins as gzip or zstd does.
-func (f *recordFile) unpack() error {
+// decompress makes f.text read the decompressed content if the file begins as gzip or zstd
+// does.
+func (f *recordFile) decompress() error {
 	head, err := f.text.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
+	var content io.ReadCloser
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		r, err := gzip.NewReader(f.text)
-		if err != nil {
-			return cutOff(err)
-		}
-		f.text = bufio.NewReaderSize(r, 64<<10)
+		content, err = gzip.NewReader(f.text)
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		r, err := zstd.NewReader(f.text, zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return cutOff(err)
+		var d *zstd.Decoder
+		if d, err = zstd.NewReader(f.text, zstd.WithDecoderConcurrency(1)); err == nil {
+			content = d.IOReadCloser()
 		}
-		f.close = append(f.close, func() error { r.Close(); return nil })
-		f.text = bufio.NewReaderSize(r, 64<<10)
+	default:
+		return nil
 	}
+	if err != nil {
+		return truncated(err)
+	}
+	f.closers = append(f.closers, content)
+	f.text = bufio.NewReaderSize(content, 64<<10)
 	return nil
 }
 
-// recognise holds that what the file begins with is a format that import reads:
-// records, one a line, or exports of OpenTelemetry.
+// recognise detects the format of the file, and sets it to be read as such: records, one per
+// line, or OpenTelemetry exports. The error says what to do about another format.
 func (f *recordFile) recognise() error {
 	_, err := f.text.Peek(1)
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("is empty")
 	case err != nil:
-		return cutOff(err)
+		return truncated(err)
 	}
-	head, _ := f.text.Peek(f.text.Buffered()) // all that is there already
+	head, _ := f.text.Peek(f.text.Buffered()) // what was read without waiting for more
 	if isOTLPProtobuf(head) {
 		f.otlp = otlp.TypeProtobuf
 		return nil
@@ -123,64 +127,61 @@ func (f *recordFile) recognise() error {
 	line = bytes.TrimSpace(line)
 	switch {
 	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return errors.New("is UTF-16; import reads UTF-8 (iconv -f UTF-16 -t UTF-8 makes it that)")
+		return errors.New("is UTF-16; import reads UTF-8 (convert it with iconv -f UTF-16 -t UTF-8)")
 	case len(line) == 0: // blank lines
 	case whole && (len(line) == 1 && line[0] == '{' || line[0] == '[' && !bytes.HasSuffix(line, []byte("]"))):
-		return errors.New("is JSON that is spread over lines; import reads a record a line (jq -c '.records[]' takes them out of a request, jq -c . joins lines)")
+		return errors.New("is JSON that is spread over lines; import reads one record per line (jq -c '.records[]' extracts them from a request, jq -c . joins lines)")
 	case bytes.HasPrefix(line, []byte(`{"records"`)):
-		return errors.New("is a request with records; import reads a record a line (jq -c '.records[]' takes them out)")
+		return errors.New("is a request with records; import reads one record per line (jq -c '.records[]' extracts them)")
 	case line[0] == '[':
-		return errors.New("is a JSON list; import reads a record a line (jq -c '.[]' takes them out)")
+		return errors.New("is a JSON list; import reads one record per line (jq -c '.[]' extracts them)")
 	case line[0] != '{':
-		return errors.New("is in no format that import reads: records as JSON, one a line, as \"actlog export\" writes them, or traces as OTLP has them")
+		return errors.New("is in no format that import reads: records as JSON, one per line, as \"actlog export\" writes them, or OTLP traces")
 	}
 	return nil
 }
 
-// cutOff says what it means that a file ends before its end.
-func cutOff(err error) error {
+// truncated explains an error of reading a compressed file that ends too early.
+func truncated(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return errors.New("the packed file is cut off")
+		return errors.New("the compressed file is truncated")
 	}
 	return err
 }
 
 const (
-	// maxRecordLine bounds a line: a record has to fit a request.
+	// maxRecordLine limits a line: a record has to fit into a request.
 	maxRecordLine = wire.MaxBodyBytes - 1
-	// maxExport bounds an export of a file, which is held in memory.
+	// maxExport limits an export, which is held in memory.
 	maxExport = 512 << 20
 )
 
-// otlpJSON is how an export begins. Those of metrics stand among the others where a
-// collector writes all that it has to one file.
+// otlpJSON matches the beginning of an export. It includes metrics, because a collector may
+// write all its signals into one file.
 var otlpJSON = regexp.MustCompile(`^\s*\{\s*"resource(Spans|Logs|Metrics)"\s*:`)
 
-// isOTLPProtobuf tells whether a file begins as an export does: with a resource, and
-// bytes that no text has.
+// isOTLPProtobuf reports whether a file begins as an export does: with a resource, and with
+// bytes that do not occur in text.
 func isOTLPProtobuf(head []byte) bool {
 	return head[0] == 1<<3|2 && bytes.ContainsFunc(head, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' })
 }
 
-// nextExport gives the next export of OpenTelemetry, of which there may be one a
-// line; io.EOF after the last. The error is an [*record.InvalidError] where only the
-// line is at fault.
-func (f *recordFile) nextExport() ([]byte, error) {
+// next returns the next line that is not blank, or the next export, which may take several
+// lines. It returns io.EOF after the last one. The error is an [*record.InvalidError] if only
+// this line is at fault.
+func (f *recordFile) next() ([]byte, error) {
 	if f.otlp == otlp.TypeProtobuf {
 		return f.rest(nil)
 	}
 	for {
-		line, ended, err := f.readLine()
-		var invalid *record.InvalidError
+		line, err := f.readLine()
 		switch {
-		case errors.As(err, &invalid):
-			return nil, err
 		case err != nil && !errors.Is(err, io.EOF):
-			return nil, cutOff(err)
-		case len(line) > 0 && f.exports == 0 && ended && !json.Valid(line):
-			return f.rest(line) // the file is one, spread over lines
+			return nil, err
+		case len(line) > 0 && f.otlp != "" && !f.begun && f.lineEnded() && !json.Valid(line):
+			return f.rest(line) // the file is one export, spread over lines
 		case len(line) > 0:
-			f.exports++
+			f.begun = true
 			return line, nil
 		case err != nil:
 			return nil, io.EOF
@@ -188,47 +189,25 @@ func (f *recordFile) nextExport() ([]byte, error) {
 	}
 }
 
-// rest gives all that is left of the file, after what was read of it; io.EOF where
+// rest returns what was read of the file followed by all that is left of it, or io.EOF if
 // that is nothing.
 func (f *recordFile) rest(read []byte) ([]byte, error) {
 	all := bytes.NewBuffer(bytes.Clone(read))
 	n, err := io.Copy(all, io.LimitReader(f.text, maxExport+1-int64(len(read))))
 	switch {
 	case err != nil:
-		return nil, cutOff(err)
+		return nil, truncated(err)
 	case all.Len() > maxExport:
-		return nil, fmt.Errorf("the export is over %d bytes: cut it", maxExport)
+		return nil, fmt.Errorf("the export is over %d bytes long: split it", maxExport)
 	case n == 0 && len(read) == 0:
 		return nil, io.EOF
 	}
 	return all.Bytes(), nil
 }
 
-// next reads the record of the next line that is not blank, and tells how long its
-// line is; io.EOF after the last. The error is an [*record.InvalidError] where only
-// the line is at fault.
-func (f *recordFile) next() (c record.Change, bytes int, err error) {
-	for {
-		line, ended, err := f.readLine()
-		var invalid *record.InvalidError
-		switch {
-		case errors.As(err, &invalid):
-			return nil, 0, err
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, 0, cutOff(err)
-		case len(line) > 0:
-			c, err := decodeLine(line, ended)
-			return c, len(line), err
-		case err != nil:
-			return nil, 0, io.EOF
-		}
-	}
-}
-
-// readLine reads a line without the white space around it. ended is false where the
-// file ends before the line does. The error is an [*record.InvalidError] where the
-// line is too long.
-func (f *recordFile) readLine() (line []byte, ended bool, err error) {
+// readLine returns the next line without the white space around it. The last line may come
+// with io.EOF. A line that is too long is an [*record.InvalidError].
+func (f *recordFile) readLine() ([]byte, error) {
 	f.line++
 	f.bytes = f.bytes[:0]
 	long := false
@@ -237,49 +216,45 @@ func (f *recordFile) readLine() (line []byte, ended bool, err error) {
 		if long = long || len(f.bytes)+len(part) > f.maxLine; !long {
 			f.bytes = append(f.bytes, part...)
 		}
-		if errors.Is(err, bufio.ErrBufferFull) {
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("after line %d: %w", f.line-1, truncated(err))
+		case long:
+			return nil, invalid(record.CodeInvalidValue, "the line is over %d bytes long", f.maxLine)
 		}
-		if long && (err == nil || errors.Is(err, io.EOF)) {
-			return nil, true, invalid(record.CodeInvalidValue, fmt.Sprintf("the line is over %d bytes long", f.maxLine))
-		}
-		return bytes.TrimSpace(f.bytes), err == nil, err
+		return bytes.TrimSpace(f.bytes), err
 	}
 }
 
-// decodeLine reads the record of a line, and says what is wrong with one that holds
-// none.
-func decodeLine(line []byte, ended bool) (record.Change, error) {
+// lineEnded reports whether the line that was read last ended before the file did.
+func (f *recordFile) lineEnded() bool { return bytes.HasSuffix(f.bytes, []byte("\n")) }
+
+// decode returns the record of the line that was read last. The error, an
+// [*record.InvalidError], says what is wrong with the line.
+func (f *recordFile) decode(line []byte) (record.Change, error) {
 	if !utf8.Valid(line) {
-		return nil, invalid(record.CodeMalformed, fmt.Sprintf("the line is not UTF-8 from byte %d on", len(validPart(line))+1))
+		valid := 0
+		for r, n := utf8.DecodeRune(line); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(line[valid:]) {
+			valid += n
+		}
+		return nil, invalid(record.CodeMalformed, "the line is not UTF-8 from byte %d on", valid+1)
 	}
 	c, err := wire.Decode(line)
 	if err == nil {
 		return c, nil
 	}
-	var syntax *json.SyntaxError
-	if errors.As(json.Unmarshal(line, new(json.RawMessage)), &syntax) {
-		if !ended {
-			return nil, invalid(record.CodeMalformed, "the file ends in the middle of this record: it is cut off")
+	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(line, new(json.RawMessage))); ok {
+		if !f.lineEnded() {
+			return nil, invalid(record.CodeMalformed, "the file ends in the middle of this record: it is truncated")
 		}
-		return nil, invalid(record.CodeMalformed, fmt.Sprintf("the line is no JSON at byte %d: %s", syntax.Offset, syntax))
+		return nil, invalid(record.CodeMalformed, "the line is not JSON at byte %d: %s", syntax.Offset, syntax)
 	}
 	return nil, err
 }
 
-// validPart gives what stands before the first bytes that are no UTF-8.
-func validPart(b []byte) []byte {
-	for i := 0; i < len(b); {
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			return b[:i]
-		}
-		i += n
-	}
-	return b
-}
-
-// countingReader counts what is read.
+// countingReader adds the bytes that are read to n.
 type countingReader struct {
 	io.Reader
 	n *int64
@@ -291,6 +266,6 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func invalid(code record.Code, reason string) *record.InvalidError {
-	return &record.InvalidError{Code: code, Reason: reason}
+func invalid(code record.Code, format string, args ...any) *record.InvalidError {
+	return &record.InvalidError{Code: code, Reason: fmt.Sprintf(format, args...)}
 }

@@ -21,31 +21,26 @@ import (
 )
 
 type tailCmd struct {
-	Plan string `arg:"" optional:"" help:"Id of a plan, root or not. Default: all plans, a line for each change of one."`
-	JSON bool   `help:"Print the events as JSON, one a line."`
+	Plan string `arg:"" optional:"" help:"Id of a plan, root or not. Default: all plans, with one line per change."`
+	JSON bool   `help:"Print the events as JSON, one per line."`
 	serverFlags
 }
 
 const (
-	// tailSilence is how long a stream may be silent before it counts as dead: three
+	// tailSilence is how long a stream may be silent before tail takes it for dead: three
 	// heartbeats.
 	tailSilence = 45 * time.Second
-	// tailPatience is how long a server that was there may be away.
+	// tailPatience is how long a server that answered before may be away.
 	tailPatience = 2 * time.Minute
-	// tailRedraw is how often a tree is drawn at most.
+	// tailRedraw is the least time between two drawings of a tree.
 	tailRedraw = 200 * time.Millisecond
-	// maxEventBytes bounds an event; a text has 4 MiB at most, a page of them more.
+	// maxEventBytes limits an event. One text has at most 4 MiB, a page of them more.
 	maxEventBytes = 256 << 20
 )
 
 var errDeleted = errors.New("was deleted")
 
-// Run implements the command.
-func (c *tailCmd) Run(ctx context.Context, e *env) error {
-	client, err := newClient(c.serverFlags)
-	if err != nil {
-		return err
-	}
+func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 	t := &tail{client: client, plan: c.Plan, shown: map[string]string{}}
 	t.view = &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
 	switch {
@@ -57,11 +52,11 @@ func (c *tailCmd) Run(ctx context.Context, e *env) error {
 		drawing := newDrawing(e.stdout)
 		t.show = func(event string, _ json.RawMessage) error { return t.redraw(ctx, drawing, event) }
 	default:
-		t.show = t.line
+		t.show = t.printChanges
 	}
-	err = t.follow(ctx)
-	if ctx.Err() != nil { // Ctrl-C is how one leaves
-		err = nil
+	err := t.follow(ctx)
+	if ctx.Err() != nil { // Ctrl-C is the usual end
+		return nil
 	}
 	return err
 }
@@ -73,51 +68,44 @@ type tailEvent struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// tail follows a plan, or all.
+// tail follows a plan, or all plans.
 type tail struct {
 	client *client
 	plan   string // empty: all
-	cursor string
+	cursor string // the id of the last event
 	show   func(event string, data json.RawMessage) error
 	view   *view
-	shown  map[string]string // by row: the line that was last shown of it
+	shown  map[string]string // the last line of each row and plan
 	drawn  time.Time
 }
 
-// follow reads streams until the plan has ended, each from where the last one broke.
+// follow reads streams until the plan has ended. Each stream continues where the last one
+// broke.
 func (t *tail) follow(ctx context.Context) error {
-	var there time.Time // when the server last was
+	var lastSeen time.Time // zero: the server never answered
 	for attempt := 0; ; attempt++ {
-		told, done, err := t.stream(ctx)
+		began, done, err := t.stream(ctx)
 		if done || ctx.Err() != nil {
 			return err
 		}
-		if told {
-			there, attempt = time.Now(), 0
+		if began {
+			lastSeen, attempt = time.Now(), 0
 		}
-		var busy *busyError
-		wait := min(5*time.Second, 250*time.Millisecond<<min(attempt, 5))
-		switch {
-		case errors.As(err, &busy):
-			wait = busy.after
-		case err != nil && there.IsZero(): // it never was
+		busy := busyFor(err)
+		if lastSeen.IsZero() && (busy == 0 || attempt > 10) || !lastSeen.IsZero() && time.Since(lastSeen) > tailPatience {
 			return err
 		}
-		if !there.IsZero() && time.Since(there) > tailPatience || there.IsZero() && attempt > 10 {
-			return err
-		}
-		select {
-		case <-time.After(wait/2 + rand.N(wait)):
-		case <-ctx.Done():
+		wait := cmp.Or(busy, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
+		if sleep(ctx, wait/2+rand.N(wait)) != nil {
 			return nil
 		}
 	}
 }
 
-// stream reads one stream. told: it began; done: there is nothing more to come, or no
-// use in trying again.
-func (t *tail) stream(ctx context.Context) (told, done bool, err error) {
-	what, path := "following all plans", "/api/v1/events"
+// stream reads one stream. It reports whether the stream began, and whether tail is done:
+// nothing more will come, or another attempt would not help.
+func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
+	what, path := "follow all plans", "/api/v1/events"
 	if t.plan != "" {
 		what, path = "plan "+t.plan, planPath(t.plan)+"/events"
 	}
@@ -126,7 +114,7 @@ func (t *tail) stream(ctx context.Context) (told, done bool, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := t.client.open(ctx, what, http.MethodGet, path)
+	resp, err := t.client.open(ctx, what, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return false, errors.Is(err, errNotOnRecord), err
 	}
@@ -157,7 +145,7 @@ func (t *tail) stream(ctx context.Context) (told, done bool, err error) {
 	return true, false, nil
 }
 
-// watchedReader puts a timer off whenever something is read.
+// watchedReader restarts a timer at every read.
 type watchedReader struct {
 	io.Reader
 	timer *time.Timer
@@ -169,32 +157,28 @@ func (r *watchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// redraw draws the tree as it is, in place.
+// redraw draws the tree as it is after an event. It waits a little, so that one drawing shows
+// the changes of several events.
 func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {
 	last := event == "done"
-	if event == "deleted" || !last && event != "rows" {
+	if !last && event != "rows" {
 		return nil
 	}
-	if wait := tailRedraw - time.Since(t.drawn); wait > 0 {
-		select { // what comes meanwhile is in what is read then
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil
-		}
+	if sleep(ctx, tailRedraw-time.Since(t.drawn)) != nil {
+		return nil
 	}
 	p, err := t.client.plan(ctx, t.plan)
-	if errors.Is(err, errNotOnRecord) || err != nil && !last { // the stream tells, or goes on
-		return nil
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		t.drawn = time.Now()
+		d.draw(p, last)
+	case last && !errors.Is(err, errNotOnRecord):
 		return err
 	}
-	t.drawn = time.Now()
-	d.draw(p, last)
-	return nil
+	return nil // after other errors the stream continues, or reports the end
 }
 
-// tailRow is what a line shows of a row.
+// tailRow is what tail reads of a row.
 type tailRow struct {
 	Kind, State, Status                                                                            string
 	CurrentPlanID, PlanID, StepID, ToolCallID, WaitID, ThoughtID, SourceID, Name, Title, AgentName string
@@ -205,9 +189,9 @@ type tailRow struct {
 	Figures                                                                                        figuresView
 }
 
-// line prints a line for each thing that reads otherwise than before.
-func (t *tail) line(event string, data json.RawMessage) error {
-	var said struct {
+// printChanges prints one line for each row or plan whose line has changed.
+func (t *tail) printChanges(event string, data json.RawMessage) error {
+	var changes struct {
 		Rows  []tailRow
 		Plans []struct {
 			RootPlanID, State, Name, ErrorKind string
@@ -216,64 +200,54 @@ func (t *tail) line(event string, data json.RawMessage) error {
 			Total                              figuresView
 		}
 	}
-	if err := json.Unmarshal(data, &said); err != nil {
-		return fmt.Errorf("reading event %s: %w", event, err)
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return fmt.Errorf("read event %s: %w", event, err)
 	}
 	v := t.view
-	for i := range said.Rows {
-		r := &said.Rows[i]
+	for i := range changes.Rows {
+		r := &changes.Rows[i]
 		name, parts := t.describe(r)
-		t.tell(name, append(parts, v.red(shorten(r.ErrorMessage, 100)))...)
+		t.print(name, append(parts, v.red(shorten(r.ErrorMessage, 100)))...)
 	}
-	for _, p := range said.Plans {
-		name, steps := clean(p.RootPlanID), ""
+	for _, p := range changes.Plans {
+		if p.Deleted {
+			t.print(clean(p.RootPlanID), "deleted")
+			continue
+		}
+		steps := ""
 		if p.Steps > 0 {
 			steps = plural(p.Steps, "step")
 		}
-		if p.Deleted {
-			t.tell(name, "deleted")
-			continue
-		}
-		t.tell(name, clean(p.Name), v.state(p.State), steps, v.figures(p.Total), v.red(clean(p.ErrorKind)))
+		t.print(clean(p.RootPlanID), clean(p.Name), v.state(p.State), steps, v.figures(p.Total), v.red(clean(p.ErrorKind)))
 	}
 	return v.err
 }
 
-// tell prints a line of something, unless it was the last one of it.
-func (t *tail) tell(name string, parts ...string) {
+// print prints a line about a row or plan, unless its last line was the same.
+func (t *tail) print(name string, parts ...string) {
 	line := strings.Join(parts, "  ")
 	if t.shown[name] == line {
 		return
 	}
-	if len(t.shown) > 100_000 { // then some are told twice
+	if len(t.shown) > 100_000 { // after this, some lines are printed again
 		clear(t.shown)
 	}
 	t.shown[name] = line
 	t.view.line(time.Now().Format(time.TimeOnly)+"  ", append([]string{t.view.bold(name)}, parts...)...)
 }
 
-// describe names a row and says how it stands.
+// describe returns the name of a row, and the parts of its line.
 func (t *tail) describe(r *tailRow) (name string, parts []string) {
-	v := t.view
-	took := func(start, end *time.Time) string {
-		if start == nil || end == nil {
-			return ""
-		}
-		return duration(end.Sub(*start))
-	}
+	state := t.view.state(r.State)
 	switch r.Kind {
 	case "plan":
-		return "plan " + r.CurrentPlanID, []string{shorten(r.Title, 70), v.state(r.State), took(r.StartTime, r.EndTime)}
+		return "plan " + r.CurrentPlanID, []string{shorten(r.Title, 70), state, took(r.StartTime, r.EndTime)}
 	case "agentExecution":
-		return "step " + r.StepID, []string{clean(r.AgentName), v.state(r.State), v.figures(r.Figures)}
+		return "step " + r.StepID, []string{clean(r.AgentName), state, t.view.figures(r.Figures)}
 	case "thinkAct":
-		tokens := ""
-		if r.InputTokens+r.OutputTokens > 0 {
-			tokens = grouped(r.InputTokens) + " → " + grouped(r.OutputTokens) + " tokens"
-		}
-		return "cycle " + r.StepID + " #" + strconv.FormatInt(r.Seq, 10), []string{clean(r.ModelName), v.state(r.State), took(r.ThinkStartTime, r.ThinkEndTime), tokens}
+		return "cycle " + r.StepID + " #" + strconv.FormatInt(r.Seq, 10), []string{clean(r.ModelName), state, took(r.ThinkStartTime, r.ThinkEndTime), tokens(r.InputTokens, r.OutputTokens)}
 	case "actTool":
-		return "tool " + r.ToolCallID, []string{clean(r.Name), v.state(r.State), took(r.StartTime, r.EndTime)}
+		return "tool " + r.ToolCallID, []string{clean(r.Name), state, took(r.StartTime, r.EndTime)}
 	case "thought":
 		return "thought " + r.ThoughtID, []string{clean(r.Type), shorten(r.Content, 100)}
 	case "artifact":
@@ -281,11 +255,11 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	case "source":
 		return "source " + r.SourceID, []string{clean(r.Type), shorten(r.URI, 100)}
 	}
-	return r.Kind + " " + r.WaitID, []string{shorten(r.Title, 70), v.state(r.State)}
+	return r.Kind + " " + r.WaitID, []string{shorten(r.Title, 70), state}
 }
 
-// drawing is a tree that is drawn again and again: in place where there is a terminal,
-// else what is new of it.
+// drawing draws a tree as it grows. On a terminal it draws over the tree before; elsewhere
+// it adds the lines that are new.
 type drawing struct {
 	w        io.Writer
 	terminal bool
@@ -295,7 +269,7 @@ type drawing struct {
 
 func newDrawing(w io.Writer) *drawing { return &drawing{w: w, terminal: isTerminal(w)} }
 
-// draw draws a tree as it stands. The last time it is drawn whole, however high it is.
+// draw draws a tree. The last drawing is complete, even if it is higher than the terminal.
 func (d *drawing) draw(p *planView, last bool) {
 	var b bytes.Buffer
 	v := &view{w: &b, colour: hasColour(d.w), brief: !d.terminal && !last, now: time.Now()}
@@ -303,23 +277,23 @@ func (d *drawing) draw(p *planView, last bool) {
 	switch drawn := b.String(); {
 	case d.terminal:
 		if height := d.height(); !last && v.lines >= height {
-			drawn, v.lines = bottom(drawn, height-1), height-1 // no way leads back to what left the screen
+			drawn, v.lines = bottom(drawn, height-1), height-1 // the cursor cannot return to lines above the screen
 		}
 		if drawn == d.shown {
 			return
 		}
-		// Without wrapping, or long lines would count as more than one.
+		// Wrapping is off, or a long line would count as several.
 		fmt.Fprintf(d.w, "%s\x1b[?7l%s\x1b[?7h", strings.Repeat("\x1b[1A\x1b[2K", d.lines), drawn)
 		d.shown, d.lines = drawn, v.lines
 	case last:
 		fmt.Fprintf(d.w, "\n%s", drawn)
-	default: // what is new since the last look
+	default:
 		fmt.Fprint(d.w, newLines(d.shown, drawn))
 		d.shown = drawn
 	}
 }
 
-// height is that of the terminal, in lines.
+// height returns the height of the terminal in lines.
 func (d *drawing) height() int {
 	if f, ok := d.w.(*os.File); ok {
 		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 1 {
@@ -329,13 +303,13 @@ func (d *drawing) height() int {
 	return 24
 }
 
-// bottom gives the last lines of a text.
+// bottom returns the last lines of a text.
 func bottom(s string, lines int) string {
 	all := strings.SplitAfter(strings.TrimSuffix(s, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "") + "\n"
 }
 
-// newLines gives the lines of a drawing that were not in the one before.
+// newLines returns the lines of a drawing that were not in the one before.
 func newLines(before, now string) string {
 	old := map[string]bool{}
 	for line := range strings.Lines(before) {

@@ -137,12 +137,12 @@ func TestImportTellsWhatIsWrong(t *testing.T) {
 		"with a mark":  {"\xef\xbb\xbf" + good("a"), 1, 0, nil},
 		"a long text":  {fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"long","stepId":"s","seq":0,"thinkInput":%q}`, strings.Repeat("x", 20<<20)), 1, 0, nil},
 		"bad records":  {good("b") + `{"kind":"plan","rootPlanId":"b","titel":1}` + "\n" + `{"kind":"plan","rootPlanId":"b","currentPlanId":"b","state":"DONE"}` + "\n" + good("c") + `{"kind":"step"}` + "\n" + `[1]`, 6, 4, []string{":2: missing_field: currentPlanId is required", ":3: invalid_value: state must be one of PENDING", ":5: unknown_kind: kind ", ":6: malformed: a record must be a JSON object"}},
-		"no JSON":      {good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is no JSON at byte 11: "}},
+		"no JSON":      {good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is not JSON at byte 11: "}},
 		"no UTF-8":     {good("e") + "{\"kind\":\"plan\",\"rootPlanId\":\"caf\xe9\"}\n" + good("e"), 3, 1, []string{":2: malformed: the line is not UTF-8 from byte 33 on"}},
 		"a long line":  {good("f") + "{" + strings.Repeat(" ", 64<<20) + "}\n" + good("f"), 3, 1, []string{":2: invalid_value: the line is over "}},
-		"cut off":      {good("g") + good("g")[:30], 2, 1, []string{":2: malformed: the file ends in the middle of this record: it is cut off"}},
-		"cut off gzip": {packed(many)[:200], 0, 0, []string{": after line ", "the packed file is cut off"}},
-		"cut off head": {packed(many)[:5], 0, 0, []string{": the packed file is cut off"}},
+		"cut off":      {good("g") + good("g")[:30], 2, 1, []string{":2: malformed: the file ends in the middle of this record: it is truncated"}},
+		"cut off gzip": {packed(many)[:200], 0, 0, []string{": after line ", "the compressed file is truncated"}},
+		"cut off head": {packed(many)[:5], 0, 0, []string{": the compressed file is truncated"}},
 		"empty":        {"", 0, 0, []string{": is empty"}},
 		"empty gzip":   {packed(""), 0, 0, []string{": is empty"}},
 		"blank":        {" \n\n\t\n", 0, 0, []string{": holds no records"}},
@@ -151,7 +151,7 @@ func TestImportTellsWhatIsWrong(t *testing.T) {
 		"pretty":       {"{\n \"kind\": \"plan\"\n}\n", 0, 0, []string{"spread over lines", "jq -c"}},
 		"UTF-16":       {"\xff\xfe{\x00", 0, 0, []string{"UTF-16", "iconv"}},
 		"something":    {"id,name\n1,x\n", 0, 0, []string{"no format that import reads", "actlog export"}},
-		"other JSON":   {strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{":1: missing_field: kind is required", "left alone"}},
+		"other JSON":   {strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{":1: missing_field: kind is required", "all rejected; the rest is skipped"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -331,10 +331,10 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"import", file}, {"export", "p"}, {"list"}, {"show", "p"}} {
-		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed || !strings.Contains(stderr, "wants an API key: give it as ACTLOG_API_KEY or --api-key") {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed || !strings.Contains(stderr, "requires an API key: pass one in ACTLOG_API_KEY or --api-key") {
 			t.Errorf("%q without a key: exit code %d: %s", args, code, stderr)
 		}
-		if code, _, stderr := actlog(t, append(args, "--server", url, "--api-key", "wrong")...); code != exitFailed || !strings.Contains(stderr, "does not know this API key: give another as ACTLOG_API_KEY or --api-key") {
+		if code, _, stderr := actlog(t, append(args, "--server", url, "--api-key", "wrong")...); code != exitFailed || !strings.Contains(stderr, "does not know this API key: pass another in ACTLOG_API_KEY or --api-key") {
 			t.Errorf("%q with another key: exit code %d: %s", args, code, stderr)
 		}
 		if code, _, stderr := actlog(t, append(args, "--server", "http://127.0.0.1:1")...); code != exitFailed || !strings.Contains(stderr, "actlog serve") {
@@ -396,7 +396,7 @@ func TestExportThatBreaksOff(t *testing.T) {
 			}
 			for _, file := range []string{"-", old, filepath.Join(dir, "new.gz"), filepath.Join(dir, "new.zst")} {
 				code, _, stderr := actlog(t, "export", "p", "--output", file, "--server", server.URL)
-				if code != exitFailed || !strings.Contains(stderr, "not whole") {
+				if code != exitFailed || !strings.Contains(stderr, "the output is incomplete") {
 					t.Errorf("%s: exit code %d: %s", file, code, stderr)
 				}
 			}

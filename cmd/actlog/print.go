@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// encodeAll writes items as JSON, one per line.
+func encodeAll[T any](enc *json.Encoder, items []T) error {
+	for _, item := range items {
+		if err := enc.Encode(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printTable writes items as a table. Tabs separate the cells of the header and of a row.
+func printTable[T any](out io.Writer, header string, items []T, row func(T) string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, header)
+	for _, item := range items {
+		fmt.Fprintln(w, row(item))
+	}
+	return w.Flush()
+}
+
+// shorten returns the beginning of a text as one line that is safe for a terminal. Recorded
+// texts may hold anything, including control sequences.
+func shorten(s string, limit int) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range s {
+		if r == ' ' || !unicode.IsPrint(r) { // no other white space is printable
+			space = b.Len() > 0
+			continue
+		}
+		if n++; n > limit {
+			b.WriteRune('…')
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + one + "s"
+}
+
+// grouped formats a number with commas.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// clean is shorten without a limit.
+func clean(s string) string { return shorten(s, utf8.RuneCountInString(s)) }
+
+// tokens is empty if there are none.
+func tokens(input, output int64) string {
+	if input+output <= 0 {
+		return ""
+	}
+	return grouped(input) + " → " + grouped(output) + " tokens"
+}
+
+// took is empty until both times are known.
+func took(start, end *time.Time) string {
+	if start == nil || end == nil {
+		return ""
+	}
+	return duration(end.Sub(*start))
+}
+
+// dollars shows an amount to a hundredth of a cent.
+func dollars(usd float64) string {
+	if usd > 0 && usd < 0.0001 {
+		return "<$0.0001"
+	}
+	return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
+}
