@@ -203,7 +203,7 @@ func TestAVersionInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), program0(t), "completion", "fish")
 	cmd.Env = append(os.Environ(), "ACTLOG_VERSION=1.2.3")
-	if out, err := cmd.CombinedOutput(); err != nil || string(out) != fishCompletion {
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != must(t, "completion", "fish") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,18 +22,15 @@ func (*completionCmd) Help() string {
   fish:  actlog completion fish | source`
 }
 
-//go:embed completion/actlog.bash
-var bashCompletion string
-
-//go:embed completion/actlog.zsh
-var zshCompletion string
-
-//go:embed completion/actlog.fish
-var fishCompletion string
+//go:embed completion
+var completionScripts embed.FS
 
 func (c *completionCmd) Run(e *env) error {
-	scripts := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
-	_, err := fmt.Fprint(e.stdout, scripts[c.Shell])
+	script, err := completionScripts.ReadFile("completion/actlog." + c.Shell)
+	if err != nil {
+		return err
+	}
+	_, err = e.stdout.Write(script)
 	return err
 }
 
@@ -52,9 +49,7 @@ func (c *completeCmd) Run(k *kong.Kong, e *env) error {
 		words = words[1:]
 	}
 	for _, candidate := range complete(k.Model.Node, words) {
-		if _, err := fmt.Fprintln(e.stdout, candidate); err != nil {
-			return err
-		}
+		fmt.Fprintln(e.stdout, candidate)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type listCmd struct {
 // listPage is how many plans one request asks for.
 const listPage = 100
 
+// planItem is a root plan in a list, or in an event about all plans.
 type planItem struct {
 	RootPlanID string
 	Title      string
@@ -37,6 +38,8 @@ type planItem struct {
 	StartTime  *time.Time
 	Steps      int64
 	Total      figuresView
+	ErrorKind  string // only in events
+	Deleted    bool   // only in events
 }
 
 func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {

@@ -33,57 +33,53 @@ type migrationView struct {
 }
 
 func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
-	return c.use(ctx, e, func(url string) error { return migrateUp(ctx, url, e.log) })
+	return withMigrator(ctx, c.databaseFlags, e, (*store.Migrator).Up)
 }
 
 func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
-	return c.use(ctx, e, func(url string) error {
-		return withMigrator(ctx, url, e.log, func(m *store.Migrator) error { return m.Down(ctx) })
-	})
+	return withMigrator(ctx, c.databaseFlags, e, (*store.Migrator).Down)
 }
 
 func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
-	return c.use(ctx, e, func(url string) error {
-		return withMigrator(ctx, url, e.log, func(m *store.Migrator) error { return c.print(ctx, e, m) })
-	})
-}
-
-func (c *migrateStatusCmd) print(ctx context.Context, e *env, m *store.Migrator) error {
-	migrations, err := m.Status(ctx)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		views := make([]migrationView, len(migrations))
-		for i, v := range migrations {
-			views[i] = migrationView(v)
+	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator, ctx context.Context) error {
+		migrations, err := m.Status(ctx)
+		if err != nil {
+			return err
 		}
-		return encodeAll(json.NewEncoder(e.stdout), views)
-	}
-	return printTable(e.stdout, "VERSION\tNAME\tAPPLIED", migrations, func(m store.Migration) string {
-		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, map[bool]string{true: "yes", false: "no"}[m.Applied])
+		if c.JSON {
+			views := make([]migrationView, len(migrations))
+			for i, v := range migrations {
+				views[i] = migrationView(v)
+			}
+			return encodeAll(json.NewEncoder(e.stdout), views)
+		}
+		return printTable(e.stdout, "VERSION\tNAME\tAPPLIED", migrations, func(m store.Migration) string {
+			return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, map[bool]string{true: "yes", false: "no"}[m.Applied])
+		})
 	})
 }
 
-// use passes the URL of the configured or the private database to do, and then closes the
-// database.
-func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) error) (err error) {
+// use calls do with the URL of the configured or the private database, and then closes it.
+func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) error) error {
 	url, closeDatabase, err := f.open(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDatabase()) }()
-	return do(url)
+	return errors.Join(do(url), closeDatabase())
 }
 
-func withMigrator(ctx context.Context, url string, log *slog.Logger, do func(*store.Migrator) error) error {
+func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator, context.Context) error) error {
+	return flags.use(ctx, e, func(url string) error { return migrate(ctx, url, e.log, do) })
+}
+
+func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
+	return migrate(ctx, url, log, (*store.Migrator).Up)
+}
+
+func migrate(ctx context.Context, url string, log *slog.Logger, do func(*store.Migrator, context.Context) error) error {
 	m, err := store.NewMigrator(ctx, url, log)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(m), m.Close())
-}
-
-func migrateUp(ctx context.Context, url string, log *slog.Logger) error {
-	return withMigrator(ctx, url, log, func(m *store.Migrator) error { return m.Up(ctx) })
+	return errors.Join(do(m, ctx), m.Close())
 }

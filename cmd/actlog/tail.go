@@ -193,12 +193,7 @@ type tailRow struct {
 func (t *tail) printChanges(event string, data json.RawMessage) error {
 	var changes struct {
 		Rows  []tailRow
-		Plans []struct {
-			RootPlanID, State, Name, ErrorKind string
-			Deleted                            bool
-			Steps                              int64
-			Total                              figuresView
-		}
+		Plans []planItem
 	}
 	if err := json.Unmarshal(data, &changes); err != nil {
 		return fmt.Errorf("read event %s: %w", event, err)
