@@ -158,7 +158,7 @@ func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
 func (c *client) readAll(what string, answer io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(answer)
 	if err != nil {
-		return nil, &callError{error: fmt.Errorf("%s: read answer of %s: %w", what, c.base, err), away: true}
+		return nil, &callError{error: fmt.Errorf("%s: read answer of %s: %w", what, c.base, err)}
 	}
 	return body, nil
 }
@@ -178,12 +178,12 @@ func (c *client) checkWritable(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// callError is a request that failed in a way that a caller may handle.
+// callError is a request that failed in a way that a caller may handle. If the server did not
+// refuse it, the caller may try again.
 type callError struct {
 	error
-	away       bool          // there was no answer, or only a part of one
 	refused    bool          // the server does not accept what was sent
-	retryAfter time.Duration // the server is busy; 0: it is not
+	retryAfter time.Duration // the server is busy; 0: its answer did not arrive
 }
 
 func (e *callError) Unwrap() error { return e.error }
@@ -197,13 +197,13 @@ func busyFor(err error) time.Duration {
 	return 0
 }
 
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits for d. It reports false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }
 
@@ -222,7 +222,7 @@ func (c *client) open(ctx context.Context, what, method, path string, header htt
 		if failed, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address
 			err = failed.Err
 		}
-		return nil, &callError{away: true, error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
+		return nil, &callError{error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
 	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
 		return resp, nil

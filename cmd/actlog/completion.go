@@ -49,7 +49,9 @@ func (c *completeCmd) Run(k *kong.Kong, e *env) error {
 		words = words[1:]
 	}
 	for _, candidate := range complete(k.Model.Node, words) {
-		fmt.Fprintln(e.stdout, candidate)
+		if _, err := fmt.Fprintln(e.stdout, candidate); err != nil {
+			return err
+		}
 	}
 	return nil
 }

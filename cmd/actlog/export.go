@@ -77,8 +77,8 @@ func (c *client) export(ctx context.Context, id string, out io.Writer) (records 
 	deadline := time.Now().Add(exportPatience)
 	resp, err := c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
 	for wait := busyFor(err); wait > 0 && time.Now().Add(wait).Before(deadline); wait = busyFor(err) {
-		if err := sleep(ctx, wait); err != nil {
-			return 0, err
+		if !sleep(ctx, wait) {
+			return 0, ctx.Err()
 		}
 		stall.Reset(exportStall)
 		resp, err = c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)

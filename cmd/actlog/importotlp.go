@@ -82,8 +82,8 @@ func (c *client) exportOTLP(ctx context.Context, p otlp.Part, log io.Writer) (re
 			return 0, "", err
 		}
 		fmt.Fprintf(log, "%v; retrying in %v\n", err, wait)
-		if err := sleep(ctx, wait); err != nil {
-			return 0, "", err
+		if !sleep(ctx, wait) {
+			return 0, "", ctx.Err()
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	err := t.follow(ctx)
 	if ctx.Err() != nil { // Ctrl-C is the usual end
-		return nil
+		err = nil
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 		wait := cmp.Or(busy, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
-		if sleep(ctx, wait/2+rand.N(wait)) != nil {
+		if !sleep(ctx, wait/2+rand.N(wait)) {
 			return nil
 		}
 	}
@@ -164,7 +164,7 @@ func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {
 	if !last && event != "rows" {
 		return nil
 	}
-	if sleep(ctx, tailRedraw-time.Since(t.drawn)) != nil {
+	if !sleep(ctx, tailRedraw-time.Since(t.drawn)) {
 		return nil
 	}
 	p, err := t.client.plan(ctx, t.plan)
