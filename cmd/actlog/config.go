@@ -23,23 +23,23 @@ const (
 	exitUsage  = 2
 )
 
-// cli is the command line. Every flag is also an environment variable, ACTLOG_
-// and its name in capitals.
+// cli is the command line. Every flag is also an environment variable: ACTLOG_ and the name of
+// the flag in capitals.
 type cli struct {
-	LogLevel slog.Level `help:"Log from this level on: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
+	LogLevel slog.Level `help:"Lowest level that is logged: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
 
-	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url on a private Postgres in the data folder."`
-	Migrate migrateCmd `cmd:"" help:"Bring the schema of a database up or down."`
-	Ready   readyCmd   `cmd:"" help:"Tell whether a server is ready. Exit code 1: it is not, or does not answer."`
-	Key     keyCmd     `cmd:"" help:"Make an API key: on stdout, once. A server that has its line in --api-keys lets it in."`
+	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url, on a private Postgres in the data folder."`
+	Migrate migrateCmd `cmd:"" help:"Migrate the schema of a database up or down."`
+	Ready   readyCmd   `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`
+	Key     keyCmd     `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
-	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one a line, that import reads."`
+	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
-	Price   priceCmd   `cmd:"" help:"What models cost: list, set, delete, apply."`
-	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, to see a run grow."`
+	Price   priceCmd   `cmd:"" help:"List, set, delete or apply the prices of models."`
+	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, so that you see a run grow."`
 
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Complete   completeCmd   `cmd:"" hidden:""`
@@ -47,14 +47,14 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version." env:"-"`
 }
 
-// env is what commands get of the world.
+// env is what the commands read, write and log to.
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	log            *slog.Logger
 }
 
-// run parses args and runs the command they name. It gives the exit code.
+// run parses args, runs the command that they name, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exit := -1
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {
-		panic(err) // the command line of this file is wrong
+		panic(err) // the tags of cli are wrong
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "actlog: %s\n", err)
 		var parseError *kong.ParseError
 		if errors.As(err, &parseError) && parseError.Context != nil && parseError.Context.Command() != "" {
-			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for what it takes.\n", strings.Fields(parseError.Context.Command())[0])
+			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for its arguments and flags.\n", strings.Fields(parseError.Context.Command())[0])
 		} else {
 			fmt.Fprintln(stderr, `Run "actlog --help" for the commands.`)
 		}
@@ -102,19 +102,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-// usageError says that flags do not go together.
+// usageError is a wrong value of a flag, or a wrong combination of flags. The exit code is
+// exitUsage.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// databaseFlags say where the record is kept.
+// databaseFlags name the database of the record.
 type databaseFlags struct {
-	DatabaseURL string `help:"Postgres to keep the record in, postgres://user:password@host/database. Default: a private one in the data folder." placeholder:"URL"`
+	DatabaseURL string `help:"Postgres that keeps the record, postgres://user:password@host/database. Default: a private one in the data folder." placeholder:"URL"`
 	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
 }
 
-// open gives the URL of the configured database, or of the private one, which is
-// started where no server has it running.
+// open returns the URL of the configured database, or of the private one. It starts the private
+// one if no server runs it.
 func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatabase func() error, err error) {
 	nothing := func() error { return nil }
 	if f.DatabaseURL != "" {
@@ -123,7 +124,7 @@ func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatab
 	dir := filepath.Join(f.DataDir, "postgres")
 	postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: dir, Logger: e.log})
 	switch {
-	case errors.Is(err, embedpg.ErrInUse): // by a server, as it should be
+	case errors.Is(err, embedpg.ErrInUse): // a server runs it
 		url, err = embedpg.RunningURL(dir)
 		return url, nothing, err
 	case err != nil:
@@ -132,16 +133,16 @@ func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatab
 	return postgres.URL(), func() error { return postgres.Close(context.WithoutCancel(ctx)) }, nil
 }
 
-// defaultServer is where a server is when no one says otherwise.
+// defaultServer is the address of a server with default flags.
 const defaultServer = "http://127.0.0.1:8420"
 
-// serverFlags say which server a command talks to.
+// serverFlags name the server that a command talks to.
 type serverFlags struct {
 	Server string `help:"Server to talk to. Default: ${server}." default:"${server}" placeholder:"URL"`
-	APIKey string `help:"API key, where the server needs one. Best given as ACTLOG_API_KEY: others can see command lines." name:"api-key" placeholder:"KEY"`
+	APIKey string `help:"API key, if the server requires one. Better pass it in ACTLOG_API_KEY: other users can see command lines." name:"api-key" placeholder:"KEY"`
 }
 
-// version is the module's, or that of the commit it was built from.
+// version returns the version of the module, or else the commit that it was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -159,10 +160,10 @@ func version() string {
 	return "actlog " + v
 }
 
-// hasColour tells whether w is a terminal whose user likes colours.
+// hasColour reports whether w is a terminal, and NO_COLOR does not turn colours off.
 func hasColour(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
-// isTerminal tells whether w is a terminal that understands motion.
+// isTerminal reports whether w is a terminal that can move its cursor.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {

@@ -17,8 +17,8 @@ import (
 	"github.com/actlog/actlog/internal/api"
 )
 
-// Time-outs of connections. Reading a body of 64 MiB may take a while; a client
-// that sends nothing may not.
+// Timeouts of connections. A client may take a while to send a body of 64 MiB, but not to send
+// the header.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 2 * time.Minute
@@ -27,26 +27,26 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// The flags that name addresses to listen on.
+// The flags for addresses to listen on.
 const (
 	listenFlag     = "--listen"
 	otlpListenFlag = "--otlp-listen"
 	otlpGRPCFlag   = "--otlp-grpc-listen"
 )
 
-// defaultOTLPListen is where exporters send that were not told where.
+// defaultOTLPListen is where exporters send by default.
 const defaultOTLPListen = "127.0.0.1:4318"
 
-// door is an address that a server listens on, and what it serves there.
+// door is an address that the server listens on, and what it serves there.
 type door struct {
 	flag     string
 	loopback bool // no other machine can reach it
 	listener net.Listener
 	serve    func() error
-	shutdown func(context.Context) error // lets what is in hand end; nil: nothing is served yet
+	shutdown func(context.Context) error // waits for running requests; nil: nothing is served yet
 }
 
-// open listens on all addresses, the API's own first.
+// open listens on all addresses, on the one of the API first.
 func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (doors []*door, err error) {
 	defer func() {
 		if err != nil {
@@ -60,7 +60,7 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (doors []*door, e
 		}
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
-			return fmt.Errorf("listening on %s: %w", address, err)
+			return fmt.Errorf("listen on %s: %w", address, err)
 		}
 		doors = append(doors, &door{flag: flag, loopback: loopback, listener: listener})
 		return nil
@@ -73,7 +73,7 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (doors []*door, e
 	case "":
 		err := add(otlpListenFlag, defaultOTLPListen)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			log.Warn("the usual address of OTLP is taken: exporters reach this server at its own, or where --otlp-listen says", "usual", defaultOTLPListen, "own", doors[0].url())
+			log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", doors[0].url())
 		} else if err != nil {
 			return doors, err
 		}
@@ -90,7 +90,7 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (doors []*door, e
 
 func (d *door) url() string { return "http://" + d.listener.Addr().String() }
 
-// prepare makes the server of a door.
+// prepare creates the server of a door.
 func (d *door) prepare(a *api.Server, maxConnections int, log *slog.Logger) {
 	listener := netutil.LimitListener(d.listener, maxConnections)
 	if d.flag == otlpGRPCFlag {
@@ -114,13 +114,13 @@ func (d *door) prepare(a *api.Server, maxConnections int, log *slog.Logger) {
 	d.serve = func() error { return server.Serve(listener) }
 	d.shutdown = func(ctx context.Context) error {
 		if err := server.Shutdown(ctx); err != nil {
-			return errors.Join(fmt.Errorf("ending requests: %w", err), server.Close())
+			return errors.Join(fmt.Errorf("wait for requests: %w", err), server.Close())
 		}
 		return nil
 	}
 }
 
-// stopGRPC lets calls end, until ctx does.
+// stopGRPC waits for calls to end. When ctx ends, it cancels them.
 func stopGRPC(ctx context.Context, g *grpc.Server) error {
 	done := make(chan struct{})
 	go func() {
@@ -133,11 +133,11 @@ func stopGRPC(ctx context.Context, g *grpc.Server) error {
 	case <-ctx.Done():
 		g.Stop()
 		<-done
-		return fmt.Errorf("ending calls: %w", ctx.Err())
+		return fmt.Errorf("wait for calls: %w", ctx.Err())
 	}
 }
 
-// closeDoors closes all doors at once, and waits for whoever is in.
+// closeDoors closes all doors at the same time, and waits for their requests to end.
 func closeDoors(ctx context.Context, doors []*door) error {
 	errs := make(chan error, len(doors))
 	for _, d := range doors {
@@ -154,8 +154,8 @@ func closeDoors(ctx context.Context, doors []*door) error {
 	return all
 }
 
-// checkListen holds that only this machine is listened to, unless someone said
-// otherwise on purpose.
+// checkListen refuses addresses that other machines can reach, unless they are allowed. It
+// reports whether the address is a loopback one.
 func checkListen(flag, address string, meant bool) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -164,7 +164,7 @@ func checkListen(flag, address string, meant bool) (loopback bool, err error) {
 	ip, err := netip.ParseAddr(host)
 	loopback = host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 	if !loopback && !meant {
-		return false, usageError(fmt.Sprintf("%s %s can be reached by other machines, and there are no keys: name a file of them with --api-keys (actlog key makes them), or say --insecure if that is meant", flag, address))
+		return false, usageError(fmt.Sprintf("%s %s can be reached by other machines, and there are no API keys: pass a file of keys with --api-keys (actlog key creates them), or --insecure to serve without", flag, address))
 	}
 	return loopback, nil
 }

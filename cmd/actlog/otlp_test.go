@@ -489,11 +489,11 @@ func TestTheUsualDoorOfOTLP(t *testing.T) {
 	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", defaultOTLPListen); err == nil { // else someone has it already
 		defer l.Close()
 	}
-	if code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listening on "+defaultOTLPListen) {
+	if code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listen on "+defaultOTLPListen) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", "")
-	if said := p.stderr.String(); !strings.Contains(said, "the usual address of OTLP is taken") || strings.Contains(said, "takes OTLP on") {
+	if said := p.stderr.String(); !strings.Contains(said, "the default address for OTLP is in use") || strings.Contains(said, "takes OTLP on") {
 		t.Error(said)
 	}
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {

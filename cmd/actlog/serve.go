@@ -19,24 +19,24 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// drainTimeout bounds how long the end takes: requests, queue, Postgres.
+// drainTimeout limits the time to stop: requests, queue, Postgres.
 const drainTimeout = 30 * time.Second
 
 type serveCmd struct {
 	Listen         string        `help:"Address to listen on." default:"127.0.0.1:8420" placeholder:"HOST:PORT"`
-	OTLPListen     string        `help:"Address to take OTLP on besides, over HTTP; off: none. Default: 127.0.0.1:4318, if it is free." name:"otlp-listen" placeholder:"HOST:PORT"`
-	OTLPGRPCListen string        `help:"Address to take OTLP on over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
-	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * is any." name:"otlp-origins" placeholder:"ORIGIN"`
-	APIKeys        string        `help:"File of the API keys that clients need, as actlog key makes them; read anew on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
-	Insecure       bool          `help:"Listen on an address that other machines reach, without any keys."`
-	MaxConnections int           `help:"Connections served at once; more wait." default:"10000"`
-	MaxStreams     int           `help:"Streams of events served at once; others are answered 503." default:"2000"`
-	DrainDelay     time.Duration `help:"How long /readyz says that the server goes, before it does." default:"0s"`
-	DetailDays     int           `help:"Drop cycles and tool calls that are older; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
-	KeepDays       int           `help:"Delete whole trees that have ended and are older. 0: never." default:"0" placeholder:"DAYS"`
-	InterruptAfter time.Duration `help:"Mark runs as INTERRUPTED whose plans told lastSeenAt and no newer one for so long. 0: never." default:"0s"`
-	TraceDays      int           `help:"Keep the spans of traces for so long after the last of them came; the trees made of them stay." default:"3" placeholder:"DAYS"`
-	TraceQuiet     time.Duration `help:"Close traces from which nothing came for so long: what has not ended in them is UNKNOWN, until more comes." default:"10m"`
+	OTLPListen     string        `help:"Second address, for OTLP over HTTP; off: none. Default: 127.0.0.1:4318, if it is free." name:"otlp-listen" placeholder:"HOST:PORT"`
+	OTLPGRPCListen string        `help:"Address for OTLP over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
+	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * allows any." name:"otlp-origins" placeholder:"ORIGIN"`
+	APIKeys        string        `help:"File of the API keys that clients need, as actlog key creates them; reloaded on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
+	Insecure       bool          `help:"Allow an address that other machines can reach, without API keys."`
+	MaxConnections int           `help:"Most connections served at once; others wait." default:"10000"`
+	MaxStreams     int           `help:"Most streams of events served at once; others are answered 503." default:"2000"`
+	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
+	DetailDays     int           `help:"Drop cycles and tool calls that are older than this; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
+	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`
+	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this. 0: never." default:"0s"`
+	TraceDays      int           `help:"Keep the spans of a trace until this long after the last one arrived; the trees made from them stay." default:"3" placeholder:"DAYS"`
+	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
 	databaseFlags
 }
 
@@ -53,21 +53,21 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	return s.wait(ctx)
 }
 
-// server is a running actlog: Postgres where it is private, store, API.
+// server is a running actlog: the private Postgres, if there is one, the store and the API.
 type server struct {
 	url        string
 	log        *slog.Logger
-	postgres   *embedpg.Server // nil where the database is configured
+	postgres   *embedpg.Server // nil: the database is configured
 	store      *store.Store
 	api        *api.Server
-	doors      []*door // the first is the API's own
+	doors      []*door // the first is the address of the API
 	failed     chan error
 	drainDelay time.Duration
-	// stopKeys ends the watch over the file of keys; nil where there is none.
+	// stopKeys stops watching the file of keys; nil: there is none.
 	stopKeys func()
 }
 
-// startServer migrates and serves. The caller waits, or closes.
+// startServer migrates and serves. The caller must wait for the server or close it.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
 	if c.MaxConnections < 1 {
 		return nil, usageError("--max-connections must be at least 1")
@@ -87,7 +87,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 			return nil, err
 		}
 	}
-	// Listening first: a port that is taken should not cost the start of a database.
+	// Listen first: if a port is in use, no database has to be started.
 	doors, err := c.open(ctx, log)
 	if err != nil {
 		return nil, err
@@ -141,9 +141,8 @@ func readKeys(path string) (*api.Keys, error) {
 	return keys, nil
 }
 
-// watchKeys reads the file of keys anew on SIGHUP. Keys that cannot be read change
-// nothing: no one is locked out by a slip in an editor. The function it gives ends
-// the watch.
+// watchKeys reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay,
+// so that a mistake in an editor locks nobody out. The returned function stops watching.
 func (s *server) watchKeys(path string) (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
@@ -157,11 +156,11 @@ func (s *server) watchKeys(path string) (stop func()) {
 			}
 			keys, err := readKeys(path)
 			if err != nil {
-				s.log.Error("the API keys were not read anew; those of before still count", "error", err)
+				s.log.Error("could not reload the API keys; the previous ones stay in force", "error", err)
 				continue
 			}
 			s.api.SetKeys(keys)
-			s.log.Info("the API keys were read anew", "keys", keys.Len())
+			s.log.Info("reloaded the API keys", "keys", keys.Len())
 		}
 	})
 	return func() {
@@ -171,8 +170,8 @@ func (s *server) watchKeys(path string) (stop func()) {
 	}
 }
 
-// wait serves until ctx ends, then drains: first it says so, for as long as
-// balancers take to notice, then it ends.
+// wait serves until ctx ends. Then /readyz answers 503 for drainDelay, so that load balancers
+// notice, and the server stops.
 func (s *server) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -184,16 +183,16 @@ func (s *server) wait(ctx context.Context) error {
 			select {
 			case <-timer.C:
 			case err := <-s.failed:
-				return errors.Join(fmt.Errorf("serving: %w", err), s.close())
+				return errors.Join(fmt.Errorf("serve: %w", err), s.close())
 			}
 		}
 		return s.close()
 	case err := <-s.failed:
-		return errors.Join(fmt.Errorf("serving: %w", err), s.close())
+		return errors.Join(fmt.Errorf("serve: %w", err), s.close())
 	}
 }
 
-// close ends in-flight requests, lets the queue run empty, stops Postgres.
+// close waits for running requests and for the queue, and stops Postgres.
 func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -203,7 +202,7 @@ func (s *server) close() error {
 	}
 	if s.api != nil {
 		s.api.Drain()
-		s.api.Close() // or the requests would not end
+		s.api.Close() // without this, streams would not end
 	}
 	errs = append(errs, closeDoors(ctx, s.doors))
 	if s.store != nil {
