@@ -23,7 +23,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// shell starts lines of the docs in a folder, with this program as actlog.
+// shell starts a script in a folder. In it, actlog is this test binary. ended is closed at the
+// end of the script; wait waits for it, and fails the test if the script failed.
 func shell(t *testing.T, dir, script string, env ...string) (ended <-chan struct{}, wait func()) {
 	t.Helper()
 	bin := t.TempDir()
@@ -52,16 +53,16 @@ func shell(t *testing.T, dir, script string, env ...string) (ended <-chan struct
 	}
 }
 
-// runShell runs them to their end.
+// runShell runs a script to its end.
 func runShell(t *testing.T, dir, script string, env ...string) {
 	t.Helper()
 	_, wait := shell(t, dir, script, env...)
 	wait()
 }
 
-// need skips the test where a client of Postgres is not installed: the binaries that
-// are downloaded come without. The gate has them.
-func need(t *testing.T, clients ...string) {
+// requireClients skips the test if a Postgres client is not installed, because downloaded
+// binaries come without clients. CI must have them.
+func requireClients(t *testing.T, clients ...string) {
 	t.Helper()
 	for _, name := range clients {
 		if _, err := exec.LookPath(name); err != nil {
@@ -73,7 +74,7 @@ func need(t *testing.T, clients ...string) {
 	}
 }
 
-// answers gives what a server says of all that is on record.
+// answers returns, by path, the answers of a server about everything on record.
 func answers(t *testing.T, server string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -124,11 +125,11 @@ func post(t *testing.T, server string, records ...string) {
 	}
 }
 
-// TestDumpOfDocs dumps a record and restores it as the docs say: into a database of
-// another name, as a role that is no superuser, and into a private Postgres.
-func TestDumpOfDocs(t *testing.T) {
+// TestDocsDump dumps a record and restores it as the docs say: as a role that is not a superuser
+// into a database with another name, and into a private Postgres.
+func TestDocsDump(t *testing.T) {
 	t.Parallel()
-	need(t, "pg_dump", "pg_restore")
+	requireClients(t, "pg_dump", "pg_restore")
 	dir := t.TempDir()
 	commands := under(t, codeBlocks(t, "operations.md", "sh"), "A dump", 3)
 	db := pgtest.Empty(t)
@@ -147,7 +148,7 @@ func TestDumpOfDocs(t *testing.T) {
 	want := answers(t, p.url)
 	p.terminate(t)
 	if len(want) < 18 {
-		t.Fatalf("but %d answers", len(want))
+		t.Fatalf("only %d answers", len(want))
 	}
 
 	target := pgtest.Empty(t)
@@ -158,7 +159,7 @@ func TestDumpOfDocs(t *testing.T) {
 	}
 	admin := connect(t, target.URL, "")
 	mustSQL(t, admin, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'; GRANT CREATE ON DATABASE %s TO %[1]s", role, pgx.Identifier{config.Database}.Sanitize()))
-	t.Cleanup(func() { // when no server is on it any more
+	t.Cleanup(func() { // after the servers have stopped
 		if _, err := admin.PgConn().Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
 			t.Error(err)
 		}
@@ -171,16 +172,16 @@ func TestDumpOfDocs(t *testing.T) {
 		name string
 		args []string
 	}{{"another database", []string{"--database-url", restored}}, {"a private Postgres", []string{"--data-dir", filepath.Join(dir, "restored")}}} {
-		// The schema is the same, and known to be migrated.
+		// The copy has the same schema and the same migrations.
 		schema := func(args ...string) string {
 			code, stdout, stderr := actlog(t, slices.Concat([]string{"psql"}, args, []string{"--client", "pg_dump", "--", "--schema-only", "--no-owner", "--no-privileges", "--schema=actlog"})...)
 			if code != exitDone {
 				t.Fatalf("exit code %d\n%s", code, stderr)
 			}
-			return regexp.MustCompile(`(?m)^\\(un)?restrict .*$`).ReplaceAllString(stdout, "") // a random word
+			return regexp.MustCompile(`(?m)^\\(un)?restrict .*$`).ReplaceAllString(stdout, "") // followed by a random word
 		}
 		if a, b := schema("--database-url", db.URL), schema(tt.args...); a != b || strings.Count(a, "COMMENT ON COLUMN") < 100 {
-			t.Errorf("%s: the schema of the copy is another (%d, %d bytes)", tt.name, len(a), len(b))
+			t.Errorf("%s: the schema of the copy differs (%d and %d bytes)", tt.name, len(a), len(b))
 		}
 		status := func(args ...string) string {
 			code, stdout, stderr := actlog(t, slices.Concat([]string{"migrate", "status"}, args)...)
@@ -190,19 +191,19 @@ func TestDumpOfDocs(t *testing.T) {
 			return stdout
 		}
 		if a, b := status("--database-url", db.URL), status(tt.args...); a != b {
-			t.Errorf("%s: migrations\n%s\nand of the copy\n%s", tt.name, a, b)
+			t.Errorf("%s: migrations\n%s\nmigrations of the copy\n%s", tt.name, a, b)
 		}
 
-		// It reads the same, and lives on.
+		// The copy returns the same answers, and accepts new records.
 		p := start(t, slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, tt.args)...)
 		got := answers(t, p.url)
 		for path, body := range want {
 			if got[path] != body {
-				t.Errorf("%s: GET %s\n%s\nwas\n%s", tt.name, path, got[path], body)
+				t.Errorf("%s: GET %s returns\n%s\nthe original returned\n%s", tt.name, path, got[path], body)
 			}
 		}
 		if len(got) != len(want) {
-			t.Errorf("%s: %d answers, were %d", tt.name, len(got), len(want))
+			t.Errorf("%s: %d answers, the original had %d", tt.name, len(got), len(want))
 		}
 		post(t, p.url, `{"kind":"plan","rootPlanId":"plan-new","currentPlanId":"plan-new"}`,
 			`{"kind":"agentExecution","rootPlanId":"plan-new","planId":"plan-new","stepId":"step-new"}`,
@@ -216,7 +217,7 @@ func TestDumpOfDocs(t *testing.T) {
 			}
 		}
 		if len(fresh.AgentExecutionSequence) != 1 || old.AgentExecutionSequence[0].Figures.ToolCalls != 2 {
-			t.Errorf("%s: new writes gave %+v and %+v", tt.name, fresh, old)
+			t.Errorf("%s: after new writes: %+v and %+v", tt.name, fresh, old)
 		}
 		p.terminate(t)
 	}
@@ -225,15 +226,15 @@ func TestDumpOfDocs(t *testing.T) {
 		(SELECT max(id) FROM actlog.plan_execution_record WHERE root_plan_id <> 'plan-new'), (SELECT min(id) FROM actlog.plan_execution_record WHERE root_plan_id = 'plan-new')`).
 		Scan(&inDefault, &highest, &lowest)
 	if err != nil || inDefault != 0 || lowest <= highest {
-		t.Errorf("%d rows in the default partition, row numbers up to %d go on at %d; %v", inDefault, highest, lowest, err)
+		t.Errorf("%d rows in the default partition, restored row numbers end at %d, new ones begin at %d; %v", inDefault, highest, lowest, err)
 	}
 }
 
-// TestBaseBackupOfDocs copies a Postgres as the docs say while it is written to.
-// What was acknowledged before the copy was complete is in it, and nothing by half.
-func TestBaseBackupOfDocs(t *testing.T) {
+// TestDocsBaseBackup copies a Postgres as the docs say, during writes. The copy has everything
+// that was acknowledged before it was complete, and no request in part.
+func TestDocsBaseBackup(t *testing.T) {
 	t.Parallel()
-	need(t, "pg_basebackup")
+	requireClients(t, "pg_basebackup")
 	dir := t.TempDir()
 	dataDir := filepath.Join(dir, "data")
 	command := under(t, codeBlocks(t, "operations.md", "sh"), "A base backup", 1)[0]
@@ -248,7 +249,7 @@ func TestBaseBackupOfDocs(t *testing.T) {
 	}
 	watch := connect(t, running, "")
 	ended, wait := shell(t, dir, command, "ACTLOG_DATA_DIR="+dataDir)
-	// Whatever is acknowledged while files are still copied comes before the end.
+	// What is acknowledged while files are still being copied must be in the copy.
 	acked, looks := map[string]bool{}, 0
 	for copying := true; copying; {
 		l.mu.Lock()
@@ -269,13 +270,13 @@ func TestBaseBackupOfDocs(t *testing.T) {
 		}
 	}
 	wait()
-	l.await(100) // the server goes on
+	l.await(100) // the server still accepts writes
 	stop()
 	l.check(t, p.url)
 	all := len(l.acked)
 	p.terminate(t)
 	if looks == 0 || len(acked) == all {
-		t.Fatalf("the copy was not watched: %d looks, %d of %d", looks, len(acked), all)
+		t.Fatalf("the test saw too little of the copy: %d looks, %d of %d acknowledged", looks, len(acked), all)
 	}
 
 	l.acked = acked
@@ -285,12 +286,11 @@ func TestBaseBackupOfDocs(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestTwoServers: servers on one database need not know of each other, and are
-// replaced one by one.
+// TestTwoServers replaces two servers on one database, one after the other, during writes.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL, "--keep-days", "1", "--detail-days", "1", "--interrupt-after", "1h"}
-	a, b := begin(t, args...), begin(t, args...) // both migrate
+	a, b := begin(t, args...), begin(t, args...) // both try to migrate
 	a.served(t)
 	b.served(t)
 	l := newLedger(t, "plan-two")
@@ -308,8 +308,8 @@ func TestTwoServers(t *testing.T) {
 	l.check(t, c.url)
 	c.terminate(t)
 	for _, p := range []*program{a, b, c} {
-		if said := p.stderr.String(); strings.Contains(said, "level=WARN") || strings.Contains(said, "level=ERROR") {
-			t.Errorf("a server was in the others' way:\n%s", said)
+		if log := p.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
+			t.Errorf("a server disturbed the others:\n%s", log)
 		}
 	}
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// pause lets others get on between two looks.
+// pause waits a little between two checks of a condition.
 func pause() {
 	timer := time.NewTimer(5 * time.Millisecond)
 	<-timer.C
@@ -63,30 +63,30 @@ func TestUsage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		code int
-		says string
+		want string // on stderr
 	}{
-		"help":            {[]string{"--help"}, exitDone, ""},
-		"nothing":         {nil, exitDone, ""},
-		"unknown command": {[]string{"frobnicate"}, exitUsage, "frobnicate"},
-		"unknown flag":    {[]string{"serve", "--frob"}, exitUsage, "--frob"},
-		"missing plan":    {[]string{"show"}, exitUsage, "plan"},
-		"no port":         {[]string{"serve", "--listen", "localhost"}, exitUsage, "HOST:PORT"},
-		"open to all":     {[]string{"serve", "--listen", "0.0.0.0:0"}, exitUsage, "--insecure"},
-		"OTLP to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "0.0.0.0:0"}, exitUsage, "--otlp-listen 0.0.0.0:0 can be reached"},
-		"gRPC to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-grpc-listen", ":0"}, exitUsage, "--otlp-grpc-listen :0 can be reached"},
-		"no OTLP port":    {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "on"}, exitUsage, "HOST:PORT"},
-		"no connections":  {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
-		"keyed demo":      {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
-		"no server":       {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
-		"unknown state":   {[]string{"list", "--state", "DONE"}, exitUsage, "one of PENDING, "},
-		"no file":         {[]string{"import"}, exitUsage, "file"},
-		"no shell":        {[]string{"completion"}, exitUsage, "shell"},
-		"bad database":    {[]string{"migrate", "up", "--database-url", "postgres://127.0.0.1:1/x"}, exitFailed, "127.0.0.1"},
+		"help":                 {[]string{"--help"}, exitDone, ""},
+		"no arguments":         {nil, exitDone, ""},
+		"unknown command":      {[]string{"frobnicate"}, exitUsage, "frobnicate"},
+		"unknown flag":         {[]string{"serve", "--frob"}, exitUsage, "--frob"},
+		"missing plan":         {[]string{"show"}, exitUsage, "plan"},
+		"no port":              {[]string{"serve", "--listen", "localhost"}, exitUsage, "HOST:PORT"},
+		"open to all machines": {[]string{"serve", "--listen", "0.0.0.0:0"}, exitUsage, "--insecure"},
+		"OTLP open to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "0.0.0.0:0"}, exitUsage, "--otlp-listen 0.0.0.0:0 can be reached"},
+		"gRPC open to all":     {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-grpc-listen", ":0"}, exitUsage, "--otlp-grpc-listen :0 can be reached"},
+		"no OTLP port":         {[]string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "on"}, exitUsage, "HOST:PORT"},
+		"no connections":       {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
+		"demo with keys":       {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
+		"no server":            {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
+		"unknown state":        {[]string{"list", "--state", "DONE"}, exitUsage, "one of PENDING, "},
+		"no file":              {[]string{"import"}, exitUsage, "file"},
+		"no shell":             {[]string{"completion"}, exitUsage, "shell"},
+		"bad database":         {[]string{"migrate", "up", "--database-url", "postgres://127.0.0.1:1/x"}, exitFailed, "127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, _, stderr := actlog(t, tt.args...)
-			if code != tt.code || !strings.Contains(stderr, tt.says) {
+			if code != tt.code || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit code %d, want %d; stderr:\n%s", code, tt.code, stderr)
 			}
 		})
@@ -114,8 +114,8 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// serve serves a record of the test's own. around, which may be nil, gets the
-// requests first.
+// serve starts a server with a record for this test only. Requests go through around, unless it
+// is nil.
 func serve(t *testing.T, config api.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Project: otlp.ProjectChunks})
@@ -143,8 +143,8 @@ func write(t *testing.T, s *store.Store, changes ...record.Change) {
 
 func at(ms int) *time.Time { return new(time.UnixMilli(1_760_000_000_000 + int64(ms)).UTC()) }
 
-// run1 is a run with everything in it that a tree may have.
-func run1() []record.Change {
+// fullRun is a run with everything that a tree can have.
+func fullRun() []record.Change {
 	return []record.Change{
 		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", Title: new("Report on\n\x1b[31msales"), State: new(record.Failed), ErrorMessage: new("no region"), StartTime: at(0), EndTime: at(75_000)},
 		&record.AgentExecution{RootPlanID: "plan-1", PlanID: "plan-1", StepID: "step-1", StepIndex: new(int64(0)), AgentName: new("collector"), AgentRequest: new("collect"), State: new(record.Completed), Result: new("done"), StartTime: at(0), EndTime: at(900)},
@@ -160,12 +160,11 @@ func run1() []record.Change {
 	}
 }
 
-// TestShowOfARunningPlan: what it waits for, when it was last heard of, and what
-// went wrong beneath it.
-func TestShowOfARunningPlan(t *testing.T) {
+// TestShowRunningPlan expects the open wait, the last sign of life, and the failures below.
+func TestShowRunningPlan(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	hourAgo := time.Now().Add(-time.Hour)
 	write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running), LastSeenAt: &hourAgo},
@@ -180,7 +179,7 @@ func TestShowOfARunningPlan(t *testing.T) {
 		}
 	}
 	if out := must(t, "show", "plan-1", "--server", url); strings.Contains(out, "sign of life") {
-		t.Errorf("it has ended:\n%s", out)
+		t.Errorf("sign of life of a plan that has ended:\n%s", out)
 	}
 	if out := must(t, "list", "--state", "RUNNING", "--json", "--server", url); strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, `{"id":`) {
 		t.Errorf("%s", out)
@@ -198,8 +197,8 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestAVersionInTheEnvironment is no wish to see ours.
-func TestAVersionInTheEnvironment(t *testing.T) {
+// TestVersionVariableIsIgnored sets ACTLOG_VERSION, which must not act as --version.
+func TestVersionVariableIsIgnored(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), program0(t), "completion", "fish")
 	cmd.Env = append(os.Environ(), "ACTLOG_VERSION=1.2.3")
@@ -208,11 +207,11 @@ func TestAVersionInTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestShow draws a tree with everything in it that a tree may have, and a step.
+// TestShow compares a tree and a step that have everything with golden files.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	for name, args := range map[string][]string{
 		"tree.txt": {"show", "plan-1"},
 		"step.txt": {"show", "plan-1", "--step", "step-1"},
@@ -241,7 +240,7 @@ func TestPsql(t *testing.T) {
 	}
 }
 
-// TestDemo plays the whole demo on a database of its own.
+// TestDemo runs the whole demo on a database for this test only.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := actlog(t, "demo", "--once", "--pace", "1ms", "--dir", "../..", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL)

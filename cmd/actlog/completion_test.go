@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBashCompletes asks bash, which has read the script, what it makes of words.
-func TestBashCompletes(t *testing.T) {
+// TestBashCompletion runs the script in bash.
+func TestBashCompletion(t *testing.T) {
 	t.Parallel()
 	script := must(t, "completion", "bash")
 	for _, tt := range []struct {
@@ -25,7 +25,7 @@ func TestBashCompletes(t *testing.T) {
 		{[]string{"--log-level=debug", "ex"}, "export"},
 		{[]string{"migrate", "status", "--j"}, "--json"},
 		{[]string{"list", "--state", "F"}, "FAILED"},
-		{[]string{"list", "--state", "=", "F"}, "FAILED"}, // as bash cuts it
+		{[]string{"list", "--state", "=", "F"}, "FAILED"}, // bash makes = a word of its own
 		{[]string{"list", "--json", "--state", "C"}, "COMPLETED CANCELLED"},
 		{[]string{"completion", "z"}, "zsh"},
 		{[]string{"show", ""}, ""},
@@ -44,7 +44,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
-// TestComplete is what all shells ask.
+// TestComplete runs the command that the scripts of all shells run.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -26,7 +26,7 @@ import (
 
 var deployFolder = filepath.Join("..", "..", "deploy")
 
-// composeStack is deploy/compose/compose.yaml as Docker Compose takes it.
+// composeStack loads deploy/compose/compose.yaml as Docker Compose does.
 func composeStack(t *testing.T, environment types.Mapping) (*types.Project, error) {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join(deployFolder, "compose"))
@@ -38,7 +38,7 @@ func composeStack(t *testing.T, environment types.Mapping) (*types.Project, erro
 	})
 }
 
-// passwords are those that deploy/compose/init has made.
+// passwords returns the passwords that deploy/compose/init creates.
 func passwords(t *testing.T) types.Mapping {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(deployFolder, "compose", "init"))
@@ -52,7 +52,7 @@ func passwords(t *testing.T) types.Mapping {
 	}
 	made := types.Mapping{}
 	var before []byte
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second run must change nothing
 		if out, err := exec.CommandContext(t.Context(), "sh", path).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -61,7 +61,7 @@ func passwords(t *testing.T) types.Mapping {
 			t.Fatal(err)
 		}
 		if before != nil && !bytes.Equal(before, env) {
-			t.Error("init wrote over .env")
+			t.Error("init overwrote .env")
 		}
 		before = env
 	}
@@ -77,7 +77,7 @@ func passwords(t *testing.T) types.Mapping {
 	return made
 }
 
-// TestComposeStack: the containers fit together, and with the files around them.
+// TestComposeStack checks that the containers fit each other and the files around them.
 func TestComposeStack(t *testing.T) {
 	t.Parallel()
 	secrets := passwords(t)
@@ -88,7 +88,7 @@ func TestComposeStack(t *testing.T) {
 			t.Errorf("without %s: %v", name, err)
 		}
 	}
-	project, err := composeStack(t, secrets) // of the schema, and services and volumes are there
+	project, err := composeStack(t, secrets) // checks the schema, and that services and volumes exist
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestComposeStack(t *testing.T) {
 		}
 		for _, p := range s.Ports {
 			if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
-				t.Errorf("%s: port %s is open to others", name, p.Published)
+				t.Errorf("%s: other machines can reach port %s", name, p.Published)
 			}
 		}
 		for _, v := range s.Volumes {
@@ -118,7 +118,7 @@ func TestComposeStack(t *testing.T) {
 		}
 	}
 
-	// Postgres is that of docker-compose.yml, with a password of its own, for these only.
+	// Only the other containers reach Postgres, with a generated password.
 	if len(postgres.Ports) > 0 || postgres.Image != login.Image || *postgres.Environment["POSTGRES_PASSWORD"] != secrets["POSTGRES_PASSWORD"] {
 		t.Errorf("%+v", postgres)
 	}
@@ -136,7 +136,7 @@ func TestComposeStack(t *testing.T) {
 		}
 	}
 
-	// In order: Postgres, Actlog, which migrates, the login, Grafana.
+	// The order is Postgres, Actlog (which migrates), the login, Grafana.
 	for _, tt := range []struct {
 		service   types.ServiceConfig
 		on        string
@@ -147,17 +147,17 @@ func TestComposeStack(t *testing.T) {
 		{grafana, "report-login", types.ServiceConditionCompletedSuccessfully},
 	} {
 		if got := tt.service.DependsOn[tt.on].Condition; got != tt.condition {
-			t.Errorf("%s waits for %s to be %q", tt.service.Name, tt.on, got)
+			t.Errorf("%s waits for %s with condition %q", tt.service.Name, tt.on, got)
 		}
 	}
 
-	// The commands are actlog's.
+	// The commands are valid command lines of actlog.
 	for _, args := range [][]string{actlogService.Command, actlogService.HealthCheck.Test[2:]} {
 		if code, _, stderr := actlog(t, append(slices.Clone(args), "--help")...); code != exitDone {
 			t.Errorf("%q: %s", args, stderr)
 		}
 	}
-	// So are those of the header, or of the image that they are run in.
+	// The commands in the header of the file are valid, too, for actlog or for the image of Postgres.
 	file, err := os.ReadFile(filepath.Join(deployFolder, "compose", "compose.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestComposeStack(t *testing.T) {
 		in[service]++
 		if service == "postgres" {
 			if !strings.Contains(m[2], " -U "+*postgres.Environment["POSTGRES_USER"]) {
-				t.Errorf("%s: another user", m[0])
+				t.Errorf("%s: wrong user", m[0])
 			}
 			continue
 		}
@@ -197,10 +197,10 @@ func TestComposeStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, wants, _ := strings.Cut(string(module), "\ngo "); !strings.HasPrefix(string(regexp.MustCompile(`golang:[\d.]+`).Find(dockerfile)), "golang:"+wants[:4]) {
-		t.Error("Dockerfile has another Go than go.mod")
+		t.Error("Dockerfile and go.mod have different versions of Go")
 	}
 
-	// Grafana finds what it is told, where it looks.
+	// Grafana has the variables and files that its configuration names.
 	provisioning := map[string]string{}
 	for _, v := range grafana.Volumes {
 		provisioning[v.Target] = v.Source
@@ -211,7 +211,7 @@ func TestComposeStack(t *testing.T) {
 	}
 	for _, name := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(string(sources), -1) {
 		if grafana.Environment[name[1]] == nil {
-			t.Errorf("Grafana is not told %s", name[1])
+			t.Errorf("Grafana has no variable %s", name[1])
 		}
 	}
 	home := *grafana.Environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
@@ -219,12 +219,12 @@ func TestComposeStack(t *testing.T) {
 		t.Error(err)
 	}
 	if *grafana.Environment["ACTLOG_REPORT_PASSWORD"] != *login.Environment["ACTLOG_REPORT_PASSWORD"] {
-		t.Error("Grafana has another password than its login")
+		t.Error("Grafana and its login have different passwords")
 	}
 }
 
-// TestGrafanaLogin: login.sql makes a login that reads reports and nothing else, with the
-// settings of the page, and may be run again.
+// TestGrafanaLogin runs login.sql twice. The login can read reports and nothing else, and has the
+// settings from the docs.
 func TestGrafanaLogin(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(filepath.Join(deployFolder, "grafana", "login.sql"))
@@ -234,7 +234,7 @@ func TestGrafanaLogin(t *testing.T) {
 	settings := regexp.MustCompile(`(?m)^ALTER ROLE grafana SET .*`)
 	page := under(t, codeBlocks(t, "reporting.md", "sql"), "A login for reports", 2)[0]
 	if diff := cmp.Diff(settings.FindAllString(page, -1), settings.FindAllString(string(script), -1)); diff != "" {
-		t.Errorf("settings (-page +login.sql):\n%s", diff)
+		t.Errorf("settings (-docs +login.sql):\n%s", diff)
 	}
 	databaseURL := docsServer(t)
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", databaseURL); code != exitDone {
@@ -253,23 +253,23 @@ func TestGrafanaLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kept == before || !strings.HasPrefix(kept, "SCRAM-SHA-256$") {
-			t.Errorf("password %s is kept as %s", password, kept)
+			t.Errorf("password %s is stored as %s", password, kept)
 		}
 		before = kept
 	}
 	conn := connect(t, databaseURL, "grafana")
-	mustSQL(t, conn, "SELECT * FROM plan") // of schema report
-	for sql, says := range map[string]string{
+	mustSQL(t, conn, "SELECT * FROM plan") // a view of schema report
+	for sql, want := range map[string]string{
 		"SELECT * FROM actlog.plan_execution_record": "permission denied",
 		"CREATE TEMPORARY TABLE mine ()":             "read-only transaction",
 	} {
-		if _, err := runSQL(t, conn, sql); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := runSQL(t, conn, sql); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
 }
 
-// TestReady: a supervisor is told whether a server is ready.
+// TestReady checks the exit code for a server that is ready, and for one that is stopping.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	handler := api.New(openStore(t, store.Config{DatabaseURL: pgtest.New(t).URL}), api.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -280,6 +280,6 @@ func TestReady(t *testing.T) {
 	}
 	handler.Drain()
 	if code, _, stderr := actlog(t, "ready", "--server", server.URL); code != exitFailed || !strings.Contains(stderr, "shutting down") {
-		t.Errorf("while it stops: exit code %d: %s", code, stderr)
+		t.Errorf("while the server stops: exit code %d: %s", code, stderr)
 	}
 }

@@ -31,11 +31,10 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// codeBlock is one of a page of docs.
+// codeBlock is a code block of a page of the docs, and the heading above it.
 type codeBlock struct{ heading, text string }
 
-// codeBlocks gives the blocks of a page that are in a language, with the headings
-// that they stand under.
+// codeBlocks returns the code blocks of a page that are in a language.
 func codeBlocks(t *testing.T, page, language string) (found []codeBlock) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "docs", page))
@@ -60,12 +59,12 @@ func codeBlocks(t *testing.T, page, language string) (found []codeBlock) {
 		}
 	}
 	if len(found) == 0 {
-		t.Fatalf("%s has no %s", page, language)
+		t.Fatalf("%s has no block of %s", page, language)
 	}
 	return found
 }
 
-// under gives those under one heading; there must be so many.
+// under returns the blocks under a heading. It fails the test unless there are want of them.
 func under(t *testing.T, blocks []codeBlock, heading string, want int) (texts []string) {
 	t.Helper()
 	for _, b := range blocks {
@@ -79,7 +78,7 @@ func under(t *testing.T, blocks []codeBlock, heading string, want int) (texts []
 	return texts
 }
 
-// connect opens a session of a role on a database, which may be empty for the same.
+// connect opens a session on a database as a role; an empty role is the one in the URL.
 func connect(t *testing.T, databaseURL, role string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), as(t, databaseURL, role))
@@ -90,7 +89,7 @@ func connect(t *testing.T, databaseURL, role string) *pgx.Conn {
 	return conn
 }
 
-// as is the URL by which another role connects; no name: the same one.
+// as returns the URL for connecting as another role; an empty role is the one in the URL.
 func as(t *testing.T, databaseURL, role string) string {
 	t.Helper()
 	u, err := url.Parse(databaseURL)
@@ -103,7 +102,7 @@ func as(t *testing.T, databaseURL, role string) string {
 	return u.String()
 }
 
-// runSQL runs statements and tells how many rows the last one gave.
+// runSQL runs statements, and returns the number of rows of the last one.
 func runSQL(t *testing.T, conn *pgx.Conn, sql string) (rows int, err error) {
 	t.Helper()
 	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
@@ -122,8 +121,8 @@ func mustSQL(t *testing.T, conn *pgx.Conn, sql string) int {
 	return rows
 }
 
-// docsServer is a Postgres whose roles are the test's own, with an empty database
-// called as the docs do.
+// docsServer starts a Postgres for this test only, because roles belong to the whole server. Its
+// empty database has the name that the docs use.
 func docsServer(t *testing.T) (databaseURL string) {
 	t.Helper()
 	server, err := embedpg.StartTemp(t.Context(), embedpg.Config{Fast: true})
@@ -152,15 +151,8 @@ func openStore(t *testing.T, config store.Config) *store.Store {
 	return s
 }
 
-func tell(t *testing.T, s *store.Store, changes ...record.Change) {
-	t.Helper()
-	if result, err := s.Write(t.Context(), changes); err != nil || len(result.Rejected) > 0 {
-		t.Fatal(result, err)
-	}
-}
-
-// TestRolesOfDocs makes the roles as the docs say, and holds each to what it may.
-func TestRolesOfDocs(t *testing.T) {
+// TestDocsRoles creates the roles as the docs say, and checks what each of them may do.
+func TestDocsRoles(t *testing.T) {
 	t.Parallel()
 	database := docsServer(t)
 	admin := connect(t, database, "")
@@ -171,16 +163,16 @@ func TestRolesOfDocs(t *testing.T) {
 	owner, server, reader := connect(t, database, "actlog_owner"), connect(t, database, "actlog_server"), connect(t, database, "actlog_reader")
 
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_server")); code != exitFailed || !strings.Contains(stderr, "permission denied") {
-		t.Errorf("the serving role migrates: exit code %d\n%s", code, stderr)
+		t.Errorf("migrate as the serving role: exit code %d\n%s", code, stderr)
 	}
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
-		t.Fatalf("the owner does not migrate: exit code %d\n%s", code, stderr)
+		t.Fatalf("migrate as the owner: exit code %d\n%s", code, stderr)
 	}
-	mustSQL(t, admin, sql[1]) // for a record that was there already: here it repeats
+	mustSQL(t, admin, sql[1]) // meant for an existing record; here it repeats the grants
 	serve := func() *program {
 		return start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--detail-days", "30", "--keep-days", "90", "--interrupt-after", "1h")
 	}
-	p := serve() // its migrating finds nothing to do
+	p := serve() // there is nothing left to migrate
 	p.terminate(t)
 	if !strings.Contains(p.stderr.String(), "not allowed to add partitions") {
 		t.Errorf("the log does not say that partitions are missing:\n%s", p.stderr)
@@ -189,7 +181,7 @@ func TestRolesOfDocs(t *testing.T) {
 	p = serve()
 	p.terminate(t)
 	if strings.Contains(p.stderr.String(), "level=WARN") || strings.Contains(p.stderr.String(), "level=ERROR") {
-		t.Errorf("the serving role cannot do all that it is meant to:\n%s", p.stderr)
+		t.Errorf("the serving role lacks rights:\n%s", p.stderr)
 	}
 
 	s := openStore(t, store.Config{DatabaseURL: as(t, database, "actlog_server"), DetailDays: 30, KeepDays: 30, InterruptAfter: 1})
@@ -198,7 +190,7 @@ func TestRolesOfDocs(t *testing.T) {
 	}
 	for i := range 2 {
 		root := fmt.Sprint("plan-", i)
-		tell(t, s,
+		write(t, s,
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("tool")},
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
@@ -219,7 +211,7 @@ func TestRolesOfDocs(t *testing.T) {
 		t.Errorf("upkeep by the serving role: %+v", got)
 	}
 
-	tell(t, s, &record.Plan{RootPlanID: "plan-2", CurrentPlanID: "plan-2"})
+	write(t, s, &record.Plan{RootPlanID: "plan-2", CurrentPlanID: "plan-2"})
 	if n := mustSQL(t, reader, "SELECT FROM actlog.plan_execution_record"); n != 1 {
 		t.Errorf("the reader sees %d plans", n)
 	}
@@ -255,9 +247,9 @@ func TestRolesOfDocs(t *testing.T) {
 	}
 }
 
-// TestSQLOfDocs runs every other statement of the docs on a record with a bit of
-// everything in it: questions as a role that may only read, and they have answers.
-func TestSQLOfDocs(t *testing.T) {
+// TestDocsSQL runs every other statement of the docs, on a record with a little of everything. A
+// role that may only read runs the queries, and each of them must return rows.
+func TestDocsSQL(t *testing.T) {
 	t.Parallel()
 	database := docsServer(t)
 	admin := connect(t, database, "")
@@ -267,14 +259,14 @@ func TestSQLOfDocs(t *testing.T) {
 	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	// Detail in a default partition, of a week that gets its partition in the docs,
-	// and in one of its own; a live run, silent for long.
+	// Detail in a default partition, of a week for which the docs add a partition; detail in a
+	// partition of its own; and a live run that has been silent for long.
 	s := openStore(t, store.Config{DatabaseURL: as(t, database, "actlog_owner")})
 	changes := []record.Change{&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", State: new(record.Running)}}
 	for i := range int64(100) {
 		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-1", Seq: i, ToolCallID: fmt.Sprint(i), Name: new("n"), Result: new(strings.Repeat("result ", 100))})
 	}
-	tell(t, s, changes...)
+	write(t, s, changes...)
 	mustSQL(t, admin, `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, last_seen_at, beat_at, told_state)
 			VALUES ('plan-0', 'plan-0', '2026-01-05', '2026-01-06', '2026-01-06', '2026-01-06', 'RUNNING');
@@ -282,14 +274,14 @@ func TestSQLOfDocs(t *testing.T) {
 		INSERT INTO actlog.think_act_record (root_plan_id, step_id, seq, part) VALUES ('plan-0', 'step-0', 0, '2026-01-05');
 		INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part) VALUES ('plan-0', 'step-0', 0, 'tool', '2026-01-05');
 		ANALYZE`)
-	// A report that takes long.
+	// A long report.
 	long := connect(t, database, "actlog_reader")
 	mustSQL(t, long, "BEGIN; SELECT FROM actlog.thought")
 
 	reader, pruned := connect(t, database, "actlog_reader"), 0
 	for _, b := range blocks {
 		switch {
-		case b.heading == "Roles": // above
+		case b.heading == "Roles": // ran above
 		case strings.HasPrefix(b.text, "SELECT") || strings.HasPrefix(b.text, "WITH") || strings.HasPrefix(b.text, "EXPLAIN"):
 			if n := mustSQL(t, reader, b.text); n == 0 {
 				t.Errorf("%s: no rows of\n%s", b.heading, b.text)
@@ -301,7 +293,7 @@ func TestSQLOfDocs(t *testing.T) {
 				}
 			}
 		default:
-			_, _ = runSQL(t, long, "ROLLBACK") // what alters the schema gives way to it
+			_, _ = runSQL(t, long, "ROLLBACK") // statements that alter the schema would wait for it
 			mustSQL(t, admin, b.text)
 		}
 	}
@@ -323,9 +315,8 @@ func explain(t *testing.T, conn *pgx.Conn, sql string) string {
 	return strings.Join(plan, "\n")
 }
 
-// TestReportLoginOfDocs makes the login as the docs say, where the migrating role may
-// make no roles.
-func TestReportLoginOfDocs(t *testing.T) {
+// TestDocsReportLogin creates the login as the docs say. The migrating role may not create roles.
+func TestDocsReportLogin(t *testing.T) {
 	t.Parallel()
 	database := docsServer(t)
 	admin := connect(t, database, "")
@@ -341,17 +332,17 @@ func TestReportLoginOfDocs(t *testing.T) {
 	if n := mustSQL(t, grafana, "SELECT FROM plan UNION ALL SELECT FROM failure UNION ALL SELECT FROM model_price"); n < 100 {
 		t.Errorf("%d rows", n)
 	}
-	mustSQL(t, connect(t, database, "actlog_owner"), "CREATE VIEW report.later AS SELECT 1") // as another migration does
+	mustSQL(t, connect(t, database, "actlog_owner"), "CREATE VIEW report.later AS SELECT 1") // as a later migration would
 	mustSQL(t, grafana, "SELECT FROM later")
 	for _, sql := range []string{"SELECT FROM actlog.plan_execution_record", "CREATE TABLE report.x ()", "CREATE TEMPORARY TABLE x ()"} {
 		if _, err := runSQL(t, grafana, sql); err == nil {
-			t.Errorf("%s: it may", sql)
+			t.Errorf("%s: no error", sql)
 		}
 	}
 }
 
-// TestAlertsOfDocs holds the page to the figures that there are.
-func TestAlertsOfDocs(t *testing.T) {
+// TestDocsAlerts compares the metrics and alerts of the docs with the metrics that are served.
+func TestDocsAlerts(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, store.Config{DatabaseURL: pgtest.New(t).URL})
 	server := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}))
@@ -368,7 +359,7 @@ func TestAlertsOfDocs(t *testing.T) {
 		}
 		return string(body)
 	}
-	get("/api/v1/plans") // a request to count
+	get("/api/v1/plans") // so that the request metrics have samples
 	export, err := http.Post(server.URL+"/v1/traces", otlp.TypeJSON, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +387,7 @@ func TestAlertsOfDocs(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(families)), slices.Sorted(maps.Keys(paged))); diff != "" {
-		t.Errorf("metrics (-served +on the page):\n%s", diff)
+		t.Errorf("metrics (-served +docs):\n%s", diff)
 	}
 
 	var rules struct {
@@ -427,8 +418,8 @@ func TestAlertsOfDocs(t *testing.T) {
 	}
 }
 
-// metricNames gives the metrics of an expression: its words, without labels,
-// functions and operators.
+// metricNames returns the metrics of an expression: its words without labels, functions and
+// operators.
 func metricNames(expr string) (names []string) {
 	expr = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]|\b(by|without|on|ignoring) *\([^)]*\)`).ReplaceAllString(expr, " ")
 	for _, m := range regexp.MustCompile(`([a-zA-Z_:][\w:]*) *(\(?)`).FindAllStringSubmatch(expr, -1) {
@@ -439,8 +430,7 @@ func metricNames(expr string) (names []string) {
 	return names
 }
 
-// TestCompose: the Postgres of docker-compose.yml is the one that its comment and
-// the docs connect to.
+// TestCompose compares the Postgres of docker-compose.yml with the URL in its comment.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))

@@ -21,7 +21,7 @@ func TestKey(t *testing.T) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	file := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte("# ours"), 0o600); err != nil { // without an end of line
+	if err := os.WriteFile(file, []byte("# ours"), 0o600); err != nil { // without a line break at the end
 		t.Fatal(err)
 	}
 	for _, name := range []string{"a", "b"} {
@@ -45,7 +45,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// status gives the status of a GET with a key.
+// status returns the status of a GET with a key.
 func status(t *testing.T, client *http.Client, url, key string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
@@ -61,8 +61,8 @@ func status(t *testing.T, client *http.Client, url, key string) int {
 	return resp.StatusCode
 }
 
-// TestServeWithKeys reads them anew on SIGHUP, and keeps the old ones where the new
-// cannot be read. Before the end it says that it goes.
+// TestServeWithKeys reloads the keys on SIGHUP, and expects the previous ones to stay in force
+// after an invalid file. During --drain-delay, /readyz answers 503 and requests still work.
 func TestServeWithKeys(t *testing.T) {
 	t.Parallel()
 	client := &http.Client{Transport: &http.Transport{}}
@@ -112,7 +112,7 @@ func TestServeWithKeys(t *testing.T) {
 	}
 	for _, key := range []string{first, second} {
 		if got := status(t, client, url+"/api/v1/plans", key); got != http.StatusOK {
-			t.Errorf("after a slip in the file: %d", got)
+			t.Errorf("after an invalid file: %d", got)
 		}
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -122,11 +122,11 @@ func TestServeWithKeys(t *testing.T) {
 		pause()
 	}
 	if got := status(t, client, url+"/api/v1/plans", first); got != http.StatusOK {
-		t.Errorf("while it says that it goes: %d", got)
+		t.Errorf("during --drain-delay: %d", got)
 	}
 	for _, secret := range []string{first, second, first[7:]} {
 		if strings.Contains(p.stderr.String(), secret) {
-			t.Error("a key stands in the log")
+			t.Error("the log contains a key")
 		}
 	}
 	p.kill(t)

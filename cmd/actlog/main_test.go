@@ -23,7 +23,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 )
 
-// beMain makes the test binary the program itself, for tests that kill it.
+// beMain is a variable that makes the test binary run main, for tests that kill the program.
 const beMain = "ACTLOG_TEST_BE_MAIN"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		exportOne()
 		return
 	}
-	// Else whichever test's server is the first would take the usual port.
+	// Otherwise the first server of any test would take the default port.
 	if err := os.Setenv("ACTLOG_OTLP_LISTEN", "off"); err != nil {
 		panic(err)
 	}
@@ -49,14 +49,14 @@ type program struct {
 	stderr *lines
 }
 
-// lines keeps what a program prints, and tells of each line.
+// lines collects what a program prints, and sends the URL that it serves on.
 type lines struct {
-	mu   sync.Mutex
-	all  strings.Builder
-	want chan string
+	mu  sync.Mutex
+	all strings.Builder
+	url chan string
 }
 
-// start runs the program until it says where it serves.
+// start starts the program, and waits until it serves.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := begin(t, args...)
@@ -64,10 +64,10 @@ func start(t *testing.T, args ...string) *program {
 	return p
 }
 
-// begin starts the program.
+// begin starts the program without waiting.
 func begin(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{stderr: &lines{want: make(chan string, 1)}}
+	p := &program{stderr: &lines{url: make(chan string, 1)}}
 	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
 	p.cmd.Env = append(os.Environ(), beMain+"=1")
 	pipe, err := p.cmd.StderrPipe()
@@ -87,10 +87,10 @@ func begin(t *testing.T, args ...string) *program {
 	return p
 }
 
-// served waits until the program says where it serves.
+// served waits until the program prints where it serves.
 func (p *program) served(t *testing.T) {
 	t.Helper()
-	url, ok := <-p.stderr.want
+	url, ok := <-p.stderr.url
 	if !ok {
 		t.Fatalf("the program ended before it served:\n%s", p.stderr)
 	}
@@ -98,13 +98,13 @@ func (p *program) served(t *testing.T) {
 }
 
 func (l *lines) follow(r io.Reader) {
-	defer close(l.want)
+	defer close(l.url)
 	for s := bufio.NewScanner(r); s.Scan(); {
 		l.mu.Lock()
 		l.all.WriteString(s.Text() + "\n")
 		l.mu.Unlock()
 		if url, ok := strings.CutPrefix(s.Text(), "actlog serves on "); ok {
-			l.want <- url
+			l.url <- url
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (p *program) kill(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {
@@ -124,8 +124,8 @@ func (p *program) kill(t *testing.T) {
 	_ = p.cmd.Wait()
 }
 
-// postmaster is the process of the private Postgres in a data folder, 0 where its
-// file is not there.
+// postmaster returns the process id of the private Postgres in a data folder; 0 if it has no
+// pid file.
 func postmaster(t *testing.T, dataDir string) int {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dataDir, "postgres", "data", "postmaster.pid"))
@@ -137,12 +137,12 @@ func postmaster(t *testing.T, dataDir string) int {
 	}
 	pid, err := strconv.Atoi(strings.SplitN(string(content), "\n", 2)[0])
 	if err != nil {
-		return 0 // it is being written
+		return 0 // the file is being written
 	}
 	return pid
 }
 
-// ledger writes to one plan and keeps count of what was answered 200.
+// ledger writes to one plan, and remembers what was answered 200.
 type ledger struct {
 	client *http.Client
 	root   string
@@ -159,8 +159,8 @@ func newLedger(t *testing.T, root string) *ledger {
 	return &ledger{client: &http.Client{Transport: transport}, root: root, acked: map[string]bool{}}
 }
 
-// write tells of new tool calls until stop is closed. Refusals and broken
-// connections are what the test is about; a lost acknowledgement is not.
+// write sends new tool calls until stop is closed. Errors and broken connections are expected;
+// only what was acknowledged must not get lost.
 func (l *ledger) write(url string, stop <-chan struct{}) {
 	for {
 		select {
@@ -197,7 +197,7 @@ func (l *ledger) count() int {
 	return len(l.acked)
 }
 
-// writers keeps some writers going until the function it gives is called.
+// writers starts some writers. The returned function stops them.
 func (l *ledger) writers(url string) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -210,15 +210,15 @@ func (l *ledger) writers(url string) (stop func()) {
 	}
 }
 
-// await waits until n more are acknowledged. Were that never so, the test binary's
-// own time-out would end it.
+// await waits until n more tool calls are acknowledged. Only the timeout of the test binary
+// limits the wait.
 func (l *ledger) await(n int) {
 	for target := l.count() + n; l.count() < target; {
 		pause()
 	}
 }
 
-// check reads the plan back: what was acknowledged is there, and nothing twice.
+// check reads the plan, and expects each acknowledged tool call exactly once.
 func (l *ledger) check(t *testing.T, url string) {
 	t.Helper()
 	var p planView
@@ -233,12 +233,12 @@ func (l *ledger) check(t *testing.T, url string) {
 				seen[tool.ID]++
 				tools++
 				if tool.Result != "r" || tool.Name != "n" {
-					t.Errorf("tool call %s is there in part: %+v", tool.ID, tool)
+					t.Errorf("tool call %s is incomplete: %+v", tool.ID, tool)
 				}
 			}
 		}
 		if st.Figures.ToolCalls != int64(tools) {
-			t.Errorf("step %s counts %d tool calls, and has %d", st.StepID, st.Figures.ToolCalls, tools)
+			t.Errorf("step %s counts %d tool calls, but has %d", st.StepID, st.Figures.ToolCalls, tools)
 		}
 	}
 	lost := 0
@@ -252,10 +252,10 @@ func (l *ledger) check(t *testing.T, url string) {
 	}
 	for id, n := range seen {
 		if n != 1 {
-			t.Errorf("tool call %s stands there %d times", id, n)
+			t.Errorf("tool call %s is on record %d times", id, n)
 		}
 		if other := id[:len(id)-1] + map[string]string{"a": "b", "b": "a"}[id[len(id)-1:]]; seen[other] == 0 {
-			t.Errorf("half of a request is on record: %s without %s", id, other)
+			t.Errorf("a request is on record in part: %s without %s", id, other)
 		}
 	}
 }
@@ -275,8 +275,8 @@ func (l *ledger) get(t *testing.T, url string, into any) {
 	}
 }
 
-// TestKillServer kills the server with -9 while it is written to, twice, and
-// starts it again on the same folder.
+// TestKillServer kills the server with SIGKILL during writes, twice, and starts it again on the
+// same folder.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	dataDir := t.TempDir()
@@ -293,8 +293,8 @@ func TestKillServer(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestKillPostgres kills the private postmaster with -9 while it is written to:
-// the server starts it again, and serves on.
+// TestKillPostgres kills the private Postgres with SIGKILL during writes. The server starts it
+// again, and continues to serve.
 func TestKillPostgres(t *testing.T) {
 	t.Parallel()
 	dataDir := t.TempDir()
@@ -307,7 +307,7 @@ func TestKillPostgres(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		// It comes back by itself. Until then the dead one's file stays.
+		// Until the server has started it again, the pid file is that of the dead process.
 		for now := pid; now == pid || now == 0; now = postmaster(t, dataDir) {
 			pause()
 		}
@@ -316,13 +316,13 @@ func TestKillPostgres(t *testing.T) {
 	stop()
 	l.check(t, p.url)
 	if !strings.Contains(p.stderr.String(), "postgres") {
-		t.Errorf("the server said nothing of it:\n%s", p.stderr)
+		t.Errorf("the log does not mention it:\n%s", p.stderr)
 	}
 	p.terminate(t)
 }
 
-// TestDrain ends the server with SIGTERM while it is written to: it goes in good
-// order, and what it acknowledged is there.
+// TestDrain stops the server with SIGTERM during writes. It must exit with code 0, and what it
+// acknowledged must be on record.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	dataDir := t.TempDir()
@@ -337,13 +337,13 @@ func TestDrain(t *testing.T) {
 	p.terminate(t)
 }
 
-// terminate ends the program as an operator would, and holds it to exit code 0.
+// terminate stops the program with SIGTERM, and expects exit code 0.
 func (p *program) terminate(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("ended with %v:\n%s", err, p.stderr)
+		t.Errorf("the program ended with %v:\n%s", err, p.stderr)
 	}
 }

@@ -39,7 +39,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 )
 
-// fixture is a body as an exporter sent it, and the id of its trace.
+// fixture returns a body that a real exporter sent.
 func fixture(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "internal", "otlp", "testdata", "fixtures", name))
@@ -49,11 +49,11 @@ func fixture(t *testing.T, name string) []byte {
 	return b
 }
 
-// The run that vercel-ai7-001.json and -002.json tell of.
+// vercelTrace is the trace in vercel-ai7-001.json and vercel-ai7-002.json.
 const vercelTrace = "719271de02eba64f504d5e46e9356777"
 
-// agentRun makes a trace of an agent that makes so many model calls, with texts of
-// some size.
+// agentRun returns the trace of an agent that makes some model calls, with an output of textBytes
+// each.
 func agentRun(trace uint32, calls, textBytes int) ptrace.Traces {
 	all := ptrace.NewTraces()
 	rs := all.ResourceSpans().AppendEmpty()
@@ -106,7 +106,7 @@ func fileOf(t *testing.T, content []byte) string {
 	return file
 }
 
-// importOf imports a file and gives the summary.
+// importOf imports a file with this content, and returns the summary.
 func importOf(t *testing.T, url string, content []byte) (got imported, code int, stderr string) {
 	t.Helper()
 	file := fileOf(t, content)
@@ -118,9 +118,9 @@ func importOf(t *testing.T, url string, content []byte) (got imported, code int,
 	return got, code, strings.ReplaceAll(stderr, file, "FILE")
 }
 
-// TestImportOfTraces reads what exporters and collectors write, however it is packed
-// and laid out: the same tree every time.
-func TestImportOfTraces(t *testing.T) {
+// TestImportTraces imports the same spans in all formats that exporters and collectors write. The
+// tree is always the same.
+func TestImportTraces(t *testing.T) {
 	t.Parallel()
 	one, two := fixture(t, "vercel-ai7-001.json"), fixture(t, "vercel-ai7-002.json")
 	unmarshal := new(ptrace.JSONUnmarshaler)
@@ -155,20 +155,20 @@ func TestImportOfTraces(t *testing.T) {
 	metrics := []byte(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m"}]}]}]}` + "\n")
 	var want []any
 	for name, content := range map[string][]byte{
-		"an export as JSON":        line,
-		"spread over lines":        pretty.Bytes(),
-		"opened on its line":       append([]byte(`{"resourceSpans": [`+"\n"), line[len(`{"resourceSpans":[`):]...),
-		"an export as protobuf":    proto,
-		"packed":                   zipped.Bytes(),
-		"with a mark":              append([]byte("\xef\xbb\xbf"), line...),
-		"an export a line":         slices.Concat(compact(one), []byte("\n"), compact(two)),
-		"twice, the later before":  slices.Concat(compact(two), compact(one), compact(two)),
-		"metrics among the traces": slices.Concat(metrics, compact(one), metrics, compact(two), metrics),
+		"an export as JSON":          line,
+		"spread over lines":          pretty.Bytes(),
+		"broken after its beginning": append([]byte(`{"resourceSpans": [`+"\n"), line[len(`{"resourceSpans":[`):]...),
+		"an export as protobuf":      proto,
+		"compressed":                 zipped.Bytes(),
+		"with a byte order mark":     append([]byte("\xef\xbb\xbf"), line...),
+		"an export per line":         slices.Concat(compact(one), []byte("\n"), compact(two)),
+		"repeated, in another order": slices.Concat(compact(two), compact(one), compact(two)),
+		"metrics among the traces":   slices.Concat(metrics, compact(one), metrics, compact(two), metrics),
 	} {
-		t.Run(name, func(t *testing.T) { // one after the other: the first is what the others are held to
+		t.Run(name, func(t *testing.T) { // not parallel: the first tree is what the others must equal
 			url, _ := serve(t, api.Config{}, nil)
 			got, code, stderr := importOf(t, url, content)
-			if code != exitDone || got.Records != int64(all.SpanCount()) && name != "twice, the later before" || got.Written != got.Records || got.Rejected != 0 {
+			if code != exitDone || got.Records != int64(all.SpanCount()) && name != "repeated, in another order" || got.Written != got.Records || got.Rejected != 0 {
 				t.Fatalf("exit code %d, %+v of %d spans: %s", code, got, all.SpanCount(), stderr)
 			}
 			tree := shownPlan(t, url, vercelTrace)
@@ -176,7 +176,7 @@ func TestImportOfTraces(t *testing.T) {
 				want = tree
 			}
 			if diff := cmp.Diff(want, tree); diff != "" {
-				t.Errorf("(-as another file +as this):\n%s", diff)
+				t.Errorf("(-tree of the first file +tree of this one):\n%s", diff)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestImportOfTraces(t *testing.T) {
 	}
 }
 
-// shownPlan gives what a server shows of a plan.
+// shownPlan returns what show --json prints of a plan, without row numbers.
 func shownPlan(t *testing.T, url, plan string) []any {
 	t.Helper()
 	var v any
@@ -195,8 +195,8 @@ func shownPlan(t *testing.T, url, plan string) []any {
 	return []any{numberless(v)}
 }
 
-// TestImportOfLogs: what a collector writes of GenAI events joins its spans.
-func TestImportOfLogs(t *testing.T) {
+// TestImportLogs imports GenAI events, which must join their spans.
+func TestImportLogs(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, api.Config{}, nil)
 	logs := plog.NewLogs()
@@ -229,8 +229,8 @@ func TestImportOfLogs(t *testing.T) {
 	}
 }
 
-// TestImportTellsWhatIsWrongWithTraces, and sends the rest.
-func TestImportTellsWhatIsWrongWithTraces(t *testing.T) {
+// TestImportReportsRejectedTraces also expects the rest to be sent.
+func TestImportReportsRejectedTraces(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, api.Config{}, nil)
 	good := string(asJSON(t, agentRun(2, 3, 0)))
@@ -241,16 +241,16 @@ func TestImportTellsWhatIsWrongWithTraces(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content string
 		want    imported
-		says    []string
+		stderr  []string
 	}{
-		"no spans":         {`{"resourceSpans":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
-		"metrics only":     {`{"resourceMetrics":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
-		"a bad line":       {good + "\n{nonsense\n" + good + "\n[]\n", imported{Records: 10, Written: 8, Rejected: 2}, []string{"FILE:2: malformed: reading traces", "FILE:4: malformed: reading traces", "2 of 10 records were rejected"}},
-		"cut off":          {good + "\n" + good[:len(good)/2], imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE:2: malformed: reading traces"}},
-		"one that is cut":  {good[:len(good)/2], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
-		"cut off protobuf": {string(protobuf(t, agentRun(2, 3, 0)))[:50], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
-		"without ids":      {withoutIDs.String(), imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE: 1 of 5 spans were rejected: spans need a trace id"}},
-		"something else":   {`{"resourceSpans":[]}` + "\n" + strings.Repeat("{\"level\":3,\n", 5000), imported{Records: 1000, Rejected: 1000}, []string{"all rejected; the rest is skipped"}},
+		"no spans":           {`{"resourceSpans":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
+		"metrics only":       {`{"resourceMetrics":[]}`, imported{Error: "FILE: holds no spans"}, []string{"holds no spans"}},
+		"a bad line":         {good + "\n{nonsense\n" + good + "\n[]\n", imported{Records: 10, Written: 8, Rejected: 2}, []string{"FILE:2: malformed: reading traces", "FILE:4: malformed: reading traces", "2 of 10 records were rejected"}},
+		"truncated":          {good + "\n" + good[:len(good)/2], imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE:2: malformed: reading traces"}},
+		"one truncated line": {good[:len(good)/2], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
+		"truncated protobuf": {string(protobuf(t, agentRun(2, 3, 0)))[:50], imported{Records: 1, Rejected: 1}, []string{"FILE:1: malformed: reading traces"}},
+		"without ids":        {withoutIDs.String(), imported{Records: 5, Written: 4, Rejected: 1}, []string{"FILE: 1 of 5 spans were rejected: spans need a trace id"}},
+		"something else":     {`{"resourceSpans":[]}` + "\n" + strings.Repeat("{\"level\":3,\n", 5000), imported{Records: 1000, Rejected: 1000}, []string{"all rejected; the rest is skipped"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -266,7 +266,7 @@ func TestImportTellsWhatIsWrongWithTraces(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%s", diff, stderr)
 			}
-			for _, s := range tt.says {
+			for _, s := range tt.stderr {
 				if !strings.Contains(stderr, s) {
 					t.Errorf("no %q in %.2000s", s, stderr)
 				}
@@ -275,9 +275,9 @@ func TestImportTellsWhatIsWrongWithTraces(t *testing.T) {
 	}
 }
 
-// TestImportOfMuch: one export that no server takes at once is sent in several
-// bodies, and small ones together. A server that is busy is waited for.
-func TestImportOfMuch(t *testing.T) {
+// TestImportSplitsAndJoinsExports expects a large export to be sent in several requests, and small
+// ones together in one. The server is busy at times.
+func TestImportSplitsAndJoinsExports(t *testing.T) {
 	t.Parallel()
 	var posts, refused atomic.Int64
 	url, _ := serve(t, api.Config{}, func(h http.Handler) http.Handler {
@@ -290,7 +290,7 @@ func TestImportOfMuch(t *testing.T) {
 				}
 				posts.Add(1)
 				if r.Header.Get("Content-Encoding") != "gzip" {
-					t.Error("a body is not packed")
+					t.Error("a body is not compressed")
 				}
 			}
 			h.ServeHTTP(w, r)
@@ -301,7 +301,7 @@ func TestImportOfMuch(t *testing.T) {
 		t.Fatalf("exit code %d, %+v: %s", code, got, stderr)
 	}
 	if n := posts.Swap(0); n < 3 || n > 5 {
-		t.Errorf("%d bodies", n)
+		t.Errorf("%d requests", n)
 	}
 	var small bytes.Buffer
 	for i := range uint32(500) {
@@ -311,14 +311,14 @@ func TestImportOfMuch(t *testing.T) {
 		t.Fatalf("exit code %d, %+v: %s", code, got, stderr)
 	}
 	if n := posts.Load(); n != 1 {
-		t.Errorf("%d bodies", n)
+		t.Errorf("%d requests", n)
 	}
 	for _, id := range []string{agentRunID(4), agentRunID(100), agentRunID(599)} {
 		must(t, "show", id, "--server", url)
 	}
 }
 
-// doors gives where a program says that it takes OTLP.
+// doors returns the addresses for OTLP that a program prints.
 func (p *program) doors(t *testing.T) (overHTTP, overGRPC string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`(?m)^actlog takes OTLP on http://(\S+) \(--otlp-(grpc-)?listen\)$`).FindAllStringSubmatch(p.stderr.String(), -1) {
@@ -331,8 +331,8 @@ func (p *program) doors(t *testing.T) (overHTTP, overGRPC string) {
 	return overHTTP, overGRPC
 }
 
-// exporter sends traces of two spans each, one after the other, by one door, and
-// keeps count of what was acknowledged.
+// exporter sends traces of two spans each, one after the other, to one address, and remembers
+// which were acknowledged.
 type exporter struct {
 	send func(context.Context, ptrace.Traces) error
 	next *atomic.Uint32
@@ -363,7 +363,7 @@ func (e *exporter) count() int {
 	return len(e.acked)
 }
 
-// overHTTP sends to a door of OTLP/HTTP.
+// overHTTP returns a function that sends traces as OTLP over HTTP.
 func overHTTP(client *http.Client, url string) func(context.Context, ptrace.Traces) error {
 	return func(ctx context.Context, all ptrace.Traces) error {
 		body, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
@@ -388,8 +388,7 @@ func overHTTP(client *http.Client, url string) func(context.Context, ptrace.Trac
 	}
 }
 
-// exporters keeps exporters going by all doors of a program until the function it
-// gives is called.
+// exporters starts exporters to all addresses of a program. The returned function stops them.
 func exporters(t *testing.T, p *program, e *exporter) (stop func()) {
 	t.Helper()
 	http4318, grpc4317 := p.doors(t)
@@ -421,7 +420,7 @@ func exporters(t *testing.T, p *program, e *exporter) (stop func()) {
 	}
 }
 
-// check reads everything back that was acknowledged.
+// check expects every acknowledged trace to be on record.
 func (e *exporter) check(t *testing.T, url string) {
 	t.Helper()
 	client, err := serverFlags{Server: url}.ProvideClient()
@@ -432,10 +431,10 @@ func (e *exporter) check(t *testing.T, url string) {
 	for n := range e.acked {
 		p, err := client.plan(t.Context(), agentRunID(n))
 		if err != nil {
-			t.Fatalf("trace %d of %d was acknowledged: %v", n, len(e.acked), err)
+			t.Fatalf("trace %d, one of %d that were acknowledged: %v", n, len(e.acked), err)
 		}
 		if p.Name != "planner" || p.Total.ModelCalls != 1 {
-			t.Errorf("trace %d is there in part: %+v", n, p)
+			t.Errorf("trace %d is incomplete: %+v", n, p)
 		}
 	}
 }
@@ -446,8 +445,8 @@ func newExporter() *exporter {
 
 var allDoors = []string{"--listen", "127.0.0.1:0", "--otlp-listen", "127.0.0.1:0", "--otlp-grpc-listen", "127.0.0.1:0"}
 
-// TestKillWhileTracesCome kills the server with -9, twice, and starts it again.
-func TestKillWhileTracesCome(t *testing.T) {
+// TestKillDuringExports kills the server with SIGKILL, twice, and starts it again.
+func TestKillDuringExports(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"serve", "--data-dir", t.TempDir()}, allDoors...)
 	e := newExporter()
@@ -465,8 +464,8 @@ func TestKillWhileTracesCome(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestAllDoorsDrain: the server goes in good order while traces come, and what it
-// acknowledged is there.
+// TestAllDoorsDrain stops the server with SIGTERM during exports. It must exit with code 0, and
+// what it acknowledged must be on record.
 func TestAllDoorsDrain(t *testing.T) {
 	t.Parallel()
 	args := append([]string{"serve", "--data-dir", t.TempDir()}, allDoors...)
@@ -483,18 +482,19 @@ func TestAllDoorsDrain(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestTheUsualDoorOfOTLP is done without where it is taken, unless it was asked for.
-func TestTheUsualDoorOfOTLP(t *testing.T) {
+// TestDefaultOTLPAddress starts servers while the default address is in use. That is an error only
+// if --otlp-listen names the address.
+func TestDefaultOTLPAddress(t *testing.T) {
 	t.Parallel()
-	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", defaultOTLPListen); err == nil { // else someone has it already
+	if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", defaultOTLPListen); err == nil { // otherwise another process listens on it
 		defer l.Close()
 	}
 	if code, _, stderr := actlog(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", defaultOTLPListen); code != exitFailed || !strings.Contains(stderr, "listen on "+defaultOTLPListen) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := start(t, "serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--otlp-listen", "")
-	if said := p.stderr.String(); !strings.Contains(said, "the default address for OTLP is in use") || strings.Contains(said, "takes OTLP on") {
-		t.Error(said)
+	if log := p.stderr.String(); !strings.Contains(log, "the default address for OTLP is in use") || strings.Contains(log, "takes OTLP on") {
+		t.Error(log)
 	}
 	if err := overHTTP(http.DefaultClient, p.url)(t.Context(), agentRun(1, 1, 1)); err != nil {
 		t.Error(err)
@@ -503,8 +503,8 @@ func TestTheUsualDoorOfOTLP(t *testing.T) {
 	p.terminate(t)
 }
 
-// TestTracesWithoutAnAgentAreCounted, and make no plan.
-func TestTracesWithoutAnAgentAreCounted(t *testing.T) {
+// TestTracesWithoutAgent expects such traces to be counted, and to make no plan.
+func TestTracesWithoutAgent(t *testing.T) {
 	t.Parallel()
 	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
 	s, err := startServer(t.Context(), c, slog.New(slog.DiscardHandler))
@@ -540,8 +540,8 @@ func TestTracesWithoutAnAgentAreCounted(t *testing.T) {
 	}
 }
 
-// beExporter makes the test binary a program that is instrumented for OpenTelemetry,
-// and tells of one run. Where it sends to is up to its environment.
+// beExporter is a variable that makes the test binary a program with OpenTelemetry
+// instrumentation, which exports one run. Its environment says where to.
 const beExporter = "ACTLOG_TEST_BE_EXPORTER"
 
 func exportOne() {
@@ -560,7 +560,7 @@ func exportOne() {
 	fmt.Print(agent.SpanContext().TraceID())
 }
 
-// output runs lines of the docs and gives what they print.
+// output runs lines of the docs, and returns what they print.
 func output(t *testing.T, lines string, env ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-ec", lines)
@@ -574,8 +574,8 @@ func output(t *testing.T, lines string, env ...string) string {
 	return string(out)
 }
 
-// TestOTLPOfDocs does what the docs say, with an exporter, curl and the program.
-func TestOTLPOfDocs(t *testing.T) {
+// TestDocsOTLP does what the docs say, with an exporter, curl and the program.
+func TestDocsOTLP(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
 	door := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}).OTLP(true))
@@ -594,7 +594,7 @@ func TestOTLPOfDocs(t *testing.T) {
 	blocks := under(t, codeBlocks(t, "otlp.md", "sh"), "Point an exporter here", 3)
 	export := fmt.Sprintf("\n%s=1 '%s'\n", beExporter, os.Args[0])
 	for _, tt := range []struct{ lines, is string }{
-		{blocks[0], "OTEL_EXPORTER_OTLP_ENDPOINT=" + door.URL}, // what it is by itself, at another port
+		{blocks[0], "OTEL_EXPORTER_OTLP_ENDPOINT=" + door.URL}, // the default of exporters, on another port
 		{strings.ReplaceAll(blocks[1], defaultServer, keyed.URL), "ACTLOG_API_KEY=" + secret},
 	} {
 		trace := output(t, tt.lines+export, tt.is)

@@ -11,13 +11,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestPrice: a model that nobody knew gets a price, and its calls a cost.
+// TestPrice sets the price of an unknown model, and applies it to a call on record.
 func TestPrice(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t).URL
 	s := openStore(t, store.Config{DatabaseURL: database})
 	started := time.Date(2026, 11, 19, 12, 0, 0, 0, time.UTC)
-	tell(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)), ThinkStartTime: &started})
+	write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)), ThinkStartTime: &started})
 	price := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		code, stdout, stderr := actlog(t, append([]string{"price", args[0], "--database-url", database}, args[1:]...)...)
@@ -52,7 +52,7 @@ func TestPrice(t *testing.T) {
 	for _, tt := range []struct {
 		code int
 		args []string
-		says string
+		want string // on stderr
 	}{
 		{exitFailed, []string{"delete", "", "house-*", "--from", "2026-11-01"}, "actlog price list"},
 		{exitUsage, []string{"set", "", "m", "--input", "1"}, "--output"},
@@ -61,8 +61,8 @@ func TestPrice(t *testing.T) {
 		{exitUsage, []string{"set", "", "m", "--input", "1", "--output", "1", "--from", "today"}, "--from"},
 		{exitUsage, []string{"apply", "--since", "2026-13-01"}, "--since"},
 	} {
-		if _, stderr := price(tt.code, tt.args...); !strings.Contains(stderr, tt.says) {
-			t.Errorf("price %q says\n%s", tt.args, stderr)
+		if _, stderr := price(tt.code, tt.args...); !strings.Contains(stderr, tt.want) {
+			t.Errorf("price %q, want %q:\n%s", tt.args, tt.want, stderr)
 		}
 	}
 }

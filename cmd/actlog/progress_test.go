@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestProgressOnATerminal(t *testing.T) {
+func TestProgressOnTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := &progress{w: &out, terminal: true}
@@ -26,11 +26,11 @@ func TestProgressOnATerminal(t *testing.T) {
 		}
 	}
 	if last := drawn[strings.LastIndex(strings.TrimRight(drawn, "\r"), "\r")+1:]; strings.TrimSpace(last) != "" {
-		t.Errorf("%q is left behind", last)
+		t.Errorf("%q is left on the screen", last)
 	}
 }
 
-func TestProgressWithoutATerminal(t *testing.T) {
+func TestProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := newProgress(&out)

@@ -14,7 +14,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// watched is output that a test waits for.
+// watched collects output, so that a test can wait for a text in it.
 type watched struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -36,13 +36,13 @@ func (w *watched) await(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(w.String(), text) {
 		if t.Context().Err() != nil {
-			t.Fatalf("never %q in\n%s", text, w)
+			t.Fatalf("no %q in\n%s", text, w)
 		}
 		pause()
 	}
 }
 
-// startTail runs tail beside the test.
+// startTail runs tail in the background.
 func startTail(t *testing.T, args ...string) (out *watched, stop func(), code <-chan int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,14 +53,14 @@ func startTail(t *testing.T, args ...string) (out *watched, stop func(), code <-
 	return out, cancel, ended
 }
 
-func live(root string, more ...record.Change) []record.Change {
+func runningPlan(root string, more ...record.Change) []record.Change {
 	return append([]record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Work"), State: new(record.Running)}}, more...)
 }
 
 func TestTail(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, live("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)})...)
+	write(t, s, runningPlan("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)})...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "step s  reader  RUNNING")
 	write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed), ErrorMessage: new("no such file")})
@@ -69,19 +69,19 @@ func TestTail(t *testing.T) {
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d", got)
 	}
-	if said := out.String(); !strings.Contains(said, "plan p  Work  FAILED") || strings.Count(said, "step s  reader  RUNNING\n") != 1 {
-		t.Errorf("it said\n%s", said)
+	if printed := out.String(); !strings.Contains(printed, "plan p  Work  FAILED") || strings.Count(printed, "step s  reader  RUNNING\n") != 1 {
+		t.Errorf("tail printed\n%s", printed)
 	}
-	// Of a plan that has ended: all of it, at once.
-	if said := must(t, "tail", "p", "--server", url); !strings.Contains(said, "plan p  Work  FAILED") {
-		t.Errorf("it said\n%s", said)
+	// tail prints all of a plan that has ended, and exits.
+	if printed := must(t, "tail", "p", "--server", url); !strings.Contains(printed, "plan p  Work  FAILED") {
+		t.Errorf("tail printed\n%s", printed)
 	}
 }
 
-func TestTailAsJSON(t *testing.T) {
+func TestTailJSON(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	var events []string
 	for line := range strings.Lines(must(t, "tail", "plan-1", "--json", "--server", url)) {
 		var e struct {
@@ -98,13 +98,13 @@ func TestTailAsJSON(t *testing.T) {
 	}
 }
 
-func TestTailOfAllPlans(t *testing.T) {
+func TestTailAllPlans(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, live("p")...)
+	write(t, s, runningPlan("p")...)
 	out, stop, code := startTail(t, "--server", url)
 	out.await(t, "  p  RUNNING")
-	write(t, s, live("q")...)
+	write(t, s, runningPlan("q")...)
 	out.await(t, "  q  RUNNING")
 	write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout")})
 	out.await(t, "  q  FAILED  timeout")
@@ -123,7 +123,7 @@ func TestTailFails(t *testing.T) {
 	if code, _, stderr := actlog(t, "tail", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	write(t, s, live("p")...)
+	write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
@@ -134,7 +134,7 @@ func TestTailFails(t *testing.T) {
 	}
 }
 
-// breaking ends an answer after its first bytes.
+// breaking ends a stream after its first event.
 type breaking struct {
 	http.ResponseWriter
 	stop context.CancelFunc
@@ -149,8 +149,8 @@ func (b *breaking) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-// TestTailComesBack where the last stream broke.
-func TestTailComesBack(t *testing.T) {
+// TestTailResumes breaks streams. tail must continue where the last one broke.
+func TestTailResumes(t *testing.T) {
 	t.Parallel()
 	var streams, resumed atomic.Int64
 	url, s := serve(t, api.Config{}, func(h http.Handler) http.Handler {
@@ -171,7 +171,7 @@ func TestTailComesBack(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	write(t, s, live("p")...)
+	write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
 	for _, title := range []string{"One", "Two", "Three"} {
@@ -184,7 +184,7 @@ func TestTailComesBack(t *testing.T) {
 	}
 }
 
-func TestDrawingIsCutToTheScreen(t *testing.T) {
+func TestDrawingFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	if got := bottom("a\nb\nc\n", 2); got != "b\nc\n" {
 		t.Errorf("%q", got)
@@ -196,17 +196,17 @@ func TestDrawingIsCutToTheScreen(t *testing.T) {
 	d := &drawing{w: &out, terminal: true}
 	p := &planView{CurrentPlanID: "p", State: "RUNNING"}
 	d.draw(p, false)
-	d.draw(p, false) // nothing new
+	d.draw(p, false) // the same tree: nothing to draw
 	for range 30 {
 		p.AgentExecutionSequence = append(p.AgentExecutionSequence, &stepView{StepID: "s"})
 	}
 	d.draw(p, false)
 	if n := strings.Count(out.String(), "\n"); n != 1+23 || d.lines != 23 {
-		t.Errorf("%d lines, %d to go back:\n%s", n, d.lines, &out)
+		t.Errorf("%d lines, the cursor moves up %d:\n%s", n, d.lines, &out)
 	}
 	out.Reset()
 	d.draw(p, true)
 	if n := strings.Count(out.String(), "\n"); n != 31 {
-		t.Errorf("%d lines at the end:\n%s", n, &out)
+		t.Errorf("%d lines in the last drawing:\n%s", n, &out)
 	}
 }

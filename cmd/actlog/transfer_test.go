@@ -24,7 +24,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// must runs a command line that has to succeed, and gives what it prints.
+// must runs a command line that has to succeed, and returns its stdout.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := actlog(t, args...)
@@ -34,7 +34,7 @@ func must(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// shown gives what a server shows of a plan and a step of it, without row numbers.
+// shown returns what show --json prints of a plan and of a step, without row numbers.
 func shown(t *testing.T, url, plan, step string) (all []any) {
 	t.Helper()
 	for _, args := range [][]string{{"show", plan}, {"show", plan, "--step", step}} {
@@ -65,12 +65,12 @@ func numberless(v any) any {
 	return v
 }
 
-// TestExportAndImport carries a tree from one server to another, in every packing,
-// and back, where it changes nothing.
+// TestExportAndImport copies a tree from one server to another, in every compression, and back to
+// the first, where it must change nothing.
 func TestExportAndImport(t *testing.T) {
 	t.Parallel()
 	from, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	write(t, s, &record.Plan{RootPlanID: "other", CurrentPlanID: "other"})
 	want := shown(t, from, "plan-1", "step-1")
 	plain := must(t, "export", "sub-1", "other", "--server", from)
@@ -82,12 +82,12 @@ func TestExportAndImport(t *testing.T) {
 			t.Parallel()
 			to, _ := serve(t, api.Config{}, nil)
 			file := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(file, []byte("of before"), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			must(t, "export", "sub-1", "other", "--server", from, "--output", file)
-			if packed, err := os.ReadFile(file); err != nil || (string(packed) == plain) != (name == "tree.ndjson") {
-				t.Errorf("%v: %.100q", err, packed)
+			if content, err := os.ReadFile(file); err != nil || (string(content) == plain) != (name == "tree.ndjson") {
+				t.Errorf("%v: %.100q", err, content)
 			}
 			var got imported
 			if err := json.Unmarshal([]byte(must(t, "import", file, "--json", "--server", to)), &got); err != nil {
@@ -100,11 +100,11 @@ func TestExportAndImport(t *testing.T) {
 				t.Errorf("(-original +copy):\n%s", diff)
 			}
 			if again := must(t, "export", "plan-1", "other", "--server", to); again != plain {
-				t.Errorf("the copy is exported as\n%s\nnot\n%s", again, plain)
+				t.Errorf("export of the copy\n%s\nwant\n%s", again, plain)
 			}
 			must(t, "import", file, "--server", from)
 			if diff := cmp.Diff(want, shown(t, from, "plan-1", "step-1")); diff != "" {
-				t.Errorf("brought back (-before +after):\n%s", diff)
+				t.Errorf("after the import into the first server (-before +after):\n%s", diff)
 			}
 			if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 				t.Errorf("%v, %v", left, err)
@@ -113,11 +113,12 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// TestImportTellsWhatIsWrong, with its place, and writes the rest.
-func TestImportTellsWhatIsWrong(t *testing.T) {
+// TestImportReportsRejectedRecords expects each rejected record with its line, and the others to
+// be written.
+func TestImportReportsRejectedRecords(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, api.Config{}, nil)
-	packed := func(s string) string {
+	gzipped := func(s string) string {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		_, _ = io.WriteString(w, s)
@@ -131,27 +132,27 @@ func TestImportTellsWhatIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content           string
 		records, rejected int64
-		says              []string
+		stderr            []string
 	}{
-		"good":         {"\n" + good("a") + " \r\n" + strings.TrimSpace(good("a")), 2, 0, nil},
-		"with a mark":  {"\xef\xbb\xbf" + good("a"), 1, 0, nil},
-		"a long text":  {fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"long","stepId":"s","seq":0,"thinkInput":%q}`, strings.Repeat("x", 20<<20)), 1, 0, nil},
-		"bad records":  {good("b") + `{"kind":"plan","rootPlanId":"b","titel":1}` + "\n" + `{"kind":"plan","rootPlanId":"b","currentPlanId":"b","state":"DONE"}` + "\n" + good("c") + `{"kind":"step"}` + "\n" + `[1]`, 6, 4, []string{":2: missing_field: currentPlanId is required", ":3: invalid_value: state must be one of PENDING", ":5: unknown_kind: kind ", ":6: malformed: a record must be a JSON object"}},
-		"no JSON":      {good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is not JSON at byte 11: "}},
-		"no UTF-8":     {good("e") + "{\"kind\":\"plan\",\"rootPlanId\":\"caf\xe9\"}\n" + good("e"), 3, 1, []string{":2: malformed: the line is not UTF-8 from byte 33 on"}},
-		"a long line":  {good("f") + "{" + strings.Repeat(" ", 64<<20) + "}\n" + good("f"), 3, 1, []string{":2: invalid_value: the line is over "}},
-		"cut off":      {good("g") + good("g")[:30], 2, 1, []string{":2: malformed: the file ends in the middle of this record: it is truncated"}},
-		"cut off gzip": {packed(many)[:200], 0, 0, []string{": after line ", "the compressed file is truncated"}},
-		"cut off head": {packed(many)[:5], 0, 0, []string{": the compressed file is truncated"}},
-		"empty":        {"", 0, 0, []string{": is empty"}},
-		"empty gzip":   {packed(""), 0, 0, []string{": is empty"}},
-		"blank":        {" \n\n\t\n", 0, 0, []string{": holds no records"}},
-		"a list":       {"[" + strings.TrimSpace(good("h")) + "]", 0, 0, []string{"is a JSON list", "jq -c '.[]'"}},
-		"a request":    {`{"records":[]}`, 0, 0, []string{"jq -c '.records[]'"}},
-		"pretty":       {"{\n \"kind\": \"plan\"\n}\n", 0, 0, []string{"spread over lines", "jq -c"}},
-		"UTF-16":       {"\xff\xfe{\x00", 0, 0, []string{"UTF-16", "iconv"}},
-		"something":    {"id,name\n1,x\n", 0, 0, []string{"no format that import reads", "actlog export"}},
-		"other JSON":   {strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{":1: missing_field: kind is required", "all rejected; the rest is skipped"}},
+		"good":            {"\n" + good("a") + " \r\n" + strings.TrimSpace(good("a")), 2, 0, nil},
+		"byte order mark": {"\xef\xbb\xbf" + good("a"), 1, 0, nil},
+		"a long text":     {fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"long","stepId":"s","seq":0,"thinkInput":%q}`, strings.Repeat("x", 20<<20)), 1, 0, nil},
+		"bad records":     {good("b") + `{"kind":"plan","rootPlanId":"b","titel":1}` + "\n" + `{"kind":"plan","rootPlanId":"b","currentPlanId":"b","state":"DONE"}` + "\n" + good("c") + `{"kind":"step"}` + "\n" + `[1]`, 6, 4, []string{":2: missing_field: currentPlanId is required", ":3: invalid_value: state must be one of PENDING", ":5: unknown_kind: kind ", ":6: malformed: a record must be a JSON object"}},
+		"not JSON":        {good("d") + "{\"kind\": nonsense}\n" + good("d"), 3, 1, []string{":2: malformed: the line is not JSON at byte 11: "}},
+		"not UTF-8":       {good("e") + "{\"kind\":\"plan\",\"rootPlanId\":\"caf\xe9\"}\n" + good("e"), 3, 1, []string{":2: malformed: the line is not UTF-8 from byte 33 on"}},
+		"a long line":     {good("f") + "{" + strings.Repeat(" ", 64<<20) + "}\n" + good("f"), 3, 1, []string{":2: invalid_value: the line is over "}},
+		"truncated":       {good("g") + good("g")[:30], 2, 1, []string{":2: malformed: the file ends in the middle of this record: it is truncated"}},
+		"truncated gzip":  {gzipped(many)[:200], 0, 0, []string{": after line ", "the compressed file is truncated"}},
+		"truncated head":  {gzipped(many)[:5], 0, 0, []string{": the compressed file is truncated"}},
+		"empty":           {"", 0, 0, []string{": is empty"}},
+		"empty gzip":      {gzipped(""), 0, 0, []string{": is empty"}},
+		"blank":           {" \n\n\t\n", 0, 0, []string{": holds no records"}},
+		"a list":          {"[" + strings.TrimSpace(good("h")) + "]", 0, 0, []string{"is a JSON list", "jq -c '.[]'"}},
+		"a request":       {`{"records":[]}`, 0, 0, []string{"jq -c '.records[]'"}},
+		"pretty":          {"{\n \"kind\": \"plan\"\n}\n", 0, 0, []string{"spread over lines", "jq -c"}},
+		"UTF-16":          {"\xff\xfe{\x00", 0, 0, []string{"UTF-16", "iconv"}},
+		"something":       {"id,name\n1,x\n", 0, 0, []string{"no format that import reads", "actlog export"}},
+		"other JSON":      {strings.Repeat("{\"level\":\"info\"}\n", 5000), 1000, 1000, []string{":1: missing_field: kind is required", "all rejected; the rest is skipped"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,10 +161,10 @@ func TestImportTellsWhatIsWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, stdout, stderr := actlog(t, "import", file, "--json", "--server", url)
-			if wrong := len(tt.says) > 0; wrong != (code == exitFailed) || !wrong && code != exitDone {
+			if wrong := len(tt.stderr) > 0; wrong != (code == exitFailed) || !wrong && code != exitDone {
 				t.Errorf("exit code %d\n%s", code, stderr)
 			}
-			for _, s := range tt.says {
+			for _, s := range tt.stderr {
 				if !strings.Contains(stderr, file+s) && !strings.Contains(stderr, s) || strings.HasPrefix(s, ":") && !strings.Contains(stderr, file+s) {
 					t.Errorf("no %q in %.2000s", s, stderr)
 				}
@@ -172,14 +173,14 @@ func TestImportTellsWhatIsWrong(t *testing.T) {
 			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 				t.Fatal(err)
 			}
-			if got.Rejected != tt.rejected || got.Records-got.Rejected != got.Written || name != "cut off gzip" && got.Records != tt.records {
+			if got.Rejected != tt.rejected || got.Records-got.Rejected != got.Written || name != "truncated gzip" && got.Records != tt.records {
 				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
-func TestImportOfSeveral(t *testing.T) {
+func TestImportSeveralFiles(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, api.Config{}, nil)
 	dir := t.TempDir()
@@ -192,9 +193,9 @@ func TestImportOfSeveral(t *testing.T) {
 	}
 	one := file("one", `{"kind":"plan","rootPlanId":"one","currentPlanId":"one"}`)
 	two := file("two", `{"kind":"plan","rootPlanId":"two","currentPlanId":"two"}`)
-	// What is not there is told before anything is written.
-	for missing, says := range map[string]string{filepath.Join(dir, "none"): "none: no such file", dir: "is a folder"} {
-		if code, _, stderr := actlog(t, "import", one, missing, "--server", url); code != exitFailed || !strings.Contains(stderr, says) {
+	// A missing file is reported before anything is written.
+	for missing, want := range map[string]string{filepath.Join(dir, "none"): "none: no such file", dir: "is a folder"} {
+		if code, _, stderr := actlog(t, "import", one, missing, "--server", url); code != exitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
@@ -208,14 +209,14 @@ func TestImportOfSeveral(t *testing.T) {
 	if want := []string{"FILE RECORDS WRITTEN REJECTED", one + " 1 1 0", dir + "/empty 0 0 0", two + " 1 1 0", ""}; cmp.Diff(want, strings.Split(squeezed(stdout), "\n")) != "" {
 		t.Errorf("%s", stdout)
 	}
-	// Packed, through a pipe.
+	// stdin may be compressed, too.
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "gzip <"+two+` | "$0" import - --server "$1"`, program0(t), url).CombinedOutput()
 	if err != nil || !strings.Contains(squeezed(string(out)), "\n- 1 1 0\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// squeezed makes runs of spaces one.
+// squeezed replaces each run of spaces by one space.
 func squeezed(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -224,7 +225,7 @@ func squeezed(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// program0 gives a command that is the program itself.
+// program0 returns the path of a command that runs the program.
 func program0(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "actlog")
@@ -235,9 +236,9 @@ func program0(t *testing.T) string {
 	return path
 }
 
-// TestImportIsPatient with a server that is busy: what it could not take is sent
-// again, in the order of the lines.
-func TestImportIsPatient(t *testing.T) {
+// TestImportRetries imports into a busy server. Records that it could not take are sent again, in
+// the order of the lines.
+func TestImportRetries(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	url, _ := serve(t, api.Config{}, func(h http.Handler) http.Handler {
@@ -269,11 +270,11 @@ func TestImportIsPatient(t *testing.T) {
 	}
 }
 
-// TestKillImport kills it with -9 in the middle, and runs it again.
+// TestKillImport kills an import with SIGKILL in the middle, and runs it again.
 func TestKillImport(t *testing.T) {
 	t.Parallel()
 	from, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	var changes []record.Change
 	for i := range 5 * wire.MaxRecords {
 		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-2", Seq: int64(i / 10), ToolCallID: fmt.Sprint("t", i), Name: new("n"), Rev: new(int64(i))})
@@ -306,16 +307,16 @@ func TestKillImport(t *testing.T) {
 	close(killed)
 	want := must(t, "export", "plan-1", "--server", from)
 	if must(t, "export", "plan-1", "--server", to) == want {
-		t.Error("it was through already")
+		t.Error("the import was complete before it was killed")
 	}
 	must(t, "import", file, "--server", to)
 	if must(t, "export", "plan-1", "--server", to) != want {
-		t.Error("the copy is another tree")
+		t.Error("the copy is a different tree")
 	}
 }
 
-// TestCommandsSayWhatToDo without the server, or the key, that they need.
-func TestCommandsSayWhatToDo(t *testing.T) {
+// TestErrorsSayWhatToDo runs commands without the server or the key that they need.
+func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, line, err := api.NewKey("reader", []api.Scope{api.ScopeRead})
 	if err != nil {
@@ -335,18 +336,18 @@ func TestCommandsSayWhatToDo(t *testing.T) {
 			t.Errorf("%q without a key: exit code %d: %s", args, code, stderr)
 		}
 		if code, _, stderr := actlog(t, append(args, "--server", url, "--api-key", "wrong")...); code != exitFailed || !strings.Contains(stderr, "does not know this API key: pass another in ACTLOG_API_KEY or --api-key") {
-			t.Errorf("%q with another key: exit code %d: %s", args, code, stderr)
+			t.Errorf("%q with a wrong key: exit code %d: %s", args, code, stderr)
 		}
 		if code, _, stderr := actlog(t, append(args, "--server", "http://127.0.0.1:1")...); code != exitFailed || !strings.Contains(stderr, "actlog serve") {
 			t.Errorf("%q without a server: exit code %d: %s", args, code, stderr)
 		}
 		if code, _, stderr := actlog(t, append(args, "--server", "127.0.0.1:1")...); code != exitUsage || !strings.Contains(stderr, "--server") {
-			t.Errorf("%q with half a URL: exit code %d: %s", args, code, stderr)
+			t.Errorf("%q with an incomplete URL: exit code %d: %s", args, code, stderr)
 		}
 	}
 }
 
-func TestScopesOfKeys(t *testing.T) {
+func TestKeyScopes(t *testing.T) {
 	t.Parallel()
 	var lines, secrets []string
 	for _, scope := range []api.Scope{api.ScopeRead, api.ScopeWrite} {
@@ -361,7 +362,7 @@ func TestScopesOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	url, s := serve(t, api.Config{Keys: keys}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	reading, writing := secrets[0], secrets[1]
 	file := filepath.Join(t.TempDir(), "f")
 	must(t, "export", "plan-1", "-o", file, "--server", url, "--api-key", reading)
@@ -374,8 +375,8 @@ func TestScopesOfKeys(t *testing.T) {
 	}
 }
 
-// TestExportThatBreaksOff leaves no file, and what was there before alone.
-func TestExportThatBreaksOff(t *testing.T) {
+// TestInterruptedExport must leave no new file, and must not change an old one.
+func TestInterruptedExport(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(http.ResponseWriter){
 		"broken connection": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
@@ -391,7 +392,7 @@ func TestExportThatBreaksOff(t *testing.T) {
 			t.Cleanup(server.Close)
 			dir := t.TempDir()
 			old := filepath.Join(dir, "old")
-			if err := os.WriteFile(old, []byte("of before"), 0o600); err != nil {
+			if err := os.WriteFile(old, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			for _, file := range []string{"-", old, filepath.Join(dir, "new.gz"), filepath.Join(dir, "new.zst")} {
@@ -403,14 +404,14 @@ func TestExportThatBreaksOff(t *testing.T) {
 			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 				t.Errorf("%v, %v", left, err)
 			}
-			if content, err := os.ReadFile(old); err != nil || string(content) != "of before" {
+			if content, err := os.ReadFile(old); err != nil || string(content) != "old content" {
 				t.Errorf("%s, %v", content, err)
 			}
 		})
 	}
 }
 
-func TestExportIsPatient(t *testing.T) {
+func TestExportRetries(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
 	url, s := serve(t, api.Config{}, func(h http.Handler) http.Handler {
@@ -423,28 +424,28 @@ func TestExportIsPatient(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	if out := must(t, "export", "plan-1", "--server", url); strings.Count(out, "\n") != 11 {
 		t.Error(out)
 	}
 }
 
-func TestExportWhereItCannotWrite(t *testing.T) {
+func TestExportOutput(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, api.Config{}, nil)
-	write(t, s, run1()...)
+	write(t, s, fullRun()...)
 	dir := t.TempDir()
 	for _, file := range []string{dir, filepath.Join(dir, "none", "f")} {
 		if code, _, stderr := actlog(t, "export", "plan-1", "-o", file, "--server", url); code != exitFailed || !strings.Contains(stderr, file) {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
 	}
-	// What is no plain file is written to, not replaced.
+	// A file that is not a regular one is written to, not replaced.
 	must(t, "export", "plan-1", "-o", os.DevNull, "--server", url)
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%v, %v", info, err)
 	}
-	// A link goes on leading to its file.
+	// A link is not replaced; the file behind it is.
 	link := filepath.Join(dir, "link")
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Symlink("file", link)); err != nil {
 		t.Fatal(err)
@@ -455,8 +456,8 @@ func TestExportWhereItCannotWrite(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoActlogServer is said to be none.
-func TestWhatIsNoActlogServer(t *testing.T) {
+// TestNotAnActlogServer expects a hint when something else answers.
+func TestNotAnActlogServer(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"not found": http.NotFound,
