@@ -13,7 +13,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help returns what the long help adds.
 func (*completionCmd) Help() string {
 	return `Type this line, or put it into the shell's start-up file:
 

@@ -25,7 +25,6 @@ type exportCmd struct {
 	serverFlags
 }
 
-// Help returns what the long help adds.
 func (*exportCmd) Help() string {
 	return `The output has one record per line, in the format of POST /api/v1/records. "actlog import" builds the same tree from
 it on another server; on the same server it changes nothing. Two things are not exported: exceptions, which the API

@@ -23,7 +23,6 @@ type importCmd struct {
 	serverFlags
 }
 
-// Help returns what the long help adds.
 func (*importCmd) Help() string {
 	return `A file holds one record per line, as "actlog export" writes them and POST /api/v1/records takes them. Or it holds what
 OpenTelemetry exporters send: one export as protobuf or JSON, or one JSON export per line, as the file exporter of a
