@@ -20,7 +20,7 @@ test: postgres ## Run the tests, on a private Postgres.
 
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|internal/(imports|otlp|tree|upsert|wire|writegen|pgtest.*)|cmd/.*|clients|db|migrations)$$
+SEQUENTIAL := /(record|internal/(field|fieldsql|imports|otlp|tree|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
 
@@ -60,15 +60,15 @@ build: ## Build bin/actlog.
 lint: ## Check the code with golangci-lint.
 	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
 
-generate: postgres ## Generate code: upserts, package db.
-	$(GO) run ./internal/writegen
+generate: postgres ## Generate package db from queries.
+	rm -f db/*.sql.go
 	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
-	git diff --exit-code -- queries db
+	git diff --exit-code -- db
 
 # A private Postgres needs server binaries. If there are none, users other than root get
 # instructions from the program itself.

@@ -20,7 +20,7 @@ type ChangeAppendParams struct {
 	Kinds       []string
 }
 
-// Tells the feed which trees a transaction touched. The arrays go in pairs.
+// Appends to the feed which trees a transaction touched. The arrays go in pairs.
 func (q *Queries) ChangeAppend(ctx context.Context, db DBTX, arg ChangeAppendParams) error {
 	_, err := db.Exec(ctx, ChangeAppend, arg.RootPlanIds, arg.Kinds)
 	return err
@@ -31,8 +31,8 @@ SELECT concat_ws('/', (SELECT s.system_identifier FROM pg_control_system() AS s)
     (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()), 'actlog.change'::regclass::oid)::text AS era
 `
 
-// Of what the numbers of the feed are: of this table of this database in this cluster,
-// as long as no other server takes over from it with less on record.
+// Names what the numbers of the feed belong to: the cluster, its timeline, the database and
+// the table. The timeline changes when another server takes over, perhaps with less on record.
 func (q *Queries) ChangeEra(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, ChangeEra)
 	var era string
@@ -51,8 +51,8 @@ SELECT GREATEST(newest.seq, (SELECT marked.seq FROM marked))::bigint AS seq
 FROM newest
 `
 
-// Where the feed stands: its highest number that is committed. Where it is empty, a
-// row of no tree tells: not every role may look at the sequence.
+// Returns the highest committed number of the feed. If the feed is empty, it appends a row
+// without a tree to get a number, because not every role may read the sequence.
 func (q *Queries) ChangeHead(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, ChangeHead)
 	var seq int64
@@ -91,7 +91,7 @@ type ChangeLookRow struct {
 	AgeSeconds float64
 }
 
-// What was committed behind a number, and of those that were missing before it.
+// Returns the rows behind a number, and the rows before it that were missing so far.
 func (q *Queries) ChangeLook(ctx context.Context, db DBTX, arg ChangeLookParams) ([]ChangeLookRow, error) {
 	rows, err := db.Query(ctx, ChangeLook, arg.AfterSeq, arg.PageSize, arg.Missing)
 	if err != nil {
@@ -122,7 +122,7 @@ const ChangeOldest = `-- name: ChangeOldest :one
 SELECT COALESCE(min(seq), 0)::bigint AS seq FROM actlog.change
 `
 
-// The lowest number that is still there; 0: none is.
+// Returns the lowest number that still has a row; 0 if the feed is empty.
 func (q *Queries) ChangeOldest(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, ChangeOldest)
 	var seq int64
@@ -151,8 +151,8 @@ type ChangeSinceRow struct {
 	Xid        int64
 }
 
-// The trees that were touched after a number, and by which transactions; of one tree
-// only where one is named.
+// Returns the trees that were touched after a number, and by which transactions. If a root
+// plan is named, only its tree.
 func (q *Queries) ChangeSince(ctx context.Context, db DBTX, arg ChangeSinceParams) ([]ChangeSinceRow, error) {
 	rows, err := db.Query(ctx, ChangeSince, arg.AfterSeq, arg.RootPlanID, arg.Most)
 	if err != nil {
@@ -186,8 +186,8 @@ WHERE c.seq = oldest.seq AND oldest.old
     AND oldest.seq < COALESCE((SELECT min(o.seq) FROM oldest AS o WHERE NOT o.old), 9223372036854775807)
 `
 
-// Forgets old rows of the change feed, some at a time, in the order of their numbers:
-// of what lies behind the lowest that is left, nothing was forgotten.
+// Deletes old rows of the change feed, 5,000 at a time, in the order of their numbers. So no
+// row is missing behind the lowest number that is left.
 func (q *Queries) ChangeSweep(ctx context.Context, db DBTX, keepHours int32) (int64, error) {
 	result, err := db.Exec(ctx, ChangeSweep, keepHours)
 	if err != nil {
@@ -203,8 +203,8 @@ WHERE l.locktype = 'relation' AND l.relation = 'actlog.change'::regclass AND l.m
     AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
 `
 
-// The transactions that may have taken numbers of the feed and are not over. Each has
-// this lock from before it takes one until after what it wrote can be seen.
+// Returns the open transactions that may have taken numbers of the feed. Each of them holds
+// this lock from before it takes a number until after its writes are visible.
 func (q *Queries) ChangeWriters(ctx context.Context, db DBTX) ([]string, error) {
 	row := db.QueryRow(ctx, ChangeWriters)
 	var ids []string

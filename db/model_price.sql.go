@@ -166,8 +166,8 @@ type ModelUnpricedRow struct {
 	Day      time.Time
 }
 
-// What cycles lack the price of their model, by model and day: that of report.usage_daily,
-// which is indexed.
+// Returns the models of cycles without a price, by model and day. The day is computed as in
+// report.usage_daily, because that expression is indexed.
 func (q *Queries) ModelUnpriced(ctx context.Context, db DBTX, since time.Time) ([]ModelUnpricedRow, error) {
 	rows, err := db.Query(ctx, ModelUnpriced, since)
 	if err != nil {
@@ -209,7 +209,7 @@ type ModelUnpricedStepsRow struct {
 	StepID     string
 }
 
-// Steps with such cycles of a model and day.
+// Returns steps that have such cycles, of one model and day.
 func (q *Queries) ModelUnpricedSteps(ctx context.Context, db DBTX, arg ModelUnpricedStepsParams) ([]ModelUnpricedStepsRow, error) {
 	rows, err := db.Query(ctx, ModelUnpricedSteps, arg.Day, arg.Model, arg.Provider)
 	if err != nil {

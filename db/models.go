@@ -10,22 +10,22 @@ import (
 
 // What models cost, in US dollars per million tokens, by day. Change it with actlog price set; servers follow within a minute.
 type ActlogModelPrice struct {
-	// Who serves the model, as cycles tell it; empty: whoever does.
+	// The provider of the model, as cycles name it; empty: any provider.
 	Provider string
-	// The model's name in small letters; * stands for any characters. The pattern with the most other characters wins.
+	// The name of the model in lower case; * stands for any characters. If several patterns match, the one with the most characters other than * wins.
 	Model string
-	// First UTC day of this price; the next one of the same model ends it.
+	// First UTC day of this price. It holds until the next price of the same model.
 	FromDay time.Time
-	// Dollars per million input tokens that no cache was used for.
+	// US dollars per million input tokens without a cache.
 	InputUSD float64
-	// Dollars per million output tokens, reasoning included.
+	// US dollars per million output tokens, reasoning included.
 	OutputUSD float64
-	// Dollars per million input tokens read from a cache; null: as input.
+	// US dollars per million input tokens read from a cache; null: the price of input.
 	CacheReadUSD *float64
-	// Dollars per million input tokens written to a cache; null: as input.
+	// US dollars per million input tokens written to a cache; null: the price of input.
 	CacheWriteUSD *float64
 	// Where the price is published.
 	Source *string
-	// When it was seen there.
+	// When the price was seen there.
 	Seen *time.Time
 }

@@ -13,8 +13,8 @@ const PlanLockTable = `-- name: PlanLockTable :exec
 UPDATE actlog.plan_execution_record SET origin = origin WHERE false
 `
 
-// Takes the lock on the table of plans that every writer begins with: who adds a
-// partition waits for it, and holds up nobody who has locked anything else.
+// Takes the lock on the table of plans with which every writer begins. A session that adds a
+// partition waits for this lock first, so it never blocks a writer that holds other locks.
 func (q *Queries) PlanLockTable(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, PlanLockTable)
 	return err
@@ -38,7 +38,7 @@ type TraceChunksRow struct {
 	Spans   []byte
 }
 
-// The spans of traces, but of those that have too many.
+// Returns the spans of traces, except of traces that have too many.
 func (q *Queries) TraceChunks(ctx context.Context, db DBTX, arg TraceChunksParams) ([]TraceChunksRow, error) {
 	rows, err := db.Query(ctx, TraceChunks, arg.TraceIds, arg.Most)
 	if err != nil {
@@ -82,9 +82,9 @@ type TraceDeleteActToolsParams struct {
 	Moved       []bool
 }
 
-// Rows that the spans of a trace no longer mean. They go where nothing is beneath them
-// that someone else told.
-// moved: the call stands elsewhere in its tree now.
+// The next statements delete rows that the spans of a trace no longer make. A row stays if
+// there is anything below it that the trace did not write.
+// moved: the call now stands elsewhere in its tree.
 func (q *Queries) TraceDeleteActTools(ctx context.Context, db DBTX, arg TraceDeleteActToolsParams) ([]string, error) {
 	rows, err := db.Query(ctx, TraceDeleteActTools,
 		arg.RootPlanIds,
@@ -133,7 +133,7 @@ type TraceDeletePlansParams struct {
 	PlanIds     []string
 }
 
-// Sub-plans, then roots: what a statement deletes it still sees.
+// Call it for sub-plans first, then for roots: a statement still sees the rows that it deletes.
 func (q *Queries) TraceDeletePlans(ctx context.Context, db DBTX, arg TraceDeletePlansParams) ([]string, error) {
 	rows, err := db.Query(ctx, TraceDeletePlans, arg.RootPlanIds, arg.PlanIds)
 	if err != nil {
@@ -236,7 +236,7 @@ ORDER BY due_at
 LIMIT 100
 `
 
-// Traces whose rows are to be made anew.
+// Returns traces whose rows must be made again.
 func (q *Queries) TraceDue(ctx context.Context, db DBTX) ([]string, error) {
 	rows, err := db.Query(ctx, TraceDue)
 	if err != nil {
@@ -269,7 +269,7 @@ WHERE trace_id = ANY (ARRAY(
 ))
 `
 
-// Forgets traces from which nothing has come for long, some at a time.
+// Deletes traces for which no span has arrived for trace_days, 1,000 at a time.
 func (q *Queries) TraceForget(ctx context.Context, db DBTX, traceDays int32) (int64, error) {
 	result, err := db.Exec(ctx, TraceForget, traceDays)
 	if err != nil {
@@ -282,7 +282,7 @@ const TraceHold = `-- name: TraceHold :exec
 SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY ($1::text[]) ORDER BY trace_id FOR UPDATE
 `
 
-// Keeps traces that are known from being forgotten.
+// Locks the traces that are on record, so that they are not deleted.
 func (q *Queries) TraceHold(ctx context.Context, db DBTX, traceIds []string) error {
 	_, err := db.Exec(ctx, TraceHold, traceIds)
 	return err
@@ -311,8 +311,8 @@ type TraceKeepParams struct {
 	Projected   []int32
 }
 
-// Counts the spans that came of traces, and says where their rows are and when
-// they are to be made anew.
+// Counts the spans that arrived for traces, and notes which tree has their rows and when the
+// rows must be made again.
 func (q *Queries) TraceKeep(ctx context.Context, db DBTX, arg TraceKeepParams) error {
 	_, err := db.Exec(ctx, TraceKeep,
 		arg.TraceIds,
@@ -346,7 +346,7 @@ const TraceLock = `-- name: TraceLock :exec
 SELECT pg_advisory_xact_lock(u.key) FROM unnest($1::bigint[]) AS u (key)
 `
 
-// Waits for those who write to traces. The keys are sorted.
+// Locks traces, and waits for their other writers. The keys are sorted.
 func (q *Queries) TraceLock(ctx context.Context, db DBTX, keys []int64) error {
 	_, err := db.Exec(ctx, TraceLock, keys)
 	return err
@@ -367,8 +367,8 @@ ORDER BY p.root_plan_id
 FOR UPDATE
 `
 
-// Locks the root plans of traces, in the order of the writers: those that their rows
-// are in, and native ones that name them.
+// Locks the root plans of traces, in the same order as other writers: the roots of the trees
+// that have their rows, and the native root plans that name the traces.
 func (q *Queries) TraceLockRoots(ctx context.Context, db DBTX, traceIds []string) error {
 	_, err := db.Exec(ctx, TraceLockRoots, traceIds)
 	return err
@@ -378,7 +378,7 @@ const TracePostpone = `-- name: TracePostpone :exec
 UPDATE actlog.otlp_trace SET due_at = now() + INTERVAL '1 hour' WHERE trace_id = $1
 `
 
-// Has a trace wait whose rows could not be made.
+// Postpones a trace whose rows could not be made.
 func (q *Queries) TracePostpone(ctx context.Context, db DBTX, traceID string) error {
 	_, err := db.Exec(ctx, TracePostpone, traceID)
 	return err
@@ -388,7 +388,7 @@ const TraceRecall = `-- name: TraceRecall :exec
 UPDATE actlog.otlp_trace SET due_at = now() WHERE trace_id = ANY ($1::text[])
 `
 
-// Has the rows of traces made anew at once: a native root plan names them.
+// Makes the rows of traces due at once, because a native root plan names the traces.
 func (q *Queries) TraceRecall(ctx context.Context, db DBTX, traceIds []string) error {
 	_, err := db.Exec(ctx, TraceRecall, traceIds)
 	return err
@@ -430,8 +430,8 @@ type TraceRowsRow struct {
 	Shared     bool
 }
 
-// The rows that are in the trees of traces: kind and key. shared: the row was told of
-// natively, too, or only.
+// Returns kind and key of the rows in the trees of traces. A row is shared if a native record
+// has written to it, whether or not a trace has, too.
 func (q *Queries) TraceRows(ctx context.Context, db DBTX, traceIds []string) ([]TraceRowsRow, error) {
 	rows, err := db.Query(ctx, TraceRows, traceIds)
 	if err != nil {
@@ -494,8 +494,8 @@ type TraceStatesRow struct {
 	Rooted     bool
 }
 
-// What is known of traces, the native root plan that names them, and whether there is
-// one of their own.
+// Returns what is known of traces, the native root plan that names each, and whether it has a
+// root plan of its own.
 func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParams) ([]TraceStatesRow, error) {
 	rows, err := db.Query(ctx, TraceStates, arg.QuietSeconds, arg.TraceIds)
 	if err != nil {

@@ -12,6 +12,236 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const DetailCount = `-- name: DetailCount :exec
+INSERT INTO actlog.tool_daily AS d (day, tool_name, server_name, project, calls, failures, total_ms, histogram)
+SELECT x.day, x.tool_name, x.server_name, x.project, sum(x.calls), sum(x.failures), COALESCE(sum(x.ms), 0),
+    actlog.histogram(array_agg(x.bucket), array_agg(x.calls::bigint))
+FROM (
+    SELECT s.day, s.tool_name, s.server_name, COALESCE(p.project, r.project, 'default') AS project, s.bucket,
+        sum(s.calls) AS calls, sum(s.failures) AS failures, sum(s.ms) AS ms
+    FROM (
+        SELECT c.root_plan_id, c.step_id, c.day, c.tool_name, c.server_name, actlog.duration_bucket(c.ms) AS bucket,
+            count(*) AS calls, count(*) FILTER (WHERE c.failed) AS failures, sum(c.ms) AS ms
+        FROM (
+            SELECT t.root_plan_id, t.step_id, COALESCE(t.name, '') AS tool_name, COALESCE(t.server_name, '') AS server_name,
+                COALESCE((COALESCE(t.start_time, t.end_time) AT TIME ZONE 'utc')::date, t.part) AS day, t.state = 'FAILED' AS failed,
+                CASE WHEN t.start_time IS NOT NULL AND t.end_time IS NOT NULL
+                    THEN GREATEST(0, round(1000 * extract(epoch FROM t.end_time - t.start_time)))::bigint END AS ms
+            FROM actlog.act_tool_info AS t
+        ) AS c
+        GROUP BY 1, 2, 3, 4, 5, 6
+    ) AS s
+    JOIN actlog.agent_execution_record AS a ON a.root_plan_id = s.root_plan_id AND a.step_id = s.step_id
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = a.root_plan_id AND p.current_plan_id = a.shown_plan_id
+    JOIN actlog.plan_execution_record AS r ON r.root_plan_id = a.root_plan_id AND r.current_plan_id = a.root_plan_id
+    GROUP BY 1, 2, 3, 4, 5
+) AS x
+GROUP BY 1, 2, 3, 4
+ORDER BY 1, 2, 3, 4
+ON CONFLICT (day, tool_name, server_name, project) DO UPDATE SET
+    calls = d.calls + excluded.calls,
+    failures = d.failures + excluded.failures,
+    total_ms = d.total_ms + excluded.total_ms,
+    histogram = actlog.add_histograms(d.histogram, excluded.histogram)
+`
+
+// Adds tool calls to their daily figures. Calls of deleted trees are not counted.
+func (q *Queries) DetailCount(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, DetailCount)
+	return err
+}
+
+const DetailDropped = `-- name: DetailDropped :execrows
+INSERT INTO actlog.dropped_detail (from_day, to_day) VALUES ($1::date, $2::date) ON CONFLICT DO NOTHING
+`
+
+type DetailDroppedParams struct {
+	FromDay time.Time
+	ToDay   time.Time
+}
+
+// Notes that the detail of a period is dropped. From now on its roll-ups do not change.
+func (q *Queries) DetailDropped(ctx context.Context, db DBTX, arg DetailDroppedParams) (int64, error) {
+	result, err := db.Exec(ctx, DetailDropped, arg.FromDay, arg.ToDay)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const LinkSave = `-- name: LinkSave :exec
+
+WITH page AS MATERIALIZED (
+    SELECT p.root_plan_id, p.current_plan_id, p.tool_call_id, p.part
+    FROM actlog.plan_execution_record AS p
+    WHERE p.part = $1::date AND p.tool_call_id IS NOT NULL AND (p.root_plan_id, p.current_plan_id) > ($2::text, $3::text)
+    ORDER BY p.root_plan_id, p.current_plan_id
+    LIMIT $4::integer
+),
+link AS MATERIALIZED (
+    SELECT page.root_plan_id, page.current_plan_id, t.step_id
+    FROM page
+    CROSS JOIN LATERAL (
+        SELECT c.step_id
+        FROM actlog.act_tool_info AS c
+        JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
+        WHERE c.root_plan_id = page.root_plan_id AND c.tool_call_id = page.tool_call_id AND c.part = page.part
+        ORDER BY a.start_time NULLS LAST, a.step_id, c.seq
+        LIMIT 1
+    ) AS t
+),
+found AS MATERIALIZED (
+    SELECT p.root_plan_id, p.current_plan_id, link.step_id
+    FROM link
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = link.root_plan_id AND p.current_plan_id = link.current_plan_id
+    WHERE p.parent_step_id IS DISTINCT FROM link.step_id
+    ORDER BY p.root_plan_id, p.current_plan_id
+    FOR NO KEY UPDATE OF p
+),
+saved AS (
+    UPDATE actlog.plan_execution_record AS p
+    SET parent_step_id = found.step_id
+    FROM found
+    WHERE p.root_plan_id = found.root_plan_id AND p.current_plan_id = found.current_plan_id
+),
+fed AS (
+    INSERT INTO actlog.change (root_plan_id, kinds) SELECT DISTINCT root_plan_id, '{plan}'::text[] FROM found
+)
+SELECT count(*), (array_agg(root_plan_id ORDER BY root_plan_id DESC, current_plan_id DESC))[1],
+    (array_agg(current_plan_id ORDER BY root_plan_id DESC, current_plan_id DESC))[1]
+FROM page
+`
+
+type LinkSaveParams struct {
+	Part      time.Time
+	AfterRoot string
+	AfterPlan string
+	PageSize  int32
+}
+
+// In the next two statements, package upkeep replaces the table actlog.act_tool_info by a
+// detached partition, or by deleted rows.
+// Saves, for a page of sub-plans of a part, the step under which each stands. It finds the step
+// through the tool calls, as PlanTree does. Returns the size of the page and its last plan.
+func (q *Queries) LinkSave(ctx context.Context, db DBTX, arg LinkSaveParams) error {
+	_, err := db.Exec(ctx, LinkSave,
+		arg.Part,
+		arg.AfterRoot,
+		arg.AfterPlan,
+		arg.PageSize,
+	)
+	return err
+}
+
+const PartitionAdd = `-- name: PartitionAdd :exec
+SELECT actlog.add_partition($1::text, $2::date, $3::date)
+`
+
+type PartitionAddParams struct {
+	Parent  string
+	FromDay time.Time
+	ToDay   time.Time
+}
+
+func (q *Queries) PartitionAdd(ctx context.Context, db DBTX, arg PartitionAddParams) error {
+	_, err := db.Exec(ctx, PartitionAdd, arg.Parent, arg.FromDay, arg.ToDay)
+	return err
+}
+
+const PartitionAttached = `-- name: PartitionAttached :exec
+SELECT count(*) AS attached
+FROM pg_class
+WHERE relnamespace = 'actlog'::regnamespace AND relname = ANY ($1::text[]) AND relispartition
+`
+
+// Returns how many of some tables are partitions.
+func (q *Queries) PartitionAttached(ctx context.Context, db DBTX, names []string) error {
+	_, err := db.Exec(ctx, PartitionAttached, names)
+	return err
+}
+
+const PartitionDefaultDays = `-- name: PartitionDefaultDays :many
+SELECT d.part
+FROM (SELECT part FROM actlog.think_act_record_default UNION SELECT part FROM actlog.act_tool_info_default) AS d
+WHERE NOT EXISTS (SELECT FROM actlog.dropped_detail AS x WHERE d.part >= x.from_day AND d.part < x.to_day)
+ORDER BY 1
+`
+
+// Returns the parts of the rows in the default partitions, except of dropped periods.
+func (q *Queries) PartitionDefaultDays(ctx context.Context, db DBTX) ([]time.Time, error) {
+	rows, err := db.Query(ctx, PartitionDefaultDays)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []time.Time
+	for rows.Next() {
+		var part time.Time
+		if err := rows.Scan(&part); err != nil {
+			return nil, err
+		}
+		items = append(items, part)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PartitionDetached = `-- name: PartitionDetached :exec
+SELECT relname::text AS name
+FROM pg_class
+WHERE relnamespace = 'actlog'::regnamespace AND relkind = 'r' AND relname LIKE 'dropping\_%' AND pg_has_role(relowner, 'USAGE')
+ORDER BY 1
+`
+
+// Returns the partitions that were detached from their tables and still exist.
+func (q *Queries) PartitionDetached(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, PartitionDetached)
+	return err
+}
+
+const PartitionForeignKeys = `-- name: PartitionForeignKeys :exec
+SELECT conname::text AS name
+FROM pg_constraint
+WHERE contype = 'f' AND conrelid = to_regclass('actlog.' || $1::text)
+`
+
+// Returns the foreign keys of a partition.
+func (q *Queries) PartitionForeignKeys(ctx context.Context, db DBTX, partition *string) error {
+	_, err := db.Exec(ctx, PartitionForeignKeys, partition)
+	return err
+}
+
+const PartitionList = `-- name: PartitionList :exec
+SELECT p.relname::text AS parent, c.relname::text AS name, b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+CROSS JOIN LATERAL regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([0-9-]+)''\) TO \(''([0-9-]+)''\)') AS b (bounds)
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY ($1::text[]) AND b.bounds IS NOT NULL
+ORDER BY 3, 4, p.relname DESC
+`
+
+// Returns the partitions of some tables, without the default ones, by their days. Within a
+// period, the table that sorts last comes first: think-acts before tools, as writers lock them.
+func (q *Queries) PartitionList(ctx context.Context, db DBTX, tables []string) error {
+	_, err := db.Exec(ctx, PartitionList, tables)
+	return err
+}
+
+const PartitionOwned = `-- name: PartitionOwned :exec
+SELECT bool_and(pg_has_role(relowner, 'USAGE')) AND has_schema_privilege('actlog', 'CREATE') AS owned
+FROM pg_class
+WHERE relnamespace = 'actlog'::regnamespace AND relname = ANY ($1::text[])
+`
+
+// Reports whether the role owns some tables and may change them.
+func (q *Queries) PartitionOwned(ctx context.Context, db DBTX, names []string) error {
+	_, err := db.Exec(ctx, PartitionOwned, names)
+	return err
+}
+
 const PlanLive = `-- name: PlanLive :many
 SELECT root_plan_id
 FROM actlog.plan_execution_record
@@ -25,7 +255,7 @@ type PlanLiveParams struct {
 	ToDay   time.Time
 }
 
-// Root plans of a period that have not ended: its detail is still in use.
+// Returns up to three root plans of a period that have not ended. Its detail is still in use.
 func (q *Queries) PlanLive(ctx context.Context, db DBTX, arg PlanLiveParams) ([]string, error) {
 	rows, err := db.Query(ctx, PlanLive, arg.FromDay, arg.ToDay)
 	if err != nil {
@@ -67,7 +297,8 @@ type PlanOutdatedRow struct {
 	FirstSeenAt time.Time
 }
 
-// Trees that ended and were first seen too long ago, oldest first, from a cursor on.
+// Returns trees that have ended and were first seen more than keep_days ago, oldest first,
+// behind a cursor.
 func (q *Queries) PlanOutdated(ctx context.Context, db DBTX, arg PlanOutdatedParams) ([]PlanOutdatedRow, error) {
 	rows, err := db.Query(ctx, PlanOutdated, arg.KeepDays, arg.AfterTime, arg.AfterID)
 	if err != nil {
@@ -96,7 +327,7 @@ ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id D
 LIMIT 1
 `
 
-// The root of the tree that a plan belongs to; itself where it is one.
+// Returns the root of the tree that a plan belongs to. A root plan is its own root.
 func (q *Queries) PlanRootOf(ctx context.Context, db DBTX, planID string) (string, error) {
 	row := db.QueryRow(ctx, PlanRootOf, planID)
 	var root_plan_id string
@@ -133,9 +364,8 @@ type PlanUnfinishedRow struct {
 	Attempt    *int32
 }
 
-// What of trees has not ended: their plans, and the steps, cycles and tool calls
-// that had begun. kind says which; other_id is the plan of a step, and the id of a
-// tool call.
+// Returns what has not ended in trees: live plans, and the steps, cycles and tool calls that
+// had begun. other_id is the plan of a step, or the id of a tool call.
 func (q *Queries) PlanUnfinished(ctx context.Context, db DBTX, rootPlanIds []string) ([]PlanUnfinishedRow, error) {
 	rows, err := db.Query(ctx, PlanUnfinished, rootPlanIds)
 	if err != nil {
@@ -186,9 +416,8 @@ type PlanUnseenRow struct {
 	LastSeenAt pgtype.Timestamptz
 }
 
-// Trees whose live plans gave signs of life and then none for too long, by the
-// clock of the database, from a cursor on. One that waits or pauses on purpose is
-// not dead.
+// Returns trees whose live plans have sent heartbeats, and none for too long, by the clock of
+// the database, behind a cursor. A tree with a plan that is WAITING or PAUSED is not dead.
 func (q *Queries) PlanUnseen(ctx context.Context, db DBTX, arg PlanUnseenParams) ([]PlanUnseenRow, error) {
 	rows, err := db.Query(ctx, PlanUnseen, arg.AfterID, arg.UnseenSeconds)
 	if err != nil {
@@ -207,6 +436,38 @@ func (q *Queries) PlanUnseen(ctx context.Context, db DBTX, arg PlanUnseenParams)
 		return nil, err
 	}
 	return items, nil
+}
+
+const SpanMove = `-- name: SpanMove :exec
+WITH moved AS (
+    UPDATE actlog.otlp_trace AS t
+    SET part = (now() AT TIME ZONE 'utc')::date
+    FROM actlog.otlp_trace AS old
+    WHERE old.trace_id = t.trace_id AND t.part < (now() AT TIME ZONE 'utc')::date - $1::integer
+        AND EXISTS (SELECT FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part)
+    RETURNING t.trace_id, old.part AS from_part, t.part
+)
+INSERT INTO actlog.otlp_span (trace_id, part, id, spans)
+SELECT s.trace_id, moved.part, s.id, s.spans
+FROM moved JOIN actlog.otlp_span AS s ON s.trace_id = moved.trace_id AND s.part = moved.from_part
+`
+
+// Moves the old spans of traces that still grow to the current day.
+func (q *Queries) SpanMove(ctx context.Context, db DBTX, traceDays int32) error {
+	_, err := db.Exec(ctx, SpanMove, traceDays)
+	return err
+}
+
+const Today = `-- name: Today :one
+SELECT COALESCE((now() AT TIME ZONE 'utc')::date, '-infinity')::date AS day
+`
+
+// Returns the UTC day, by the clock of the database.
+func (q *Queries) Today(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, Today)
+	var day time.Time
+	err := row.Scan(&day)
+	return day, err
 }
 
 const TreeDeleteActTools = `-- name: TreeDeleteActTools :exec
@@ -325,9 +586,10 @@ type TreeRootsRow struct {
 	Part       time.Time
 }
 
-// Deleting trees, under the lock of their roots: no one else writes to them then.
-// The roots that are there, locked in the order of the writers, and where their detail
-// lies.
+// The next statements delete trees. TreeRoots locks the root plans, so nobody else writes to
+// the trees meanwhile.
+// Locks the root plans that are on record, in the same order as writers, and returns them with
+// the part of their detail.
 func (q *Queries) TreeRoots(ctx context.Context, db DBTX, rootPlanIds []string) ([]TreeRootsRow, error) {
 	rows, err := db.Query(ctx, TreeRoots, rootPlanIds)
 	if err != nil {
@@ -346,4 +608,16 @@ func (q *Queries) TreeRoots(ctx context.Context, db DBTX, rootPlanIds []string) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const TurnTake = `-- name: TurnTake :one
+SELECT COALESCE(pg_try_advisory_xact_lock(hashtext($1::text)), false)::boolean AS mine
+`
+
+// Reports whether this transaction does some part of the upkeep. If not, another one does.
+func (q *Queries) TurnTake(ctx context.Context, db DBTX, task string) (bool, error) {
+	row := db.QueryRow(ctx, TurnTake, task)
+	var mine bool
+	err := row.Scan(&mine)
+	return mine, err
 }

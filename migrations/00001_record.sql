@@ -1,9 +1,9 @@
--- The record: plans, agent executions, think-act cycles, tool calls, and what
--- stands beside them. docs/design.md says why it looks like this.
+-- The record: plans, agent executions, think-act cycles, tool calls, and the thoughts,
+-- artifacts, sources and waits of plans. docs/design.md explains why it is built this way.
 
 -- +goose Up
 
--- What a change may alter. ---------------------------------------------------
+-- Which value wins when a change meets a row. --------------------------------
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.takes(old anyelement, old_rev bigint, new anyelement, new_rev bigint)
@@ -17,7 +17,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.takes(anyelement, bigint, anyelement, bigint) IS
-    'Whether a newly told value replaces the one on record: the higher revision wins, without one the later arrival; of two things said at once, the greater value.';
+    'Whether a new value replaces the one on record. The higher revision wins; without a revision, the later arrival wins. At the same revision, the greater value wins.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.takes(old text, old_rev bigint, new text, new_rev bigint)
@@ -30,7 +30,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     END)
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.takes(text, bigint, text, bigint) IS 'As takes(anyelement), with one order of texts on every server.';
+COMMENT ON FUNCTION actlog.takes(text, bigint, text, bigint) IS 'As takes(anyelement), for texts. The order of texts is the same on every server.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.settles(state text) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -42,7 +42,7 @@ CREATE FUNCTION actlog.settles(state text) RETURNS integer LANGUAGE sql IMMUTABL
     END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.settles(text) IS 'How much a state settles: 0 live, 1 no one knows, 2 cut off, 3 what really came of it.';
+COMMENT ON FUNCTION actlog.settles(text) IS 'How final a state is: 0 live, 1 UNKNOWN, 2 INTERRUPTED, 3 a known outcome.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.takes_state(old text, old_rev bigint, new text, new_rev bigint)
@@ -54,19 +54,19 @@ RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     END)
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.takes_state(text, bigint, text, bigint) IS 'As takes, for states, which go forward: what settles more wins.';
+COMMENT ON FUNCTION actlog.takes_state(text, bigint, text, bigint) IS 'As takes, for states: the more final state wins.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.attempts(old integer, new integer) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT sign(COALESCE(new, 1) - COALESCE(old, 1))::integer
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.attempts(integer, integer) IS '1 where a change speaks of a higher attempt than the row knows, 0 of the same, -1 of an earlier one. Who names none speaks of the first.';
+COMMENT ON FUNCTION actlog.attempts(integer, integer) IS 'Compares the attempt of a change with that of the row: 1 is higher, 0 the same, -1 earlier. Null stands for the first attempt.';
 
--- Postgres reads generated columns and checks anew for each statement that writes, twice or
--- three times in a partition: a sixth of one that writes little. So they are short: lists are
--- one constant each, numbers have their column's type, and no SQL function is called, which
--- would be inlined each time.
+-- Postgres reads generated columns and checks again for each statement that writes, two or
+-- three times for a partition. In a statement that writes little, that is a sixth of the time.
+-- So they are short: each list is one constant, numbers have the type of their column, and no
+-- SQL function is called, because Postgres would inline it each time.
 
 -- Plans. ---------------------------------------------------------------------
 
@@ -117,42 +117,42 @@ CREATE INDEX plan_trace ON actlog.plan_execution_record (trace_id) WHERE trace_i
 CREATE INDEX plan_conversation ON actlog.plan_execution_record (conversation_id) WHERE conversation_id IS NOT NULL;
 
 COMMENT ON TABLE actlog.plan_execution_record IS 'One run of anything: a root plan, or a sub-plan that a tool call started.';
-COMMENT ON COLUMN actlog.plan_execution_record.id IS 'Number of the row, for clients that want one.';
-COMMENT ON COLUMN actlog.plan_execution_record.root_plan_id IS 'The root plan of the tree; of a root plan, its own id.';
+COMMENT ON COLUMN actlog.plan_execution_record.id IS 'Number of the row, for clients that need a numeric id.';
+COMMENT ON COLUMN actlog.plan_execution_record.root_plan_id IS 'The root plan of the tree; for a root plan, its own id.';
 COMMENT ON COLUMN actlog.plan_execution_record.current_plan_id IS 'The plan''s own id.';
-COMMENT ON COLUMN actlog.plan_execution_record.part IS 'First UTC day of the period in which the root plan was first seen: where the detail of the whole tree lies.';
-COMMENT ON COLUMN actlog.plan_execution_record.first_seen_at IS 'When the server first heard of the plan.';
+COMMENT ON COLUMN actlog.plan_execution_record.part IS 'First UTC day of the period in which the root plan was first seen. It selects the partition of all cycles and tool calls of the tree.';
+COMMENT ON COLUMN actlog.plan_execution_record.first_seen_at IS 'When a server first received a record of the plan.';
 COMMENT ON COLUMN actlog.plan_execution_record.parent_plan_id IS 'The plan whose tool call started this one; null for a root plan.';
 COMMENT ON COLUMN actlog.plan_execution_record.tool_call_id IS 'The tool call that started this plan; null for a root plan. Several sub-plans may share one.';
-COMMENT ON COLUMN actlog.plan_execution_record.parent_step_id IS 'The step that the plan hangs under, kept when the tool call''s row is dropped; else null.';
+COMMENT ON COLUMN actlog.plan_execution_record.parent_step_id IS 'The step under which the plan stands. It is set when the row of the tool call is dropped; else null.';
 COMMENT ON COLUMN actlog.plan_execution_record.executor IS 'What kind of executor ran the plan.';
-COMMENT ON COLUMN actlog.plan_execution_record.name IS 'The kind of plan: what runs of it have in common.';
-COMMENT ON COLUMN actlog.plan_execution_record.title IS 'What this run is called.';
+COMMENT ON COLUMN actlog.plan_execution_record.name IS 'The kind of plan. All runs of one kind have the same name.';
+COMMENT ON COLUMN actlog.plan_execution_record.title IS 'The title of this run.';
 COMMENT ON COLUMN actlog.plan_execution_record.user_request IS 'What the user asked for, in the user''s words.';
-COMMENT ON COLUMN actlog.plan_execution_record.project IS 'The project; null: that of the root plan, else default.';
-COMMENT ON COLUMN actlog.plan_execution_record.user_id IS 'Who asked.';
+COMMENT ON COLUMN actlog.plan_execution_record.project IS 'The project; null: the project of the root plan, else default.';
+COMMENT ON COLUMN actlog.plan_execution_record.user_id IS 'The user who asked.';
 COMMENT ON COLUMN actlog.plan_execution_record.tags IS 'Free labels.';
 COMMENT ON COLUMN actlog.plan_execution_record.environment IS 'Where it ran: production, staging, ...';
 COMMENT ON COLUMN actlog.plan_execution_record.release IS 'Which release of the agent program ran it.';
 COMMENT ON COLUMN actlog.plan_execution_record.conversation_id IS 'The conversation that the run belongs to.';
 COMMENT ON COLUMN actlog.plan_execution_record.trace_id IS 'The trace of the run, 32 hex digits.';
-COMMENT ON COLUMN actlog.plan_execution_record.told_state IS 'The state as it was told; null until someone did. Read state instead.';
+COMMENT ON COLUMN actlog.plan_execution_record.told_state IS 'The reported state; null until one is reported. Read state instead.';
 COMMENT ON COLUMN actlog.plan_execution_record.state IS 'What truly happened: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED, UNKNOWN.';
 COMMENT ON COLUMN actlog.plan_execution_record.status IS 'Three-valued view of state: IDLE, RUNNING, FINISHED.';
-COMMENT ON COLUMN actlog.plan_execution_record.completed IS 'Whether the state is terminal, well or badly.';
-COMMENT ON COLUMN actlog.plan_execution_record.start_time IS 'When the run began, by the earliest telling.';
-COMMENT ON COLUMN actlog.plan_execution_record.end_time IS 'When the run ended, by the latest telling.';
-COMMENT ON COLUMN actlog.plan_execution_record.summary IS 'What came of the run.';
-COMMENT ON COLUMN actlog.plan_execution_record.model_name IS 'The model of the run, where it has one.';
+COMMENT ON COLUMN actlog.plan_execution_record.completed IS 'Whether the state is terminal, successful or not.';
+COMMENT ON COLUMN actlog.plan_execution_record.start_time IS 'When the run began: the earliest start that was reported.';
+COMMENT ON COLUMN actlog.plan_execution_record.end_time IS 'When the run ended: the latest end that was reported.';
+COMMENT ON COLUMN actlog.plan_execution_record.summary IS 'The outcome of the run.';
+COMMENT ON COLUMN actlog.plan_execution_record.model_name IS 'The model of the run, if it has one.';
 COMMENT ON COLUMN actlog.plan_execution_record.error_message IS 'What went wrong.';
-COMMENT ON COLUMN actlog.plan_execution_record.error_kind IS 'A short class of what went wrong, to count by.';
-COMMENT ON COLUMN actlog.plan_execution_record.exception IS 'A failure to be told to one reader, once.';
-COMMENT ON COLUMN actlog.plan_execution_record.exception_at IS 'When the exception was recorded, by the database''s clock.';
-COMMENT ON COLUMN actlog.plan_execution_record.exception_served_at IS 'When the exception was told to a reader; null: not yet.';
-COMMENT ON COLUMN actlog.plan_execution_record.metadata IS 'Whatever else the client told, as JSON.';
-COMMENT ON COLUMN actlog.plan_execution_record.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.plan_execution_record.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.plan_execution_record.error_kind IS 'A short class of the error, for counting.';
+COMMENT ON COLUMN actlog.plan_execution_record.exception IS 'A failure that is returned to one reader, once.';
+COMMENT ON COLUMN actlog.plan_execution_record.exception_at IS 'When the exception was recorded, by the clock of the database.';
+COMMENT ON COLUMN actlog.plan_execution_record.exception_served_at IS 'When the exception was returned to a reader; null: not yet.';
+COMMENT ON COLUMN actlog.plan_execution_record.metadata IS 'Other data of the client, as JSON.';
+COMMENT ON COLUMN actlog.plan_execution_record.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.plan_execution_record.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 -- Agent executions. ----------------------------------------------------------
 
@@ -210,37 +210,37 @@ CREATE TABLE actlog.agent_execution_record (
     CONSTRAINT agent_attempt CHECK (attempt >= 1),
     CONSTRAINT agent_origin CHECK (origin = ANY ('{native,otlp}'))
 );
--- No index by plan: without statistics the planner takes it for the key, and reads
--- every step of the tree to find one.
+-- There is no index by plan. Without statistics the planner would use it instead of the
+-- primary key, and read every step of the tree to find one.
 CREATE INDEX agent_step ON actlog.agent_execution_record (step_id);
 
-COMMENT ON TABLE actlog.agent_execution_record IS 'A step: one agent working on one step of a plan, with the figures of its cycles and tool calls rolled up.';
-COMMENT ON COLUMN actlog.agent_execution_record.id IS 'Number of the row, for clients that want one.';
+COMMENT ON TABLE actlog.agent_execution_record IS 'A step: one agent at work on one step of a plan. It has the roll-ups of its cycles and tool calls.';
+COMMENT ON COLUMN actlog.agent_execution_record.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.agent_execution_record.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.agent_execution_record.step_id IS 'The step''s own id.';
-COMMENT ON COLUMN actlog.agent_execution_record.part IS 'Where the detail of the tree lies, as on the root plan.';
-COMMENT ON COLUMN actlog.agent_execution_record.plan_id IS 'The plan that the step belongs to; null until told.';
-COMMENT ON COLUMN actlog.agent_execution_record.shown_plan_id IS 'The plan that the step stands under: its own, or the root until it is told.';
-COMMENT ON COLUMN actlog.agent_execution_record.step_index IS 'Place of the step in its plan, from 0.';
+COMMENT ON COLUMN actlog.agent_execution_record.part IS 'Selects the partition of all cycles and tool calls of the tree; the same as on the root plan.';
+COMMENT ON COLUMN actlog.agent_execution_record.plan_id IS 'The plan that the step belongs to; null until it is reported.';
+COMMENT ON COLUMN actlog.agent_execution_record.shown_plan_id IS 'The plan under which the step stands: plan_id, or the root plan while plan_id is null.';
+COMMENT ON COLUMN actlog.agent_execution_record.step_index IS 'Position of the step in its plan, from 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.conversation_id IS 'The conversation that the step belongs to.';
 COMMENT ON COLUMN actlog.agent_execution_record.agent_name IS 'The agent.';
-COMMENT ON COLUMN actlog.agent_execution_record.agent_version IS 'Which version of the agent.';
+COMMENT ON COLUMN actlog.agent_execution_record.agent_version IS 'The version of the agent.';
 COMMENT ON COLUMN actlog.agent_execution_record.agent_description IS 'What the agent is for.';
 COMMENT ON COLUMN actlog.agent_execution_record.agent_request IS 'What the agent was asked to do.';
 COMMENT ON COLUMN actlog.agent_execution_record.max_steps IS 'How many cycles the agent may take.';
-COMMENT ON COLUMN actlog.agent_execution_record.current_step IS 'How many cycles the agent has taken, as it told itself.';
+COMMENT ON COLUMN actlog.agent_execution_record.current_step IS 'How many cycles the agent has taken, as reported by the agent.';
 COMMENT ON COLUMN actlog.agent_execution_record.attempt IS 'Which attempt at the step this is, from 1; null: the first.';
-COMMENT ON COLUMN actlog.agent_execution_record.told_state IS 'The state as it was told; null until someone did. Read state instead.';
+COMMENT ON COLUMN actlog.agent_execution_record.told_state IS 'The reported state; null until one is reported. Read state instead.';
 COMMENT ON COLUMN actlog.agent_execution_record.state IS 'What truly happened: IDLE, PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED, UNKNOWN.';
 COMMENT ON COLUMN actlog.agent_execution_record.status IS 'Three-valued view of state: IDLE, RUNNING, FINISHED.';
-COMMENT ON COLUMN actlog.agent_execution_record.start_time IS 'When the step began, by the earliest telling.';
-COMMENT ON COLUMN actlog.agent_execution_record.end_time IS 'When the present attempt ended, by the latest telling.';
+COMMENT ON COLUMN actlog.agent_execution_record.start_time IS 'When the step began: the earliest start that was reported.';
+COMMENT ON COLUMN actlog.agent_execution_record.end_time IS 'When the current attempt ended: the latest end that was reported.';
 COMMENT ON COLUMN actlog.agent_execution_record.result IS 'What the agent answered.';
-COMMENT ON COLUMN actlog.agent_execution_record.error_message IS 'What went wrong in the present attempt.';
-COMMENT ON COLUMN actlog.agent_execution_record.error_kind IS 'A short class of what went wrong, to count by.';
-COMMENT ON COLUMN actlog.agent_execution_record.model_name IS 'The model of the agent, where it has one.';
+COMMENT ON COLUMN actlog.agent_execution_record.error_message IS 'What went wrong in the current attempt.';
+COMMENT ON COLUMN actlog.agent_execution_record.error_kind IS 'A short class of the error, for counting.';
+COMMENT ON COLUMN actlog.agent_execution_record.model_name IS 'The model of the agent, if it has one.';
 COMMENT ON COLUMN actlog.agent_execution_record.span_id IS 'The span of the step in its trace.';
-COMMENT ON COLUMN actlog.agent_execution_record.metadata IS 'Whatever else the client told, as JSON.';
+COMMENT ON COLUMN actlog.agent_execution_record.metadata IS 'Other data of the client, as JSON.';
 COMMENT ON COLUMN actlog.agent_execution_record.cycles IS 'Roll-up: think-act cycles; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.completed_cycles IS 'Roll-up: cycles in a terminal state; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.model_calls IS 'Roll-up: cycles whose model call is known; null is 0.';
@@ -251,18 +251,18 @@ COMMENT ON COLUMN actlog.agent_execution_record.output_tokens IS 'Roll-up: outpu
 COMMENT ON COLUMN actlog.agent_execution_record.cache_read_input_tokens IS 'Roll-up: input tokens read from a cache; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.cache_creation_input_tokens IS 'Roll-up: input tokens written to a cache; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.reasoning_tokens IS 'Roll-up: output tokens spent on reasoning; null is 0.';
-COMMENT ON COLUMN actlog.agent_execution_record.cost_usd IS 'Roll-up: cost in US dollars; null where no cycle''s cost is known.';
+COMMENT ON COLUMN actlog.agent_execution_record.cost_usd IS 'Roll-up: cost in US dollars; null if the cost of no cycle is known.';
 COMMENT ON COLUMN actlog.agent_execution_record.think_ms IS 'Roll-up: milliseconds spent thinking; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.tool_ms IS 'Roll-up: milliseconds spent in tool calls; null is 0.';
 COMMENT ON COLUMN actlog.agent_execution_record.latest_round IS 'Roll-up: seq + 1 of the last cycle; null is 0.';
-COMMENT ON COLUMN actlog.agent_execution_record.latest_tool_name IS 'Roll-up: tool of the last call of the last cycle with one.';
-COMMENT ON COLUMN actlog.agent_execution_record.latest_tool_args IS 'Roll-up: its arguments, cut to 1,000 characters.';
-COMMENT ON COLUMN actlog.agent_execution_record.last_seen_at IS 'Roll-up: the latest time told of the step''s cycles and tool calls.';
-COMMENT ON COLUMN actlog.agent_execution_record.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.agent_execution_record.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.agent_execution_record.latest_tool_name IS 'Roll-up: the tool of the last call, in the last cycle that has calls.';
+COMMENT ON COLUMN actlog.agent_execution_record.latest_tool_args IS 'Roll-up: the arguments of that call, cut to 1,000 characters.';
+COMMENT ON COLUMN actlog.agent_execution_record.last_seen_at IS 'Roll-up: the latest time that was reported for the cycles and tool calls of the step.';
+COMMENT ON COLUMN actlog.agent_execution_record.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.agent_execution_record.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
--- Think-act cycles and tool calls: nearly all bytes, in partitions. -----------
+-- Think-act cycles and tool calls. They hold nearly all bytes, so they are partitioned.
 
 CREATE TABLE actlog.think_act_record (
     id                           bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -315,47 +315,47 @@ CREATE TABLE actlog.think_act_record (
 CREATE TABLE actlog.think_act_record_default PARTITION OF actlog.think_act_record DEFAULT;
 
 COMMENT ON TABLE actlog.think_act_record IS 'One think-act cycle of a step: one model call, then the tool calls that it asked for.';
-COMMENT ON TABLE actlog.think_act_record_default IS 'Catches cycles of a period that no partition was made for in time.';
-COMMENT ON COLUMN actlog.think_act_record.id IS 'Number of the row, for clients that want one.';
+COMMENT ON TABLE actlog.think_act_record_default IS 'Receives the cycles of periods for which no partition was added in time.';
+COMMENT ON COLUMN actlog.think_act_record.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.think_act_record.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.think_act_record.step_id IS 'The step that the cycle belongs to.';
 COMMENT ON COLUMN actlog.think_act_record.seq IS 'Number of the cycle within its step, from 0.';
-COMMENT ON COLUMN actlog.think_act_record.part IS 'Where the detail of the tree lies, as on the root plan.';
-COMMENT ON COLUMN actlog.think_act_record.think_start_time IS 'When the model was asked.';
-COMMENT ON COLUMN actlog.think_act_record.think_end_time IS 'When the model had answered.';
-COMMENT ON COLUMN actlog.think_act_record.first_token_time IS 'When the first token of the answer came.';
+COMMENT ON COLUMN actlog.think_act_record.part IS 'Selects the partition of all cycles and tool calls of the tree; the same as on the root plan.';
+COMMENT ON COLUMN actlog.think_act_record.think_start_time IS 'When the model call began.';
+COMMENT ON COLUMN actlog.think_act_record.think_end_time IS 'When the model had finished its answer.';
+COMMENT ON COLUMN actlog.think_act_record.first_token_time IS 'When the first token of the answer arrived.';
 COMMENT ON COLUMN actlog.think_act_record.act_start_time IS 'When the first tool call began.';
-COMMENT ON COLUMN actlog.think_act_record.act_end_time IS 'When the last tool call had ended.';
-COMMENT ON COLUMN actlog.think_act_record.think_input IS 'What the model was given.';
-COMMENT ON COLUMN actlog.think_act_record.think_output IS 'What the model answered.';
-COMMENT ON COLUMN actlog.think_act_record.action_description IS 'What the act phase set out to do.';
-COMMENT ON COLUMN actlog.think_act_record.action_result IS 'What came of the act phase.';
-COMMENT ON COLUMN actlog.think_act_record.told_state IS 'The state as it was told; null until someone did. Read state instead.';
+COMMENT ON COLUMN actlog.think_act_record.act_end_time IS 'When the last tool call ended.';
+COMMENT ON COLUMN actlog.think_act_record.think_input IS 'The input of the model.';
+COMMENT ON COLUMN actlog.think_act_record.think_output IS 'The output of the model.';
+COMMENT ON COLUMN actlog.think_act_record.action_description IS 'What the act phase was meant to do.';
+COMMENT ON COLUMN actlog.think_act_record.action_result IS 'The outcome of the act phase.';
+COMMENT ON COLUMN actlog.think_act_record.told_state IS 'The reported state; null until one is reported. Read state instead.';
 COMMENT ON COLUMN actlog.think_act_record.state IS 'What truly happened: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED, UNKNOWN.';
 COMMENT ON COLUMN actlog.think_act_record.status IS 'Three-valued view of state: IDLE, RUNNING, FINISHED.';
 COMMENT ON COLUMN actlog.think_act_record.finish_reason IS 'Why the model stopped.';
-COMMENT ON COLUMN actlog.think_act_record.error_message IS 'What went wrong in the present attempt.';
-COMMENT ON COLUMN actlog.think_act_record.error_kind IS 'A short class of what went wrong, to count by.';
-COMMENT ON COLUMN actlog.think_act_record.told_input_char_count IS 'Characters of the input, as told. Read input_char_count instead.';
-COMMENT ON COLUMN actlog.think_act_record.told_output_char_count IS 'Characters of the output, as told. Read output_char_count instead.';
+COMMENT ON COLUMN actlog.think_act_record.error_message IS 'What went wrong in the current attempt.';
+COMMENT ON COLUMN actlog.think_act_record.error_kind IS 'A short class of the error, for counting.';
+COMMENT ON COLUMN actlog.think_act_record.told_input_char_count IS 'Characters of the input, as reported. Read input_char_count instead.';
+COMMENT ON COLUMN actlog.think_act_record.told_output_char_count IS 'Characters of the output, as reported. Read output_char_count instead.';
 COMMENT ON COLUMN actlog.think_act_record.think_input_chars IS 'Characters of think_input, counted before it was cut.';
 COMMENT ON COLUMN actlog.think_act_record.think_output_chars IS 'Characters of think_output, counted before it was cut.';
-COMMENT ON COLUMN actlog.think_act_record.input_char_count IS 'Characters of the input: as told, else as counted.';
-COMMENT ON COLUMN actlog.think_act_record.output_char_count IS 'Characters of the output: as told, else as counted.';
-COMMENT ON COLUMN actlog.think_act_record.provider IS 'Who served the model.';
-COMMENT ON COLUMN actlog.think_act_record.model_name IS 'The model that was asked.';
+COMMENT ON COLUMN actlog.think_act_record.input_char_count IS 'Characters of the input: as reported, else as counted.';
+COMMENT ON COLUMN actlog.think_act_record.output_char_count IS 'Characters of the output: as reported, else as counted.';
+COMMENT ON COLUMN actlog.think_act_record.provider IS 'The provider that served the model.';
+COMMENT ON COLUMN actlog.think_act_record.model_name IS 'The model of the call.';
 COMMENT ON COLUMN actlog.think_act_record.input_tokens IS 'Input tokens, cached ones included.';
 COMMENT ON COLUMN actlog.think_act_record.output_tokens IS 'Output tokens.';
 COMMENT ON COLUMN actlog.think_act_record.cache_read_input_tokens IS 'Input tokens read from a cache.';
 COMMENT ON COLUMN actlog.think_act_record.cache_creation_input_tokens IS 'Input tokens written to a cache.';
 COMMENT ON COLUMN actlog.think_act_record.reasoning_tokens IS 'Output tokens spent on reasoning.';
-COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars; null where it is not known.';
+COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars; null if it is not known.';
 COMMENT ON COLUMN actlog.think_act_record.attempt IS 'Which attempt at the cycle this is, from 1; null: the first.';
 COMMENT ON COLUMN actlog.think_act_record.span_id IS 'The span of the model call in its trace.';
-COMMENT ON COLUMN actlog.think_act_record.metadata IS 'Whatever else the client told, as JSON.';
-COMMENT ON COLUMN actlog.think_act_record.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.think_act_record.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.think_act_record.metadata IS 'Other data of the client, as JSON.';
+COMMENT ON COLUMN actlog.think_act_record.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.think_act_record.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 CREATE TABLE actlog.act_tool_info (
     id                bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -392,41 +392,41 @@ CREATE TABLE actlog.act_tool_info (
     CONSTRAINT act_tool_attempt CHECK (attempt >= 1),
     CONSTRAINT act_tool_origin CHECK (origin = ANY ('{native,otlp}'))
 ) PARTITION BY RANGE (part);
--- The call first: an index that begins with the root would be taken for the key,
--- and every call of the tree read to find those of a step.
+-- The id of the call comes first. If the root plan came first, the planner would use this
+-- index instead of the primary key, and read every call of the tree to find those of a step.
 CREATE INDEX act_tool_call ON actlog.act_tool_info (tool_call_id, root_plan_id);
 CREATE TABLE actlog.act_tool_info_default PARTITION OF actlog.act_tool_info DEFAULT;
 
 COMMENT ON TABLE actlog.act_tool_info IS 'One tool call of a cycle.';
-COMMENT ON TABLE actlog.act_tool_info_default IS 'Catches tool calls of a period that no partition was made for in time.';
-COMMENT ON COLUMN actlog.act_tool_info.id IS 'Number of the row, for clients that want one.';
+COMMENT ON TABLE actlog.act_tool_info_default IS 'Receives the tool calls of periods for which no partition was added in time.';
+COMMENT ON COLUMN actlog.act_tool_info.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.act_tool_info.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.act_tool_info.step_id IS 'The step that made the call.';
 COMMENT ON COLUMN actlog.act_tool_info.seq IS 'The cycle that asked for the call.';
 COMMENT ON COLUMN actlog.act_tool_info.tool_call_id IS 'The call''s own id, unique in its root plan. Sub-plans name it.';
-COMMENT ON COLUMN actlog.act_tool_info.part IS 'Where the detail of the tree lies, as on the root plan.';
-COMMENT ON COLUMN actlog.act_tool_info.call_index IS 'Place of the call in its cycle, from 0.';
+COMMENT ON COLUMN actlog.act_tool_info.part IS 'Selects the partition of all cycles and tool calls of the tree; the same as on the root plan.';
+COMMENT ON COLUMN actlog.act_tool_info.call_index IS 'Position of the call in its cycle, from 0.';
 COMMENT ON COLUMN actlog.act_tool_info.provider_call_id IS 'The id that the model gave the call.';
-COMMENT ON COLUMN actlog.act_tool_info.server_name IS 'The tool server, where the tool has one.';
+COMMENT ON COLUMN actlog.act_tool_info.server_name IS 'The tool server, if the tool has one.';
 COMMENT ON COLUMN actlog.act_tool_info.name IS 'The tool.';
-COMMENT ON COLUMN actlog.act_tool_info.parameters IS 'What the tool was given, as JSON text.';
-COMMENT ON COLUMN actlog.act_tool_info.result IS 'What the tool answered.';
-COMMENT ON COLUMN actlog.act_tool_info.told_state IS 'The state as it was told; null until someone did. Read state instead.';
+COMMENT ON COLUMN actlog.act_tool_info.parameters IS 'The arguments of the tool, as JSON text.';
+COMMENT ON COLUMN actlog.act_tool_info.result IS 'The result of the tool.';
+COMMENT ON COLUMN actlog.act_tool_info.told_state IS 'The reported state; null until one is reported. Read state instead.';
 COMMENT ON COLUMN actlog.act_tool_info.state IS 'What truly happened: PENDING, RUNNING, WAITING, PAUSED, AWAITING_APPROVAL, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED, UNKNOWN.';
 COMMENT ON COLUMN actlog.act_tool_info.status IS 'Three-valued view of state: IDLE, RUNNING, FINISHED.';
 COMMENT ON COLUMN actlog.act_tool_info.attempt IS 'Which attempt at the call this is, from 1; null: the first.';
-COMMENT ON COLUMN actlog.act_tool_info.error_message IS 'What went wrong in the present attempt.';
-COMMENT ON COLUMN actlog.act_tool_info.error_kind IS 'A short class of what went wrong, to count by.';
+COMMENT ON COLUMN actlog.act_tool_info.error_message IS 'What went wrong in the current attempt.';
+COMMENT ON COLUMN actlog.act_tool_info.error_kind IS 'A short class of the error, for counting.';
 COMMENT ON COLUMN actlog.act_tool_info.start_time IS 'When the call began.';
 COMMENT ON COLUMN actlog.act_tool_info.end_time IS 'When the call ended.';
 COMMENT ON COLUMN actlog.act_tool_info.span_id IS 'The span of the call in its trace.';
-COMMENT ON COLUMN actlog.act_tool_info.inferred IS 'Whether the call is known from the model''s output only; null is no.';
-COMMENT ON COLUMN actlog.act_tool_info.metadata IS 'Whatever else the client told, as JSON.';
-COMMENT ON COLUMN actlog.act_tool_info.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.act_tool_info.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.act_tool_info.inferred IS 'True if the call is known only from the output of the model; null is false.';
+COMMENT ON COLUMN actlog.act_tool_info.metadata IS 'Other data of the client, as JSON.';
+COMMENT ON COLUMN actlog.act_tool_info.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.act_tool_info.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
--- Beside the tree. -------------------------------------------------------------
+-- Thoughts, artifacts, sources and waits. ---------------------------------------
 
 CREATE TABLE actlog.thought (
     id                  bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -451,22 +451,22 @@ CREATE TABLE actlog.thought (
     CONSTRAINT thought_origin CHECK (origin = ANY ('{native,otlp}'))
 );
 COMMENT ON TABLE actlog.thought IS 'An entry of the reasoning log of a plan.';
-COMMENT ON COLUMN actlog.thought.id IS 'Number of the row, for clients that want one.';
+COMMENT ON COLUMN actlog.thought.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.thought.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.thought.plan_id IS 'The plan that the thought belongs to.';
 COMMENT ON COLUMN actlog.thought.thought_id IS 'The thought''s own id.';
-COMMENT ON COLUMN actlog.thought.step_id IS 'The step that it was thought in.';
-COMMENT ON COLUMN actlog.thought.agent_id IS 'Who thought it.';
-COMMENT ON COLUMN actlog.thought.role IS 'In which role.';
-COMMENT ON COLUMN actlog.thought.iteration IS 'In which iteration; 0 before the first, -1 for a fatal error.';
+COMMENT ON COLUMN actlog.thought.step_id IS 'The step that the thought belongs to.';
+COMMENT ON COLUMN actlog.thought.agent_id IS 'The agent whose thought it is.';
+COMMENT ON COLUMN actlog.thought.role IS 'The role of that agent.';
+COMMENT ON COLUMN actlog.thought.iteration IS 'The iteration of the agent; 0 before the first, -1 for a fatal error.';
 COMMENT ON COLUMN actlog.thought.type IS 'analysis, decision, action, observation, conclusion or error.';
 COMMENT ON COLUMN actlog.thought.content IS 'The thought.';
-COMMENT ON COLUMN actlog.thought.related_operations IS 'The operations that it is about.';
-COMMENT ON COLUMN actlog.thought.confidence IS 'How sure, 0 to 1; null where it was not told.';
-COMMENT ON COLUMN actlog.thought.time IS 'When.';
-COMMENT ON COLUMN actlog.thought.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.thought.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.thought.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.thought.related_operations IS 'The operations that the thought is about.';
+COMMENT ON COLUMN actlog.thought.confidence IS 'How sure the agent is, 0 to 1; null if it was not reported.';
+COMMENT ON COLUMN actlog.thought.time IS 'When the agent had the thought.';
+COMMENT ON COLUMN actlog.thought.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.thought.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.thought.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 CREATE TABLE actlog.artifact (
     id            bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -485,17 +485,17 @@ CREATE TABLE actlog.artifact (
     CONSTRAINT artifact_origin CHECK (origin = ANY ('{native,otlp}'))
 );
 COMMENT ON TABLE actlog.artifact IS 'Something that a plan produced.';
-COMMENT ON COLUMN actlog.artifact.id IS 'Number of the row, for clients that want one.';
+COMMENT ON COLUMN actlog.artifact.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.artifact.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.artifact.plan_id IS 'The plan that produced it.';
 COMMENT ON COLUMN actlog.artifact.name IS 'Its name, unique in its plan.';
 COMMENT ON COLUMN actlog.artifact.step_id IS 'The step that produced it.';
 COMMENT ON COLUMN actlog.artifact.tool_call_id IS 'The tool call that produced it.';
-COMMENT ON COLUMN actlog.artifact.type IS 'What it is.';
+COMMENT ON COLUMN actlog.artifact.type IS 'What kind of thing it is.';
 COMMENT ON COLUMN actlog.artifact.value IS 'The thing itself, any JSON.';
-COMMENT ON COLUMN actlog.artifact.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.artifact.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.artifact.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.artifact.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.artifact.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.artifact.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 CREATE TABLE actlog.source_reference (
     id               bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -521,7 +521,7 @@ CREATE TABLE actlog.source_reference (
     CONSTRAINT source_origin CHECK (origin = ANY ('{native,otlp}'))
 );
 COMMENT ON TABLE actlog.source_reference IS 'Something that an agent read and relied on.';
-COMMENT ON COLUMN actlog.source_reference.id IS 'Number of the row, for clients that want one.';
+COMMENT ON COLUMN actlog.source_reference.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.source_reference.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.source_reference.plan_id IS 'The plan that relied on it.';
 COMMENT ON COLUMN actlog.source_reference.source_id IS 'The reference''s own id.';
@@ -532,12 +532,12 @@ COMMENT ON COLUMN actlog.source_reference.type IS 'FILE, URL, CLASS, COMMIT, DOC
 COMMENT ON COLUMN actlog.source_reference.line_start IS 'First line, from 1.';
 COMMENT ON COLUMN actlog.source_reference.line_end IS 'Last line.';
 COMMENT ON COLUMN actlog.source_reference.snippet IS 'What was read.';
-COMMENT ON COLUMN actlog.source_reference.description IS 'What it is.';
-COMMENT ON COLUMN actlog.source_reference.relevance_score IS 'How relevant, 0 to 1; null where it was not told.';
-COMMENT ON COLUMN actlog.source_reference.metadata IS 'Whatever else the client told, as JSON.';
-COMMENT ON COLUMN actlog.source_reference.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.source_reference.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.source_reference.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.source_reference.description IS 'A description of the source.';
+COMMENT ON COLUMN actlog.source_reference.relevance_score IS 'How relevant the source is, 0 to 1; null if it was not reported.';
+COMMENT ON COLUMN actlog.source_reference.metadata IS 'Other data of the client, as JSON.';
+COMMENT ON COLUMN actlog.source_reference.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.source_reference.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.source_reference.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 CREATE TABLE actlog.wait_state (
     id                bigint GENERATED BY DEFAULT AS IDENTITY,
@@ -566,8 +566,8 @@ CREATE TABLE actlog.wait_state (
     CONSTRAINT wait_state CHECK (told_state = ANY ('{WAITING,SUBMITTED,ACCEPTED,MODIFIED,APPROVED,REJECTED,TIMED_OUT,CANCELLED}')),
     CONSTRAINT wait_origin CHECK (origin = ANY ('{native,otlp}'))
 );
-COMMENT ON TABLE actlog.wait_state IS 'A run waiting for a human.';
-COMMENT ON COLUMN actlog.wait_state.id IS 'Number of the row, for clients that want one.';
+COMMENT ON TABLE actlog.wait_state IS 'A run that waits for a human.';
+COMMENT ON COLUMN actlog.wait_state.id IS 'Number of the row, for clients that need a numeric id.';
 COMMENT ON COLUMN actlog.wait_state.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.wait_state.plan_id IS 'The plan that waits.';
 COMMENT ON COLUMN actlog.wait_state.wait_id IS 'The wait''s own id.';
@@ -575,18 +575,18 @@ COMMENT ON COLUMN actlog.wait_state.step_id IS 'The step that waits.';
 COMMENT ON COLUMN actlog.wait_state.tool_call_id IS 'The tool call that waits.';
 COMMENT ON COLUMN actlog.wait_state.type IS 'USER_INPUT, PLAN_VALIDATION or ACTION_VALIDATION.';
 COMMENT ON COLUMN actlog.wait_state.title IS 'What the human is asked for.';
-COMMENT ON COLUMN actlog.wait_state.form_description IS 'The same, at length.';
+COMMENT ON COLUMN actlog.wait_state.form_description IS 'The same, in detail.';
 COMMENT ON COLUMN actlog.wait_state.form_inputs IS 'The form: a list of string maps.';
-COMMENT ON COLUMN actlog.wait_state.told_state IS 'The state as it was told; null until someone did. Read state instead.';
+COMMENT ON COLUMN actlog.wait_state.told_state IS 'The reported state; null until one is reported. Read state instead.';
 COMMENT ON COLUMN actlog.wait_state.state IS 'WAITING, then one of SUBMITTED, ACCEPTED, MODIFIED, APPROVED, REJECTED, TIMED_OUT, CANCELLED.';
 COMMENT ON COLUMN actlog.wait_state.decision IS 'What the human answered.';
 COMMENT ON COLUMN actlog.wait_state.decided_by IS 'Who answered.';
-COMMENT ON COLUMN actlog.wait_state.start_time IS 'Since when the run waits.';
+COMMENT ON COLUMN actlog.wait_state.start_time IS 'When the wait began.';
 COMMENT ON COLUMN actlog.wait_state.end_time IS 'When the wait ended.';
-COMMENT ON COLUMN actlog.wait_state.expires_at IS 'When the wait ends by itself.';
-COMMENT ON COLUMN actlog.wait_state.origin IS 'Which door the row came through: native or otlp.';
-COMMENT ON COLUMN actlog.wait_state.truncated IS 'Names of the fields that were longer than their limit and were cut.';
-COMMENT ON COLUMN actlog.wait_state.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.wait_state.expires_at IS 'When the wait expires.';
+COMMENT ON COLUMN actlog.wait_state.origin IS 'The interface through which the row came: native or otlp.';
+COMMENT ON COLUMN actlog.wait_state.truncated IS 'Names of the fields that were cut because they were longer than their limit.';
+COMMENT ON COLUMN actlog.wait_state.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 
 -- The change feed. -------------------------------------------------------------
 
@@ -597,11 +597,11 @@ CREATE TABLE actlog.change (
     kinds         text[] NOT NULL
 );
 CREATE INDEX change_at ON actlog.change USING brin (at);
-COMMENT ON TABLE actlog.change IS 'Which trees a commit touched, for those who follow them. Old rows are swept.';
-COMMENT ON COLUMN actlog.change.seq IS 'Grows with each row; gaps are transactions that are under way or were rolled back.';
+COMMENT ON TABLE actlog.change IS 'The change feed: which trees a transaction touched. Old rows are deleted.';
+COMMENT ON COLUMN actlog.change.seq IS 'Grows with each row. Gaps are transactions that are still open or were rolled back.';
 COMMENT ON COLUMN actlog.change.at IS 'When the transaction began.';
 COMMENT ON COLUMN actlog.change.root_plan_id IS 'The tree that was touched.';
-COMMENT ON COLUMN actlog.change.kinds IS 'The kinds of records that were told of, and deleted where rows went.';
+COMMENT ON COLUMN actlog.change.kinds IS 'The kinds of the records that were written; also the word deleted, if rows were deleted.';
 
 -- Partitions. -------------------------------------------------------------------
 
@@ -614,11 +614,13 @@ BEGIN
     IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
         RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
     END IF;
-    -- In the order of the writers, or the foreign key of the new partition deadlocks
-    -- with them; and before rows move, or what a writer adds meanwhile is lost.
+    -- Lock in the same order as writers; otherwise the foreign key of the new partition
+    -- deadlocks with them. Lock before rows move; otherwise rows that a writer adds
+    -- meanwhile are lost.
     LOCK TABLE actlog.agent_execution_record IN SHARE ROW EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
-    -- Rows that came before their partition move into it, or it could not be attached.
+    -- Rows that were written before their partition existed move into it. Otherwise it could
+    -- not be attached.
     EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
         parent || '_default', from_day, to_day);
     EXECUTE format('DELETE FROM actlog.%I WHERE part >= %L AND part < %L', parent || '_default', from_day, to_day);
@@ -632,7 +634,7 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.add_partition(text, date, date) IS
-    'Adds the partition of parent that holds the days from_day to before to_day, and moves rows there that the default partition had caught.';
+    'Adds the partition of parent for the days from from_day up to, but without, to_day. Rows of these days move there from the default partition.';
 
 -- Large texts. --------------------------------------------------------------------
 
@@ -641,13 +643,13 @@ DO $$
 DECLARE
     col record;
 BEGIN
-    -- The revisions are read field by field: never compressed, never out of line.
+    -- Revisions are read field by field, so they are not compressed and not stored out of line.
     FOR col IN SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
         WHERE c.relnamespace = 'actlog'::regnamespace AND c.relkind IN ('r', 'p') AND a.attname = 'revs'
     LOOP
         EXECUTE format('ALTER TABLE actlog.%I ALTER COLUMN revs SET STORAGE PLAIN', col.relname);
     END LOOP;
-    -- lz4 writes three times as fast as pglz; not every build has it.
+    -- lz4 writes three times as fast as pglz, but not every build of Postgres has it.
     IF NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
         RAISE WARNING 'this Postgres was built without lz4: large texts are compressed with pglz, which is slower to write';
         RETURN;

@@ -1,33 +1,33 @@
--- What stays of detail that is dropped, and signs of life. docs/design.md says
--- how they are used.
+-- Heartbeats, and the figures that stay when detail is dropped. docs/design.md explains how
+-- they are used.
 
 -- +goose Up
 
--- Signs of life. ----------------------------------------------------------------
+-- Heartbeats. -------------------------------------------------------------------
 
 ALTER TABLE actlog.plan_execution_record
     ADD COLUMN last_seen_at timestamptz,
     ADD COLUMN beat_at timestamptz,
-    -- A sub-plan that is told while its tree is deleted must not outlive it.
+    -- A sub-plan that is written while its tree is deleted must not outlive the tree.
     ADD CONSTRAINT plan_root FOREIGN KEY (root_plan_id, root_plan_id)
         REFERENCES actlog.plan_execution_record (root_plan_id, current_plan_id);
-COMMENT ON COLUMN actlog.plan_execution_record.last_seen_at IS 'Latest sign of life of the process that runs the plan, by that process''s clock; null: it gives none.';
-COMMENT ON COLUMN actlog.plan_execution_record.beat_at IS 'When last_seen_at last advanced, by the database''s clock: what decides that a run is dead.';
--- Heartbeats change no column of these, so they stay cheap (heap-only) updates.
+COMMENT ON COLUMN actlog.plan_execution_record.last_seen_at IS 'Latest heartbeat of the process that runs the plan, by the clock of that process; null: it sends none.';
+COMMENT ON COLUMN actlog.plan_execution_record.beat_at IS 'When last_seen_at last advanced, by the clock of the database. If this is too old, the run counts as dead.';
+-- Heartbeats change no column of these indexes, so they stay heap-only updates, which are cheap.
 CREATE INDEX plan_live ON actlog.plan_execution_record (root_plan_id, part) WHERE NOT completed;
 CREATE INDEX plan_sub ON actlog.plan_execution_record (part, root_plan_id, current_plan_id) WHERE tool_call_id IS NOT NULL;
 
--- What stays of dropped detail. ---------------------------------------------------
+-- Figures of dropped detail. -------------------------------------------------------
 
 CREATE TABLE actlog.dropped_detail (
     from_day    date NOT NULL PRIMARY KEY,
     to_day      date NOT NULL,
     dropped_at  timestamptz NOT NULL DEFAULT now()
 );
-COMMENT ON TABLE actlog.dropped_detail IS 'Periods whose cycles and tool calls were dropped: the roll-ups of steps whose part lies in one are final.';
-COMMENT ON COLUMN actlog.dropped_detail.from_day IS 'First part that was dropped.';
-COMMENT ON COLUMN actlog.dropped_detail.to_day IS 'First part after it that was not. Periods never overlap.';
-COMMENT ON COLUMN actlog.dropped_detail.dropped_at IS 'When it was dropped.';
+COMMENT ON TABLE actlog.dropped_detail IS 'Periods whose cycles and tool calls were dropped. The roll-ups of the steps in such a period are final.';
+COMMENT ON COLUMN actlog.dropped_detail.from_day IS 'First part of the period.';
+COMMENT ON COLUMN actlog.dropped_detail.to_day IS 'First part after the period. Periods never overlap.';
+COMMENT ON COLUMN actlog.dropped_detail.dropped_at IS 'When the detail was dropped.';
 
 CREATE TABLE actlog.tool_daily (
     day          date NOT NULL,
@@ -40,15 +40,15 @@ CREATE TABLE actlog.tool_daily (
     histogram    bigint[] NOT NULL,
     PRIMARY KEY (day, tool_name, server_name, project)
 );
-COMMENT ON TABLE actlog.tool_daily IS 'Figures of tool calls that were dropped, by day. Those of calls still on record are not in it.';
-COMMENT ON COLUMN actlog.tool_daily.day IS 'UTC day on which the calls began; where that is not known, ended; else the first day of their part.';
-COMMENT ON COLUMN actlog.tool_daily.tool_name IS 'The tool; empty where it is not known.';
+COMMENT ON TABLE actlog.tool_daily IS 'Figures of tool calls that were dropped, by day. Calls that are still on record are not counted here.';
+COMMENT ON COLUMN actlog.tool_daily.day IS 'UTC day on which the calls began; if that is not known, ended; else the first day of their part.';
+COMMENT ON COLUMN actlog.tool_daily.tool_name IS 'The tool; empty if it is not known.';
 COMMENT ON COLUMN actlog.tool_daily.server_name IS 'The tool server; empty for tools without one.';
 COMMENT ON COLUMN actlog.tool_daily.project IS 'The project of the plan, else of its root plan, else default.';
 COMMENT ON COLUMN actlog.tool_daily.calls IS 'Tool calls.';
 COMMENT ON COLUMN actlog.tool_daily.failures IS 'Tool calls that failed.';
-COMMENT ON COLUMN actlog.tool_daily.total_ms IS 'Milliseconds spent in calls whose beginning and end are known.';
-COMMENT ON COLUMN actlog.tool_daily.histogram IS 'How many of those took how long: entry b (from 1 to 120) counts the calls of at most 2^((b-1)/4) ms that took longer than entry b-1 allows; the last entry has no bound. See percentile_ms.';
+COMMENT ON COLUMN actlog.tool_daily.total_ms IS 'Milliseconds spent in calls whose start and end are known.';
+COMMENT ON COLUMN actlog.tool_daily.histogram IS 'Durations of those calls. Entry b (1 to 120) counts the calls that took at most 2^((b-1)/4) ms and longer than the bound of entry b-1; the last entry has no bound. See percentile_ms.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.duration_bucket(ms bigint) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -58,7 +58,7 @@ CREATE FUNCTION actlog.duration_bucket(ms bigint) RETURNS integer LANGUAGE sql I
     END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.duration_bucket(bigint) IS 'The entry of a tool_daily histogram that counts a call of so many milliseconds.';
+COMMENT ON FUNCTION actlog.duration_bucket(bigint) IS 'The entry of a tool_daily histogram that counts a call of this many milliseconds.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.histogram(buckets integer[], counts bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -69,7 +69,7 @@ CREATE FUNCTION actlog.histogram(buckets integer[], counts bigint[]) RETURNS big
         GROUP BY b ORDER BY b)
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.histogram(integer[], bigint[]) IS 'A histogram as in tool_daily, from entries and their counts, in pairs.';
+COMMENT ON FUNCTION actlog.histogram(integer[], bigint[]) IS 'Builds a histogram as in tool_daily from pairs of entry and count.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.add_histograms(a bigint[], b bigint[]) RETURNS bigint[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -89,7 +89,7 @@ CREATE FUNCTION actlog.percentile_ms(histogram bigint[], fraction double precisi
     ORDER BY e.b LIMIT 1
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.percentile_ms(bigint[], double precision) IS 'The percentile (0.95 for p95) of a histogram as in tool_daily, in milliseconds: off by a fifth at most; null for an empty one.';
+COMMENT ON FUNCTION actlog.percentile_ms(bigint[], double precision) IS 'The percentile (0.95 for p95) of a histogram as in tool_daily, in milliseconds. The error is at most a fifth. Null for an empty histogram.';
 
 -- +goose StatementBegin
 DO $$
@@ -104,7 +104,7 @@ $$;
 
 -- +goose Down
 
--- Detail that is half dropped goes the rest of the way.
+-- Finish dropping the partitions that are already detached.
 -- +goose StatementBegin
 DO $$
 DECLARE

@@ -1,4 +1,4 @@
--- What model calls cost. docs/design.md says how a price finds its call.
+-- The cost of model calls. docs/design.md explains how a price is found for a call.
 
 -- +goose Up
 
@@ -17,17 +17,17 @@ CREATE TABLE actlog.model_price (
         AND GREATEST(input_usd, output_usd, cache_read_usd, cache_write_usd) <= 1e6)
 );
 COMMENT ON TABLE actlog.model_price IS 'What models cost, in US dollars per million tokens, by day. Change it with actlog price set; servers follow within a minute.';
-COMMENT ON COLUMN actlog.model_price.provider IS 'Who serves the model, as cycles tell it; empty: whoever does.';
-COMMENT ON COLUMN actlog.model_price.model IS 'The model''s name in small letters; * stands for any characters. The pattern with the most other characters wins.';
-COMMENT ON COLUMN actlog.model_price.from_day IS 'First UTC day of this price; the next one of the same model ends it.';
-COMMENT ON COLUMN actlog.model_price.input_usd IS 'Dollars per million input tokens that no cache was used for.';
-COMMENT ON COLUMN actlog.model_price.output_usd IS 'Dollars per million output tokens, reasoning included.';
-COMMENT ON COLUMN actlog.model_price.cache_read_usd IS 'Dollars per million input tokens read from a cache; null: as input.';
-COMMENT ON COLUMN actlog.model_price.cache_write_usd IS 'Dollars per million input tokens written to a cache; null: as input.';
+COMMENT ON COLUMN actlog.model_price.provider IS 'The provider of the model, as cycles name it; empty: any provider.';
+COMMENT ON COLUMN actlog.model_price.model IS 'The name of the model in lower case; * stands for any characters. If several patterns match, the one with the most characters other than * wins.';
+COMMENT ON COLUMN actlog.model_price.from_day IS 'First UTC day of this price. It holds until the next price of the same model.';
+COMMENT ON COLUMN actlog.model_price.input_usd IS 'US dollars per million input tokens without a cache.';
+COMMENT ON COLUMN actlog.model_price.output_usd IS 'US dollars per million output tokens, reasoning included.';
+COMMENT ON COLUMN actlog.model_price.cache_read_usd IS 'US dollars per million input tokens read from a cache; null: the price of input.';
+COMMENT ON COLUMN actlog.model_price.cache_write_usd IS 'US dollars per million input tokens written to a cache; null: the price of input.';
 COMMENT ON COLUMN actlog.model_price.source IS 'Where the price is published.';
-COMMENT ON COLUMN actlog.model_price.seen IS 'When it was seen there.';
+COMMENT ON COLUMN actlog.model_price.seen IS 'When the price was seen there.';
 
--- Public list prices, of the base tier; report.model_price says what they leave out.
+-- Public list prices of the base tier. The comment on report.model_price says what they leave out.
 INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen) VALUES
     ('alibaba', 'qwen-max', '2025-09-12', 1.6, 6.4, NULL, NULL, 'https://www.alibabacloud.com/help/en/model-studio/models', '2026-07-24'),
     ('alibaba', 'qwen3-max', '2025-09-23', 1.2, 6, NULL, NULL, 'https://www.alibabacloud.com/help/en/model-studio/models', '2026-07-02'),
@@ -214,12 +214,12 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision) IS
-    'Cost of a model call in US dollars: as told, else of its tokens at prices per million; null where neither is known. Input tokens include cached ones.';
+    'Cost of a model call in US dollars: as reported, else computed from its tokens and the prices per million tokens; null if neither is known. Input tokens include cached ones.';
 
--- A cycle keeps the prices that held when its model was told, and its cost follows
--- from them and its tokens, in whatever order these come. A cost that was told wins.
--- The formula is a function, which PL/pgSQL keeps ready: as a part of the table it would
--- be read anew by each statement that writes, and was an eighth of a small one.
+-- A cycle keeps the prices that held when its model was reported. Its cost is computed from
+-- them and its tokens, in whatever order these arrive. A reported cost wins.
+-- The formula is a function because PL/pgSQL keeps it ready. As an expression in the table,
+-- each statement that writes would read it again; that was an eighth of the time of a small one.
 ALTER TABLE actlog.think_act_record RENAME COLUMN cost_usd TO told_cost_usd;
 ALTER TABLE actlog.think_act_record
     ADD COLUMN input_price double precision,
@@ -228,12 +228,12 @@ ALTER TABLE actlog.think_act_record
     ADD COLUMN cache_write_price double precision,
     ADD COLUMN cost_usd numeric GENERATED ALWAYS AS (actlog.cost_usd(told_cost_usd, input_tokens, output_tokens,
         cache_read_input_tokens, cache_creation_input_tokens, input_price, output_price, cache_read_price, cache_write_price)) STORED;
-COMMENT ON COLUMN actlog.think_act_record.told_cost_usd IS 'Cost of the model call in US dollars, as told. Read cost_usd instead.';
-COMMENT ON COLUMN actlog.think_act_record.input_price IS 'Dollars per million input tokens when the model was told; null: no price is known.';
+COMMENT ON COLUMN actlog.think_act_record.told_cost_usd IS 'Cost of the model call in US dollars, as reported. Read cost_usd instead.';
+COMMENT ON COLUMN actlog.think_act_record.input_price IS 'US dollars per million input tokens, at the time when the model was reported; null: no price is known.';
 COMMENT ON COLUMN actlog.think_act_record.output_price IS 'The same for output tokens.';
 COMMENT ON COLUMN actlog.think_act_record.cache_read_price IS 'The same for input tokens read from a cache.';
 COMMENT ON COLUMN actlog.think_act_record.cache_write_price IS 'The same for input tokens written to a cache.';
-COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars: as told, else computed from its tokens and prices; null where neither is known.';
+COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars: as reported, else computed from its tokens and prices; null if neither is known.';
 
 -- +goose StatementBegin
 DO $$
@@ -249,7 +249,7 @@ $$;
 -- +goose Down
 
 ALTER TABLE actlog.think_act_record DROP COLUMN cost_usd;
--- Detail that is half dropped has the column, too.
+-- CASCADE, because detached partitions have the column, too.
 DROP FUNCTION actlog.cost_usd(numeric, bigint, bigint, bigint, bigint, double precision, double precision, double precision, double precision) CASCADE;
 ALTER TABLE actlog.think_act_record
     DROP COLUMN input_price,
@@ -257,5 +257,5 @@ ALTER TABLE actlog.think_act_record
     DROP COLUMN cache_read_price,
     DROP COLUMN cache_write_price;
 ALTER TABLE actlog.think_act_record RENAME COLUMN told_cost_usd TO cost_usd;
-COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars; null where it is not known.';
+COMMENT ON COLUMN actlog.think_act_record.cost_usd IS 'Cost of the model call in US dollars; null if it is not known.';
 DROP TABLE actlog.model_price;

@@ -1,5 +1,5 @@
--- Reporting: views for plain SQL, and a role that sees nothing else. What a view
--- says is a contract: columns may be added, a changed meaning is a new view.
+-- Reporting: views for plain SQL, and a role that sees nothing else. The views are a
+-- contract: columns may be added; a changed meaning needs a new view.
 
 -- +goose Up
 
@@ -8,7 +8,7 @@ DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'report') THEN
         IF NOT has_database_privilege(current_database(), 'CREATE') THEN
-            RAISE EXCEPTION 'schema report is missing, and % may not make it: someone who may runs CREATE SCHEMA report AUTHORIZATION %',
+            RAISE EXCEPTION 'create schema report: role % may not create schemas; a role with that right can run CREATE SCHEMA report AUTHORIZATION %',
                 current_user, quote_ident(current_user);
         END IF;
         CREATE SCHEMA report;
@@ -17,12 +17,13 @@ END
 $$;
 -- +goose StatementEnd
 
--- By time: block ranges cost a write next to nothing, and rows come in about that
--- order. (Postgres notes 256 ranges that are full, and summarises them once a minute:
--- smaller ones would fill its log with those that it could not note.) By failure: few
--- rows. Of plans and steps, nothing is indexed that heartbeats and roll-ups change, or
--- these would be no cheap (heap-only) updates any more; cycles and tool calls grow out
--- of their pages anyway.
+-- Indexes by time are block ranges (BRIN): they cost a write almost nothing, and rows arrive
+-- in about that order. Postgres remembers at most 256 full ranges and summarises them once a
+-- minute; smaller ranges would fill its log with those that it could not remember.
+-- Indexes by failure have few rows.
+-- No index of plans and steps contains a column that heartbeats or roll-ups change. Otherwise
+-- these would no longer be heap-only updates, which are cheap. Cycles and tool calls outgrow
+-- their pages anyway.
 CREATE INDEX plan_time ON actlog.plan_execution_record USING brin (first_seen_at) WITH (autosummarize = on);
 CREATE INDEX agent_time ON actlog.agent_execution_record USING brin (
     start_time, (date_trunc('day', COALESCE(start_time AT TIME ZONE 'utc', end_time AT TIME ZONE 'utc', part)) AT TIME ZONE 'utc'))
@@ -42,9 +43,9 @@ CREATE INDEX think_act_failed ON actlog.think_act_record ((COALESCE(GREATEST(thi
 CREATE INDEX act_tool_failed ON actlog.act_tool_info ((COALESCE(end_time, start_time)))
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 
--- One row each. ------------------------------------------------------------------
+-- Views with one row per plan, step, cycle, call, wait and failure. ---------------
 
--- p is the plan, r its root. What is joined and not asked for costs nothing.
+-- p is the plan, r its root plan. A join costs nothing if the query reads none of its columns.
 CREATE VIEW report.plan AS
 SELECT
     p.root_plan_id, p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id,
@@ -93,7 +94,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT array_agg(b.plan_id) AS plan_ids
     FROM (
-        -- A root owns its whole tree, also what has lost its parent.
+        -- A root plan owns its whole tree, also plans whose parent is missing.
         SELECT t.current_plan_id AS plan_id
         FROM actlog.plan_execution_record AS t
         WHERE t.root_plan_id = p.root_plan_id AND p.current_plan_id = p.root_plan_id
@@ -232,9 +233,9 @@ FROM (
 LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.plan_id
 LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id AND r.current_plan_id = f.root_plan_id;
 
--- Now. ----------------------------------------------------------------------------
+-- What runs now. ------------------------------------------------------------------
 
--- A root lives, and waits, as long as anything of its tree does.
+-- A root plan is alive, or waits, as long as anything in its tree does.
 CREATE VIEW report.running AS
 SELECT
     p.root_plan_id, p.current_plan_id AS plan_id, p.root_plan_id = p.current_plan_id AS is_root, p.part,
@@ -278,8 +279,8 @@ WHERE NOT p.completed;
 
 -- By day (of UTC). ------------------------------------------------------------------
 
--- Cycles that are on record; where they were dropped, what their steps have kept.
--- Late ones of a dropped period are in no figure.
+-- Cycles that are on record, and the roll-ups of the steps whose cycles were dropped. Cycles
+-- that are written after their period was dropped are not counted.
 CREATE VIEW report.usage_daily AS
 SELECT
     d.day, d.project, d.agent_name, d.provider, d.model_name,
@@ -399,84 +400,84 @@ FROM actlog.think_act_record AS c
 WHERE c.cost_usd IS NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
 GROUP BY c.provider, c.model_name;
 
--- What they say. ----------------------------------------------------------------------
+-- Comments. ----------------------------------------------------------------------------
 
-COMMENT ON SCHEMA report IS 'Views to report from, in plain SQL. Durations are seconds, money is US dollars, days are those of UTC. docs/reporting.md has examples.';
-COMMENT ON VIEW report.plan IS 'A row a plan, root plans and sub-plans. Filter on first_seen_at. Figures are the plan''s own; total_ ones include its sub-plans.';
-COMMENT ON VIEW report.agent_execution IS 'A row a step: one agent at work on one step of a plan. Filter on start_time.';
-COMMENT ON VIEW report.think_act IS 'A row a think-act cycle: one model call and what it led to. Filter on start_time.';
-COMMENT ON VIEW report.tool_call IS 'A row a tool call. Filter on start_time.';
-COMMENT ON VIEW report.wait IS 'A row a wait for a human. Filter on start_time.';
-COMMENT ON VIEW report.failure IS 'A row whatever FAILED, was INTERRUPTED or BLOCKED, at each level of a tree: what fails below often fails above, too. Filter on failed_at.';
-COMMENT ON VIEW report.running IS 'A row a plan that has not ended. Filter on since.';
-COMMENT ON VIEW report.usage_daily IS 'Model calls by day, project, agent and model. Where detail was dropped, by the day that the step began and the step''s model. Filter on day.';
-COMMENT ON VIEW report.tool_daily IS 'Tool calls by day, project, tool and tool server, dropped ones included. Percentiles come from a histogram: off by a fifth at most. Filter on day.';
-COMMENT ON VIEW report.agent_daily IS 'Steps by day, project, agent and its version. Filter on day.';
-COMMENT ON VIEW report.model_price IS 'What models cost, in US dollars per million tokens, by the day from which it holds. What the list came with is the base tier: where a call is of a batch, has a long context, or falls into peak hours, or its cache writes are kept for an hour, tell its costUsd.';
-COMMENT ON VIEW report.unpriced_model IS 'Models whose calls have tokens on record and no cost: no price was known, or no model was named. Filter on last_call.';
+COMMENT ON SCHEMA report IS 'Views for reports in plain SQL. Durations are in seconds, money in US dollars, days in UTC. docs/reporting.md has examples.';
+COMMENT ON VIEW report.plan IS 'One row per plan, root plans and sub-plans. Filter on first_seen_at. Figures are those of the plan itself; total_ figures include its sub-plans.';
+COMMENT ON VIEW report.agent_execution IS 'One row per step: one agent at work on one step of a plan. Filter on start_time.';
+COMMENT ON VIEW report.think_act IS 'One row per think-act cycle: one model call and its tool calls. Filter on start_time.';
+COMMENT ON VIEW report.tool_call IS 'One row per tool call. Filter on start_time.';
+COMMENT ON VIEW report.wait IS 'One row per wait for a human. Filter on start_time.';
+COMMENT ON VIEW report.failure IS 'One row for each plan, step, cycle and tool call that is FAILED, INTERRUPTED or BLOCKED. A failure at one level often causes one at the level above. Filter on failed_at.';
+COMMENT ON VIEW report.running IS 'One row per plan that has not ended. Filter on since.';
+COMMENT ON VIEW report.usage_daily IS 'Model calls by day, project, agent and model. Calls whose detail was dropped count on the day on which their step began, with the model of the step. Filter on day.';
+COMMENT ON VIEW report.tool_daily IS 'Tool calls by day, project, tool and tool server, dropped ones included. Percentiles come from a histogram; their error is at most a fifth. Filter on day.';
+COMMENT ON VIEW report.agent_daily IS 'Steps by day, project, agent and version of the agent. Filter on day.';
+COMMENT ON VIEW report.model_price IS 'What models cost, in US dollars per million tokens, by the first day of the price. The built-in prices are those of the base tier. For calls in a batch, with a long context, in peak hours, or with cache writes that are kept for an hour, report costUsd with the call.';
+COMMENT ON VIEW report.unpriced_model IS 'Models whose calls have tokens but no cost on record, because no price was known or no model was named. Filter on last_call.';
 
 -- +goose StatementBegin
 DO $$
 DECLARE
     c record;
 BEGIN
-    -- A column's comment, by view and name; * is for every view.
+    -- The comment of each column, by view and name. The view * stands for every view.
     FOR c IN
         WITH said (view, name, comment) AS (VALUES
-            ('*', 'root_plan_id', 'The root plan of the tree; of a root plan, its own id.'),
+            ('*', 'root_plan_id', 'The root plan of the tree; for a root plan, its own id.'),
             ('*', 'plan_id', 'The plan.'),
             ('*', 'parent_plan_id', 'The plan whose tool call started this one; null for a root plan.'),
-            ('*', 'step_id', 'The step; null where there is none.'),
+            ('*', 'step_id', 'The step; null if there is none.'),
             ('*', 'seq', 'Number of the cycle within its step, from 0.'),
             ('*', 'tool_call_id', 'The tool call.'),
             ('plan', 'tool_call_id', 'The tool call that started the plan; null for a root plan.'),
-            ('*', 'is_root', 'Whether it is a root plan.'),
-            ('*', 'part', 'First day of the period in which the root plan was first seen. A range of it spares reading other partitions.'),
-            ('*', 'first_seen_at', 'When the server first heard of it. Never null; indexed.'),
-            ('*', 'project', 'The project: the plan''s, else the root''s, else default.'),
-            ('*', 'environment', 'Where it ran: the plan''s, else the root''s.'),
-            ('*', 'release', 'Which release of the agent program ran it: the plan''s, else the root''s.'),
-            ('*', 'user_id', 'Who asked: the plan''s, else the root''s.'),
-            ('*', 'conversation_id', 'The conversation: its own, else the plan''s, else the root''s.'),
-            ('*', 'trace_id', 'The trace: the plan''s, else the root''s.'),
-            ('*', 'name', 'The kind of plan: what runs of it have in common.'),
-            ('*', 'plan_name', 'The kind of plan: what runs of it have in common.'),
-            ('*', 'title', 'What this run is called, its first 200 characters.'),
-            ('wait', 'title', 'What the human is asked for, its first 200 characters.'),
+            ('*', 'is_root', 'Whether the plan is a root plan.'),
+            ('*', 'part', 'First day of the period in which the root plan was first seen. A query with a range of it does not read other partitions.'),
+            ('*', 'first_seen_at', 'When a server first received a record of it. Never null; indexed.'),
+            ('*', 'project', 'The project of the plan, else of its root plan, else default.'),
+            ('*', 'environment', 'Where it ran: as reported for the plan, else for its root plan.'),
+            ('*', 'release', 'Which release of the agent program ran it: as reported for the plan, else for its root plan.'),
+            ('*', 'user_id', 'The user who asked: as reported for the plan, else for its root plan.'),
+            ('*', 'conversation_id', 'The conversation: its own, else that of the plan, else of its root plan.'),
+            ('*', 'trace_id', 'The trace of the plan, else of its root plan.'),
+            ('*', 'name', 'The kind of plan. All runs of one kind have the same name.'),
+            ('*', 'plan_name', 'The kind of plan. All runs of one kind have the same name.'),
+            ('*', 'title', 'The title of this run; its first 200 characters.'),
+            ('wait', 'title', 'What the human is asked for; its first 200 characters.'),
             ('*', 'executor', 'What kind of executor ran the plan.'),
             ('*', 'tags', 'Free labels.'),
-            ('*', 'agent_name', 'The agent; null where it is not known.'),
-            ('running', 'agent_name', 'The agent at work, in the step that began last.'),
-            ('running', 'step_id', 'The step at work that began last.'),
-            ('*', 'agent_version', 'Which version of the agent.'),
+            ('*', 'agent_name', 'The agent; null if it is not known.'),
+            ('running', 'agent_name', 'The agent of the running step that began last.'),
+            ('running', 'step_id', 'The running step that began last.'),
+            ('*', 'agent_version', 'The version of the agent.'),
             ('*', 'model_name', 'The model.'),
-            ('plan', 'model_name', 'The model of the plan, where it has one.'),
-            ('agent_execution', 'model_name', 'The model of the step, where it was told; that of each cycle is in think_act.'),
-            ('tool_call', 'model_name', 'The model of the step, where it was told; that of each cycle is in think_act.'),
-            ('*', 'provider', 'Who serves the model.'),
-            ('model_price', 'provider', 'Who serves the model; empty: whoever does.'),
-            ('model_price', 'model', 'The model''s name; * stands for any characters.'),
+            ('plan', 'model_name', 'The model of the plan, if it has one.'),
+            ('agent_execution', 'model_name', 'The model of the step, if it was reported. The models of its cycles are in think_act.'),
+            ('tool_call', 'model_name', 'The model of the step, if it was reported. The models of its cycles are in think_act.'),
+            ('*', 'provider', 'The provider of the model.'),
+            ('model_price', 'provider', 'The provider of the model; empty: any provider.'),
+            ('model_price', 'model', 'The name of the model; * stands for any characters.'),
             ('*', 'tool_name', 'The tool.'),
-            ('failure', 'tool_name', 'The tool, of a tool call.'),
-            ('*', 'server_name', 'The tool server, where the tool has one.'),
+            ('failure', 'tool_name', 'The tool, if a tool call failed.'),
+            ('*', 'server_name', 'The tool server, if the tool has one.'),
             ('*', 'provider_call_id', 'The id that the model gave the call.'),
-            ('*', 'call_index', 'Place of the call in its cycle, from 0.'),
-            ('*', 'step_index', 'Place of the step in its plan, from 0.'),
+            ('*', 'call_index', 'Position of the call in its cycle, from 0.'),
+            ('*', 'step_index', 'Position of the step in its plan, from 0.'),
             ('*', 'attempt', 'Which attempt this is, from 1.'),
             ('*', 'state', 'What truly happened: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED, UNKNOWN.'),
             ('wait', 'state', 'WAITING, then one of SUBMITTED, ACCEPTED, MODIFIED, APPROVED, REJECTED, TIMED_OUT, CANCELLED.'),
             ('*', 'status', 'Three-valued view of state: IDLE, RUNNING, FINISHED.'),
-            ('plan', 'completed', 'Whether the state is terminal, well or badly.'),
-            ('*', 'error_kind', 'A short class of what went wrong, to count by.'),
+            ('plan', 'completed', 'Whether the state is terminal, successful or not.'),
+            ('*', 'error_kind', 'A short class of the error, for counting.'),
             ('*', 'finish_reason', 'Why the model stopped.'),
-            ('*', 'inferred', 'Whether the call is known from the model''s output only.'),
-            ('*', 'start_time', 'When it began; null where that was not told. Indexed.'),
-            ('plan', 'start_time', 'When it began; null where that was not told.'),
-            ('wait', 'start_time', 'Since when the run waits.'),
-            ('*', 'end_time', 'When it ended; null: not yet, or not told.'),
-            ('*', 'expires_at', 'When the wait ends by itself.'),
-            ('*', 'last_seen_at', 'Latest time told of it.'),
-            ('plan', 'last_seen_at', 'Latest sign of life of the process that runs it; null: it gives none.'),
+            ('*', 'inferred', 'Whether the call is known only from the output of the model.'),
+            ('*', 'start_time', 'When it began; null if that was not reported. Indexed.'),
+            ('plan', 'start_time', 'When it began; null if that was not reported.'),
+            ('wait', 'start_time', 'When the wait began.'),
+            ('*', 'end_time', 'When it ended; null if it has not ended, or if that was not reported.'),
+            ('*', 'expires_at', 'When the wait expires.'),
+            ('*', 'last_seen_at', 'The latest time that was reported for it.'),
+            ('plan', 'last_seen_at', 'Latest heartbeat of the process that runs it; null: it sends none.'),
             ('*', 'duration_seconds', 'Seconds from start to end; null until both are known.'),
             ('*', 'steps', 'Steps of the plan itself.'),
             ('*', 'max_steps', 'How many cycles the agent may take.'),
@@ -485,25 +486,25 @@ BEGIN
             ('*', 'model_calls', 'Cycles whose model call is known.'),
             ('*', 'tool_calls', 'Tool calls.'),
             ('*', 'failures', 'Failed cycles and failed tool calls.'),
-            ('usage_daily', 'failures', 'Failed cycles; where detail was dropped, failed tool calls as well.'),
+            ('usage_daily', 'failures', 'Failed cycles; if detail was dropped, failed tool calls as well.'),
             ('tool_daily', 'failures', 'Tool calls that failed.'),
             ('*', 'input_tokens', 'Input tokens, cached ones included.'),
             ('*', 'output_tokens', 'Output tokens, reasoning included.'),
             ('*', 'cache_read_input_tokens', 'Input tokens read from a cache.'),
             ('*', 'cache_creation_input_tokens', 'Input tokens written to a cache.'),
             ('*', 'reasoning_tokens', 'Output tokens spent on reasoning.'),
-            ('*', 'cost_usd', 'US dollars: as told, else computed from tokens and prices; null where none is known.'),
-            ('*', 'cost_told', 'Whether the cost was told, rather than computed.'),
+            ('*', 'cost_usd', 'US dollars: as reported, else computed from tokens and prices; null if no cost is known.'),
+            ('*', 'cost_told', 'Whether the cost was reported; if not, it was computed.'),
             ('*', 'think_seconds', 'Seconds that models took.'),
             ('*', 'tool_seconds', 'Seconds that tool calls took, added up.'),
-            ('*', 'act_seconds', 'Seconds from the first tool call''s beginning to the last one''s end.'),
-            ('*', 'first_token_seconds', 'Seconds until the model''s first token.'),
-            ('*', 'input_char_count', 'Characters of the model''s input.'),
-            ('*', 'output_char_count', 'Characters of the model''s output.'),
-            ('*', 'latest_tool_name', 'Tool of the last call.'),
+            ('*', 'act_seconds', 'Seconds from the start of the first tool call to the end of the last one.'),
+            ('*', 'first_token_seconds', 'Seconds until the first token of the model.'),
+            ('*', 'input_char_count', 'Characters of the input of the model.'),
+            ('*', 'output_char_count', 'Characters of the output of the model.'),
+            ('*', 'latest_tool_name', 'The tool of the last call.'),
             ('*', 'waits', 'Waits for a human, of the plan itself.'),
             ('*', 'wait_seconds', 'Seconds of those waits that have ended.'),
-            ('plan', 'total_plans', 'Plans: itself and those beneath it.'),
+            ('plan', 'total_plans', 'Plans: the plan itself and its sub-plans, at any depth.'),
             ('plan', 'total_steps', 'Steps, with those of sub-plans.'),
             ('plan', 'total_cycles', 'Think-act cycles, with those of sub-plans.'),
             ('plan', 'total_model_calls', 'Model calls, with those of sub-plans.'),
@@ -514,46 +515,46 @@ BEGIN
             ('plan', 'total_cache_read_input_tokens', 'Input tokens read from a cache, with those of sub-plans.'),
             ('plan', 'total_cache_creation_input_tokens', 'Input tokens written to a cache, with those of sub-plans.'),
             ('plan', 'total_reasoning_tokens', 'Output tokens spent on reasoning, with those of sub-plans.'),
-            ('plan', 'total_cost_usd', 'US dollars, with those of sub-plans; null where none is known.'),
+            ('plan', 'total_cost_usd', 'US dollars, with those of sub-plans; null if no cost is known.'),
             ('plan', 'total_think_seconds', 'Seconds that models took, with those of sub-plans.'),
-            ('plan', 'total_tool_seconds', 'Seconds that tool calls took, with those of sub-plans. A call that started a sub-plan lasts as long as that plan, whose time counts besides.'),
+            ('plan', 'total_tool_seconds', 'Seconds that tool calls took, with those of sub-plans. A call that started a sub-plan lasts as long as that plan, and the time of the plan counts as well.'),
             ('plan', 'total_waits', 'Waits for a human, with those of sub-plans.'),
             ('plan', 'total_wait_seconds', 'Seconds of those waits that have ended, with those of sub-plans.'),
             ('wait', 'wait_id', 'The wait.'),
             ('wait', 'type', 'USER_INPUT, PLAN_VALIDATION or ACTION_VALIDATION.'),
-            ('wait', 'open', 'Whether it is still waited: nobody has answered, and neither the plan nor its root has ended.'),
+            ('wait', 'open', 'Whether the wait is open: nobody has answered, and neither the plan nor its root plan has ended.'),
             ('wait', 'decided_by', 'Who answered.'),
             ('wait', 'waited_seconds', 'Seconds until it ended, answered or not; null until then.'),
             ('failure', 'level', 'What failed: plan, agent_execution, think_act or tool_call.'),
-            ('failure', 'failed_at', 'When it ended; where that was not told, the latest time known of it.'),
-            ('failure', 'error', 'First line of the error, of its first 500 characters.'),
-            ('running', 'since', 'When it began; where that was not told, when it was first seen.'),
-            ('running', 'last_sign_of_life', 'Latest time told of the plan, its steps, or its process; of a root plan, of its whole tree.'),
-            ('running', 'running_seconds', 'Seconds since it began, by the database''s clock.'),
-            ('running', 'silent_seconds', 'Seconds since the last sign of life, by the database''s clock.'),
-            ('running', 'waits_for_human', 'Whether it waits for a human; of a root plan, whether anything of its tree does.'),
-            ('*', 'day', 'The day on which they began (where that is not known, ended), as its first moment in UTC.'),
+            ('failure', 'failed_at', 'When it ended; if that was not reported, the latest time that is known.'),
+            ('failure', 'error', 'First line of the error, at most 500 characters.'),
+            ('running', 'since', 'When it began; if that was not reported, when it was first seen.'),
+            ('running', 'last_sign_of_life', 'The latest time that was reported for the plan, its steps or its process; for a root plan, for its whole tree.'),
+            ('running', 'running_seconds', 'Seconds since it began, by the clock of the database.'),
+            ('running', 'silent_seconds', 'Seconds since last_sign_of_life, by the clock of the database.'),
+            ('running', 'waits_for_human', 'Whether it waits for a human; for a root plan, whether anything in its tree does.'),
+            ('*', 'day', 'The day on which they began (if that is not known, ended), as its first moment in UTC.'),
             ('*', 'calls', 'Tool calls.'),
             ('*', 'total_seconds', 'Seconds that they took, added up.'),
-            ('*', 'p50_seconds', 'Half of them took at most so many seconds.'),
-            ('*', 'p95_seconds', '95 of 100 took at most so many seconds.'),
-            ('*', 'p99_seconds', '99 of 100 took at most so many seconds.'),
+            ('*', 'p50_seconds', 'Half of them took at most this many seconds.'),
+            ('*', 'p95_seconds', '95 of 100 took at most this many seconds.'),
+            ('*', 'p99_seconds', '99 of 100 took at most this many seconds.'),
             ('agent_daily', 'executions', 'Steps.'),
-            ('agent_daily', 'completed', 'Steps that ended well.'),
+            ('agent_daily', 'completed', 'Steps that completed.'),
             ('agent_daily', 'failed', 'Steps that failed.'),
-            ('agent_daily', 'interrupted', 'Steps that were cut off.'),
+            ('agent_daily', 'interrupted', 'Steps that were interrupted.'),
             ('agent_daily', 'unfinished', 'Steps that have not ended.'),
             ('agent_daily', 'retried', 'Steps that needed more than one attempt.'),
             ('model_price', 'from_day', 'The day from which the price holds, as its first moment in UTC.'),
-            ('model_price', 'input_usd', 'US dollars per million input tokens that no cache was used for.'),
+            ('model_price', 'input_usd', 'US dollars per million input tokens without a cache.'),
             ('model_price', 'output_usd', 'US dollars per million output tokens.'),
-            ('model_price', 'cache_read_usd', 'US dollars per million input tokens read from a cache; null: as input.'),
-            ('model_price', 'cache_write_usd', 'US dollars per million input tokens written to a cache; null: as input.'),
+            ('model_price', 'cache_read_usd', 'US dollars per million input tokens read from a cache; null: the price of input.'),
+            ('model_price', 'cache_write_usd', 'US dollars per million input tokens written to a cache; null: the price of input.'),
             ('model_price', 'source', 'Where the price is published.'),
-            ('model_price', 'seen', 'When it was seen there.'),
-            ('unpriced_model', 'model_name', 'The model; null: these calls name none.'),
-            ('unpriced_model', 'first_call', 'When the first such call began; where that was not told, when it ended, else the first day of its part.'),
-            ('unpriced_model', 'last_call', 'The same of the last such call.')
+            ('model_price', 'seen', 'When the price was seen there.'),
+            ('unpriced_model', 'model_name', 'The model; null: these calls name no model.'),
+            ('unpriced_model', 'first_call', 'When the first such call began; if that was not reported, when it ended, else the first day of its part.'),
+            ('unpriced_model', 'last_call', 'The same for the last such call.')
         )
         SELECT DISTINCT ON (v.oid, a.attnum) v.relname, a.attname, said.comment
         FROM pg_class AS v
@@ -568,10 +569,10 @@ END
 $$;
 -- +goose StatementEnd
 
--- Who may read them. --------------------------------------------------------------------
+-- The role that may read the views. -----------------------------------------------------
 
--- Roles belong to the whole cluster: another database's migration may have made
--- this one, or may be making it.
+-- Roles belong to the whole cluster: the migration of another database may have created this
+-- role, or may be creating it now.
 -- +goose StatementBegin
 DO $$
 BEGIN
@@ -581,7 +582,7 @@ BEGIN
         EXCEPTION
             WHEN duplicate_object OR unique_violation THEN NULL;
             WHEN insufficient_privilege THEN
-                RAISE WARNING 'role actlog_report was not made: % may not make roles; docs/reporting.md has the statements', current_user;
+                RAISE WARNING 'role actlog_report was not created: % may not create roles; docs/reporting.md has the statements', current_user;
                 RETURN;
         END;
     END IF;
@@ -594,7 +595,7 @@ $$;
 
 -- +goose Down
 
--- Schema and role stay: others may use them.
+-- Schema and role stay, because others may use them.
 DROP VIEW report.unpriced_model, report.model_price, report.agent_daily, report.tool_daily, report.usage_daily, report.running,
     report.failure, report.wait, report.tool_call, report.think_act, report.agent_execution, report.plan;
 -- +goose StatementBegin

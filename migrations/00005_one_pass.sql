@@ -1,6 +1,6 @@
--- A tree has one writer at a time: who writes to it has its root plan's row locked
--- first. So what is written of it comes in any order, and steps last, in one pass
--- with their figures.
+-- A tree has one writer at a time, because every writer first locks the row of the root plan.
+-- So the rows of a tree can be written in any order. Steps come last, and are written together
+-- with their roll-ups.
 
 -- +goose Up
 
@@ -16,11 +16,12 @@ BEGIN
     IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
         RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
     END IF;
-    -- Every writer begins with plans: none deadlocks with the locks below. And before
-    -- rows move, or what a writer adds meanwhile is lost.
+    -- Every writer begins with the table of plans, so none deadlocks with the locks below.
+    -- Lock before rows move; otherwise rows that a writer adds meanwhile are lost.
     LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
-    -- Rows that came before their partition move into it, or it could not be attached.
+    -- Rows that were written before their partition existed move into it. Otherwise it could
+    -- not be attached.
     EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
         parent || '_default', from_day, to_day);
     EXECUTE format('DELETE FROM actlog.%I WHERE part >= %L AND part < %L', parent || '_default', from_day, to_day);
@@ -29,7 +30,7 @@ BEGIN
         FROM pg_attribute
         WHERE attrelid = format('actlog.%I', parent)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '';
     EXECUTE format('INSERT INTO actlog.%I (%s) SELECT %s FROM moved', parent, columns, columns);
-    SET CONSTRAINTS ALL IMMEDIATE; -- a table with checks to come cannot be altered
+    SET CONSTRAINTS ALL IMMEDIATE; -- a table with pending checks cannot be altered
     DROP TABLE moved;
 END
 $$;
@@ -49,11 +50,13 @@ BEGIN
     IF NOT has_schema_privilege('actlog', 'CREATE') THEN -- before anything is locked
         RAISE insufficient_privilege USING MESSAGE = 'permission denied to add a partition';
     END IF;
-    -- In the order of the writers, or the foreign key of the new partition deadlocks
-    -- with them; and before rows move, or what a writer adds meanwhile is lost.
+    -- Lock in the same order as writers; otherwise the foreign key of the new partition
+    -- deadlocks with them. Lock before rows move; otherwise rows that a writer adds
+    -- meanwhile are lost.
     LOCK TABLE actlog.agent_execution_record IN SHARE ROW EXCLUSIVE MODE;
     EXECUTE format('LOCK TABLE ONLY actlog.%I, actlog.%I IN ACCESS EXCLUSIVE MODE', parent, parent || '_default');
-    -- Rows that came before their partition move into it, or it could not be attached.
+    -- Rows that were written before their partition existed move into it. Otherwise it could
+    -- not be attached.
     EXECUTE format('CREATE TEMPORARY TABLE moved ON COMMIT DROP AS SELECT * FROM actlog.%I WHERE part >= %L AND part < %L',
         parent || '_default', from_day, to_day);
     EXECUTE format('DELETE FROM actlog.%I WHERE part >= %L AND part < %L', parent || '_default', from_day, to_day);

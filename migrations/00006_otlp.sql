@@ -1,5 +1,5 @@
--- Traces: the spans that came, for as long as more may, and where their rows
--- stand. docs/design.md says how they become rows.
+-- Traces: the spans that arrived, kept as long as more may arrive, and the tree that has their
+-- rows. docs/design.md explains how spans become rows.
 
 -- +goose Up
 
@@ -16,15 +16,15 @@ CREATE TABLE actlog.otlp_trace (
 CREATE INDEX otlp_trace_root ON actlog.otlp_trace (root_plan_id) WHERE root_plan_id IS NOT NULL;
 CREATE INDEX otlp_trace_due ON actlog.otlp_trace (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX otlp_trace_part ON actlog.otlp_trace (part);
-COMMENT ON TABLE actlog.otlp_trace IS 'A trace whose spans are still kept. Who writes to it, or to the rows that its spans mean, holds an advisory lock on the last 16 digits of its id.';
+COMMENT ON TABLE actlog.otlp_trace IS 'A trace whose spans are still kept. Every writer to it, or to the rows made from its spans, holds an advisory lock on the last 16 digits of its id.';
 COMMENT ON COLUMN actlog.otlp_trace.trace_id IS 'The trace, 32 hex digits in lower case.';
-COMMENT ON COLUMN actlog.otlp_trace.part IS 'Where its spans lie: the UTC day on which it was first seen, or a later one that they were moved to.';
-COMMENT ON COLUMN actlog.otlp_trace.root_plan_id IS 'The tree that its rows are in: the trace''s own, or that of a native root plan that names the trace; null: it has no rows.';
-COMMENT ON COLUMN actlog.otlp_trace.spans IS 'How many spans came, repeated ones included.';
-COMMENT ON COLUMN actlog.otlp_trace.last_seen_at IS 'When the last of them came.';
-COMMENT ON COLUMN actlog.otlp_trace.due_at IS 'When its rows are to be made anew though no span comes; null: they need not.';
-COMMENT ON COLUMN actlog.otlp_trace.complete IS 'Whether all spans are kept that its rows were made of; if not, plans and steps are added and none is changed.';
-COMMENT ON COLUMN actlog.otlp_trace.projected IS 'How many rows of spans, in their order, its rows were made of.';
+COMMENT ON COLUMN actlog.otlp_trace.part IS 'The partition of its spans: the UTC day on which the trace was first seen, or a later day to which the spans were moved.';
+COMMENT ON COLUMN actlog.otlp_trace.root_plan_id IS 'The tree that its rows are in: a tree of its own, or the tree of a native root plan that names the trace; null: it has no rows.';
+COMMENT ON COLUMN actlog.otlp_trace.spans IS 'How many spans arrived, repeated ones included.';
+COMMENT ON COLUMN actlog.otlp_trace.last_seen_at IS 'When the last of them arrived.';
+COMMENT ON COLUMN actlog.otlp_trace.due_at IS 'When its rows must be made again even if no span arrives; null: never.';
+COMMENT ON COLUMN actlog.otlp_trace.complete IS 'Whether all spans from which its rows were made are still kept. If not, new spans add plans and steps, and change none.';
+COMMENT ON COLUMN actlog.otlp_trace.projected IS 'From how many rows of otlp_span, in their order, its rows were made.';
 
 CREATE TABLE actlog.otlp_span (
     trace_id  text COLLATE "C" NOT NULL,
@@ -33,21 +33,21 @@ CREATE TABLE actlog.otlp_span (
     spans     bytea NOT NULL,
     PRIMARY KEY (trace_id, part, id)
 ) PARTITION BY RANGE (part);
--- They come compressed.
+-- The spans are already compressed.
 ALTER TABLE actlog.otlp_span ALTER COLUMN spans SET STORAGE EXTERNAL;
 CREATE TABLE actlog.otlp_span_default PARTITION OF actlog.otlp_span DEFAULT;
-COMMENT ON TABLE actlog.otlp_span IS 'Spans as they came, many a row.';
-COMMENT ON TABLE actlog.otlp_span_default IS 'Catches spans of a day that no partition was made for in time.';
-COMMENT ON COLUMN actlog.otlp_span.trace_id IS 'The trace that they belong to.';
-COMMENT ON COLUMN actlog.otlp_span.part IS 'As on the trace.';
+COMMENT ON TABLE actlog.otlp_span IS 'Spans as they arrived; many in one row.';
+COMMENT ON TABLE actlog.otlp_span_default IS 'Receives the spans of days for which no partition was added in time.';
+COMMENT ON COLUMN actlog.otlp_span.trace_id IS 'The trace that the spans belong to.';
+COMMENT ON COLUMN actlog.otlp_span.part IS 'The same as on the trace.';
 COMMENT ON COLUMN actlog.otlp_span.id IS 'Number of the row.';
 COMMENT ON COLUMN actlog.otlp_span.spans IS 'The spans, encoded and compressed.';
 
--- Who tells of a row that traces made leaves revisions on it, if but empty ones.
-COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without. On a row of origin otlp: null where traces alone tell of it.';
-COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without. On a row of origin otlp: null where traces alone tell of it.';
-COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without. On a row of origin otlp: null where traces alone tell of it.';
-COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without. On a row of origin otlp: null where traces alone tell of it.';
+-- A native write marks a row that a trace made by setting its revisions, even if they are empty.
+COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision. On a row of origin otlp, null means that only traces have written to it.';
+COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision. On a row of origin otlp, null means that only traces have written to it.';
+COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision. On a row of origin otlp, null means that only traces have written to it.';
+COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision. On a row of origin otlp, null means that only traces have written to it.';
 
 -- +goose StatementBegin
 DO $$
@@ -63,9 +63,9 @@ $$;
 
 -- +goose Down
 
-COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
-COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
-COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
-COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its place in the record''s table of fields; null: told without.';
+COMMENT ON COLUMN actlog.plan_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
+COMMENT ON COLUMN actlog.agent_execution_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
+COMMENT ON COLUMN actlog.think_act_record.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
+COMMENT ON COLUMN actlog.act_tool_info.revs IS 'Revision of each updatable field, by its position in the table of fields; null: written without a revision.';
 DROP TABLE actlog.otlp_span;
 DROP TABLE actlog.otlp_trace;

@@ -1,12 +1,12 @@
 -- name: ChangeAppend :exec
--- Tells the feed which trees a transaction touched. The arrays go in pairs.
+-- Appends to the feed which trees a transaction touched. The arrays go in pairs.
 INSERT INTO actlog.change (root_plan_id, kinds)
 SELECT u.root_plan_id, string_to_array(u.kinds, ',')
 FROM unnest(@root_plan_ids::text[], @kinds::text[]) AS u (root_plan_id, kinds);
 
 -- name: ChangeHead :one
--- Where the feed stands: its highest number that is committed. Where it is empty, a
--- row of no tree tells: not every role may look at the sequence.
+-- Returns the highest committed number of the feed. If the feed is empty, it appends a row
+-- without a tree to get a number, because not every role may read the sequence.
 WITH newest AS (SELECT COALESCE(max(seq), 0)::bigint AS seq FROM actlog.change),
 marked AS (
     INSERT INTO actlog.change (root_plan_id, kinds)
@@ -17,15 +17,15 @@ SELECT GREATEST(newest.seq, (SELECT marked.seq FROM marked))::bigint AS seq
 FROM newest;
 
 -- name: ChangeWriters :one
--- The transactions that may have taken numbers of the feed and are not over. Each has
--- this lock from before it takes one until after what it wrote can be seen.
+-- Returns the open transactions that may have taken numbers of the feed. Each of them holds
+-- this lock from before it takes a number until after its writes are visible.
 SELECT COALESCE(array_agg(l.virtualtransaction), '{}')::text[] AS ids
 FROM pg_locks AS l
 WHERE l.locktype = 'relation' AND l.relation = 'actlog.change'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted
     AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database());
 
 -- name: ChangeLook :many
--- What was committed behind a number, and of those that were missing before it.
+-- Returns the rows behind a number, and the rows before it that were missing so far.
 (
     SELECT c.seq, c.root_plan_id, c.kinds, c.xmin::text::bigint AS xid,
         extract(epoch FROM clock_timestamp() - c.at)::double precision AS age_seconds
@@ -42,8 +42,8 @@ WHERE c.seq = ANY (@missing::bigint[])
 ORDER BY seq;
 
 -- name: ChangeSince :many
--- The trees that were touched after a number, and by which transactions; of one tree
--- only where one is named.
+-- Returns the trees that were touched after a number, and by which transactions. If a root
+-- plan is named, only its tree.
 SELECT c.root_plan_id, c.kinds, c.xmin::text::bigint AS xid
 FROM actlog.change AS c
 WHERE c.seq > @after_seq::bigint AND c.root_plan_id <> ''
@@ -52,18 +52,18 @@ GROUP BY 1, 2, 3
 LIMIT @most::integer;
 
 -- name: ChangeOldest :one
--- The lowest number that is still there; 0: none is.
+-- Returns the lowest number that still has a row; 0 if the feed is empty.
 SELECT COALESCE(min(seq), 0)::bigint AS seq FROM actlog.change;
 
 -- name: ChangeEra :one
--- Of what the numbers of the feed are: of this table of this database in this cluster,
--- as long as no other server takes over from it with less on record.
+-- Names what the numbers of the feed belong to: the cluster, its timeline, the database and
+-- the table. The timeline changes when another server takes over, perhaps with less on record.
 SELECT concat_ws('/', (SELECT s.system_identifier FROM pg_control_system() AS s), left(pg_walfile_name(pg_current_wal_lsn()), 8),
     (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()), 'actlog.change'::regclass::oid)::text AS era;
 
 -- name: ChangeSweep :execrows
--- Forgets old rows of the change feed, some at a time, in the order of their numbers:
--- of what lies behind the lowest that is left, nothing was forgotten.
+-- Deletes old rows of the change feed, 5,000 at a time, in the order of their numbers. So no
+-- row is missing behind the lowest number that is left.
 WITH oldest AS MATERIALIZED (
     SELECT c.seq, c.at < now() - make_interval(hours => @keep_hours::integer) AS old
     FROM actlog.change AS c

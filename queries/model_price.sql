@@ -21,8 +21,8 @@ DELETE FROM actlog.model_price
 WHERE provider = @provider::text AND model = @model::text AND from_day = @from_day::date;
 
 -- name: ModelUnpriced :many
--- What cycles lack the price of their model, by model and day: that of report.usage_daily,
--- which is indexed.
+-- Returns the models of cycles without a price, by model and day. The day is computed as in
+-- report.usage_daily, because that expression is indexed.
 SELECT
     c.provider, c.model_name::text AS model,
     (date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc')::timestamptz AS day
@@ -34,7 +34,7 @@ GROUP BY 1, 2, 3
 ORDER BY 3, 2, 1;
 
 -- name: ModelUnpricedSteps :many
--- Steps with such cycles of a model and day.
+-- Returns steps that have such cycles, of one model and day.
 SELECT DISTINCT c.root_plan_id, c.step_id
 FROM actlog.think_act_record AS c
 WHERE date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = @day::timestamptz

@@ -1,15 +1,15 @@
 -- name: PlanLockTable :exec
--- Takes the lock on the table of plans that every writer begins with: who adds a
--- partition waits for it, and holds up nobody who has locked anything else.
+-- Takes the lock on the table of plans with which every writer begins. A session that adds a
+-- partition waits for this lock first, so it never blocks a writer that holds other locks.
 UPDATE actlog.plan_execution_record SET origin = origin WHERE false;
 
 -- name: TraceLock :exec
--- Waits for those who write to traces. The keys are sorted.
+-- Locks traces, and waits for their other writers. The keys are sorted.
 SELECT pg_advisory_xact_lock(u.key) FROM unnest(@keys::bigint[]) AS u (key);
 
 -- name: TraceLockRoots :exec
--- Locks the root plans of traces, in the order of the writers: those that their rows
--- are in, and native ones that name them.
+-- Locks the root plans of traces, in the same order as other writers: the roots of the trees
+-- that have their rows, and the native root plans that name the traces.
 SELECT 1
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id AND p.root_plan_id = ANY (ARRAY(
@@ -24,12 +24,12 @@ ORDER BY p.root_plan_id
 FOR UPDATE;
 
 -- name: TraceHold :exec
--- Keeps traces that are known from being forgotten.
+-- Locks the traces that are on record, so that they are not deleted.
 SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER BY trace_id FOR UPDATE;
 
 -- name: TraceStates :many
--- What is known of traces, the native root plan that names them, and whether there is
--- one of their own.
+-- Returns what is known of traces, the native root plan that names each, and whether it has a
+-- root plan of its own.
 SELECT
     u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
@@ -47,7 +47,7 @@ LEFT JOIN LATERAL (
 ) AS n ON true;
 
 -- name: TraceChunks :many
--- The spans of traces, but of those that have too many.
+-- Returns the spans of traces, except of traces that have too many.
 SELECT s.trace_id, s.spans
 FROM unnest(@trace_ids::text[]) AS u (trace_id)
 JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id AND t.spans <= @most::bigint
@@ -55,8 +55,8 @@ JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part
 ORDER BY s.trace_id, s.id;
 
 -- name: TraceRows :many
--- The rows that are in the trees of traces: kind and key. shared: the row was told of
--- natively, too, or only.
+-- Returns kind and key of the rows in the trees of traces. A row is shared if a native record
+-- has written to it, whether or not a trace has, too.
 WITH home AS MATERIALIZED (
     SELECT p.root_plan_id, p.part
     FROM actlog.plan_execution_record AS p
@@ -83,8 +83,8 @@ SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.origin <> 
 FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part;
 
 -- name: TraceKeep :exec
--- Counts the spans that came of traces, and says where their rows are and when
--- they are to be made anew.
+-- Counts the spans that arrived for traces, and notes which tree has their rows and when the
+-- rows must be made again.
 INSERT INTO actlog.otlp_trace AS t (trace_id, root_plan_id, spans, due_at, complete, projected)
 SELECT u.trace_id, u.root_plan_id, u.spans, now() + make_interval(secs => u.due_seconds), u.complete, u.projected
 FROM unnest(@trace_ids::text[], @root_plan_ids::text[], @spans::bigint[], @due_seconds::double precision[], @complete::boolean[], @projected::integer[])
@@ -104,7 +104,7 @@ FROM unnest(@trace_ids::text[], @spans::bytea[]) AS u (trace_id, spans)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id;
 
 -- name: TraceDue :many
--- Traces whose rows are to be made anew.
+-- Returns traces whose rows must be made again.
 SELECT trace_id
 FROM actlog.otlp_trace
 WHERE due_at <= now()
@@ -112,15 +112,15 @@ ORDER BY due_at
 LIMIT 100;
 
 -- name: TraceRecall :exec
--- Has the rows of traces made anew at once: a native root plan names them.
+-- Makes the rows of traces due at once, because a native root plan names the traces.
 UPDATE actlog.otlp_trace SET due_at = now() WHERE trace_id = ANY (@trace_ids::text[]);
 
 -- name: TracePostpone :exec
--- Has a trace wait whose rows could not be made.
+-- Postpones a trace whose rows could not be made.
 UPDATE actlog.otlp_trace SET due_at = now() + INTERVAL '1 hour' WHERE trace_id = @trace_id;
 
 -- name: TraceForget :execrows
--- Forgets traces from which nothing has come for long, some at a time.
+-- Deletes traces for which no span has arrived for trace_days, 1,000 at a time.
 DELETE FROM actlog.otlp_trace
 WHERE trace_id = ANY (ARRAY(
     SELECT t.trace_id
@@ -131,11 +131,11 @@ WHERE trace_id = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED
 ));
 
--- Rows that the spans of a trace no longer mean. They go where nothing is beneath them
--- that someone else told.
+-- The next statements delete rows that the spans of a trace no longer make. A row stays if
+-- there is anything below it that the trace did not write.
 
 -- name: TraceDeleteActTools :many
--- moved: the call stands elsewhere in its tree now.
+-- moved: the call now stands elsewhere in its tree.
 DELETE FROM actlog.act_tool_info AS t
 USING unnest(@root_plan_ids::text[], @step_ids::text[], @seqs::bigint[], @tool_call_ids::text[], @moved::boolean[]) AS u (root_plan_id, step_id, seq, tool_call_id, moved),
     actlog.agent_execution_record AS a
@@ -170,7 +170,7 @@ WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id AND a.origin = '
 RETURNING a.root_plan_id;
 
 -- name: TraceDeletePlans :many
--- Sub-plans, then roots: what a statement deletes it still sees.
+-- Call it for sub-plans first, then for roots: a statement still sees the rows that it deletes.
 DELETE FROM actlog.plan_execution_record AS p
 USING unnest(@root_plan_ids::text[], @plan_ids::text[]) AS u (root_plan_id, plan_id)
 WHERE p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.plan_id AND p.origin = 'otlp' AND p.revs IS NULL

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// ActTool is one tool call of a cycle. ToolCallID is ours and unique in its root
-// plan; the model's own id goes to ProviderCallID.
+// ActTool is one tool call of a cycle. ToolCallID is unique in its root plan. The id that the
+// model gave the call goes to ProviderCallID.
 type ActTool struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	StepID         string          `record:"stepId,key"`
-	Seq            int64           `record:"seq,key"`
+	Seq            int64           `record:"seq,key,small"`
 	ToolCallID     string          `record:"toolCallId,key"`
-	Rev            *int64          `record:"rev"`
-	CallIndex      *int64          `record:"callIndex"`
+	Rev            *int64          `record:"rev,revision"`
+	CallIndex      *int64          `record:"callIndex,small"`
 	ProviderCallID *string         `record:"providerCallId,id"`
 	ServerName     *string         `record:"serverName,name"`
 	Name           *string         `record:"name,name"`
 	Parameters     *string         `record:"parameters,text,anyJSON"`
 	Result         *string         `record:"result,text,anyJSON"`
-	State          *State          `record:"state,state,scoped,column=told_state"`
-	Attempt        *int64          `record:"attempt,attempt,min=1"`
+	State          *State          `record:"state,state,scoped,column=told_state,shown=state"`
+	Attempt        *int64          `record:"attempt,attempt,min=1,small"`
 	ErrorMessage   *string         `record:"errorMessage,text,scoped"`
 	ErrorKind      *string         `record:"errorKind,name,scoped"`
 	StartTime      *time.Time      `record:"startTime,least"`
@@ -28,8 +28,8 @@ type ActTool struct {
 	SpanID         *string         `record:"spanId,id"`
 	Metadata       json.RawMessage `record:"metadata,object"`
 
-	// Inferred says that the call is known from the model's output only. It is for
-	// those who derive records from something else, and not told on the wire.
+	// Inferred marks a call that is known from the model's output only. Code that derives
+	// records from traces sets it; it is not accepted on the wire.
 	Inferred *bool `record:"inferred,derived"`
 }
 

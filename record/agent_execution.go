@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// AgentExecution is a step: one agent working on one step of a plan. A higher
-// Attempt re-opens it.
+// AgentExecution is a step: one agent working on one step of a plan. A higher Attempt opens
+// it again.
 type AgentExecution struct {
 	RootPlanID       string          `record:"rootPlanId,key"`
 	StepID           string          `record:"stepId,key"`
-	Rev              *int64          `record:"rev"`
-	PlanID           string          `record:"planId,id,required"`
-	StepIndex        *int64          `record:"stepIndex"`
+	Rev              *int64          `record:"rev,revision"`
+	PlanID           string          `record:"planId,id,required,shown=shown_plan_id"`
+	StepIndex        *int64          `record:"stepIndex,small"`
 	ConversationID   *string         `record:"conversationId,id"`
 	AgentName        *string         `record:"agentName,name"`
 	AgentVersion     *string         `record:"agentVersion,name"`
 	AgentDescription *string         `record:"agentDescription,text"`
 	AgentRequest     *string         `record:"agentRequest,text"`
-	MaxSteps         *int64          `record:"maxSteps"`
-	CurrentStep      *int64          `record:"currentStep"`
-	Attempt          *int64          `record:"attempt,attempt,min=1"`
-	State            *State          `record:"state,state,scoped,column=told_state"`
+	MaxSteps         *int64          `record:"maxSteps,small"`
+	CurrentStep      *int64          `record:"currentStep,small"`
+	Attempt          *int64          `record:"attempt,attempt,min=1,small"`
+	State            *State          `record:"state,state,scoped,column=told_state,shown=state"`
 	StartTime        *time.Time      `record:"startTime,least"`
 	EndTime          *time.Time      `record:"endTime,greatest,scoped"`
 	Result           *string         `record:"result,text"`

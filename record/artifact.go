@@ -7,7 +7,7 @@ type Artifact struct {
 	RootPlanID string          `record:"rootPlanId,key"`
 	PlanID     string          `record:"planId,key"`
 	Name       string          `record:"name,key"`
-	Rev        *int64          `record:"rev"`
+	Rev        *int64          `record:"rev,revision"`
 	StepID     *string         `record:"stepId,id"`
 	ToolCallID *string         `record:"toolCallId,id"`
 	Type       *string         `record:"type,name"`

@@ -5,20 +5,41 @@ import (
 	"fmt"
 )
 
-// ErrNotFound says that nothing of that id is on record.
+// ErrNotFound means that nothing with that id is on record.
 var ErrNotFound = errors.New("not found")
 
-// ErrUnavailable says that the record cannot be reached right now; the same call
-// may succeed later. Nothing that it was given is known to be on record.
+// ErrUnavailable means that the record cannot be reached right now. The same call may succeed
+// later. The write may or may not have been committed; repeating it does no harm.
 var ErrUnavailable = errors.New("record unavailable")
 
-// ErrClosed says that the record was closed by its owner.
+// ErrDiskFull means that the database has no room for more. It wraps [ErrUnavailable]:
+// writes go on when there is room.
+var ErrDiskFull = fmt.Errorf("%w: the database's disk is full", ErrUnavailable)
+
+// LockedError means that another session of the database holds a row of a plan's tree. It
+// wraps [ErrUnavailable]: writes go on when the row is released.
+type LockedError struct {
+	// RootPlanID is the plan; empty if it is not known which.
+	RootPlanID string
+}
+
+func (e *LockedError) Error() string {
+	if e.RootPlanID == "" {
+		return "another session of the database holds a lock on what is needed"
+	}
+	return fmt.Sprintf("a row of plan %s is locked by another session of the database", e.RootPlanID)
+}
+
+// Unwrap returns [ErrUnavailable].
+func (e *LockedError) Unwrap() error { return ErrUnavailable }
+
+// ErrClosed means that the record was closed by its owner.
 var ErrClosed = errors.New("record closed")
 
-// Code names why a record was refused.
+// Code is the reason why a record was refused.
 type Code string
 
-// The codes, as they stand on the wire.
+// The codes, as on the wire.
 const (
 	CodeMalformed       Code = "malformed"
 	CodeUnknownKind     Code = "unknown_kind"
@@ -28,8 +49,8 @@ const (
 	CodeInvalidRelation Code = "invalid_relation"
 )
 
-// InvalidError says which field of a record is at fault and why. Field is empty
-// where the record as a whole is.
+// InvalidError says which field of a record is at fault and why. Field is empty if no single
+// field is.
 type InvalidError struct {
 	Code   Code
 	Field  string
@@ -43,8 +64,7 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s: %s %s", e.Code, e.Field, e.Reason)
 }
 
-// Result says what became of a list of changes: how many are on record, and
-// which were refused.
+// Result says how many changes of a list are on record, and which were refused.
 type Result struct {
 	Accepted int
 	Rejected []Rejection

@@ -10,7 +10,7 @@ import (
 type Plan struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	CurrentPlanID  string          `record:"currentPlanId,key"`
-	Rev            *int64          `record:"rev"`
+	Rev            *int64          `record:"rev,revision"`
 	ParentPlanID   *string         `record:"parentPlanId,id"`
 	ToolCallID     *string         `record:"toolCallId,id"`
 	Executor       *string         `record:"executor,name"`
@@ -24,19 +24,19 @@ type Plan struct {
 	Release        *string         `record:"release,name"`
 	ConversationID *string         `record:"conversationId,id"`
 	TraceID        *string         `record:"traceId,id"`
-	State          *State          `record:"state,state,column=told_state"`
+	State          *State          `record:"state,state,column=told_state,shown=state"`
 	StartTime      *time.Time      `record:"startTime,least"`
 	EndTime        *time.Time      `record:"endTime,greatest"`
 	Summary        *string         `record:"summary,text"`
 	ModelName      *string         `record:"modelName,name"`
 	ErrorMessage   *string         `record:"errorMessage,text"`
 	ErrorKind      *string         `record:"errorKind,name"`
-	Exception      *string         `record:"exception,text"`
+	Exception      *string         `record:"exception,text,once"`
 	Metadata       json.RawMessage `record:"metadata,object"`
-	// LastSeenAt is a sign of life of the process that runs the plan, by its clock,
-	// which must not go back while it runs. Whoever tells one goes on telling them
-	// until the plan ends, or is taken for dead (see the store's InterruptAfter).
-	LastSeenAt *time.Time `record:"lastSeenAt,greatest"`
+	// LastSeenAt is a sign of life of the process that runs the plan, by its own clock, which
+	// must not go back while it runs. A process that sends one goes on sending them until the
+	// plan ends. If they stop, the run may be marked INTERRUPTED (--interrupt-after).
+	LastSeenAt *time.Time `record:"lastSeenAt,greatest,heartbeat"`
 }
 
 // Kind implements [Change].
@@ -48,24 +48,5 @@ func (p *Plan) Key() Key { return Key{Kind: KindPlan, Root: p.RootPlanID, ID: p.
 // Revision implements [Change].
 func (p *Plan) Revision() *int64 { return p.Rev }
 
-// IsRoot tells whether the plan is the root of its tree.
+// IsRoot reports whether the plan is the root of its tree.
 func (p *Plan) IsRoot() bool { return p.RootPlanID == p.CurrentPlanID }
-
-// checkRelation holds a plan to the rules that make trees: a parent comes with
-// the tool call that started the plan, a root has neither, no plan is its own
-// parent. A later record of a sub-plan may leave both out.
-func (p *Plan) checkRelation() error {
-	switch {
-	case p.ParentPlanID == nil && p.ToolCallID == nil:
-		return nil
-	case p.ToolCallID == nil:
-		return &InvalidError{Code: CodeInvalidRelation, Field: "toolCallId", Reason: "is required when parentPlanId is given"}
-	case p.ParentPlanID == nil:
-		return &InvalidError{Code: CodeInvalidRelation, Field: "parentPlanId", Reason: "is required when toolCallId is given"}
-	case p.IsRoot():
-		return &InvalidError{Code: CodeInvalidRelation, Field: "rootPlanId", Reason: "must differ from currentPlanId when parentPlanId is given"}
-	case *p.ParentPlanID == p.CurrentPlanID:
-		return &InvalidError{Code: CodeInvalidRelation, Field: "parentPlanId", Reason: "must differ from currentPlanId"}
-	}
-	return nil
-}

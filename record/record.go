@@ -1,7 +1,8 @@
-// Package record is the vocabulary of Actlog: what a plan, an agent execution,
-// a think-act cycle, a tool call and their companions are, which states they go
-// through, how their ids look, what is valid, and how several tellings of one
-// thing become one. It knows no database and no wire format.
+// Package record owns the vocabulary of Actlog: what a plan, an agent execution, a think-act
+// cycle, a tool call and their companions are, their states, ids, limits and errors. It knows
+// no database and no wire format.
+//
+// The struct tags say how each field is kept; internal/field reads them.
 package record
 
 import "strings"
@@ -21,27 +22,25 @@ const (
 	KindWait           Kind = "wait"
 )
 
-// Kinds lists every kind, parents before children: the order in which they are
-// written.
+// Kinds lists every kind, parents before children.
 var Kinds = []Kind{
 	KindPlan, KindAgentExecution, KindThinkAct, KindActTool,
 	KindThought, KindArtifact, KindSource, KindWait,
 }
 
-// Change is something told about one row: its key, and whatever else is known.
-// A nil field says nothing; it never un-sets what was told before. The types of
-// this package that a pointer makes a Change are [Plan], [AgentExecution],
-// [ThinkAct], [ActTool], [Thought], [Artifact], [Source] and [Wait].
+// Change says something about one row: its key, and whatever else is known. A nil field says
+// nothing; it never clears an earlier value. Pointers to [Plan], [AgentExecution],
+// [ThinkAct], [ActTool], [Thought], [Artifact], [Source] and [Wait] are changes.
 type Change interface {
-	// Kind names what is told about.
+	// Kind is the kind of the row.
 	Kind() Kind
 	// Key identifies the row.
 	Key() Key
-	// Revision orders contradicting changes to one row; nil: by arrival.
+	// Revision orders contradicting changes to one row. nil: the later arrival wins.
 	Revision() *int64
 }
 
-// New makes an empty change of a kind, or nil where the kind is unknown.
+// New returns an empty change of a kind, or nil if the kind is unknown.
 func New(k Kind) Change {
 	switch k {
 	case KindPlan:
@@ -64,9 +63,9 @@ func New(k Kind) Change {
 	return nil
 }
 
-// Key is the natural key of a row. Root is the root plan. Parent is the step (of
-// cycles and tool calls) or the plan (of thoughts, artifacts, sources and waits)
-// that the row belongs to; Seq is the cycle; ID is the row's own id or name.
+// Key is the natural key of a row. Root is the root plan. Parent is the step that a cycle or
+// tool call belongs to, or the plan that a thought, artifact, source or wait belongs to. Seq
+// is the cycle. ID is the row's own id or name.
 type Key struct {
 	Kind   Kind
 	Root   string

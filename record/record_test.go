@@ -1,9 +1,6 @@
 package record_test
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,51 +9,6 @@ import (
 
 	"github.com/actlog/actlog/record"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
-
-// TestPlacesOfFields guards what is on disk: the place of a field in a row's
-// revisions. A new field may come behind the others of its kind; none may move.
-func TestPlacesOfFields(t *testing.T) {
-	t.Parallel()
-	const golden = "testdata/fields.golden"
-	places := map[record.Kind][]string{}
-	var text strings.Builder
-	for _, kind := range record.Kinds {
-		lines := make([]string, record.Revisions(kind))
-		for i := range record.Fields(kind) {
-			f := &record.Fields(kind)[i]
-			if f.Rev == 0 {
-				continue
-			}
-			if lines[f.Rev-1] != "" {
-				t.Errorf("%s has two fields at %d", kind, f.Rev)
-			}
-			lines[f.Rev-1] = fmt.Sprintf("%s %d %s", kind, f.Rev, f.Name)
-		}
-		places[kind] = lines
-		text.WriteString(strings.Join(lines, "\n") + "\n")
-	}
-	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	was, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(was)) {
-		line = strings.TrimSpace(line)
-		kind, _, _ := strings.Cut(line, " ")
-		if !slices.Contains(places[record.Kind(kind)], line) {
-			t.Errorf("%q has moved: revisions on disk would count for another field", line)
-		}
-	}
-	if diff := cmp.Diff(string(was), text.String()); diff != "" {
-		t.Errorf("fields were added? Then run with -update (-golden +now):\n%s", diff)
-	}
-}
 
 func TestStates(t *testing.T) {
 	t.Parallel()

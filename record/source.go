@@ -7,13 +7,13 @@ type Source struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	PlanID         string          `record:"planId,key"`
 	SourceID       string          `record:"sourceId,key"`
-	Rev            *int64          `record:"rev"`
+	Rev            *int64          `record:"rev,revision"`
 	StepID         *string         `record:"stepId,id"`
 	ToolCallID     *string         `record:"toolCallId,id"`
 	URI            *string         `record:"uri,text"`
 	Type           *SourceType     `record:"type,enum"`
-	LineStart      *int64          `record:"lineStart"`
-	LineEnd        *int64          `record:"lineEnd"`
+	LineStart      *int64          `record:"lineStart,small"`
+	LineEnd        *int64          `record:"lineEnd,small"`
 	Snippet        *string         `record:"snippet,text"`
 	Description    *string         `record:"description,text"`
 	RelevanceScore *float64        `record:"relevanceScore"`

@@ -2,14 +2,14 @@ package record
 
 import "slices"
 
-// State says what truly happened to a plan, a step, a cycle, a tool call or a
-// wait. Status and completed are views of it.
+// State is what truly happened to a plan, a step, a cycle, a tool call or a wait. Status and
+// completed follow from it.
 type State string
 
 // The states of plans, steps, cycles and tool calls.
 const (
 	Pending          State = "PENDING"
-	Idle             State = "IDLE" // agent executions only: planned, not begun
+	Idle             State = "IDLE" // agent executions only: planned, not started
 	Running          State = "RUNNING"
 	Waiting          State = "WAITING"
 	Paused           State = "PAUSED"
@@ -23,7 +23,7 @@ const (
 	Unknown          State = "UNKNOWN"
 )
 
-// The states that only waits reach; they begin as [Waiting].
+// The states that only waits reach. They begin as [Waiting].
 const (
 	Submitted State = "SUBMITTED"
 	Accepted  State = "ACCEPTED"
@@ -56,10 +56,10 @@ var states = func() map[Kind][]State {
 	}
 }()
 
-// States lists the states that a kind may be in; empty for kinds without one.
+// States returns the states of a kind; empty for kinds without states.
 func States(k Kind) []State { return slices.Clone(states[k]) }
 
-// InitialState is the state of a row of the kind that no one has told one for.
+// InitialState is the state of a row of the kind for which none was set.
 func InitialState(k Kind) State {
 	switch k {
 	case KindAgentExecution:
@@ -71,25 +71,10 @@ func InitialState(k Kind) State {
 	}
 }
 
-// Terminal tells whether nothing but a higher attempt follows the state.
-func (s State) Terminal() bool { return s.rank() > 0 }
+// Terminal reports whether the state is an end: only a higher attempt follows it.
+func (s State) Terminal() bool { return s.Status() == StatusFinished }
 
-// rank orders states by how much they settle: a live one, "no one knows", "it
-// was cut off", and what really came of it.
-func (s State) rank() int {
-	switch s {
-	case Pending, Idle, Running, Waiting, Paused, AwaitingApproval:
-		return 0
-	case Unknown:
-		return 1
-	case Interrupted:
-		return 2
-	default:
-		return 3
-	}
-}
-
-// Status is the view of the state that the executor API shows.
+// Status returns the view of the state that the executor API shows.
 func (s State) Status() Status {
 	switch s {
 	case Pending, Idle:

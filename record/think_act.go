@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ThinkAct is one think-act cycle of a step: one model call, then the tool calls
-// that it asked for. Seq counts from 0. InputTokens include cached ones; costs are
-// US dollars. Where they are not told, costs are computed from the model's prices,
-// character counts from the texts.
+// ThinkAct is one think-act cycle of a step: one model call, then the tool calls that it
+// asked for. Seq counts from 0. InputTokens include cached tokens. Costs are in US dollars.
+// Costs that are not set are computed from the model's prices, character counts from the
+// texts.
 type ThinkAct struct {
 	RootPlanID               string          `record:"rootPlanId,key"`
 	StepID                   string          `record:"stepId,key"`
-	Seq                      int64           `record:"seq,key"`
-	Rev                      *int64          `record:"rev"`
+	Seq                      int64           `record:"seq,key,small"`
+	Rev                      *int64          `record:"rev,revision"`
 	ThinkStartTime           *time.Time      `record:"thinkStartTime,least"`
 	ThinkEndTime             *time.Time      `record:"thinkEndTime,greatest,scoped"`
 	FirstTokenTime           *time.Time      `record:"firstTokenTime"`
@@ -23,12 +23,12 @@ type ThinkAct struct {
 	ThinkOutput              *string         `record:"thinkOutput,text"`
 	ActionDescription        *string         `record:"actionDescription,text"`
 	ActionResult             *string         `record:"actionResult,text"`
-	State                    *State          `record:"state,state,scoped,column=told_state"`
+	State                    *State          `record:"state,state,scoped,column=told_state,shown=state"`
 	FinishReason             *string         `record:"finishReason,name"`
 	ErrorMessage             *string         `record:"errorMessage,text,scoped"`
 	ErrorKind                *string         `record:"errorKind,name,scoped"`
-	InputCharCount           *int64          `record:"inputCharCount,column=told_input_char_count"`
-	OutputCharCount          *int64          `record:"outputCharCount,column=told_output_char_count"`
+	InputCharCount           *int64          `record:"inputCharCount,column=told_input_char_count,shown=input_char_count"`
+	OutputCharCount          *int64          `record:"outputCharCount,column=told_output_char_count,shown=output_char_count"`
 	Provider                 *string         `record:"provider,name"`
 	ModelName                *string         `record:"modelName,name"`
 	InputTokens              *int64          `record:"inputTokens"`
@@ -36,18 +36,20 @@ type ThinkAct struct {
 	CacheReadInputTokens     *int64          `record:"cacheReadInputTokens"`
 	CacheCreationInputTokens *int64          `record:"cacheCreationInputTokens"`
 	ReasoningTokens          *int64          `record:"reasoningTokens"`
-	CostUSD                  *float64        `record:"costUsd,min=0,column=told_cost_usd"`
-	Attempt                  *int64          `record:"attempt,attempt,min=1"`
+	CostUSD                  *float64        `record:"costUsd,decimal,column=told_cost_usd,shown=cost_usd"`
+	Attempt                  *int64          `record:"attempt,attempt,min=1,small"`
 	SpanID                   *string         `record:"spanId,id"`
 	Metadata                 json.RawMessage `record:"metadata,object"`
+	// ResponseID is the id that the provider gave the response of the model.
+	ResponseID *string `record:"responseId,id"`
 
-	// ThinkInputChars and ThinkOutputChars are counted from the texts by
-	// [Clean], before it cuts them. They are not told.
+	// ThinkInputChars and ThinkOutputChars are counted from the texts before they are cut.
+	// Clients do not set them.
 	ThinkInputChars  *int64 `record:"thinkInputChars,charsOf=thinkInput"`
 	ThinkOutputChars *int64 `record:"thinkOutputChars,charsOf=thinkOutput"`
 
-	// The prices are US dollars per million tokens. The store looks them up for the
-	// model. They are not told.
+	// Prices are in US dollars per million tokens. The store looks them up by the model's
+	// name. Clients do not set them.
 	InputPrice      *float64 `record:"inputPrice,of=modelName"`
 	OutputPrice     *float64 `record:"outputPrice,of=modelName"`
 	CacheReadPrice  *float64 `record:"cacheReadPrice,of=modelName"`

@@ -7,11 +7,11 @@ type Thought struct {
 	RootPlanID        string       `record:"rootPlanId,key"`
 	PlanID            string       `record:"planId,key"`
 	ThoughtID         string       `record:"thoughtId,key"`
-	Rev               *int64       `record:"rev"`
+	Rev               *int64       `record:"rev,revision"`
 	StepID            *string      `record:"stepId,id"`
 	AgentID           *string      `record:"agentId,id"`
 	Role              *string      `record:"role,name"`
-	Iteration         *int64       `record:"iteration,min=-1"`
+	Iteration         *int64       `record:"iteration,min=-1,small"`
 	Type              *ThoughtType `record:"type,enum"`
 	Content           *string      `record:"content,text"`
 	RelatedOperations []string     `record:"relatedOperations,name"`
@@ -19,7 +19,7 @@ type Thought struct {
 	Time              *time.Time   `record:"time"`
 }
 
-// ThoughtType says what an entry of the reasoning log is.
+// ThoughtType is the type of an entry of the reasoning log.
 type ThoughtType string
 
 // The thought types.

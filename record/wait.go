@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Wait is a run waiting for a human: who is asked what, the answer, how long it
-// took. FormInputs is a list of string maps.
+// Wait is a run that waits for a human: the question, the answer, and how long it took.
+// FormInputs is a list of string maps.
 type Wait struct {
 	RootPlanID      string          `record:"rootPlanId,key"`
 	PlanID          string          `record:"planId,key"`
 	WaitID          string          `record:"waitId,key"`
-	Rev             *int64          `record:"rev"`
+	Rev             *int64          `record:"rev,revision"`
 	StepID          *string         `record:"stepId,id"`
 	ToolCallID      *string         `record:"toolCallId,id"`
 	Type            *WaitType       `record:"type,enum"`
 	Title           *string         `record:"title,text"`
 	FormDescription *string         `record:"formDescription,text"`
 	FormInputs      json.RawMessage `record:"formInputs,stringMaps"`
-	State           *State          `record:"state,state,column=told_state"`
+	State           *State          `record:"state,state,column=told_state,shown=state"`
 	Decision        *string         `record:"decision,text"`
 	DecidedBy       *string         `record:"decidedBy,name"`
 	StartTime       *time.Time      `record:"startTime,least"`
@@ -26,7 +26,7 @@ type Wait struct {
 	ExpiresAt       *time.Time      `record:"expiresAt"`
 }
 
-// WaitType says what a human is asked for.
+// WaitType is what a human is asked for.
 type WaitType string
 
 // The wait types.

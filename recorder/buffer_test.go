@@ -16,11 +16,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
 
-func newMemory() *memory { return &memory{rows: map[record.Key]*record.Row{}} }
+func newMemory() *memory { return &memory{rows: map[record.Key]*field.Row{}} }
 
 // sizes are the numbers of changes of the writes so far.
 func (m *memory) sizes() []int {

@@ -20,9 +20,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
@@ -443,11 +444,9 @@ func callTool(ctx context.Context, rec *recorder.Recorder) (*recorder.Plan, erro
 // A killed agent is marked INTERRUPTED. An agent whose tool takes as long is not.
 func TestAKilledAgentIsInterrupted(t *testing.T) {
 	t.Parallel()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Logger: log, MaxConns: 4, InterruptAfter: 3 * time.Second})
-	ok(t, err)
-	t.Cleanup(func() { ok(t, s.Close(context.Background())) })
-	server := httptest.NewServer(api.New(s, api.Config{Logger: log}))
+	s := storetest.Open(t)
+	u := storetest.Upkeep(t, s, upkeep.Config{InterruptAfter: 3 * time.Second})
+	server := httptest.NewServer(apitest.New(t, s, apitest.Config{HTTP: httpd.Config{Logger: storetest.Logger(t)}, Upkeep: u}))
 	t.Cleanup(server.Close)
 	state := func(plan string) record.State {
 		p, _, err := s.PlanTree(t.Context(), plan)
@@ -480,7 +479,7 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	p, _, err := s.PlanTree(t.Context(), killed)
 	ok(t, err)
 	want(t, "state", p.Record.State, record.Interrupted)
-	want(t, "errorKind", p.Record.ErrorKind, store.NotSeen)
+	want(t, "errorKind", p.Record.ErrorKind, upkeep.NotSeen)
 	if got := state(alive.ID()); got != record.Running {
 		t.Errorf("the living agent is %s", got)
 	}

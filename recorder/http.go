@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -152,7 +153,7 @@ func (s *HTTPSink) encode(c record.Change) ([]byte, *record.InvalidError) {
 	}
 	if err != nil {
 		// A change without JSON is not valid either, and Clean knows which field it is.
-		_, _, cause := record.Clean(c)
+		_, _, cause := field.Clean(c)
 		if invalid, ok := errors.AsType[*record.InvalidError](cause); ok {
 			return nil, invalid
 		}
@@ -176,7 +177,7 @@ func cutTexts(c record.Change) record.Change {
 	cut.Elem().Set(whole)
 	for i := range whole.NumField() {
 		if text, ok := reflect.TypeAssert[*string](whole.Field(i)); ok && text != nil && len(*text) > limit {
-			cut.Elem().Field(i).Set(reflect.ValueOf(new(record.Shorten(*text, limit))))
+			cut.Elem().Field(i).Set(reflect.ValueOf(new(field.Shorten(*text, limit))))
 		}
 	}
 	out := cut.Interface().(record.Change)
@@ -380,7 +381,7 @@ func (s *HTTPSink) refusal(status int, body []byte) string {
 	if err := json.Unmarshal(body, &problem); err != nil || problem.Detail == "" {
 		return text
 	}
-	return s.redact(fmt.Sprintf("%s: %s", text, record.Shorten(problem.Detail, 500)))
+	return s.redact(fmt.Sprintf("%s: %s", text, field.Shorten(problem.Detail, 500)))
 }
 
 // redact removes the key from a text that came from elsewhere.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,9 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -60,7 +61,7 @@ func says(status int, body string, header ...string) func(*http.Request) (*http.
 
 // accepts answers like a server that accepts everything.
 func accepts(r *http.Request) (*http.Response, error) {
-	items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"))
+	items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), nil)
 	if err != nil {
 		return says(http.StatusBadRequest, err.Error())(r)
 	}
@@ -221,7 +222,7 @@ func TestHTTPContext(t *testing.T) {
 func TestHTTPSplits(t *testing.T) {
 	t.Parallel()
 	rejectLast := func(r *http.Request) (*http.Response, error) {
-		items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"))
+		items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -301,9 +302,9 @@ func TestHTTPTooLarge(t *testing.T) {
 	if err != nil || result.Accepted != 1 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1 {
 		t.Fatalf("got %+v, %v", result, err)
 	}
-	items, err := wire.DecodeBody(bytes.NewReader(server.bodies[0]), wire.TypeNDJSON, "gzip")
+	items, err := wire.DecodeBody(bytes.NewReader(server.bodies[0]), wire.TypeNDJSON, "gzip", nil)
 	ok(t, err)
-	clean, cut, err := record.Clean(items[0].Change)
+	clean, cut, err := field.Clean(items[0].Change)
 	ok(t, err)
 	if c := clean.(*record.ThinkAct); *c.InputCharCount != 6<<20 || len(cut) != 1 || len(*c.ThinkInput) != record.MaxTextBytes {
 		t.Errorf("count %d, cut %q, %d bytes", *c.InputCharCount, cut, len(*c.ThinkInput))
@@ -340,7 +341,7 @@ func TestHTTPNetwork(t *testing.T) {
 		case 3:
 			w.WriteHeader(http.StatusTooManyRequests)
 		case 4:
-			items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"))
+			items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -385,11 +386,8 @@ func TestBufferHonoursRetryAfter(t *testing.T) {
 // serveRecord starts a server with an empty record of the test's own.
 func serveRecord(t *testing.T) (url string, s *store.Store) {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Logger: log, MaxConns: 4})
-	ok(t, err)
-	t.Cleanup(func() { ok(t, s.Close(context.Background())) })
-	server := httptest.NewServer(api.New(s, api.Config{Logger: log}))
+	s = storetest.Open(t)
+	server := httptest.NewServer(apitest.New(t, s, apitest.Config{HTTP: httpd.Config{Logger: storetest.Logger(t)}}))
 	t.Cleanup(server.Close)
 	return server.URL, s
 }

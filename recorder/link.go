@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -61,7 +62,7 @@ func (l Link) String() string {
 		v.Set("tool", l.ToolCallID)
 	}
 	if l.Project != "" {
-		v.Set("project", record.Shorten(l.Project, record.MaxIDBytes))
+		v.Set("project", field.Shorten(l.Project, record.MaxIDBytes))
 	}
 	return v.Encode()
 }

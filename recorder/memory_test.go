@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // memory is a Sink that merges changes into rows as the store does.
 type memory struct {
 	mu     sync.Mutex
-	rows   map[record.Key]*record.Row
+	rows   map[record.Key]*field.Row
 	writes [][]record.Change
 	fail   error // of the next writes, which write nothing
 }
@@ -44,7 +45,7 @@ func (m *memory) Write(ctx context.Context, changes []record.Change) (record.Res
 	m.writes = append(m.writes, slices.Clone(changes))
 	var result record.Result
 	for i, c := range changes {
-		row, err := record.NewRow(c)
+		row, err := field.NewRow(c)
 		if err != nil {
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: err.(*record.InvalidError)})
 			continue
@@ -153,7 +154,7 @@ type bundle struct {
 
 func setup(t *testing.T, options ...func(*recorder.Options)) *bundle {
 	t.Helper()
-	b := &bundle{sink: &memory{rows: map[record.Key]*record.Row{}}, clock: &clock{now: noon}}
+	b := &bundle{sink: &memory{rows: map[record.Key]*field.Row{}}, clock: &clock{now: noon}}
 	o := recorder.Options{Clock: b.clock.read}
 	for _, set := range options {
 		set(&o)

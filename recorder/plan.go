@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -111,7 +112,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 			Reason: "is required within plan " + parent.PlanID + ": use the context of a tool call, or PlanInfo.Root",
 		})
 	}
-	if _, _, err := record.Clean(row); err != nil {
+	if _, _, err := field.Clean(row); err != nil {
 		// The steps must not go on record without the plan. If the plan names itself as its
 		// parent, they would become the parent's.
 		return ctx, p, fmt.Errorf("%s: %w", what, err)
@@ -166,7 +167,7 @@ func (r *Recorder) ContinuePlan(ctx context.Context, ref PlanRef) (context.Conte
 // first sign of life.
 func (p *Plan) firstSign() []record.Change {
 	row := &record.Plan{RootPlanID: p.link.RootPlanID, CurrentPlanID: p.link.PlanID}
-	if _, _, err := record.Clean(row); err != nil || p.hasEnded() {
+	if _, _, err := field.Clean(row); err != nil || p.hasEnded() {
 		return nil // the record refuses what is below it as well; or the run is over
 	}
 	if row.LastSeenAt = p.rec.heart.add(p); row.LastSeenAt == nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -101,16 +102,16 @@ const (
 // to look at each by reflection takes four times as long.
 func memoryOf(c record.Change) int64 {
 	bytes := changeBytes
-	fields := record.Fields(c.Kind())
+	fields := field.Fields(c.Kind())
 	for i := range fields {
 		f := &fields[i]
 		switch f.Type {
-		case record.Text:
+		case field.Text:
 			text, _ := f.Text(c)
 			bytes += len(text)
-		case record.JSON:
+		case field.JSON:
 			bytes += f.In(c).Len()
-		case record.Texts:
+		case field.Texts:
 			texts := f.In(c)
 			for j := range texts.Len() {
 				bytes += texts.Index(j).Len() + 16

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,10 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -116,29 +115,16 @@ func TestMigrate(t *testing.T) {
 
 // serve starts a server with a record for this test only. Requests go through around, unless it
 // is nil.
-func serve(t *testing.T, config api.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
+func serve(t *testing.T, config apitest.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Project: otlp.ProjectChunks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close(context.Background()) })
-	config.Logger = slog.New(slog.DiscardHandler)
-	handler := http.Handler(api.New(s, config))
+	s = storetest.Open(t, func(c *store.Config) { c.Project = otlp.ProjectKept })
+	handler := http.Handler(apitest.New(t, s, config))
 	if around != nil {
 		handler = around(handler)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL, s
-}
-
-func write(t *testing.T, s *store.Store, changes ...record.Change) {
-	t.Helper()
-	result, err := s.Write(t.Context(), changes)
-	if err != nil || len(result.Rejected) > 0 {
-		t.Fatal(result, err)
-	}
 }
 
 func at(ms int) *time.Time { return new(time.UnixMilli(1_760_000_000_000 + int64(ms)).UTC()) }
@@ -163,10 +149,10 @@ func fullRun() []record.Change {
 // TestShowRunningPlan expects the open wait, the last sign of life, and the failures below.
 func TestShowRunningPlan(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
 	hourAgo := time.Now().Add(-time.Hour)
-	write(t, s,
+	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Running), LastSeenAt: &hourAgo},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("fetch")},
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "sub", ParentPlanID: new("p"), ToolCallID: new("t"), Title: new("Sub"), State: new(record.Failed), ErrorMessage: new("no\nroute")},
@@ -210,8 +196,8 @@ func TestVersionVariableIsIgnored(t *testing.T) {
 // TestShow compares a tree and a step that have everything with golden files.
 func TestShow(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
 	for name, args := range map[string][]string{
 		"tree.txt": {"show", "plan-1"},
 		"step.txt": {"show", "plan-1", "--step", "step-1"},

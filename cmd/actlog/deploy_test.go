@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http/httptest"
@@ -19,9 +18,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
 var deployFolder = filepath.Join("..", "..", "deploy")
@@ -272,13 +270,13 @@ func TestGrafanaLogin(t *testing.T) {
 // TestReady checks the exit code for a server that is ready, and for one that is stopping.
 func TestReady(t *testing.T) {
 	t.Parallel()
-	handler := api.New(openStore(t, store.Config{DatabaseURL: pgtest.New(t).URL}), api.Config{Logger: slog.New(slog.DiscardHandler)})
+	handler := apitest.New(t, storetest.Open(t), apitest.Config{})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	if code, stdout, stderr := actlog(t, "ready", "--server", server.URL); code != exitDone || stdout != "ready\n" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	handler.Drain()
+	handler.HTTP.Drain()
 	if code, _, stderr := actlog(t, "ready", "--server", server.URL); code != exitFailed || !strings.Contains(stderr, "shutting down") {
 		t.Errorf("while the server stops: exit code %d: %s", code, stderr)
 	}

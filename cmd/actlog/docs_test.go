@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -23,11 +22,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
@@ -137,20 +136,6 @@ func docsServer(t *testing.T) (databaseURL string) {
 	return server.URL()
 }
 
-func openStore(t *testing.T, config store.Config) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 // TestDocsRoles creates the roles as the docs say, and checks what each of them may do.
 func TestDocsRoles(t *testing.T) {
 	t.Parallel()
@@ -184,13 +169,14 @@ func TestDocsRoles(t *testing.T) {
 		t.Errorf("the serving role lacks rights:\n%s", p.stderr)
 	}
 
-	s := openStore(t, store.Config{DatabaseURL: as(t, database, "actlog_server"), DetailDays: 30, KeepDays: 30, InterruptAfter: 1})
-	if s.Stats().PartitionsUntil.IsZero() {
+	s := storetest.OpenURL(t, as(t, database, "actlog_server"))
+	u := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30, KeepDays: 30, InterruptAfter: 1})
+	if u.Stats().PartitionsUntil.IsZero() {
 		t.Error("the serving role adds no partitions")
 	}
 	for i := range 2 {
 		root := fmt.Sprint("plan-", i)
-		write(t, s,
+		storetest.Write(t, s,
 			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("tool")},
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
@@ -204,14 +190,14 @@ func TestDocsRoles(t *testing.T) {
 		t.Error(err)
 	}
 	mustSQL(t, admin, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '31 days', told_state = 'COMPLETED'")
-	if err := s.Upkeep(t.Context()); err != nil {
+	if err := u.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := s.Stats(); got.TreesDeleted != 2 || got.UpkeepFailures != 0 {
-		t.Errorf("upkeep by the serving role: %+v", got)
+	if got, done := s.Stats(), u.Stats(); got.TreesDeleted != 2 || done.Failures != 0 {
+		t.Errorf("upkeep by the serving role: %+v, %+v", got, done)
 	}
 
-	write(t, s, &record.Plan{RootPlanID: "plan-2", CurrentPlanID: "plan-2"})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "plan-2", CurrentPlanID: "plan-2"})
 	if n := mustSQL(t, reader, "SELECT FROM actlog.plan_execution_record"); n != 1 {
 		t.Errorf("the reader sees %d plans", n)
 	}
@@ -261,12 +247,13 @@ func TestDocsSQL(t *testing.T) {
 	}
 	// Detail in a default partition, of a week for which the docs add a partition; detail in a
 	// partition of its own; and a live run that has been silent for long.
-	s := openStore(t, store.Config{DatabaseURL: as(t, database, "actlog_owner")})
+	s := storetest.OpenURL(t, as(t, database, "actlog_owner"))
+	storetest.Upkeep(t, s, upkeep.Config{})
 	changes := []record.Change{&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", State: new(record.Running)}}
 	for i := range int64(100) {
 		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-1", Seq: i, ToolCallID: fmt.Sprint(i), Name: new("n"), Result: new(strings.Repeat("result ", 100))})
 	}
-	write(t, s, changes...)
+	storetest.Write(t, s, changes...)
 	mustSQL(t, admin, `
 		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, last_seen_at, beat_at, told_state)
 			VALUES ('plan-0', 'plan-0', '2026-01-05', '2026-01-06', '2026-01-06', '2026-01-06', 'RUNNING');
@@ -344,8 +331,8 @@ func TestDocsReportLogin(t *testing.T) {
 // TestDocsAlerts compares the metrics and alerts of the docs with the metrics that are served.
 func TestDocsAlerts(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, store.Config{DatabaseURL: pgtest.New(t).URL})
-	server := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}))
+	s := storetest.Open(t)
+	server := httptest.NewServer(apitest.New(t, s, apitest.Config{Upkeep: storetest.Upkeep(t, s, upkeep.Config{})}))
 	t.Cleanup(server.Close)
 	get := func(path string) string {
 		resp, err := http.Get(server.URL + path)

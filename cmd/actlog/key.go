@@ -7,18 +7,18 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/httpd"
 )
 
 type keyCmd struct {
-	Name   string      `arg:"" help:"Name of the key's owner, for the server's log."`
-	Scopes []api.Scope `help:"What the key allows: write (records), read, admin (delete)." default:"write,read"`
-	File   string      `help:"File of keys to add the line to. Default: the line is printed on stderr." placeholder:"FILE" type:"path"`
+	Name   string        `arg:"" help:"Name of the key's owner, for the server's log."`
+	Scopes []httpd.Scope `help:"What the key allows: write (records), read, admin (delete)." default:"write,read"`
+	File   string        `help:"File of keys to add the line to. Default: the line is printed on stderr." placeholder:"FILE" type:"path"`
 }
 
 // Run prints the key only now: the line holds its hash.
 func (c *keyCmd) Run(e *env) error {
-	secret, line, err := api.NewKey(c.Name, c.Scopes)
+	secret, line, err := httpd.NewKey(c.Name, c.Scopes)
 	if err != nil {
 		return usageError(err.Error())
 	}

@@ -34,7 +34,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 )
@@ -166,7 +167,7 @@ func TestImportTraces(t *testing.T) {
 		"metrics among the traces":   slices.Concat(metrics, compact(one), metrics, compact(two), metrics),
 	} {
 		t.Run(name, func(t *testing.T) { // not parallel: the first tree is what the others must equal
-			url, _ := serve(t, api.Config{}, nil)
+			url, _ := serve(t, apitest.Config{}, nil)
 			got, code, stderr := importOf(t, url, content)
 			if code != exitDone || got.Records != int64(all.SpanCount()) && name != "repeated, in another order" || got.Written != got.Records || got.Rejected != 0 {
 				t.Fatalf("exit code %d, %+v of %d spans: %s", code, got, all.SpanCount(), stderr)
@@ -198,7 +199,7 @@ func shownPlan(t *testing.T, url, plan string) []any {
 // TestImportLogs imports GenAI events, which must join their spans.
 func TestImportLogs(t *testing.T) {
 	t.Parallel()
-	url, _ := serve(t, api.Config{}, nil)
+	url, _ := serve(t, apitest.Config{}, nil)
 	logs := plog.NewLogs()
 	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
 	choice := records.AppendEmpty()
@@ -232,7 +233,7 @@ func TestImportLogs(t *testing.T) {
 // TestImportReportsRejectedTraces also expects the rest to be sent.
 func TestImportReportsRejectedTraces(t *testing.T) {
 	t.Parallel()
-	url, _ := serve(t, api.Config{}, nil)
+	url, _ := serve(t, apitest.Config{}, nil)
 	good := string(asJSON(t, agentRun(2, 3, 0)))
 	var withoutIDs bytes.Buffer
 	bad := agentRun(3, 3, 0)
@@ -280,7 +281,7 @@ func TestImportReportsRejectedTraces(t *testing.T) {
 func TestImportSplitsAndJoinsExports(t *testing.T) {
 	t.Parallel()
 	var posts, refused atomic.Int64
-	url, _ := serve(t, api.Config{}, func(h http.Handler) http.Handler {
+	url, _ := serve(t, apitest.Config{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/v1/traces" {
 				if refused.Add(1)%2 == 1 {
@@ -577,18 +578,18 @@ func output(t *testing.T, lines string, env ...string) string {
 // TestDocsOTLP does what the docs say, with an exporter, curl and the program.
 func TestDocsOTLP(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	door := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler)}).OTLP(true))
+	url, s := serve(t, apitest.Config{}, nil)
+	door := httptest.NewServer(apitest.New(t, s, apitest.Config{}).OTLP(true))
 	t.Cleanup(door.Close)
-	secret, line, err := api.NewKey("exporter", []api.Scope{api.ScopeWrite})
+	secret, line, err := httpd.NewKey("exporter", []httpd.Scope{httpd.ScopeWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := api.ReadKeys(strings.NewReader(line))
+	keys, err := httpd.ReadKeys(strings.NewReader(line))
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyed := httptest.NewServer(api.New(s, api.Config{Logger: slog.New(slog.DiscardHandler), Keys: keys}))
+	keyed := httptest.NewServer(apitest.New(t, s, apitest.Config{HTTP: httpd.Config{Keys: keys}}))
 	t.Cleanup(keyed.Close)
 
 	blocks := under(t, codeBlocks(t, "otlp.md", "sh"), "Point an exporter here", 3)

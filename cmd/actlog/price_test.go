@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -15,9 +15,9 @@ import (
 func TestPrice(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t).URL
-	s := openStore(t, store.Config{DatabaseURL: database})
+	s := storetest.OpenURL(t, database)
 	started := time.Date(2026, 11, 19, 12, 0, 0, 0, time.UTC)
-	write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)), ThinkStartTime: &started})
+	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("House-7b"), InputTokens: new(int64(2_000_000)), ThinkStartTime: &started})
 	price := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		code, stdout, stderr := actlog(t, append([]string{"price", args[0], "--database-url", database}, args[1:]...)...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,8 +16,12 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/receive"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
 )
 
 // drainTimeout limits the time to stop: requests, queue, Postgres.
@@ -46,8 +51,11 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range s.doors[1:] {
-		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", d.url(), d.flag)
+	if l := s.doors.otlpHTTP; l != nil {
+		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpListenFlag)
+	}
+	if l := s.doors.otlpGRPC; l != nil {
+		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpGRPCFlag)
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n", s.url)
 	return s.wait(ctx)
@@ -59,8 +67,10 @@ type server struct {
 	log        *slog.Logger
 	postgres   *embedpg.Server // nil: the database is configured
 	store      *store.Store
-	api        *api.Server
-	doors      []*door // the first is the address of the API
+	upkeep     *upkeep.Upkeep
+	hub        *live.Hub
+	http       *httpd.Server
+	doors      doors
 	failed     chan error
 	drainDelay time.Duration
 	// stopKeys stops watching the file of keys; nil: there is none.
@@ -81,7 +91,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
 	}
-	var keys *api.Keys
+	var keys *httpd.Keys
 	if c.APIKeys != "" {
 		if keys, err = readKeys(c.APIKeys); err != nil {
 			return nil, err
@@ -92,49 +102,67 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err != nil {
 		return nil, err
 	}
-	s := &server{url: doors[0].url(), log: log, doors: doors, failed: make(chan error, len(doors)), drainDelay: c.DrainDelay}
+	s := &server{url: doors.api.URL(), log: log, doors: doors, failed: make(chan error, len(doors.all)), drainDelay: c.DrainDelay}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter}
-	config.TraceDays, config.TraceQuiet = c.TraceDays, c.TraceQuiet
-	config.Project = otlp.ProjectChunks
-	if config.DatabaseURL == "" {
-		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: log})
-		if err != nil {
-			return nil, err
-		}
-		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
-	}
-	if err := migrateUp(ctx, config.DatabaseURL, log); err != nil {
+	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
-	if s.store, err = store.Open(ctx, config); err != nil {
-		return nil, err
-	}
-	s.api = api.New(s.store, api.Config{
-		Logger: log, LoopbackOnly: doors[0].loopback, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins,
-		MaxStreams: c.MaxStreams,
-	})
+	s.hub = live.New(s.store, s.store.Feed(), log, c.MaxStreams)
+	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
+	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if c.APIKeys != "" {
 		s.stopKeys = s.watchKeys(c.APIKeys)
 	}
-	for _, d := range doors {
-		d.prepare(s.api, c.MaxConnections, log)
-		go func() { s.failed <- d.serve() }()
-	}
+	s.serve(c.MaxConnections)
 	return s, nil
 }
 
-func readKeys(path string) (*api.Keys, error) {
+// openStore opens the record, on a private Postgres if no database is configured.
+func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
+	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: otlp.ProjectKept, TraceQuiet: c.TraceQuiet}
+	if config.DatabaseURL == "" {
+		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: s.log})
+		if err != nil {
+			return err
+		}
+		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
+	}
+	if err := migrateUp(ctx, config.DatabaseURL, s.log); err != nil {
+		return err
+	}
+	if s.store, err = store.Open(ctx, config); err != nil {
+		return err
+	}
+	s.upkeep, err = upkeep.Start(ctx, s.store, upkeep.Config{
+		Logger: s.log, DetailDays: c.DetailDays, KeepDays: c.KeepDays, InterruptAfter: c.InterruptAfter, TraceDays: c.TraceDays,
+	})
+	return err
+}
+
+// serve serves each door its routes.
+func (s *server) serve(maxConnections int) {
+	receiver := receive.New(s.store, s.http, 0)
+	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{s.http.Metrics()})
+	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
+	if l := s.doors.otlpHTTP; l != nil {
+		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
+	}
+	if l := s.doors.otlpGRPC; l != nil {
+		l.ServeGRPC(receiver.GRPC(), maxConnections, s.failed)
+	}
+}
+
+func readKeys(path string) (*httpd.Keys, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys: %w", err)
 	}
 	defer f.Close()
-	keys, err := api.ReadKeys(f)
+	keys, err := httpd.ReadKeys(f)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys %s: %w", path, err)
 	}
@@ -159,7 +187,8 @@ func (s *server) watchKeys(path string) (stop func()) {
 				s.log.Error("could not reload the API keys; the previous ones stay in force", "error", err)
 				continue
 			}
-			s.api.SetKeys(keys)
+			s.http.SetKeys(keys)
+			s.hub.End() // no stream outlives its key; others reconnect
 			s.log.Info("reloaded the API keys", "keys", keys.Len())
 		}
 	})
@@ -176,7 +205,7 @@ func (s *server) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		s.log.Info("stopping")
-		s.api.Drain()
+		s.http.Drain()
 		if s.drainDelay > 0 {
 			timer := time.NewTimer(s.drainDelay)
 			defer timer.Stop()
@@ -200,11 +229,16 @@ func (s *server) close() error {
 	if s.stopKeys != nil {
 		s.stopKeys()
 	}
-	if s.api != nil {
-		s.api.Drain()
-		s.api.Close() // without this, streams would not end
+	if s.http != nil {
+		s.http.Drain()
 	}
-	errs = append(errs, closeDoors(ctx, s.doors))
+	if s.hub != nil {
+		s.hub.Close() // without this, streams would not end
+	}
+	errs = append(errs, httpd.Close(ctx, s.doors.all))
+	if s.upkeep != nil {
+		s.upkeep.Close()
+	}
 	if s.store != nil {
 		errs = append(errs, s.store.Close(ctx))
 	}

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -59,13 +60,13 @@ func runningPlan(root string, more ...record.Change) []record.Change {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, runningPlan("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)})...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, runningPlan("p", &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("reader"), State: new(record.Running)})...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "step s  reader  RUNNING")
-	write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed), ErrorMessage: new("no such file")})
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "c", Name: new("grep\x1b[31m"), State: new(record.Failed), ErrorMessage: new("no such file")})
 	out.await(t, "tool c  grep [31m  FAILED  no such file")
-	write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)})
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d", got)
 	}
@@ -80,8 +81,8 @@ func TestTail(t *testing.T) {
 
 func TestTailJSON(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
 	var events []string
 	for line := range strings.Lines(must(t, "tail", "plan-1", "--json", "--server", url)) {
 		var e struct {
@@ -100,13 +101,13 @@ func TestTailJSON(t *testing.T) {
 
 func TestTailAllPlans(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, runningPlan("p")...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, runningPlan("p")...)
 	out, stop, code := startTail(t, "--server", url)
 	out.await(t, "  p  RUNNING")
-	write(t, s, runningPlan("q")...)
+	storetest.Write(t, s, runningPlan("q")...)
 	out.await(t, "  q  RUNNING")
-	write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout")})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout")})
 	out.await(t, "  q  FAILED  timeout")
 	stop()
 	if got := <-code; got != exitDone {
@@ -116,14 +117,14 @@ func TestTailAllPlans(t *testing.T) {
 
 func TestTailFails(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
+	url, s := serve(t, apitest.Config{}, nil)
 	if code, _, stderr := actlog(t, "tail", "p", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan p is not on record") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	if code, _, stderr := actlog(t, "tail", "--server", "http://127.0.0.1:1"); code != exitFailed || !strings.Contains(stderr, "no answer") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	write(t, s, runningPlan("p")...)
+	storetest.Write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
@@ -153,7 +154,7 @@ func (b *breaking) Write(p []byte) (int, error) {
 func TestTailResumes(t *testing.T) {
 	t.Parallel()
 	var streams, resumed atomic.Int64
-	url, s := serve(t, api.Config{}, func(h http.Handler) http.Handler {
+	url, s := serve(t, apitest.Config{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/events") {
 				if r.URL.Query().Get("after") != "" {
@@ -171,14 +172,14 @@ func TestTailResumes(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	write(t, s, runningPlan("p")...)
+	storetest.Write(t, s, runningPlan("p")...)
 	out, _, code := startTail(t, "p", "--server", url)
 	out.await(t, "plan p  Work  RUNNING")
 	for _, title := range []string{"One", "Two", "Three"} {
-		write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: &title})
+		storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: &title})
 		out.await(t, "plan p  "+title+"  RUNNING")
 	}
-	write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed)})
 	if got := <-code; got != exitDone || streams.Load() < 5 || resumed.Load() < 4 {
 		t.Errorf("exit code %d after %d streams, %d of them resumed:\n%s", got, streams.Load(), resumed.Load(), out)
 	}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -69,9 +71,9 @@ func numberless(v any) any {
 // the first, where it must change nothing.
 func TestExportAndImport(t *testing.T) {
 	t.Parallel()
-	from, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
-	write(t, s, &record.Plan{RootPlanID: "other", CurrentPlanID: "other"})
+	from, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "other", CurrentPlanID: "other"})
 	want := shown(t, from, "plan-1", "step-1")
 	plain := must(t, "export", "sub-1", "other", "--server", from)
 	if n := strings.Count(plain, "\n"); n != 12 {
@@ -80,7 +82,7 @@ func TestExportAndImport(t *testing.T) {
 	for _, name := range []string{"tree.ndjson", "tree.gz", "tree.zst"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			to, _ := serve(t, api.Config{}, nil)
+			to, _ := serve(t, apitest.Config{}, nil)
 			file := filepath.Join(t.TempDir(), name)
 			if err := os.WriteFile(file, []byte("old content"), 0o600); err != nil {
 				t.Fatal(err)
@@ -117,7 +119,7 @@ func TestExportAndImport(t *testing.T) {
 // be written.
 func TestImportReportsRejectedRecords(t *testing.T) {
 	t.Parallel()
-	url, _ := serve(t, api.Config{}, nil)
+	url, _ := serve(t, apitest.Config{}, nil)
 	gzipped := func(s string) string {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
@@ -182,7 +184,7 @@ func TestImportReportsRejectedRecords(t *testing.T) {
 
 func TestImportSeveralFiles(t *testing.T) {
 	t.Parallel()
-	url, _ := serve(t, api.Config{}, nil)
+	url, _ := serve(t, apitest.Config{}, nil)
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -241,7 +243,7 @@ func program0(t *testing.T) string {
 func TestImportRetries(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	url, _ := serve(t, api.Config{}, func(h http.Handler) http.Handler {
+	url, _ := serve(t, apitest.Config{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost && n.Add(1)%3 != 0 {
 				w.Header().Set("Retry-After", "0")
@@ -273,19 +275,19 @@ func TestImportRetries(t *testing.T) {
 // TestKillImport kills an import with SIGKILL in the middle, and runs it again.
 func TestKillImport(t *testing.T) {
 	t.Parallel()
-	from, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
+	from, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
 	var changes []record.Change
 	for i := range 5 * wire.MaxRecords {
 		changes = append(changes, &record.ActTool{RootPlanID: "plan-1", StepID: "step-2", Seq: int64(i / 10), ToolCallID: fmt.Sprint("t", i), Name: new("n"), Rev: new(int64(i))})
 	}
-	write(t, s, changes...)
+	storetest.Write(t, s, changes...)
 	file := filepath.Join(t.TempDir(), "f")
 	must(t, "export", "plan-1", "--output", file, "--server", from)
 
 	var posts atomic.Int64
 	middle, killed := make(chan struct{}), make(chan struct{})
-	to, _ := serve(t, api.Config{}, func(h http.Handler) http.Handler {
+	to, _ := serve(t, apitest.Config{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost && posts.Add(1) == 3 {
 				close(middle)
@@ -318,15 +320,15 @@ func TestKillImport(t *testing.T) {
 // TestErrorsSayWhatToDo runs commands without the server or the key that they need.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	_, line, err := api.NewKey("reader", []api.Scope{api.ScopeRead})
+	_, line, err := httpd.NewKey("reader", []httpd.Scope{httpd.ScopeRead})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := api.ReadKeys(strings.NewReader(line))
+	keys, err := httpd.ReadKeys(strings.NewReader(line))
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, _ := serve(t, api.Config{Keys: keys}, nil)
+	url, _ := serve(t, apitest.Config{HTTP: httpd.Config{Keys: keys}}, nil)
 	file := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(file, []byte(`{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -350,19 +352,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 func TestKeyScopes(t *testing.T) {
 	t.Parallel()
 	var lines, secrets []string
-	for _, scope := range []api.Scope{api.ScopeRead, api.ScopeWrite} {
-		secret, line, err := api.NewKey("key", []api.Scope{scope})
+	for _, scope := range []httpd.Scope{httpd.ScopeRead, httpd.ScopeWrite} {
+		secret, line, err := httpd.NewKey("key", []httpd.Scope{scope})
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines, secrets = append(lines, line), append(secrets, secret)
 	}
-	keys, err := api.ReadKeys(strings.NewReader(strings.Join(lines, "\n")))
+	keys, err := httpd.ReadKeys(strings.NewReader(strings.Join(lines, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	url, s := serve(t, api.Config{Keys: keys}, nil)
-	write(t, s, fullRun()...)
+	url, s := serve(t, apitest.Config{HTTP: httpd.Config{Keys: keys}}, nil)
+	storetest.Write(t, s, fullRun()...)
 	reading, writing := secrets[0], secrets[1]
 	file := filepath.Join(t.TempDir(), "f")
 	must(t, "export", "plan-1", "-o", file, "--server", url, "--api-key", reading)
@@ -414,7 +416,7 @@ func TestInterruptedExport(t *testing.T) {
 func TestExportRetries(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	url, s := serve(t, api.Config{}, func(h http.Handler) http.Handler {
+	url, s := serve(t, apitest.Config{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if n.Add(1) == 1 {
 				w.Header().Set("Retry-After", "1")
@@ -424,7 +426,7 @@ func TestExportRetries(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	write(t, s, fullRun()...)
+	storetest.Write(t, s, fullRun()...)
 	if out := must(t, "export", "plan-1", "--server", url); strings.Count(out, "\n") != 11 {
 		t.Error(out)
 	}
@@ -432,8 +434,8 @@ func TestExportRetries(t *testing.T) {
 
 func TestExportOutput(t *testing.T) {
 	t.Parallel()
-	url, s := serve(t, api.Config{}, nil)
-	write(t, s, fullRun()...)
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
 	dir := t.TempDir()
 	for _, file := range []string{dir, filepath.Join(dir, "none", "f")} {
 		if code, _, stderr := actlog(t, "export", "plan-1", "-o", file, "--server", url); code != exitFailed || !strings.Contains(stderr, file) {

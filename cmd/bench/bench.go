@@ -12,14 +12,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/receive"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
 )
 
 // bench has what all groups of figures use: a private Postgres and texts.
@@ -193,7 +198,14 @@ func (d *database) rows(ctx context.Context) (n int, err error) {
 func (d *database) store(ctx context.Context) (s *store.Store, err error) {
 	// The goroutines of the store inherit the profile label of the caller.
 	onSide(ctx, sideOurs, func(ctx context.Context) {
-		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: otlp.ProjectChunks})
+		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: otlp.ProjectKept})
+		if err != nil {
+			return
+		}
+		var u *upkeep.Upkeep
+		if u, err = upkeep.Start(ctx, s, upkeep.Config{TraceDays: 3}); err == nil {
+			u.Close() // the partitions are there; a bench is over before the next are needed
+		}
 	})
 	return s, err
 }
@@ -235,7 +247,11 @@ const clients = 8
 
 // newAPI returns the API as in actlog serve. Its log is formatted and then discarded.
 func newAPI(s *store.Store) http.Handler {
-	return api.New(s, api.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoopbackOnly: true})
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	server := httpd.New(httpd.Config{Logger: log})
+	hub := live.New(s, s.Feed(), log, 2_000)
+	routes := slices.Concat(api.New(s, hub, server, api.Config{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	return server.Handler(true, routes...)
 }
 
 // listen serves a handler on a loopback port.

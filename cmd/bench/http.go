@@ -113,7 +113,7 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 		target  *target
 	}{
 		{"run after run", b.n(clients*runsOfClient, clients), b.text.inTurn, atLeast(0.35)},
-		{"rows told whole", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
+		{"whole rows", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
 		{"started, later ended", b.n(clients*runsApart, clients), b.text.apart, nil}, // see measureWrite
 	} {
 		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {

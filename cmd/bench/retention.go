@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
@@ -31,12 +32,17 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	}
 	defer func() { err = errors.Join(err, closing(writing.Close)) }()
 	lock := &lockTimer{}
-	// Its first automatic round finds nothing, and the next one is an hour later.
-	keeping, err := store.Open(ctx, store.Config{DatabaseURL: db.url, DetailDays: detailDays, Tracer: lock})
+	keeping, err := store.Open(ctx, store.Config{DatabaseURL: db.url, Tracer: lock})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing(keeping.Close)) }()
+	// Its first automatic round finds nothing, and the next one is an hour later.
+	keeper, err := upkeep.Start(ctx, keeping, upkeep.Config{DetailDays: detailDays})
+	if err != nil {
+		return nil, err
+	}
+	defer keeper.Close()
 	calls := b.n(1_000_000, 5_000)
 	if err := b.fillCalls(ctx, db, calls, 1, 10); err != nil {
 		return nil, err
@@ -44,7 +50,7 @@ func measureRetention(ctx context.Context, b *bench) (_ []figure, err error) {
 	var took time.Duration
 	worst, err := slowestWrite(ctx, writing, func() error {
 		start := time.Now()
-		err := keeping.Upkeep(ctx)
+		err := keeper.Run(ctx)
 		took = time.Since(start)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
@@ -128,10 +129,10 @@ func (t *text) whole(ctx context.Context, from, to int) ([]record.Change, error)
 	if err != nil {
 		return nil, err
 	}
-	rows := map[record.Key]*record.Row{}
+	rows := map[record.Key]*field.Row{}
 	var all []record.Change
 	for _, c := range partial {
-		row, err := record.NewRow(c)
+		row, err := field.NewRow(c)
 		if err != nil {
 			return nil, err
 		}

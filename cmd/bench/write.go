@@ -67,7 +67,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 		target  *target
 	}{
 		{"run after run", runs, recorded(runs, 1), atLeast(0.7)},
-		{"rows told whole", runs, whole, atLeast(0.7)},
+		{"whole rows", runs, whole, atLeast(0.7)},
 		// COPY cannot write a row twice, so this has no target.
 		{"started, later ended", apart, recorded(apart, runsApart), nil},
 	} {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/examples/codereader"
-	"github.com/actlog/actlog/internal/api"
-	"github.com/actlog/actlog/internal/pgtest"
-	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/recorder"
 )
 
@@ -59,12 +57,8 @@ type toolCall struct {
 // over HTTP, and reads the run through both endpoints.
 func TestRecordedRun(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close(t.Context()) })
-	server := httptest.NewServer(api.New(st, api.Config{Logger: slog.New(slog.DiscardHandler)}))
+	st := storetest.Open(t)
+	server := httptest.NewServer(apitest.New(t, st, apitest.Config{}))
 	t.Cleanup(server.Close)
 	get := func(path string, into any) {
 		t.Helper()

@@ -9,46 +9,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
-// besideLists are the lists of what stands beside a plan.
+// besideLists are the lists beside a plan.
 var besideLists = []string{"thoughts", "artifacts", "sources", "waits"}
-
-func thought(root, planID, id string, more ...obj) obj {
-	return rec("thought", obj{"rootPlanId": root, "planId": planID, "thoughtId": id}, more)
-}
-
-func artifact(root, planID, name string, more ...obj) obj {
-	return rec("artifact", obj{"rootPlanId": root, "planId": planID, "name": name}, more)
-}
-
-func source(root, planID, id string, more ...obj) obj {
-	return rec("source", obj{"rootPlanId": root, "planId": planID, "sourceId": id}, more)
-}
 
 // beside reads a list page by page.
 func (c *client) beside(planID, list, member string, limit int) (ids []string, pages int) {
-	c.t.Helper()
+	c.T.Helper()
 	for next := ""; pages == 0 || next != ""; pages++ {
-		page := c.read(fmt.Sprintf("/api/v1/plans/%s/%s?limit=%d&cursor=%s", planID, list, limit, next))
-		items := lookup(c.t, page, "items").([]any)
+		page := c.Read(fmt.Sprintf("/api/v1/plans/%s/%s?limit=%d&cursor=%s", planID, list, limit, next))
+		items := lookup(c.T, page, "items").([]any)
 		if len(items) > limit {
-			c.t.Errorf("%d items of %d", len(items), limit)
+			c.T.Errorf("%d items of %d", len(items), limit)
 		}
 		for _, item := range items {
 			ids = append(ids, item.(obj)[member].(string))
 		}
-		next, _ = lookup(c.t, page, "nextCursor").(string)
+		next, _ = lookup(c.T, page, "nextCursor").(string)
 	}
 	return ids, pages
 }
 
-// TestWhatStandsBesideAPlan is read in order, each once, whatever the page.
-func TestWhatStandsBesideAPlan(t *testing.T) {
+// TestListsBesideAPlan: each item is read once and in order, whatever the size of a page.
+func TestListsBesideAPlan(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p"), subPlan("p", "sub", "p", "t"), plan("empty"),
+	c.Write(plan("p"), subPlan("p", "sub", "p", "t"), plan("empty"),
 		thought("p", "p", "e"), thought("p", "p", "d", obj{"iteration": 9}), thought("p", "p", "z", obj{"iteration": -1}),
 		thought("p", "p", "y", obj{"time": at(1)}), thought("p", "p", "x", obj{"time": at(1), "iteration": 2}), thought("p", "p", "w", obj{"time": at(1), "iteration": 2}),
 		thought("p", "p", "last of all times", obj{"time": "9999-12-31T23:59:59.999999Z"}), thought("p", "p", "first", obj{"time": "0001-01-01T00:00:00Z", "iteration": 2147483646}),
@@ -79,20 +68,20 @@ func TestWhatStandsBesideAPlan(t *testing.T) {
 		if got, _ := c.beside("sub", tt.list, tt.member, 50); !slices.Equal(got, []string{tt.ofSub}) {
 			t.Errorf("%s of the sub-plan: %q", tt.list, got)
 		}
-		expect(t, c.read("/api/v1/plans/empty/"+tt.list), obj{"items": []any{}, "nextCursor": nil})
-		wantProblem(t, c.get("/api/v1/plans/nobody/"+tt.list), http.StatusNotFound, nil)
-		wantProblem(t, c.get("/api/v1/plans/%20/"+tt.list), http.StatusBadRequest, "planId")
-		wantProblem(t, c.get("/api/v1/plans/%ff/"+tt.list), http.StatusNotFound, nil)
-		tag := c.get("/api/v1/plans/p/" + tt.list).header.Get("ETag")
-		wantStatus(t, c.get("/api/v1/plans/p/"+tt.list, "If-None-Match", tag), http.StatusNotModified)
+		expect(t, c.Read("/api/v1/plans/empty/"+tt.list), obj{"items": []any{}, "nextCursor": nil})
+		wantProblem(t, c.Get("/api/v1/plans/unknown/"+tt.list), http.StatusNotFound, nil)
+		wantProblem(t, c.Get("/api/v1/plans/%20/"+tt.list), http.StatusBadRequest, "planId")
+		wantProblem(t, c.Get("/api/v1/plans/%ff/"+tt.list), http.StatusNotFound, nil)
+		tag := c.Get("/api/v1/plans/p/" + tt.list).Header.Get("ETag")
+		wantStatus(t, c.Get("/api/v1/plans/p/"+tt.list, "If-None-Match", tag), http.StatusNotModified)
 	}
 }
 
-// TestEveryFieldBesideAPlanIsGivenBack as it was told.
-func TestEveryFieldBesideAPlanIsGivenBack(t *testing.T) {
+// TestEveryFieldBesideAPlanIsReturned as it was written.
+func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	told := map[string]obj{
+	written := map[string]obj{
 		"thoughts": thought("p/1", "p/1", "x", obj{"stepId": "s", "agentId": "a", "role": "r", "iteration": 3, "type": "decision", "content": "c <&>",
 			"relatedOperations": []any{"o", ""}, "confidence": 0.25, "time": at(7)}),
 		"artifacts": artifact("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "type": "table", "value": []any{1.5, nil, obj{"z": "", "a": true}}}),
@@ -103,17 +92,17 @@ func TestEveryFieldBesideAPlanIsGivenBack(t *testing.T) {
 	}
 	least := map[string]obj{"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"), "sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y")}
 	for _, list := range besideLists {
-		kind := record.Kind(told[list]["kind"].(string))
-		fields := record.Fields(kind)
+		kind := record.Kind(written[list]["kind"].(string))
+		fields := field.Fields(kind)
 		for i := range fields {
-			if f := &fields[i]; f.Name != "rev" && told[list][f.Name] == nil {
+			if f := &fields[i]; f.Name != "rev" && written[list][f.Name] == nil {
 				t.Errorf("this test leaves %s.%s out", kind, f.Name)
 			}
 		}
-		c.write(told[list], least[list])
-		got := c.read("/api/v1/plans/p%2F1/" + list)
+		c.Write(written[list], least[list])
+		got := c.Read("/api/v1/plans/p%2F1/" + list)
 		want := obj{}
-		for name, v := range told[list] {
+		for name, v := range written[list] {
 			if name != "kind" {
 				want["items.0."+name] = v
 			}
@@ -127,14 +116,13 @@ func TestEveryFieldBesideAPlanIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAPageOfLargeItems ends early: items of megabytes must not become a page of
-// gigabytes.
+// TestAPageOfLargeItems ends early: items of megabytes must not become a page of gigabytes.
 func TestAPageOfLargeItems(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	large := strings.Repeat("x", 4<<20)
 	for i := range 5 {
-		c.write(thought("p", "p", fmt.Sprint(i), obj{"content": large}))
+		c.Write(thought("p", "p", fmt.Sprint(i), obj{"content": large}))
 	}
 	got, pages := c.beside("p", "thoughts", "thoughtId", 500)
 	if !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) || pages != 2 {
@@ -147,28 +135,28 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, root := range []string{"p", "q"} {
-		c.write(plan(root), step(root, root, root+"-s"), cycle(root, root+"-s", 0), tool(root, root+"-s", 0, root+"-t"), subPlan(root, root+"-sub", root, root+"-t"),
+		c.Write(plan(root), step(root, root, root+"-s"), cycle(root, root+"-s", 0), tool(root, root+"-s", 0, root+"-t"), subPlan(root, root+"-sub", root, root+"-t"),
 			thought(root, root, "x"), artifact(root, root, "x"), source(root, root, "x"), wait(root, root, "x"))
 	}
-	a := c.do(http.MethodDelete, "/api/v1/plans/p-sub", nil)
+	a := c.Do(http.MethodDelete, "/api/v1/plans/p-sub", nil)
 	wantProblem(t, a, http.StatusBadRequest, "planId")
-	if !strings.Contains(string(a.body), "sub-plan of p;") {
-		t.Errorf("%s", a.body)
+	if !strings.Contains(string(a.Body), "sub-plan of p;") {
+		t.Errorf("%s", a.Body)
 	}
-	wantProblem(t, c.do(http.MethodDelete, "/api/v1/plans/nobody", nil), http.StatusNotFound, nil)
-	wantProblem(t, c.do(http.MethodDelete, "/api/v1/plans/%20", nil), http.StatusBadRequest, "planId")
-	wantStatus(t, c.get(details+"p"), http.StatusOK)
+	wantProblem(t, c.Do(http.MethodDelete, "/api/v1/plans/nobody", nil), http.StatusNotFound, nil)
+	wantProblem(t, c.Do(http.MethodDelete, "/api/v1/plans/%20", nil), http.StatusBadRequest, "planId")
+	wantStatus(t, c.Get(details+"p"), http.StatusOK)
 
-	wantStatus(t, c.do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
-	wantProblem(t, c.do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNotFound, nil)
+	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
+	wantProblem(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNotFound, nil)
 	for _, path := range []string{details + "p", details + "p-sub", agentExecution + "p-s", "/api/v1/plans/p/thoughts"} {
-		wantStatus(t, c.get(path), http.StatusNotFound)
+		wantStatus(t, c.Get(path), http.StatusNotFound)
 	}
 	for _, path := range []string{details + "q", details + "q-sub", agentExecution + "q-s"} {
-		wantStatus(t, c.get(path), http.StatusOK)
+		wantStatus(t, c.Get(path), http.StatusOK)
 	}
 	for _, list := range besideLists {
-		expect(t, c.read("/api/v1/plans/q/"+list), obj{"items.#": 1})
+		expect(t, c.Read("/api/v1/plans/q/"+list), obj{"items.#": 1})
 	}
 	if ids, _ := c.page(""); !slices.Equal(ids, []string{"q"}) {
 		t.Errorf("listed %q", ids)

@@ -21,7 +21,9 @@ import (
 	"github.com/tmaxmax/go-sse"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/record"
@@ -41,29 +43,29 @@ type stream struct {
 
 // open begins a stream at a path. Headers come in pairs.
 func (c *client) open(path string, header ...string) *stream {
-	c.t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	c.T.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.T.Context()))
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	if c.key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.key)
+	if c.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Key)
 	}
-	resp, err := c.http.Do(r)
+	resp, err := c.HTTP.Do(r)
 	if err != nil {
 		cancel()
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(resp.Body)
 		cancel()
-		c.t.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
+		c.T.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
 	}
-	s := &stream{t: c.t, resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}}
+	s := &stream{t: c.T, resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}}
 	go func() {
 		defer resp.Body.Close()
 		defer close(s.events)
@@ -80,11 +82,11 @@ func (c *client) open(path string, header ...string) *stream {
 			}
 		}
 	}()
-	c.t.Cleanup(s.close)
+	c.T.Cleanup(s.close)
 	return s
 }
 
-// close leaves.
+// close disconnects.
 func (s *stream) close() {
 	s.cancel()
 	for range s.events {
@@ -94,16 +96,16 @@ func (s *stream) close() {
 // keyOf names the row of an event.
 func keyOf(row obj) string {
 	var key []any
-	for i := range record.Fields(record.Kind(row["kind"].(string))) {
-		if f := &record.Fields(record.Kind(row["kind"].(string)))[i]; f.Key {
+	for i := range field.Fields(record.Kind(row["kind"].(string))) {
+		if f := &field.Fields(record.Kind(row["kind"].(string)))[i]; f.Key {
 			key = append(key, row[f.Name])
 		}
 	}
 	return fmt.Sprint(row["kind"], key)
 }
 
-// next reads the next event that says something, and learns from it. ok is false at
-// the end.
+// next reads the next event that is not a heartbeat, and learns from it. ok is false at the
+// end.
 func (s *stream) next() (e sse.Event, data obj, ok bool) {
 	s.t.Helper()
 	for {
@@ -129,7 +131,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 	}
 	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone"}[e.Type]
 	if schema != "" {
-		if err := contract().validate(*data, "components", "schemas", schema); err != nil {
+		if err := contract().Validate(*data, "components", "schemas", schema); err != nil {
 			s.t.Errorf("%s: %v", e.Type, err)
 		}
 	}
@@ -148,7 +150,7 @@ func (s *stream) learn(e sse.Event, data *obj) {
 	}
 }
 
-// until reads until something holds, and a batch has come to its end.
+// until reads until a condition holds.
 func (s *stream) until(what string, holds func() bool) {
 	s.t.Helper()
 	for !holds() {
@@ -162,7 +164,7 @@ func (s *stream) has(key string) func() bool {
 	return func() bool { return s.rows[key] != nil }
 }
 
-// ends reads to the end, and gives the types of what came.
+// ends reads to the end, and returns the types of the events.
 func (s *stream) ends() (types []string) {
 	s.t.Helper()
 	for {
@@ -182,8 +184,8 @@ func events(id string) string { return "/api/v1/plans/" + url.PathEscape(id) + "
 func TestEventsOfAPlan(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	c, other := serveWith(t, options{db: db}), serveWith(t, options{db: db})
-	c.write(plan("p", state("RUNNING")), step("p", "p", "s"), cycle("p", "s", 0, obj{"thinkInput": "in"}))
+	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), cycle("p", "s", 0, obj{"thinkInput": "in"}))
 	s := c.open(events("p"))
 	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": ""} {
 		if got := s.resp.Header.Get(name); got != want {
@@ -193,10 +195,10 @@ func TestEventsOfAPlan(t *testing.T) {
 	s.until("the present state", s.has("thinkAct[p s 0]"))
 	expect(t, s.rows["thinkAct[p s 0]"], obj{"thinkInput": "in", "thinkOutput": nil, "state": "PENDING", "attempt": 1})
 	clear(s.rows)
-	other.write(tool("p", "s", 0, "c", obj{"name": "grep", "result": "out"}), subPlan("p", "q", "p", "c", state("RUNNING")),
-		wait("p", "q", "w"), rec("thought", obj{"rootPlanId": "p", "planId": "p", "thoughtId": "t"}, nil),
-		rec("artifact", obj{"rootPlanId": "p", "planId": "p", "name": "a", "value": obj{"x": 1}}, nil),
-		rec("source", obj{"rootPlanId": "p", "planId": "p", "sourceId": "r"}, nil))
+	other.Write(tool("p", "s", 0, "c", obj{"name": "grep", "result": "out"}), subPlan("p", "q", "p", "c", state("RUNNING")),
+		wait("p", "q", "w"), thought("p", "p", "t"),
+		artifact("p", "p", "a", obj{"value": obj{"x": 1}}),
+		source("p", "p", "r"))
 	s.until("what another server wrote", s.has("wait[p q w]"))
 	keys := slices.Sorted(maps.Keys(s.rows))
 	want := []string{"actTool[p s 0 c]", "agentExecution[p s]", "artifact[p p a]", "plan[p q]", "source[p p r]", "thought[p p t]", "wait[p q w]"}
@@ -212,56 +214,56 @@ func TestEventsOfAPlan(t *testing.T) {
 	if sub.rows["plan[p p]"] == nil {
 		t.Error("the tree lacks its root")
 	}
-	c.write(subPlan("p", "q", "p", "c", state("FAILED")))
+	c.Write(subPlan("p", "q", "p", "c", state("FAILED")))
 	if types := sub.ends(); !slices.Equal(types, []string{"rows", "done"}) {
 		t.Errorf("the sub-plan's end: %q", types)
 	}
 	before := s.cursor
-	c.write(plan("p", state("COMPLETED")))
+	c.Write(plan("p", state("COMPLETED")))
 	types := s.ends()
 	if types[len(types)-1] != "done" || s.rows["plan[p q]"]["state"] != "FAILED" || s.rows["plan[p p]"]["state"] != "COMPLETED" {
 		t.Errorf("the end: %q", types)
 	}
 
-	// Who comes back is told what it missed, then that it was all.
+	// A client that reconnects receives what it missed, and then the end.
 	again := other.open(events("p"), "Last-Event-ID", before)
 	if types := again.ends(); !slices.Contains(types, "rows") || types[len(types)-1] != "done" || again.rows["plan[p p]"] == nil || again.rows["thinkAct[p s 0]"] != nil {
 		t.Errorf("what was missed: %q, %v", types, again.rows)
 	}
-	wantStatus(t, c.get(events("p"), "Last-Event-ID", again.cursor), http.StatusNoContent)
-	wantStatus(t, c.get(events("p")+"?after="+url.QueryEscape(again.cursor)), http.StatusNoContent)
-	// Who comes for the first time is told everything.
+	wantStatus(t, c.Get(events("p"), "Last-Event-ID", again.cursor), http.StatusNoContent)
+	wantStatus(t, c.Get(events("p")+"?after="+url.QueryEscape(again.cursor)), http.StatusNoContent)
+	// A new client receives everything.
 	if first := c.open(events("p")); !slices.Contains(first.ends(), "done") || first.rows["thinkAct[p s 0]"] == nil {
 		t.Errorf("of a plan that has ended: %v", first.rows)
 	}
-	a := wantStatus(t, c.do(http.MethodHead, events("p"), nil), http.StatusOK)
-	if a.header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("HEAD: %v", a.header)
+	a := wantStatus(t, c.Do(http.MethodHead, events("p"), nil), http.StatusOK)
+	if a.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("HEAD: %v", a.Header)
 	}
 }
 
 func TestEventsRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p", state("RUNNING")))
-	wantStatus(t, c.get(events("nothing")), http.StatusNotFound)
-	wantProblem(t, c.get(events(" ")), http.StatusBadRequest, "planId")
-	wantProblem(t, c.get(events("p")+"?after=yesterday"), http.StatusBadRequest, "after")
-	wantProblem(t, c.get("/api/v1/events", "Last-Event-ID", "x"), http.StatusBadRequest, "after")
-	wantProblem(t, c.get(events("p")+"?since=1"), http.StatusBadRequest, "since")
+	c.Write(plan("p", state("RUNNING")))
+	wantStatus(t, c.Get(events("nothing")), http.StatusNotFound)
+	wantProblem(t, c.Get(events(" ")), http.StatusBadRequest, "planId")
+	wantProblem(t, c.Get(events("p")+"?after=yesterday"), http.StatusBadRequest, "after")
+	wantProblem(t, c.Get("/api/v1/events", "Last-Event-ID", "x"), http.StatusBadRequest, "after")
+	wantProblem(t, c.Get(events("p")+"?since=1"), http.StatusBadRequest, "since")
 }
 
 func TestEventsOfAllPlans(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	c, other := serveWith(t, options{db: db}), serveWith(t, options{db: db})
-	c.write(plan("live", state("RUNNING")), plan("over", state("COMPLETED")))
+	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
+	c.Write(plan("live", state("RUNNING")), plan("over", state("COMPLETED")))
 	s := c.open("/api/v1/events")
 	s.until("what is live", func() bool { return s.plans["live"] != nil })
 	if s.plans["over"] != nil {
 		t.Error("a plan that has ended was shown")
 	}
-	other.write(plan("new", state("RUNNING"), obj{"name": "kind", "title": "a text", "project": "x"}), step("new", "new", "s"), cycle("new", "s", 0, obj{"inputTokens": 5}))
+	other.Write(plan("new", state("RUNNING"), obj{"name": "kind", "title": "a text", "project": "x"}), step("new", "new", "s"), cycle("new", "s", 0, obj{"inputTokens": 5}))
 	s.until("the new one", func() bool { return s.plans["new"] != nil })
 	expect(t, s.plans["new"], obj{
 		"state": "RUNNING", "name": "kind", "project": "x", "steps": 1, "total.inputTokens": 5, "completed": false, "deleted": false,
@@ -269,9 +271,9 @@ func TestEventsOfAllPlans(t *testing.T) {
 	})
 	cursor := s.cursor
 	s.close()
-	c.write(plan("new", state("FAILED")))
-	c.write(plan("live", state("RUNNING"), obj{"title": "again"}))
-	wantStatus(t, c.do(http.MethodDelete, "/api/v1/plans/live", nil), http.StatusNoContent)
+	c.Write(plan("new", state("FAILED")))
+	c.Write(plan("live", state("RUNNING"), obj{"title": "again"}))
+	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/live", nil), http.StatusNoContent)
 	s = other.open("/api/v1/events?after=" + url.QueryEscape(cursor))
 	s.until("both changes", func() bool { return s.plans["new"] != nil && s.plans["live"] != nil })
 	expect(t, s.plans["new"], obj{"state": "FAILED", "completed": true})
@@ -281,40 +283,40 @@ func TestEventsOfAllPlans(t *testing.T) {
 func TestEventsOfADeletedPlan(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p", state("RUNNING")), step("p", "p", "s"))
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"))
 	s := c.open(events("p"))
 	s.until("the present state", s.has("agentExecution[p s]"))
 	cursor := s.cursor
-	wantStatus(t, c.do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
+	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusNoContent)
 	if types := s.ends(); !slices.Equal(types, []string{"deleted"}) {
 		t.Errorf("%q", types)
 	}
-	wantStatus(t, c.get(events("p"), "Last-Event-ID", cursor), http.StatusNotFound)
-	// Made anew, it is another tree.
-	c.write(plan("p", state("COMPLETED")))
+	wantStatus(t, c.Get(events("p"), "Last-Event-ID", cursor), http.StatusNotFound)
+	// Written again, it is another tree.
+	c.Write(plan("p", state("COMPLETED")))
 	again := c.open(events("p"), "Last-Event-ID", cursor)
 	if types := again.ends(); !slices.Equal(types, []string{"reset", "rows", "done"}) || len(again.rows) != 1 {
 		t.Errorf("%q %v", types, again.rows)
 	}
 }
 
-// TestEventsOfATrace: what its spans do not mean any more goes from the clients, too.
+// TestEventsOfATrace: clients also drop rows that the spans of the trace do not mean any more.
 func TestEventsOfATrace(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	export := func(spans ...int) {
 		t.Helper()
-		all := agentTrace(1, nil)
-		told := all.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-		between := told.AppendEmpty() // the agent and its call
-		told.At(1).CopyTo(between)
+		all := apitest.AgentTrace(1, nil)
+		spansOf := all.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		between := spansOf.AppendEmpty() // the agent and its call
+		spansOf.At(1).CopyTo(between)
 		between.SetName("anything")
 		between.Attributes().Clear()
 		between.SetSpanID([8]byte{6: 1, 7: 9})
-		told.At(1).SetParentSpanID(between.SpanID())
+		spansOf.At(1).SetParentSpanID(between.SpanID())
 		n := -1
-		told.RemoveIf(func(ptrace.Span) bool { n++; return !slices.Contains(spans, n) })
-		wantTaken(t, c.export("/v1/traces", otlp.TypeProtobuf, bodyOf(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
+		spansOf.RemoveIf(func(ptrace.Span) bool { n++; return !slices.Contains(spans, n) })
+		apitest.WantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.Marshal(t, all, new(ptrace.ProtoMarshaler).MarshalTraces)), otlp.TypeProtobuf)
 	}
 	steps := func(of map[string]obj) (ids []string) {
 		for key := range of {
@@ -326,12 +328,12 @@ func TestEventsOfATrace(t *testing.T) {
 		return ids
 	}
 	export(1) // the model call, without what is above it
-	s := c.open(events(traceID(1)))
+	s := c.open(events(apitest.TraceID(1)))
 	s.until("a step", func() bool { return len(steps(s.rows)) > 0 })
 	before := steps(s.rows)
 	export(0, 2)
-	s.until("the agent's step", s.has(fmt.Sprintf("agentExecution[%s 0000000000000101]", traceID(1))))
-	fresh := c.open(events(traceID(1)))
+	s.until("the agent's step", s.has(fmt.Sprintf("agentExecution[%s 0000000000000101]", apitest.TraceID(1))))
+	fresh := c.open(events(apitest.TraceID(1)))
 	fresh.ends()
 	s.until("what is there, and nothing else", func() bool {
 		return slices.Equal(slices.Sorted(maps.Keys(s.rows)), slices.Sorted(maps.Keys(fresh.rows)))
@@ -341,20 +343,20 @@ func TestEventsOfATrace(t *testing.T) {
 	}
 }
 
-// TestEventsStartAnew where a cursor lacks what was swept, or is of another database.
-func TestEventsStartAnew(t *testing.T) {
+// TestEventsStartAgain if changes after the cursor were swept, or it is of another database.
+func TestEventsStartAgain(t *testing.T) {
 	t.Parallel()
 	c, elsewhere := serve(t), serve(t)
-	elsewhere.write(plan("p", state("RUNNING")))
+	elsewhere.Write(plan("p", state("RUNNING")))
 	foreign := elsewhere.open(events("p"))
 	foreign.until("a cursor", func() bool { return foreign.cursor != "" })
-	c.write(plan("p", state("RUNNING")))
+	c.Write(plan("p", state("RUNNING")))
 	s := c.open(events("p"))
 	s.until("a cursor", func() bool { return s.cursor != "" })
 	s.close()
-	c.write(step("p", "p", "s"))
-	c.exec("DELETE FROM actlog.change")
-	c.write(plan("q", state("RUNNING")))
+	c.Write(step("p", "p", "s"))
+	c.Exec("DELETE FROM actlog.change")
+	c.Write(plan("q", state("RUNNING")))
 	for name, cursor := range map[string]string{"swept": s.cursor, "foreign": foreign.cursor} {
 		for path, has := range map[string]func(*stream) bool{
 			events("p"):      func(s *stream) bool { return s.rows["agentExecution[p s]"] != nil },
@@ -371,14 +373,14 @@ func TestEventsStartAnew(t *testing.T) {
 
 func TestEventsHeartbeat(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{server: func(c *api.Config) { c.Heartbeat = 5 * time.Millisecond }})
-	c.write(plan("p", state("RUNNING")))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+events("p"), nil)
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.API.Heartbeat = 5 * time.Millisecond }})
+	c.Write(plan("p", state("RUNNING")))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Base+events("p"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept-Encoding", "gzip, zstd")
-	resp, err := c.http.Do(r)
+	resp, err := c.HTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +399,7 @@ func TestEventsHeartbeat(t *testing.T) {
 			retries++
 		case isID: // moves on with what is written elsewhere, too
 			if ids[id] = true; len(ids) == 1 {
-				c.write(plan("elsewhere"))
+				c.Write(plan("elsewhere"))
 			}
 		}
 	}
@@ -406,17 +408,17 @@ func TestEventsHeartbeat(t *testing.T) {
 	}
 }
 
-// TestEventsCutTheSlow: one who does not read is cut; others go on.
+// TestEventsCutTheSlow: a client that does not read is cut; others go on.
 func TestEventsCutTheSlow(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p", state("RUNNING")))
+	c.Write(plan("p", state("RUNNING")))
 	slow, fast := c.open(events("p")), c.open(events("p"))
 	fast.until("the present state", fast.has("plan[p p]"))
 	large := strings.Repeat("x", 1<<20)
 	n := 0
-	for ; !strings.Contains(string(c.get("/metrics").body), "\nactlog_live_cut_total 1\n"); n++ {
-		c.write(rec("thought", obj{"rootPlanId": "p", "planId": "p", "thoughtId": fmt.Sprint(n), "content": large}, nil))
+	for ; !strings.Contains(string(c.Get("/metrics").Body), "\nactlog_live_cut_total 1\n"); n++ {
+		c.Write(thought("p", "p", fmt.Sprint(n), obj{"content": large}))
 		fast.until("the thought", fast.has(fmt.Sprintf("thought[p p %d]", n)))
 	}
 	for range slow.events { // to the end
@@ -424,7 +426,7 @@ func TestEventsCutTheSlow(t *testing.T) {
 	if slow.err == nil || errors.Is(slow.err, context.Canceled) {
 		t.Errorf("the slow client's end after %d thoughts: %v", n, slow.err)
 	}
-	c.write(plan("p", state("COMPLETED")))
+	c.Write(plan("p", state("COMPLETED")))
 	if types := fast.ends(); types[len(types)-1] != "done" {
 		t.Errorf("the other's end: %q", types)
 	}
@@ -432,55 +434,50 @@ func TestEventsCutTheSlow(t *testing.T) {
 
 func TestEventsAreBounded(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{server: func(c *api.Config) { c.MaxStreams = 1 }})
-	c.write(plan("p", state("RUNNING")))
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.MaxStreams = 1 }})
+	c.Write(plan("p", state("RUNNING")))
 	s := c.open(events("p"))
-	a := wantStatus(t, c.get("/api/v1/events"), http.StatusServiceUnavailable)
-	if a.header.Get("Retry-After") == "" {
+	a := wantStatus(t, c.Get("/api/v1/events"), http.StatusServiceUnavailable)
+	if a.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 	s.close()
 	for wait := true; wait; { // until the server noticed
-		wait = !strings.Contains(string(c.get("/metrics").body), "\nactlog_live_streams 0\n")
+		wait = !strings.Contains(string(c.Get("/metrics").Body), "\nactlog_live_streams 0\n")
 	}
 	s = c.open("/api/v1/events")
 	s.until("a plan", func() bool { return s.plans["p"] != nil })
-	c.api.Close()
+	c.Server.Hub.Close()
 	if types := s.ends(); len(types) > 0 {
 		t.Errorf("%q", types)
 	}
-	wantStatus(t, c.get(events("p")), http.StatusServiceUnavailable)
-	c.read("/api/v1/plans/p")
+	wantStatus(t, c.Get(events("p")), http.StatusServiceUnavailable)
+	c.Read("/api/v1/plans/p")
 }
 
 func TestEventsNeedAKey(t *testing.T) {
 	t.Parallel()
-	secret, line, err := api.NewKey("reader", []api.Scope{api.ScopeRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := api.ReadKeys(strings.NewReader(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := serveWith(t, options{server: func(c *api.Config) { c.Keys = keys }})
-	wantStatus(t, c.get("/api/v1/events"), http.StatusUnauthorized)
-	c.key = secret
+	secret, line := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	keys := apitest.Keys(t, line)
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = keys }})
+	wantStatus(t, c.Get("/api/v1/events"), http.StatusUnauthorized)
+	c.Key = secret
 	s := c.open("/api/v1/events")
-	c.api.SetKeys(keys)
+	c.Server.HTTP.SetKeys(keys)
+	c.Server.Hub.End()                     // as the command does
 	if types := s.ends(); len(types) > 0 { // it may not outlive its key
 		t.Errorf("%q", types)
 	}
 }
 
-// TestEventsHaveNoGap: however often a client comes back, to whichever server, and
-// whatever commits in what order meanwhile, it knows in the end what is on record.
+// TestEventsHaveNoGap: a client reconnects often, to two servers, while transactions commit in
+// any order. In the end it knows everything that is on record.
 func TestEventsHaveNoGap(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	servers := []*client{serveWith(t, options{db: db}), serveWith(t, options{db: db})}
+	servers := []*client{serveWith(t, options{DB: db}), serveWith(t, options{DB: db})}
 	const root, steps = "p", 4
-	servers[0].write(plan(root, state("RUNNING")), step(root, root, "s0"))
+	servers[0].Write(plan(root, state("RUNNING")), step(root, root, "s0"))
 
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
@@ -494,7 +491,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 				default:
 				}
 				c, st := servers[r.IntN(2)], fmt.Sprint("s", r.IntN(steps))
-				c.write([]obj{
+				c.Write([]obj{
 					cycle(root, st, r.IntN(5), obj{"thinkOutput": fmt.Sprint(w, n)}),
 					tool(root, st, r.IntN(5), fmt.Sprint("c", r.IntN(5)), obj{"result": fmt.Sprint(w, n)}),
 					step(root, root, st, obj{"result": fmt.Sprint(w, n)}),
@@ -542,7 +539,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 		s    *stream
 	}
 	followers := []*follower{{path: events(root)}, {path: events("q0")}, {path: "/api/v1/events"}}
-	servers[0].write(subPlan(root, "q0", root, "c1"))
+	servers[0].Write(subPlan(root, "q0", root, "c1"))
 	reconnect := func(f *follower) {
 		c, before := servers[r.IntN(2)], f.s
 		if before == nil {
@@ -572,8 +569,8 @@ func TestEventsHaveNoGap(t *testing.T) {
 	}
 	close(stop)
 	writers.Wait()
-	servers[0].write(rec("thought", obj{"rootPlanId": root, "planId": root, "thoughtId": "last"}, nil))
-	servers[1].write(plan("last", state("RUNNING")))
+	servers[0].Write(thought(root, root, "last"))
+	servers[1].Write(plan("last", state("RUNNING")))
 	reconnect(followers[1])
 
 	truth := servers[0].open(events(root))
@@ -581,7 +578,7 @@ func TestEventsHaveNoGap(t *testing.T) {
 	for _, f := range followers[:2] {
 		f.s.until("the last thing", f.s.has("thought[p p last]"))
 		if diff := cmp.Diff(truth.rows, f.s.rows); diff != "" {
-			t.Errorf("%s (-on record +told):\n%s", f.path, diff)
+			t.Errorf("%s (-on record +received):\n%s", f.path, diff)
 		}
 	}
 	all, everything := followers[2].s, servers[1].open("/api/v1/events")
@@ -593,6 +590,6 @@ func TestEventsHaveNoGap(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(everything.plans, all.plans); diff != "" {
-		t.Errorf("all plans (-on record +told):\n%s", diff)
+		t.Errorf("all plans (-on record +received):\n%s", diff)
 	}
 }

@@ -7,15 +7,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// The executor API: the contract of source 001, exactly. Its clients get plain
-// texts and empty bodies where the native API has problem documents.
+// The executor API is the contract of source 001, exactly: its clients receive plain texts and
+// empty bodies instead of some problem documents.
 
 const blankPlanID = "Plan ID cannot be null or empty"
 
-func isExecutor(c echo.Context) bool { return strings.HasPrefix(c.Path(), "/api/executor/") }
-
-// executorDetails serves the hierarchy of a plan; first, once, an exception that
-// waits to be told.
+// executorDetails serves the hierarchy of a plan, but first, once, an exception that waits.
 func (s *Server) executorDetails(c echo.Context) error {
 	id, err := pathID(c, "planId")
 	if err != nil {
@@ -29,7 +26,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if exceptionWaits && c.Request().Method != http.MethodHead { // who sees no body was not told
+	if exceptionWaits && c.Request().Method != http.MethodHead { // a reader of the head does not see it
 		message, found, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
 		if err != nil {
 			return err
@@ -38,7 +35,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 			return sendJSON(c, http.StatusInternalServerError, map[string]string{"error": message})
 		}
 	}
-	return sendTagged(c, toPlan(p))
+	return sendPlan(c, p)
 }
 
 // executorDelete deletes nothing: the original's UI calls it after every run.
@@ -65,9 +62,5 @@ func (s *Server) executorStep(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}
-	st, err := s.store.StepDetail(c.Request().Context(), id)
-	if err != nil {
-		return err
-	}
-	return sendTagged(c, toStep(st))
+	return s.sendStep(c, id)
 }

@@ -12,39 +12,36 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const details = "/api/executor/details/"
-const agentExecution = "/api/executor/agent-execution/"
-
 // B3, B15
 func TestExecutorBlankAndUnknownIDs(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, blank := range []string{"", "%20", "%09%20", "%E2%80%83"} {
-		a := wantStatus(t, c.get(details+blank), http.StatusBadRequest)
-		if got := string(a.body); got != "Plan ID cannot be null or empty" || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") {
-			t.Errorf("%q: %s %q", blank, a.header.Get("Content-Type"), got)
+		a := wantStatus(t, c.Get(details+blank), http.StatusBadRequest)
+		if got := string(a.Body); got != "Plan ID cannot be null or empty" || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+			t.Errorf("%q: %s %q", blank, a.Header.Get("Content-Type"), got)
 		}
 	}
 	for _, unknown := range []string{details + "nobody", agentExecution + "nobody", agentExecution, agentExecution + "%20", details + "nul%00", details + "%ff", agentExecution + "%ff"} {
-		if a := wantStatus(t, c.get(unknown), http.StatusNotFound); len(a.body) > 0 {
-			t.Errorf("%s: body %q", unknown, a.body)
+		if a := wantStatus(t, c.Get(unknown), http.StatusNotFound); len(a.Body) > 0 {
+			t.Errorf("%s: body %q", unknown, a.Body)
 		}
 	}
 	for _, native := range []string{"/api/v1/plans/nobody", "/api/v1/steps/nobody", "/api/v1/plans/%ff", "/api/v1/steps/a%00"} {
-		wantProblem(t, c.get(native), http.StatusNotFound, nil)
+		wantProblem(t, c.Get(native), http.StatusNotFound, nil)
 	}
-	wantProblem(t, c.get("/api/v1/plans/%20"), http.StatusBadRequest, "planId")
-	wantProblem(t, c.get("/api/v1/steps/%20"), http.StatusBadRequest, "stepId")
+	wantProblem(t, c.Get("/api/v1/plans/%20"), http.StatusBadRequest, "planId")
+	wantProblem(t, c.Get("/api/v1/steps/%20"), http.StatusBadRequest, "stepId")
 }
 
-// TestAnyIDCanBeRead: an id is any text, and stands in a path all the same.
+// TestAnyIDCanBeRead: an id is any text, also in a path.
 func TestAnyIDCanBeRead(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, id := range []string{"a/b", "100%", "a%2Fb", "q?x=1#y", "  led", "ключ 🔑", "a+b", "..", strings.Repeat("x", 250)} {
-		c.write(plan(id), step(id, id, "step "+id))
-		expect(t, c.details(id), obj{"currentPlanId": id})
-		expect(t, c.step("step "+id), obj{"stepId": "step " + id})
+		c.Write(plan(id), step(id, id, "step "+id))
+		expect(t, c.Details(id), obj{"currentPlanId": id})
+		expect(t, c.Step("step "+id), obj{"stepId": "step " + id})
 	}
 }
 
@@ -52,27 +49,27 @@ func TestAnyIDCanBeRead(t *testing.T) {
 func TestExecutorDeleteDeletesNothing(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p", obj{"exception": "boom"}))
-	a := wantStatus(t, c.do(http.MethodDelete, details+"p", nil), http.StatusOK)
-	if diff := cmp.Diff(obj{"message": "Execution record found (no deletion needed)", "planId": "p"}, a.json(t)); diff != "" {
+	c.Write(plan("p", obj{"exception": "boom"}))
+	a := wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusOK)
+	if diff := cmp.Diff(obj{"message": "Execution record found (no deletion needed)", "planId": "p"}, a.JSON(t)); diff != "" {
 		t.Error(diff)
 	}
-	if a := wantStatus(t, c.do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.body) > 0 {
-		t.Errorf("body %q", a.body)
+	if a := wantStatus(t, c.Do(http.MethodDelete, details+"nobody", nil), http.StatusNotFound); len(a.Body) > 0 {
+		t.Errorf("body %q", a.Body)
 	}
-	wantStatus(t, c.get(details+"p"), http.StatusInternalServerError) // nor does it take the exception
-	wantStatus(t, c.get(details+"p"), http.StatusOK)
+	wantStatus(t, c.Get(details+"p"), http.StatusInternalServerError) // nor does it serve the exception
+	wantStatus(t, c.Get(details+"p"), http.StatusOK)
 }
 
-// exception gives the exception that a read of p is answered with, if any.
+// exception returns the exception that a read of a plan is answered with, or nil.
 func (c *client) exception(id string) any {
-	c.t.Helper()
-	a := c.get(details + id)
-	if a.status == http.StatusOK {
+	c.T.Helper()
+	a := c.Get(details + id)
+	if a.Status == http.StatusOK {
 		return nil
 	}
-	wantStatus(c.t, a, http.StatusInternalServerError)
-	return a.json(c.t).(obj)["error"]
+	wantStatus(c.T, a, http.StatusInternalServerError)
+	return a.JSON(c.T).(obj)["error"]
 }
 
 // B2
@@ -83,33 +80,33 @@ func TestExceptionIsAnsweredOnce(t *testing.T) {
 		do   func(*client)
 		want []any // of the reads, one after the other
 	}{
-		"told":                {func(c *client) { c.write(plan("p", boom)) }, []any{"boom", nil, nil}},
-		"the same text again": {func(c *client) { c.write(plan("p", boom)); c.exception("p"); c.write(plan("p", boom)) }, []any{nil}},
+		"written":             {func(c *client) { c.Write(plan("p", boom)) }, []any{"boom", nil, nil}},
+		"the same text again": {func(c *client) { c.Write(plan("p", boom)); c.exception("p"); c.Write(plan("p", boom)) }, []any{nil}},
 		"the same, of a higher rev": {func(c *client) {
-			c.write(plan("p", boom, obj{"rev": 1}))
+			c.Write(plan("p", boom, obj{"rev": 1}))
 			c.exception("p")
-			c.write(plan("p", boom, obj{"rev": 2}))
+			c.Write(plan("p", boom, obj{"rev": 2}))
 		}, []any{nil}},
 		"another text": {func(c *client) {
-			c.write(plan("p", boom))
+			c.Write(plan("p", boom))
 			c.exception("p")
-			c.write(plan("p", obj{"exception": "bang"}))
+			c.Write(plan("p", obj{"exception": "bang"}))
 		}, []any{"bang", nil}},
-		"two before a read: the later": {func(c *client) { c.write(plan("p", boom)); c.write(plan("p", obj{"exception": "bang"})) }, []any{"bang", nil}},
-		"completed after it":           {func(c *client) { c.write(plan("p", boom)); c.write(plan("p", state("COMPLETED"))) }, []any{nil}},
-		"failed after it":              {func(c *client) { c.write(plan("p", boom)); c.write(plan("p", state("FAILED"))) }, []any{"boom", nil}},
+		"two before a read: the later": {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", obj{"exception": "bang"})) }, []any{"bang", nil}},
+		"completed after it":           {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", state("COMPLETED"))) }, []any{nil}},
+		"failed after it":              {func(c *client) { c.Write(plan("p", boom)); c.Write(plan("p", state("FAILED"))) }, []any{"boom", nil}},
 		"older than ten minutes": {func(c *client) {
-			c.write(plan("p", boom))
-			c.exec("UPDATE actlog.plan_execution_record SET exception_at = now() - interval '10 minutes 1 second'")
+			c.Write(plan("p", boom))
+			c.Exec("UPDATE actlog.plan_execution_record SET exception_at = now() - interval '10 minutes 1 second'")
 		}, []any{nil}},
 		"nearly ten minutes old": {func(c *client) {
-			c.write(plan("p", boom))
-			c.exec("UPDATE actlog.plan_execution_record SET exception_at = now() - interval '9 minutes'")
+			c.Write(plan("p", boom))
+			c.Exec("UPDATE actlog.plan_execution_record SET exception_at = now() - interval '9 minutes'")
 		}, []any{"boom", nil}},
 		"of the root, read by a sub-plan": {func(c *client) {
-			c.write(plan("p", boom), subPlan("p", "sub", "p", "t"))
+			c.Write(plan("p", boom), subPlan("p", "sub", "p", "t"))
 			if got := c.exception("sub"); got != nil {
-				c.t.Errorf("the sub-plan was answered %v", got)
+				c.T.Errorf("the sub-plan was answered %v", got)
 			}
 		}, []any{"boom", nil}},
 	} {
@@ -126,47 +123,47 @@ func TestExceptionIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// The native read leaves the exception for the executor's.
-func TestExceptionIsNotOfTheNativeRead(t *testing.T) {
+// The native read leaves the exception to the executor API.
+func TestTheNativeReadServesNoException(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p", obj{"exception": "boom"}))
-	c.read("/api/v1/plans/p")
+	c.Write(plan("p", obj{"exception": "boom"}))
+	c.Read("/api/v1/plans/p")
 	if got := c.exception("p"); got != "boom" {
 		t.Errorf("exception %v", got)
 	}
 }
 
-// B2: two servers, many readers at once, one of them is told.
+// B2: two servers, many readers at once, one of them receives it.
 func TestExceptionIsAnsweredToOneReader(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	servers := []*client{c, serveWith(t, options{db: c.db})}
+	servers := []*client{c, serveWith(t, options{DB: c.DB})}
 	for _, readers := range []int{2, 40} {
 		id := fmt.Sprint("plan-", readers)
-		c.write(plan(id, obj{"exception": "boom"}))
-		told := make([]any, readers)
+		c.Write(plan(id, obj{"exception": "boom"}))
+		received := make([]any, readers)
 		var wg sync.WaitGroup
 		for i := range readers {
-			wg.Go(func() { told[i] = servers[i%2].exception(id) })
+			wg.Go(func() { received[i] = servers[i%2].exception(id) })
 		}
 		wg.Wait()
-		if n := len(slices.DeleteFunc(told, func(v any) bool { return v == nil })); n != 1 {
-			t.Errorf("%d of %d readers were told", n, readers)
+		if n := len(slices.DeleteFunc(received, func(v any) bool { return v == nil })); n != 1 {
+			t.Errorf("%d of %d readers received it", n, readers)
 		}
 	}
 }
 
 // B14
-func TestSubPlanGivesItsSubtree(t *testing.T) {
+func TestASubPlanIsReadAsItsSubtree(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(
+	c.Write(
 		plan("p", obj{"project": "sales"}), step("p", "p", "s"), tool("p", "s", 0, "t1", obj{"name": "fetch"}),
 		subPlan("p", "sub", "p", "t1"), step("p", "sub", "s2"), tool("p", "s2", 0, "t2"),
 		subPlan("p", "subsub", "sub", "t2", obj{"project": "other"}),
 	)
-	got := c.details("sub")
+	got := c.Details("sub")
 	expect(t, got, obj{
 		"currentPlanId": "sub", "rootPlanId": "p", "parentPlanId": "p", "toolCallId": "t1", "link": "toolCall",
 		"project":                               "sales", // the root's
@@ -176,7 +173,7 @@ func TestSubPlanGivesItsSubtree(t *testing.T) {
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "subsub",
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.project":       "other",
 	})
-	whole := lookup(t, c.details("p"), "agentExecutionSequence.0.subPlanExecutionRecords.0")
+	whole := lookup(t, c.Details("p"), "agentExecutionSequence.0.subPlanExecutionRecords.0")
 	if diff := cmp.Diff(whole, got); diff != "" {
 		t.Errorf("alone, it is another (-in the tree +alone):\n%s", diff)
 	}
@@ -197,9 +194,9 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	for half := range slices.Chunk(records, 5) { // children come before their parents
-		c.write(half...)
+		c.Write(half...)
 	}
-	got := c.details("p")
+	got := c.Details("p")
 	for i, want := range [][]string{{"early", "late", "twin", "never-a", "never-b"}, {"other"}} {
 		var ids []string
 		for _, sub := range lookup(t, got, fmt.Sprintf("agentExecutionSequence.%d.subPlanExecutionRecords", i)).([]any) {
@@ -212,19 +209,19 @@ func TestSubPlansUnderTheirAgent(t *testing.T) {
 	expect(t, got, obj{"agentExecutionSequence.0.subPlanCount": 5, "subPlanExecutionRecords": []any{}})
 }
 
-// TestLinks: nothing recorded is ever invisible, and the tree says how sure it is.
+// TestLinks: everything on record is in the tree, which says how sure each place is.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(
+	c.Write(
 		plan("p"), step("p", "p", "s1", obj{"startTime": at(1)}), step("p", "p", "s2", obj{"startTime": at(5)}),
 		tool("p", "s1", 0, "known"), subPlan("p", "by-call", "p", "known", obj{"startTime": at(9)}),
 		subPlan("p", "by-time", "p", "lost", obj{"startTime": at(7)}),
 		subPlan("p", "before-all", "p", "lost", obj{"startTime": at(0)}),
-		rec("plan", obj{"rootPlanId": "p", "currentPlanId": "orphan"}, nil),
+		plan("orphan", obj{"rootPlanId": "p"}),
 		subPlan("p", "stepless-child", "by-time", "lost"),
 	)
-	expect(t, c.details("p"), obj{
+	expect(t, c.Details("p"), obj{
 		"link": nil,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId":                           "before-all",
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.link":                                    "inferred",
@@ -244,16 +241,16 @@ func TestLinks(t *testing.T) {
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p"), step("p", "p", "s"), tool("p", "s", 0, "t"), subPlan("p", "sub", "p", "t"))
-	shown := func(id string) any { t.Helper(); return lookup(t, c.details(id), "userInputWaitState") }
+	c.Write(plan("p"), step("p", "p", "s"), tool("p", "s", 0, "t"), subPlan("p", "sub", "p", "t"))
+	shown := func(id string) any { t.Helper(); return lookup(t, c.Details(id), "userInputWaitState") }
 	if w := shown("p"); w != nil {
 		t.Errorf("nothing waits, yet %v", w)
 	}
-	c.write(wait("p", "p", "approval", obj{"type": "ACTION_VALIDATION", "startTime": at(1)}))
+	c.Write(wait("p", "p", "approval", obj{"type": "ACTION_VALIDATION", "startTime": at(1)}))
 	expect(t, shown("p"), obj{"waitId": "approval", "type": "ACTION_VALIDATION"})
-	c.write(wait("p", "p", "young", obj{"type": "USER_INPUT", "startTime": at(9)}))
+	c.Write(wait("p", "p", "young", obj{"type": "USER_INPUT", "startTime": at(9)}))
 	expect(t, shown("p"), obj{"waitId": "young"})
-	c.write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}})) // the type is untold
+	c.Write(wait("p", "sub", "old", obj{"startTime": at(3), "formInputs": []obj{{"label": "A", "value": ""}}})) // without a type
 	want := obj{"planId": "p", "title": "Awaiting user input.", "waiting": true, "formDescription": nil,
 		"formInputs": []any{obj{"label": "A", "value": ""}}, "waitId": "old", "type": "USER_INPUT"}
 	for _, asked := range []string{"p", "sub"} {
@@ -262,13 +259,13 @@ func TestWaits(t *testing.T) {
 		}
 	}
 	// On the plan that was asked for only.
-	expect(t, c.details("p"), obj{"agentExecutionSequence.0.subPlanExecutionRecords.0.userInputWaitState": nil})
+	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.subPlanExecutionRecords.0.userInputWaitState": nil})
 	for _, done := range []string{"SUBMITTED", "TIMED_OUT"} {
 		id := map[string]string{"SUBMITTED": "old", "TIMED_OUT": "young"}[done]
-		c.write(wait("p", map[bool]string{true: "sub", false: "p"}[id == "old"], id, state(done)))
+		c.Write(wait("p", map[bool]string{true: "sub", false: "p"}[id == "old"], id, state(done)))
 	}
 	expect(t, shown("p"), obj{"waitId": "approval"})
-	c.write(plan("p", state("FAILED")))
+	c.Write(plan("p", state("FAILED")))
 	if w := shown("p"); w != nil {
 		t.Errorf("the plan is completed, yet %v", w)
 	}
@@ -278,8 +275,8 @@ func TestWaits(t *testing.T) {
 func TestWaitWithAFormThatWasCut(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p"), wait("p", "p", "w", obj{"title": "long", "formInputs": []obj{{"label": strings.Repeat("x", 5<<20)}}}))
-	expect(t, c.details("p"), obj{"userInputWaitState.title": "long", "userInputWaitState.formInputs": []any{}})
+	c.Write(plan("p"), wait("p", "p", "w", obj{"title": "long", "formInputs": []obj{{"label": strings.Repeat("x", 5<<20)}}}))
+	expect(t, c.Details("p"), obj{"userInputWaitState.title": "long", "userInputWaitState.formInputs": []any{}})
 }
 
 // B8
@@ -298,23 +295,23 @@ func TestStructureResult(t *testing.T) {
 		records []any
 		want    any
 	}{
-		"JSON is compacted, its order kept":      {last("{ \"b\" : 1,\n \"a\" : [ 1.50, \"x y\" ] }"), `{"b":1,"a":[1.50,"x y"]}`},
-		"an object told":                         {last(obj{"output": "done"}), `{"output":"done"}`},
-		"a JSON string":                          {last(` "x" `), `"x"`},
-		"other text stays":                       {last("  plain <b>text</b> {"), "  plain <b>text</b> {"},
-		"no result":                              {last(nil), nil},
-		"no tool in the last cycle":              {append(last("x"), cycle("p", "s2", 2)), nil},
-		"no cycle in the last step":              {append(last("x"), step("p", "p", "s3", obj{"stepIndex": 2})), nil},
-		"no step":                                {[]any{plan("p", state("COMPLETED"))}, nil},
-		"a failed plan has one":                  {append(last("x"), plan("p", state("FAILED"))), "x"},
-		"not completed":                          {[]any{plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "t", obj{"result": "x"})}, nil},
-		"a step without an index counts as last": {append(last("x"), step("p", "p", "a"), tool("p", "a", 0, "t9", obj{"result": "y"})), "y"},
+		"JSON is compacted, its order kept":   {last("{ \"b\" : 1,\n \"a\" : [ 1.50, \"x y\" ] }"), `{"b":1,"a":[1.50,"x y"]}`},
+		"an object":                           {last(obj{"output": "done"}), `{"output":"done"}`},
+		"a JSON string":                       {last(` "x" `), `"x"`},
+		"other text stays":                    {last("  plain <b>text</b> {"), "  plain <b>text</b> {"},
+		"no result":                           {last(nil), nil},
+		"no tool in the last cycle":           {append(last("x"), cycle("p", "s2", 2)), nil},
+		"no cycle in the last step":           {append(last("x"), step("p", "p", "s3", obj{"stepIndex": 2})), nil},
+		"no step":                             {[]any{plan("p", state("COMPLETED"))}, nil},
+		"a failed plan has one":               {append(last("x"), plan("p", state("FAILED"))), "x"},
+		"not completed":                       {[]any{plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "t", obj{"result": "x"})}, nil},
+		"a step without an index is the last": {append(last("x"), step("p", "p", "a"), tool("p", "a", 0, "t9", obj{"result": "y"})), "y"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := serve(t)
-			c.write(tt.records...)
-			expect(t, c.details("p"), obj{"structureResult": tt.want})
+			c.Write(tt.records...)
+			expect(t, c.Details("p"), obj{"structureResult": tt.want})
 		})
 	}
 }
@@ -337,11 +334,11 @@ func TestCurrentStepIndex(t *testing.T) {
 		root := fmt.Sprint("p", i)
 		records := []any{plan(root, state(tt.plan))}
 		for j, s := range tt.steps {
-			told := map[rune]string{'I': "IDLE", 'R': "RUNNING", 'W': "WAITING", 'C': "COMPLETED", 'F': "FAILED"}[s]
-			records = append(records, step(root, root, fmt.Sprintf("%s-s%d", root, j), obj{"stepIndex": j}, state(told)))
+			name := map[rune]string{'I': "IDLE", 'R': "RUNNING", 'W': "WAITING", 'C': "COMPLETED", 'F': "FAILED"}[s]
+			records = append(records, step(root, root, fmt.Sprintf("%s-s%d", root, j), obj{"stepIndex": j}, state(name)))
 		}
-		c.write(records...)
-		if got := lookup(t, c.details(root), "currentStepIndex"); got != float64(tt.want) {
+		c.Write(records...)
+		if got := lookup(t, c.Details(root), "currentStepIndex"); got != float64(tt.want) {
 			t.Errorf("%s %q: %v, want %d", tt.plan, tt.steps, got, tt.want)
 		}
 	}
@@ -359,28 +356,28 @@ func TestStatusAndCompletedOfStates(t *testing.T) {
 	for status, states := range statuses {
 		for _, s := range states {
 			root := "p-" + s
-			c.write(step(root, root, "s-"+s, state(s), obj{"result": "r"}))
+			c.Write(step(root, root, "s-"+s, state(s), obj{"result": "r"}))
 			if s != "IDLE" {
-				c.write(plan(root, state(s), obj{"summary": "sum", "endTime": at(5)})) // B29
-				expect(t, c.details(root), obj{"completed": status == "FINISHED", "state": s, "summary": "sum", "endTime": at(5)})
+				c.Write(plan(root, state(s), obj{"summary": "sum", "endTime": at(5)})) // B29
+				expect(t, c.Details(root), obj{"completed": status == "FINISHED", "state": s, "summary": "sum", "endTime": at(5)})
 			}
-			expect(t, c.step("s-"+s), obj{"state": s, "status": status, "completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE"})
+			expect(t, c.Step("s-"+s), obj{"state": s, "status": status, "completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE"})
 		}
 	}
 	// B22: a step that is planned only.
-	c.write(step("planned", "planned", "planned-s"))
-	expect(t, c.step("planned-s"), obj{"state": "IDLE", "status": "IDLE", "idle": true, "thinkActSteps": []any{}})
+	c.Write(step("planned", "planned", "planned-s"))
+	expect(t, c.Step("planned-s"), obj{"state": "IDLE", "status": "IDLE", "idle": true, "thinkActSteps": []any{}})
 }
 
-// B22: told again, updated and not doubled; steps in their order.
-func TestStepsInOrderAndToldTwice(t *testing.T) {
+// B22: written again, a step is updated and not doubled; steps in their order.
+func TestStepsInOrderAndWrittenTwice(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for range 2 {
-		c.write(step("p", "p", "c", obj{"stepIndex": 2}), step("p", "p", "a", obj{"stepIndex": 1}), step("p", "p", "z"), step("p", "p", "b", obj{"stepIndex": 0}),
+		c.Write(step("p", "p", "c", obj{"stepIndex": 2}), step("p", "p", "a", obj{"stepIndex": 1}), step("p", "p", "z"), step("p", "p", "b", obj{"stepIndex": 0}),
 			step("p", "p", "y", obj{"startTime": at(1)}), plan("p", obj{"title": "t"}))
 	}
-	got := c.details("p")
+	got := c.Details("p")
 	for i, want := range []string{"b", "a", "c", "y", "z"} { // by index, then start; nulls last
 		expect(t, got, obj{fmt.Sprintf("agentExecutionSequence.%d.stepId", i): want})
 	}
@@ -393,7 +390,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 	c := serve(t)
 	const transient = "System execution error at step 3: timeout"
 	for i, tt := range []struct {
-		told   obj
+		record obj
 		hidden bool
 	}{
 		{obj{"state": "COMPLETED", "result": "done", "errorMessage": transient}, true},
@@ -404,13 +401,13 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 		{obj{"state": "COMPLETED", "result": "done", "errorMessage": "Some " + transient}, false},
 	} {
 		id := fmt.Sprint("p", i)
-		c.write(step(id, id, id+"-s", tt.told))
-		want := tt.told["errorMessage"]
-		expect(t, c.step(id+"-s"), obj{"errorMessage": want})
+		c.Write(step(id, id, id+"-s", tt.record))
+		want := tt.record["errorMessage"]
+		expect(t, c.Step(id+"-s"), obj{"errorMessage": want})
 		if tt.hidden {
 			want = nil
 		}
-		expect(t, c.details(id), obj{"agentExecutionSequence.0.errorMessage": want})
+		expect(t, c.Details(id), obj{"agentExecutionSequence.0.errorMessage": want})
 	}
 }
 
@@ -418,7 +415,7 @@ func TestRecoveredErrorIsNotShownInTheTree(t *testing.T) {
 func TestStepDetailInFullAndInOrder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(
+	c.Write(
 		step("p", "p", "s", obj{"maxSteps": 30, "currentStep": 2}),
 		tool("p", "s", 1, "z", obj{"callIndex": 0, "name": "first", "parameters": `{"a":1}`, "providerCallId": "call_1", "serverName": "mcp"}),
 		tool("p", "s", 1, "a", obj{"callIndex": 1}), tool("p", "s", 1, "n2", obj{"startTime": at(1)}), tool("p", "s", 1, "n1"),
@@ -426,7 +423,7 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 		cycle("p", "s", 0, obj{"thinkInput": "日本語", "provider": "acme", "modelName": "m", "finishReason": "stop", "firstTokenTime": at(2), "metadata": obj{"k": "v"},
 			"thinkStartTime": at(1), "thinkEndTime": at(3), "actStartTime": at(3), "actEndTime": at(4), "actionDescription": "d", "actionResult": "r"}),
 	)
-	got := c.step("s")
+	got := c.Step("s")
 	expect(t, got, obj{
 		"maxSteps": 30, "currentStep": 2, "latestRoundNumber": 3, "completedThinkActStepsCount": 1, "thinkActSteps.#": 3,
 		"latestMethodName":         nil, // the last call's, by the order below
@@ -442,21 +439,21 @@ func TestStepDetailInFullAndInOrder(t *testing.T) {
 		"thinkActSteps.2.seq": 2, "thinkActSteps.2.status": "FINISHED", "thinkActSteps.2.outputCharCount": 0,
 		"thinkActSteps.2.parentExecutionId": lookup(t, got, "id"),
 	})
-	if diff := cmp.Diff(got, c.read("/api/v1/steps/s")); diff != "" {
+	if diff := cmp.Diff(got, c.Read("/api/v1/steps/s")); diff != "" {
 		t.Errorf("the native read says something else:\n%s", diff)
 	}
-	c.write(tool("p", "s", 1, "z", obj{"result": "done"}, state("COMPLETED"))) // B27: found by its id
-	expect(t, c.step("s"), obj{"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first", "thinkActSteps.1.actToolInfoList.#": 4})
+	c.Write(tool("p", "s", 1, "z", obj{"result": "done"}, state("COMPLETED"))) // B27: found by its id
+	expect(t, c.Step("s"), obj{"thinkActSteps.1.actToolInfoList.0.result": "done", "thinkActSteps.1.actToolInfoList.0.name": "first", "thinkActSteps.1.actToolInfoList.#": 4})
 	// B21
-	expect(t, c.details("p"), obj{"agentExecutionSequence.0.thinkActSteps": []any{}, "agentExecutionSequence.0.latestRoundNumber": 3})
+	expect(t, c.Details("p"), obj{"agentExecutionSequence.0.thinkActSteps": []any{}, "agentExecutionSequence.0.latestRoundNumber": 3})
 }
 
 // B22: latest tool of the step, its arguments cut to a thousand characters.
 func TestLatestTool(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(tool("p", "s", 0, "b", obj{"name": "old", "parameters": "x"}), tool("p", "s", 4, "a", obj{"name": "new", "parameters": strings.Repeat("é", 1200)}))
-	expect(t, c.details("p"), obj{
+	c.Write(tool("p", "s", 0, "b", obj{"name": "old", "parameters": "x"}), tool("p", "s", 4, "a", obj{"name": "new", "parameters": strings.Repeat("é", 1200)}))
+	expect(t, c.Details("p"), obj{
 		"agentExecutionSequence.0.latestMethodName": "new", "agentExecutionSequence.0.latestMethodArgs": strings.Repeat("é", 1000),
 		"agentExecutionSequence.0.latestRoundNumber": 5,
 	})
@@ -466,7 +463,7 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	tokens := obj{"inputTokens": 100, "outputTokens": 10, "cacheReadInputTokens": 5, "cacheCreationInputTokens": 2, "reasoningTokens": 3, "costUsd": 0.1, "thinkStartTime": at(0), "thinkEndTime": at(2)}
-	c.write(
+	c.Write(
 		plan("p", obj{"startTime": at(0), "endTime": at(60)}), step("p", "p", "s", obj{"startTime": at(1)}),
 		cycle("p", "s", 0, tokens), cycle("p", "s", 1, tokens, state("FAILED")), cycle("p", "s", 2),
 		tool("p", "s", 0, "t", obj{"startTime": at(2), "endTime": at(5)}), tool("p", "s", 0, "u", state("FAILED")),
@@ -483,37 +480,37 @@ func TestFiguresOwnAndTotal(t *testing.T) {
 			ofStep[k] = v
 		}
 	}
-	expect(t, c.details("p"), obj{
+	expect(t, c.Details("p"), obj{
 		"figures": own, "total": total, "agentExecutionSequence.0.figures": ofStep,
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.figures.costUsd": nil, // free, by id; no cost is known
 		"agentExecutionSequence.0.subPlanExecutionRecords.1.figures.costUsd": 0.2,
 	})
-	expect(t, c.step("s"), obj{"figures": ofStep})
-	expect(t, c.read("/api/v1/plans"), obj{"items.0.total": total, "items.0.steps": 3})
+	expect(t, c.Step("s"), obj{"figures": ofStep})
+	expect(t, c.Read("/api/v1/plans"), obj{"items.0.total": total, "items.0.steps": 3})
 }
 
 func TestETag(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p"), step("p", "p", "s"))
+	c.Write(plan("p"), step("p", "p", "s"))
 	for _, path := range []string{details + "p", agentExecution + "s", "/api/v1/plans/p", "/api/v1/steps/s", "/api/v1/plans"} {
-		tag := wantStatus(t, c.get(path), http.StatusOK).header.Get("ETag")
+		tag := wantStatus(t, c.Get(path), http.StatusOK).Header.Get("ETag")
 		for _, match := range []string{tag, strings.TrimPrefix(tag, "W/"), `"other", ` + tag, "*"} {
-			if a := wantStatus(t, c.get(path, "If-None-Match", match), http.StatusNotModified); len(a.body) > 0 {
-				t.Errorf("body %q", a.body)
+			if a := wantStatus(t, c.Get(path, "If-None-Match", match), http.StatusNotModified); len(a.Body) > 0 {
+				t.Errorf("body %q", a.Body)
 			}
 		}
-		wantStatus(t, c.get(path, "If-None-Match", `"other"`), http.StatusOK)
-		if again := c.get(path).header.Get("ETag"); again != tag {
+		wantStatus(t, c.Get(path, "If-None-Match", `"other"`), http.StatusOK)
+		if again := c.Get(path).Header.Get("ETag"); again != tag {
 			t.Errorf("%s: the tag of the same answer changed", path)
 		}
-		c.write(step("p", "p", "s", obj{"result": path}), plan("p", obj{"title": path}))
-		if a := wantStatus(t, c.get(path, "If-None-Match", tag), http.StatusOK); a.header.Get("ETag") == tag {
+		c.Write(step("p", "p", "s", obj{"result": path}), plan("p", obj{"title": path}))
+		if a := wantStatus(t, c.Get(path, "If-None-Match", tag), http.StatusOK); a.Header.Get("ETag") == tag {
 			t.Errorf("%s: the tag of another answer is the same", path)
 		}
 	}
-	c.write(plan("p", obj{"exception": "boom"}))
-	wantStatus(t, c.get(details+"p", "If-None-Match", "*"), http.StatusInternalServerError)
+	c.Write(plan("p", obj{"exception": "boom"}))
+	wantStatus(t, c.Get(details+"p", "If-None-Match", "*"), http.StatusInternalServerError)
 }
 
 // B23, as far as HTTP shows it. B24, B28 and the rest of B22 to B30 are the Recorder's.
@@ -530,13 +527,13 @@ func TestPlanRelations(t *testing.T) {
 		"a plan that is its parent": {plan("p", obj{"rootPlanId": "r", "parentPlanId": "p", "toolCallId": "t"}), "parentPlanId"},
 		"a blank call is none":      {plan("p", obj{"rootPlanId": "r", "parentPlanId": "r", "toolCallId": " "}), "toolCallId"},
 	} {
-		status, a := c.post(tt.record)
+		status, a := c.Post(tt.record)
 		if status != http.StatusMultiStatus || a.Rejected[0].Code != "invalid_relation" || a.Rejected[0].Field != tt.field {
 			t.Errorf("%s: %d %+v", name, status, a)
 		}
 	}
 	for _, record := range []obj{plan("root"), subPlan("root", "sub", "root", "t"), plan("sub", obj{"rootPlanId": "root", "title": "later: its key is enough"})} {
-		c.write(record)
+		c.Write(record)
 	}
-	expect(t, c.details("sub"), obj{"parentPlanId": "root", "toolCallId": "t", "title": "later: its key is enough"})
+	expect(t, c.Details("sub"), obj{"parentPlanId": "root", "toolCallId": "t", "title": "later: its key is enough"})
 }

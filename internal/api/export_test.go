@@ -1,71 +1,56 @@
 package api
 
 import (
-	"context"
 	"reflect"
-	"testing"
 
-	"github.com/labstack/echo/v4"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 )
-
-// For tests that hold the server and its contract together.
-
-const MaxReceiving = maxReceiving
-
-var OpenAPI = openAPI
-
-// Answers are the types of answers, by the names of their schemas.
-var Answers = map[string]reflect.Type{
-	"Plan":      reflect.TypeFor[planJSON](),
-	"Step":      reflect.TypeFor[stepJSON](),
-	"Cycle":     reflect.TypeFor[cycleJSON](),
-	"ToolCall":  reflect.TypeFor[toolCallJSON](),
-	"Figures":   reflect.TypeFor[figuresJSON](),
-	"Wait":      reflect.TypeFor[waitJSON](),
-	"PlanItem":  reflect.TypeFor[planItemJSON](),
-	"EventPlan": reflect.TypeFor[planEventJSON](),
-	"PlanList":  reflect.TypeFor[pageJSON[planItemJSON]](),
-
-	"Thought":      reflect.TypeFor[thoughtJSON](),
-	"ThoughtList":  reflect.TypeFor[pageJSON[thoughtJSON]](),
-	"Artifact":     reflect.TypeFor[artifactJSON](),
-	"ArtifactList": reflect.TypeFor[pageJSON[artifactJSON]](),
-	"Source":       reflect.TypeFor[sourceJSON](),
-	"SourceList":   reflect.TypeFor[pageJSON[sourceJSON]](),
-	"WaitItem":     reflect.TypeFor[waitItemJSON](),
-	"WaitList":     reflect.TypeFor[pageJSON[waitItemJSON]](),
-
-	"Limits":  reflect.TypeFor[limitsJSON](),
-	"Problem": reflect.TypeFor[problem](),
-}
-
-func Routes(s *Server) []*echo.Route { return s.echo.Routes() }
-
-// Handle adds a route, for what no handler of ours does.
-func Handle(s *Server, path string, h echo.HandlerFunc) { s.handle("GET", path, ScopeRead, h) }
-
-// BodyBytes is what is held of request bodies.
-func BodyBytes(s *Server) int64 { return s.bodies.used.Load() }
-
-// CloseStore ends what the server answers from.
-func CloseStore(t testing.TB, s *Server) {
-	t.Helper()
-	if err := s.store.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // MaxExports is how many exports there may be at once.
 const MaxExports = maxExports
 
-// Exports is how many there are.
+// Exports returns how many there are.
 func Exports(s *Server) int { return len(s.exports) }
 
-// FillBodies makes the server hold as many bodies as it can.
-func FillBodies(s *Server) { s.bodies.used.Store(s.bodies.size) }
+// Structs are the answers that are encoded from structs, by the names of their schemas.
+var Structs = map[string]reflect.Type{
+	"Figures":   reflect.TypeFor[figuresJSON](),
+	"EventPlan": reflect.TypeFor[planEventJSON](),
+	"Limits":    reflect.TypeFor[limitsJSON](),
+}
 
-// What answers are encoded with.
-var (
-	AppendJSON = appendJSON
-	OrNull     = orNull
-)
+// EncodeStruct encodes an answer that is a struct.
+func EncodeStruct(v any) ([]byte, error) { return encode(v) }
+
+// The answers that are encoded from the table of fields.
+
+// EncodePlan encodes a plan as the hierarchy shows it.
+func EncodePlan(p *tree.Plan) []byte {
+	o := new(object)
+	addPlan(o, p)
+	return o.b
+}
+
+// EncodeStep encodes a step as its detail shows it.
+func EncodeStep(st *tree.Step) []byte {
+	o := new(object)
+	addStep(o, st)
+	return o.b
+}
+
+// EncodePage encodes a page of a list beside a plan.
+func EncodePage(list string, rows []store.Row, next *store.Position) []byte {
+	return pageOf(list, rows, next, addBeside)
+}
+
+// EncodePlans encodes a page of the list of plans.
+func EncodePlans(plans []store.PlanSummary) []byte { return pageOf("plans", plans, nil, addItem) }
+
+// EncodeRows encodes the rows of an event.
+func EncodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {
+	return encoder{}.Rows(rootPlanID, rows)
+}
+
+// FiguresOf returns the figures as answers show them.
+func FiguresOf(f *tree.Figures) any { return toFigures(f) }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lynxe gives a section of the original's JSON.
+// lynxe returns a section of the original's JSON.
 func lynxe(t testing.TB, section string) obj {
 	t.Helper()
 	text, err := os.ReadFile("testdata/lynxe-json-example.txt")
@@ -32,8 +32,8 @@ func lynxe(t testing.TB, section string) obj {
 	return v
 }
 
-// modernised gives a value of the original as it is in ours: an array of
-// numbers is a time there.
+// modernised returns a value of the original as our JSON has it: there, an array of numbers is
+// a time.
 func modernised(v any) any {
 	list, ok := v.([]any)
 	if !ok || len(list) < 5 {
@@ -61,14 +61,14 @@ func pick(from obj, names ...string) obj {
 
 var stateOf = map[any]string{"FINISHED": "COMPLETED", "RUNNING": "RUNNING", "IDLE": "IDLE"}
 
-// lynxeRecords tells what a tree of the original holds.
+// lynxeRecords returns the records of a tree of the original.
 func lynxeRecords(p obj) (records []any) {
-	told := pick(p, "rootPlanId", "currentPlanId", "parentPlanId", "toolCallId", "title", "userRequest", "startTime", "endTime", "summary", "modelName")
-	told["kind"], told["state"] = "plan", "RUNNING"
+	record := pick(p, "rootPlanId", "currentPlanId", "parentPlanId", "toolCallId", "title", "userRequest", "startTime", "endTime", "summary", "modelName")
+	record["kind"], record["state"] = "plan", "RUNNING"
 	if p["completed"] == true {
-		told["state"] = "COMPLETED"
+		record["state"] = "COMPLETED"
 	}
-	records = append(records, told)
+	records = append(records, record)
 	root := p["rootPlanId"].(string)
 	for i, a := range p["agentExecutionSequence"].([]any) {
 		a := a.(obj)
@@ -130,19 +130,20 @@ func sameAsLynxe(t *testing.T, at string, original, ours any, exceptions map[str
 }
 
 func isNumber(v any) bool { _, ok := v.(float64); return ok }
-func isText(v any) bool   { _, ok := v.(string); return ok }
 
-// TestLynxeDetails rebuilds the original's tree, told as records. B1, B4, B5, B6,
+func isText(v any) bool { _, ok := v.(string); return ok }
+
+// TestLynxeDetails rebuilds the original's tree from records. B1, B4, B5, B6,
 // B7, B10, B11, B13, B21
 func TestLynxeDetails(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	original := lynxe(t, "DETAILS")
-	c.write(lynxeRecords(original)...)
-	sameAsLynxe(t, "details", original, c.details(original["currentPlanId"].(string)), map[string]func(any) bool{
+	c.Write(lynxeRecords(original)...)
+	sameAsLynxe(t, "details", original, c.Details(original["currentPlanId"].(string)), map[string]func(any) bool{
 		"id": func(v any) bool { return isNumber(v) || isText(v) }, // numbers of our rows; of tool calls, checked below
 	})
-	expect(t, c.details(original["currentPlanId"].(string)), obj{
+	expect(t, c.Details(original["currentPlanId"].(string)), obj{
 		"agentExecutionSequence.0.subPlanExecutionRecords.0.parentActToolCall.id": "toolcall-1765436408771_5123_88",
 	})
 }
@@ -152,29 +153,29 @@ func TestLynxeStep(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	details, original := lynxe(t, "DETAILS"), lynxe(t, "STEP")
-	c.write(lynxeRecords(details)...)
+	c.Write(lynxeRecords(details)...)
 	root, stepID := details["rootPlanId"].(string), original["stepId"].(string)
 	for i, cyc := range original["thinkActSteps"].([]any) {
 		cyc := cyc.(obj)
-		c.write(cycle(root, stepID, i, pick(cyc, "thinkEndTime", "actStartTime", "actEndTime", "thinkInput", "thinkOutput",
+		c.Write(cycle(root, stepID, i, pick(cyc, "thinkEndTime", "actStartTime", "actEndTime", "thinkInput", "thinkOutput",
 			"actionDescription", "actionResult", "errorMessage", "inputCharCount", "outputCharCount")))
 		for _, call := range cyc["actToolInfoList"].([]any) {
 			call := call.(obj)
-			c.write(tool(root, stepID, i, call["id"].(string), pick(call, "name", "parameters", "result")))
+			c.Write(tool(root, stepID, i, call["id"].(string), pick(call, "name", "parameters", "result")))
 		}
 	}
-	got := c.step(stepID)
+	got := c.Step(stepID)
 	sameAsLynxe(t, "step", original, got, map[string]func(any) bool{
 		"id":                func(v any) bool { return isNumber(v) || isText(v) },       // as above
 		"parentExecutionId": func(v any) bool { return v == got.(obj)["id"] },           // the number of our row
-		"thinkStartTime":    func(v any) bool { return v == nil },                       // there, the time of the read; here, what was told
+		"thinkStartTime":    func(v any) bool { return v == nil },                       // there, the time of the read; here, what was written
 		"status":            func(v any) bool { return v == "IDLE" || v == "FINISHED" }, // null there, for cycles; here, derived
 		"toolName":          isText,                                                     // never filled there; here, the first tool's
 		"toolParameters":    isText,                                                     // as toolName
 	})
 	expect(t, got, obj{
 		"status":                               "FINISHED",
-		"thinkActSteps.0.status":               "IDLE", // no one told a state
+		"thinkActSteps.0.status":               "IDLE", // no state was written
 		"thinkActSteps.0.toolName":             "Fetch sales",
 		"thinkActSteps.0.toolParameters":       `{"quarter":"2025Q3"}`,
 		"thinkActSteps.0.actToolInfoList.0.id": "toolcall-1765436408771_5123_88",
@@ -183,14 +184,14 @@ func TestLynxeStep(t *testing.T) {
 	})
 }
 
-// TestLynxeEmptyPlan: a plan that nothing is known of has every member, and the
-// original's values but for its ids. B9, B10
+// TestLynxeEmptyPlan: a plan with nothing but its key has every member, with the original's
+// values except for the ids. B9, B10
 func TestLynxeEmptyPlan(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
-	c.write(plan("p"))
+	c.Write(plan("p"))
 	is := func(want any) func(any) bool { return func(v any) bool { return v == want } }
-	sameAsLynxe(t, "plan", lynxe(t, "EMPTY PLAN"), c.details("p"), map[string]func(any) bool{
+	sameAsLynxe(t, "plan", lynxe(t, "EMPTY PLAN"), c.Details("p"), map[string]func(any) bool{
 		"id":            isNumber,
 		"currentPlanId": is("p"), // a plan without an id is not on record here
 		"rootPlanId":    is("p"),

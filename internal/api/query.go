@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -21,45 +22,41 @@ const (
 	maxPageSize     = 500
 )
 
-// query is the query of a request. Its first mistake is kept, so that one look at
-// the end is enough.
+// query is the query of a request. It keeps its first mistake, so that one check at the end is
+// enough.
 type query struct {
 	values url.Values
 	err    error
 }
 
-func badField(field, detail string, args ...any) error {
-	return &problem{Status: http.StatusBadRequest, Detail: field + " " + fmt.Sprintf(detail, args...), Field: field}
-}
-
-// queryOf reads the query of a request that may have the members named. Others are
-// an error: a filter that is not understood must not be left out in silence.
+// queryOf reads the query of a request, which may have the members named. Others are an error:
+// a filter that is not understood must not be ignored.
 func queryOf(c echo.Context, names ...string) *query {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery)
 	q := &query{values: values}
 	if err != nil {
-		q.err = &problem{Status: http.StatusBadRequest, Detail: "the query cannot be read: escape % as %25, & as %26 and + as %2B in values"}
+		q.err = &httpd.Problem{Status: http.StatusBadRequest, Detail: "the query cannot be read: escape % as %25, & as %26 and + as %2B in values"}
 		return q
 	}
-	told := make([]string, 0, len(values))
+	sent := make([]string, 0, len(values))
 	for name := range values {
-		told = append(told, name)
+		sent = append(sent, name)
 	}
-	slices.Sort(told)
-	for _, name := range told {
+	slices.Sort(sent)
+	for _, name := range sent {
 		shown := strings.ToValidUTF8(name, "\uFFFD")
 		if len(shown) > 80 {
 			shown = strings.ToValidUTF8(shown[:80], "")
 		}
 		switch {
 		case shown == "":
-			q.err = &problem{Status: http.StatusBadRequest, Detail: "the query holds a value without a name"}
+			q.err = &httpd.Problem{Status: http.StatusBadRequest, Detail: "the query holds a value without a name"}
 		case !slices.Contains(names, name):
-			q.err = badField(shown, "is not known here; the query may have %s", strings.Join(names, ", "))
+			q.err = httpd.BadField(shown, fmt.Sprintf("is not known here; the query may have %s", strings.Join(names, ", ")))
 		case len(values[name]) > 1:
-			q.err = badField(name, "must be given once")
+			q.err = httpd.BadField(name, "must be given once")
 		case !storable(values[name][0]):
-			q.err = badField(name, "must be valid UTF-8 without NUL")
+			q.err = httpd.BadField(name, "must be valid UTF-8 without NUL")
 		}
 		if q.err != nil {
 			return q
@@ -68,7 +65,7 @@ func queryOf(c echo.Context, names ...string) *query {
 	return q
 }
 
-// text gives a value, empty where there is none.
+// text returns a value, empty if there is none.
 func (q *query) text(name string) string {
 	if q.err != nil {
 		return ""
@@ -87,7 +84,7 @@ func (q *query) time(name string) *time.Time {
 			return new(t.UTC())
 		}
 	}
-	q.err = badField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %%2B) or a day such as 2026-11-20")
+	q.err = httpd.BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %%2B) or a day such as 2026-11-20")
 	return nil
 }
 
@@ -99,20 +96,19 @@ func (q *query) limit() int {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > maxPageSize {
-		q.err = badField("limit", "must be a number from 1 to %d", maxPageSize)
+		q.err = httpd.BadField("limit", fmt.Sprintf("must be a number from 1 to %d", maxPageSize))
 		return defaultPageSize
 	}
 	return n
 }
 
-// A cursor is opaque to clients: the place of the last item of a page, and of
-// which list it is.
+// A cursor is opaque to clients: the list, and the place of the last item of a page in it.
 
 func formatCursor(list string, at store.Position) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %s", list, at.Time.UnixMicro(), at.Number, at.ID))
 }
 
-// cursor reads the cursor of a list; nil: there is none.
+// cursor reads the cursor of a list; nil if there is none.
 func (q *query) cursor(list string) *store.Position {
 	s := q.text("cursor")
 	if s == "" {
@@ -120,7 +116,7 @@ func (q *query) cursor(list string) *store.Position {
 	}
 	at, err := parseCursor(list, s)
 	if err != nil {
-		q.err = badField("cursor", "must be a nextCursor of this list, as it was given")
+		q.err = httpd.BadField("cursor", "must be a nextCursor of this list, as it was given")
 	}
 	return at
 }
@@ -149,33 +145,18 @@ func parseCursor(list, s string) (*store.Position, error) {
 	return &store.Position{Time: at, Number: number, ID: parts[3]}, nil
 }
 
-// pageJSON is a page of a list.
-type pageJSON[T any] struct {
-	Items      []T     `json:"items"`
-	NextCursor *string `json:"nextCursor"`
+// sendPage sends a page of a list. next is the place of its last item if others follow.
+func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
+	return sendTagged(c, pageOf(name, items, next, add))
 }
 
-// besidePlan answers a page of what stands beside a plan.
-func besidePlan[R, J any](c echo.Context, list string, read func(planID string, after store.Position, limit int) ([]store.Item[R], bool, error), toJSON func(*store.Item[R]) J) error {
-	id, err := nativeID(c, "planId")
-	if err != nil {
-		return err
+func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T)) []byte {
+	o := &object{[]byte{'{'}}
+	list(o, "items", items, add)
+	var cursor *string
+	if next != nil {
+		cursor = new(formatCursor(name, *next))
 	}
-	q := queryOf(c, "limit", "cursor")
-	after, limit := q.cursor(list), q.limit()
-	if q.err != nil {
-		return q.err
-	}
-	items, more, err := read(id, orDefault(after, store.Position{}), limit)
-	if err != nil {
-		return err
-	}
-	out := pageJSON[J]{Items: make([]J, len(items))}
-	for i := range items {
-		out.Items[i] = toJSON(&items[i])
-	}
-	if more {
-		out.NextCursor = new(formatCursor(list, items[len(items)-1].Position))
-	}
-	return sendTagged(c, out)
+	o.text("nextCursor", cursor)
+	return append(o.b, '}')
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -17,21 +18,21 @@ import (
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
 	r := c.Request()
-	held := &lease{of: &s.bodies}
-	defer held.giveBack()
-	items, err := wire.DecodeHeld(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), held.take)
+	lease := s.bodies.Lease()
+	defer lease.Return()
+	items, err := wire.DecodeBody(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), lease.Take)
 	switch {
 	case err == nil:
-	case errors.Is(err, errBusy):
-		return errBusy
+	case errors.Is(err, httpd.ErrBusy):
+		return httpd.ErrBusy
 	case errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrUnsupported):
 		return err
 	default:
-		return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
+		return &httpd.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
 	}
 	answer := wire.Answer{Rejected: []wire.Rejection{}}
 	var changes []record.Change
-	var places []int // of changes in the body
+	var places []int // of the changes in the body
 	for i, it := range items {
 		if it.Err != nil {
 			answer.Rejected = append(answer.Rejected, wire.Reject(i, it.Err))
@@ -54,23 +55,14 @@ func (s *Server) writeRecords(c echo.Context) error {
 	return sendJSON(c, http.StatusMultiStatus, answer)
 }
 
-// exportPath is where a tree is given as the records that make it.
-const exportPath = "/api/v1/plans/:planId/records"
-
-// maxExports is how many there may be at once: each holds a connection to Postgres
-// and its picture of the database until its client has read everything.
-const maxExports = 4
-
 var (
-	errExports = &problem{Status: http.StatusServiceUnavailable, Detail: "the server gives as many exports as it can at the moment; ask again soon", RetryAfter: 1}
-	// errGone says that a client does not read its answer any more.
-	errGone = errors.New("the client reads no further")
-	// errHead ends an export whose body is not asked for.
+	errExports = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server runs as many exports as it can at the moment; ask again soon", RetryAfter: 1}
+	// errHead ends an export of which only the head is asked for.
 	errHead = errors.New("the head is enough")
 )
 
-// exportRecords gives the whole tree of a plan as the records that make it, one a
-// line, as they come from the database. Should that break off, so does the answer.
+// exportRecords sends the whole tree of a plan as the records that make it, one per line, as
+// they come from the database. If that breaks off, so does the answer.
 func (s *Server) exportRecords(c echo.Context) error {
 	id, err := nativeID(c, "planId")
 	if err != nil {
@@ -82,8 +74,8 @@ func (s *Server) exportRecords(c echo.Context) error {
 	default:
 		return errExports
 	}
-	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ReadTimeout}, 64<<10)
-	err = s.store.Told(c.Request().Context(), id, func(change record.Change) error {
+	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ExportPatience}, 64<<10)
+	err = s.store.Export(c.Request().Context(), id, func(change record.Change) error {
 		if c.Request().Method == http.MethodHead {
 			return errHead
 		}
@@ -104,20 +96,19 @@ func (s *Server) exportRecords(c echo.Context) error {
 	return out.Flush()
 }
 
-// steadyWriter writes records to a client that may be slow, but has to go on
-// reading.
+// steadyWriter writes records to a client that may be slow, but has to go on reading.
 type steadyWriter struct {
 	to       http.ResponseWriter
 	patience time.Duration
 }
 
 func (w *steadyWriter) Write(p []byte) (int, error) {
-	w.to.Header().Set(echo.HeaderContentType, wire.TypeNDJSON) // not before: an error is none
-	// Where the connection cannot set a deadline, the server's own bounds the answer.
+	w.to.Header().Set(echo.HeaderContentType, wire.TypeNDJSON) // not before: an error has another type
+	// If the connection cannot set a deadline, that of the server bounds the answer.
 	_ = http.NewResponseController(w.to).SetWriteDeadline(time.Now().Add(w.patience))
 	n, err := w.to.Write(p)
 	if err != nil {
-		return n, fmt.Errorf("%w: %w", errGone, err)
+		return n, fmt.Errorf("%w: %w", httpd.ErrGone, err)
 	}
 	return n, nil
 }

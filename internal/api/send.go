@@ -10,38 +10,13 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
-	"github.com/segmentio/encoding/json"
 
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/record"
 )
 
-// encode makes the whole body before anything is sent, so that a failure can still
-// be answered.
-func encode(v any) ([]byte, error) {
-	size := 4 << 10
-	if p, ok := v.(*planJSON); ok {
-		size = p.size()
-	}
-	body, err := appendJSON(make([]byte, 0, size), v)
-	if err != nil {
-		return nil, err
-	}
-	return append(body, '\n'), nil
-}
-
-// appendJSON appends v to b as encoding/json has it, HTML not escaped, in half the
-// time. Raw JSON it takes as it is: see [compacted].
-func appendJSON(b []byte, v any) ([]byte, error) {
-	b, err := json.Append(b, v, json.SortMapKeys)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the answer: %w", err)
-	}
-	return b, nil
-}
-
-// pathID gives an id of the path as the client meant it. The router leaves the
-// escapes in where the path holds one that it could not do without, such as %2F.
-// What no id can hold is not on record.
+// pathID returns an id of the path as the client meant it. The router does not unescape a path
+// with an escape that it needs, such as %2F. An id that Postgres cannot store is not on record.
 func pathID(c echo.Context, name string) (string, error) {
 	id := c.Param(name)
 	if c.Request().URL.RawPath != "" {
@@ -61,13 +36,12 @@ func pathID(c echo.Context, name string) (string, error) {
 func nativeID(c echo.Context, name string) (string, error) {
 	id, err := pathID(c, name)
 	if err == nil && strings.TrimSpace(id) == "" {
-		return "", badField(name, "must not be blank")
+		return "", httpd.BadField(name, "must not be blank")
 	}
 	return id, err
 }
 
-// storable tells whether Postgres takes a text: it holds neither NUL nor invalid
-// UTF-8.
+// storable reports whether Postgres accepts a text: without NUL, and valid UTF-8.
 func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func sendJSON(c echo.Context, status int, v any) error {
@@ -75,16 +49,14 @@ func sendJSON(c echo.Context, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	return c.Blob(status, echo.MIMEApplicationJSON, body)
+	return c.Blob(status, echo.MIMEApplicationJSON, append(body, '\n'))
 }
 
-// sendTagged sends v with an ETag, or 304 where the client has it already. The tag
-// is a weak one: it is the same however the answer is compressed.
-func sendTagged(c echo.Context, v any) error {
-	body, err := encode(v)
-	if err != nil {
-		return err
-	}
+// sendTagged sends JSON with an ETag, or 304 if the client has it already. The tag is a weak
+// one: it is the same however the answer is compressed. The whole body is made before
+// anything is sent, so that a failure can still be answered.
+func sendTagged(c echo.Context, body []byte) error {
+	body = append(body, '\n')
 	tag := fmt.Sprintf(`"%x-%016x"`, len(body), xxhash.Sum64(body))
 	header := c.Response().Header()
 	header.Set("ETag", "W/"+tag)
@@ -94,6 +66,6 @@ func sendTagged(c echo.Context, v any) error {
 			return c.NoContent(http.StatusNotModified)
 		}
 	}
-	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body))) // saves chunks; gone again where it is compressed
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body))) // saves chunks; removed if it is compressed
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 }

@@ -6,29 +6,31 @@ import (
 	"slices"
 	"time"
 
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
 
-// want is what is to be read for someone, and how far that has come.
+// want is what is to be read for somebody, and how far the reading has come.
 type want struct {
-	all   bool // whatever changed
-	reset bool // all, and what the client knows may be wrong
+	all   bool // everything, whatever changed
+	reset bool // everything, and what the client knows may be wrong
 
 	// Of one tree: what these transactions wrote, of these kinds.
 	xids  map[uint32]bool
 	kinds map[record.Kind]bool
-	// Of all: these root plans, and of what kinds they were told.
+	// Of all root plans: these, with the kinds of their changes.
 	plans map[string]map[string]bool
 
 	begun  bool
 	filter store.RowFilter // of one tree, once begun
 }
 
-// add adds a change; of a tree, or of all.
-func (w *want) add(c *store.Change, ofAll bool) {
+// add adds a change; ofAll says that the want is of all root plans.
+func (w *want) add(c *feed.Change, ofAll bool) {
 	switch {
-	case w.reset || w.all && !ofAll && !slices.Contains(c.Kinds, store.Deleted):
+	case w.reset || w.all && !ofAll && !slices.Contains(c.Kinds, feed.Deleted):
 	case ofAll:
 		if w.plans == nil {
 			w.plans = map[string]map[string]bool{}
@@ -44,7 +46,7 @@ func (w *want) add(c *store.Change, ofAll bool) {
 		if len(w.plans) > maxChanges {
 			w.reset, w.plans = true, nil
 		}
-	case slices.Contains(c.Kinds, store.Deleted):
+	case slices.Contains(c.Kinds, feed.Deleted):
 		w.reset = true
 	default:
 		if w.xids == nil {
@@ -58,28 +60,79 @@ func (w *want) add(c *store.Change, ofAll bool) {
 	}
 }
 
-// item is an event on its way, with what it says of how plans stand.
-type item struct {
-	Event
-	states map[string]record.State
-	end    bool // of what belongs together
+// part is what was read for one event. Its rows or plans are not encoded yet.
+type part struct {
+	kind  string // the event's type; empty: the event only has a cursor
+	rows  []store.Row
+	plans []Plan
+	last  bool   // the last one of what belongs together
+	id    string // the cursor behind it
 }
 
-func (it *item) size() int { return len(it.Data) + 256 }
+// event is an event on its way to one client.
+type event struct {
+	Event
+	states map[string]record.State // of plans, as the event shows them
+	last   bool                    // the last one of what belongs together
+}
 
-// page reads the next part of what is wanted. more: there is another.
-func (h *Hub) page(ctx context.Context, root string, w *want) (items []item, more bool, err error) {
+func (e *event) size() int { return len(e.Data) + 256 }
+
+// encode makes events of parts.
+func encode(encoder Encoder, root string, parts []part) (events []event, err error) {
+	for _, p := range parts {
+		e := event{Event: Event{ID: p.id, Type: p.kind}, last: p.last}
+		switch p.kind {
+		case TypeRows:
+			e.Data, err = encoder.Rows(root, p.rows)
+			for _, r := range p.rows {
+				if plan, ok := r.Record.(*record.Plan); ok {
+					if e.states == nil {
+						e.states = map[string]record.State{}
+					}
+					e.states[plan.CurrentPlanID] = *plan.State
+				}
+			}
+		case TypePlans:
+			e.Data, err = encoder.Plans(p.plans)
+		case TypeReset, TypeDeleted:
+			e.Data = []byte("{}")
+		}
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// finish marks the last of some parts as the end of what belongs together, behind a cursor.
+func finish(parts []part, cursor string) []part {
+	if len(parts) == 0 {
+		parts = append(parts, part{})
+	}
+	end := &parts[len(parts)-1]
+	end.id, end.last = cursor, true
+	return parts
+}
+
+// read reads the next part of what is wanted. more reports that there is another.
+func (h *Hub) read(ctx context.Context, root string, w *want) (parts []part, more bool, err error) {
 	select {
 	case h.reads <- struct{}{}:
 		defer func() { <-h.reads }()
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if root == "" {
-		return h.pageOfAll(ctx, w)
+		return h.readPlans(ctx, w)
 	}
+	return h.readTree(ctx, root, w)
+}
+
+func (h *Hub) readTree(ctx context.Context, root string, w *want) (parts []part, more bool, err error) {
 	first := !w.begun
 	if first {
 		w.filter = store.RowFilter{Kinds: record.Kinds}
@@ -94,34 +147,20 @@ func (h *Hub) page(ctx context.Context, root string, w *want) (items []item, mor
 	}
 	w.begun = true
 	if first && (w.all || w.reset) {
-		if len(rows) == 0 { // a tree has its root
-			return []item{{Event: Event{Type: TypeDeleted, Data: []byte("{}")}}}, false, nil
+		if len(rows) == 0 { // every tree has its root
+			return []part{{kind: TypeDeleted}}, false, nil
 		}
 		if w.reset {
-			items = append(items, item{Event: Event{Type: TypeReset, Data: []byte("{}")}})
+			parts = append(parts, part{kind: TypeReset})
 		}
 	}
 	if len(rows) > 0 {
-		data, err := h.config.Rows(root, rows)
-		if err != nil {
-			return nil, false, err
-		}
-		it := item{Event: Event{Type: TypeRows, Data: data}}
-		for _, r := range rows {
-			if p, ok := r.Record.(*record.Plan); ok {
-				if it.states == nil {
-					it.states = map[string]record.State{}
-				}
-				it.states[p.CurrentPlanID] = *p.State
-			}
-		}
-		items = append(items, it)
+		parts = append(parts, part{kind: TypeRows, rows: rows})
 	}
-	return items, len(w.filter.Kinds) > 0, nil
+	return parts, len(w.filter.Kinds) > 0, nil
 }
 
-// pageOfAll is page for all root plans.
-func (h *Hub) pageOfAll(ctx context.Context, w *want) (items []item, more bool, err error) {
+func (h *Hub) readPlans(ctx context.Context, w *want) (parts []part, more bool, err error) {
 	var plans []Plan
 	if (w.all || w.reset) && !w.begun {
 		live, err := h.store.LivePlans(ctx)
@@ -129,7 +168,7 @@ func (h *Hub) pageOfAll(ctx context.Context, w *want) (items []item, more bool, 
 			return nil, false, err
 		}
 		if w.reset {
-			items = append(items, item{Event: Event{Type: TypeReset, Data: []byte("{}")}})
+			parts = append(parts, part{kind: TypeReset})
 		}
 		for _, p := range live {
 			plans = append(plans, Plan{PlanGlance: p, RootPlanID: p.Record.RootPlanID})
@@ -137,7 +176,7 @@ func (h *Hub) pageOfAll(ctx context.Context, w *want) (items []item, more bool, 
 	} else {
 		var roots []string
 		for root := range w.plans {
-			if roots = append(roots, root); len(roots) == plansAtOnce {
+			if roots = append(roots, root); len(roots) == plansPerRead {
 				break
 			}
 		}
@@ -158,27 +197,22 @@ func (h *Hub) pageOfAll(ctx context.Context, w *want) (items []item, more bool, 
 	}
 	w.begun = true
 	if len(plans) > 0 {
-		data, err := h.config.Plans(plans)
-		if err != nil {
-			return nil, false, err
-		}
-		items = append(items, item{Event: Event{Type: TypePlans, Data: data}})
+		parts = append(parts, part{kind: TypePlans, plans: plans})
 	}
-	return items, len(w.plans) > 0, nil
+	return parts, len(w.plans) > 0, nil
 }
 
-// group is the streams of one tree, or of all root plans. What it has is guarded by its
-// hub.
+// group is the streams of one tree, or of all root plans. Its hub's lock guards it.
 type group struct {
 	hub  *Hub
 	root string
-	// late are those that still read for themselves what they missed, live those that
-	// share what is read for all.
+	// late streams still read for themselves what they missed. Live ones share what is read
+	// for all.
 	late, live map[*Stream]bool
-	pending    *want // for those that are live; nil: nothing
+	pending    *want // for live streams; nil: nothing
 	busy       bool  // something is being read for them
 	wake       chan struct{}
-	ctx        context.Context // ends with the last of them
+	ctx        context.Context // ends with the last stream
 	stop       context.CancelFunc
 }
 
@@ -198,11 +232,11 @@ func (g *group) each(do func(w *want)) {
 	}
 }
 
-func (g *group) add(c *store.Change) { g.each(func(w *want) { w.add(c, g.root == "") }) }
+func (g *group) add(c *feed.Change) { g.each(func(w *want) { w.add(c, g.root == "") }) }
 
 func (g *group) reset() { g.each(func(w *want) { *w = want{reset: true} }) }
 
-// signal wakes who waits for a channel that holds a token.
+// signal leaves a token in a channel that holds one.
 func signal(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -210,7 +244,7 @@ func signal(wake chan<- struct{}) {
 	}
 }
 
-// take gives what is pending, and the cursor that it leads to.
+// take returns what is pending, and the cursor behind it.
 func (g *group) take() (w *want, cursor string) {
 	g.hub.mu.Lock()
 	defer g.hub.mu.Unlock()
@@ -219,7 +253,7 @@ func (g *group) take() (w *want, cursor string) {
 	return w, g.hub.cursor
 }
 
-// run reads what changes, once for all.
+// run reads what changes, once for all live streams.
 func (g *group) run() {
 	for {
 		select {
@@ -233,64 +267,70 @@ func (g *group) run() {
 		}
 		began := time.Now()
 		for more, failed := true, false; more; {
-			var items []item
-			var err error
-			if items, more, err = g.hub.page(g.ctx, g.root, w); err != nil {
-				if g.ctx.Err() != nil {
-					return
+			parts, another, err := g.hub.read(g.ctx, g.root, w)
+			if err == nil {
+				if !another {
+					parts = finish(parts, cursor)
 				}
-				if !failed {
-					g.hub.config.Logger.Warn("changes could not be read for streams; they are tried again", "plan", g.root, "error", err)
-				}
-				more, failed = true, true
-				pause(g.ctx, retryAfter)
+				err = g.send(parts, !another)
+			}
+			switch {
+			case err == nil:
+				more, failed = another, false
 				continue
+			case g.ctx.Err() != nil:
+				return
+			case !failed:
+				g.hub.log.Warn("read changes for streams failed; it is tried again", "plan", g.root, "error", err)
 			}
-			if !more {
-				items = ending(items, cursor)
-			}
-			g.send(items, !more)
+			failed = true
+			_ = pg.Pause(g.ctx, retryAfter)
 		}
 		// A tree that takes long to read is read less often.
-		pause(g.ctx, max(interval-time.Since(began), time.Since(began)))
+		_ = pg.Pause(g.ctx, max(interval-time.Since(began), time.Since(began)))
 	}
 }
 
-// ending has the last of some items end what belongs together.
-func ending(items []item, cursor string) []item {
-	if len(items) == 0 {
-		items = append(items, item{})
+// send gives events to the live streams, encoded once for each encoder. A stream that has no
+// room for them is ended.
+func (g *group) send(parts []part, last bool) error {
+	encoded := map[Encoder][]event{}
+	for {
+		missing := g.deliver(encoded, last)
+		if missing == nil {
+			return nil
+		}
+		events, err := encode(missing, g.root, parts)
+		if err != nil {
+			return err
+		}
+		encoded[missing] = events
 	}
-	last := &items[len(items)-1]
-	last.ID, last.end = cursor, true
-	return items
 }
 
-// send gives items to those who are live. Who has no room for them is cut.
-func (g *group) send(items []item, last bool) {
+// deliver gives events to the live streams, unless one is missing those of its encoder: then
+// it returns that, and does nothing.
+func (g *group) deliver(encoded map[Encoder][]event, last bool) (missing Encoder) {
 	h := g.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for s := range g.live {
+		if _, ok := encoded[s.encoder]; !ok {
+			return s.encoder
+		}
+	}
 	g.busy = g.busy && !last
 	for s := range g.live {
-		for i := range items {
-			if s.bytes += items[i].size(); s.bytes > bufferBytes && len(s.buffer) > 0 {
+		for _, e := range encoded[s.encoder] {
+			if s.bytes += e.size(); s.bytes > bufferBytes && len(s.buffer) > 0 {
 				h.cut.Add(1)
 				s.end(ErrSlow)
 				delete(g.live, s) // it still leaves
 				break
 			}
-			s.buffer = append(s.buffer, items[i])
+			s.buffer = append(s.buffer, e)
 		}
 		signal(s.wake)
 	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	return nil
 }

@@ -1,5 +1,5 @@
-// Package live owns the fan-out of the store's change feed to those who follow plans:
-// each sees the present state of every row that changes, whichever server wrote it.
+// Package live owns the fan-out of the change feed to watchers: each sees the present state of
+// every row that changes, whichever server wrote it.
 package live
 
 import (
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -18,38 +19,38 @@ import (
 const (
 	TypeRows    = "rows"    // rows of a tree as they stand
 	TypePlans   = "plans"   // root plans at a glance
-	TypeReset   = "reset"   // what was sent before may be wrong: everything comes anew
-	TypeDeleted = "deleted" // the tree is not there any more; the last event
+	TypeReset   = "reset"   // what was sent before may be wrong: everything is sent again
+	TypeDeleted = "deleted" // the tree does not exist any more; the last event
 	TypeDone    = "done"    // the plan has ended; the last event
 )
 
 const (
-	// interval is how often a tree is read at most.
+	// interval is the least time between two reads of a tree.
 	interval = 100 * time.Millisecond
-	// atOnce is how many trees are read at the same time, those of streams that begin
-	// included: the rest of the connections is for others.
-	atOnce = 4
-	// bufferBytes bounds what waits for a client. Clients of one tree share it.
+	// maxReads bounds the trees that are read at the same time, for new streams, too. The other
+	// connections are for other work.
+	maxReads = 4
+	// bufferBytes bounds what waits for a client. Clients of one tree share the memory.
 	bufferBytes = 4 << 20
-	// plansAtOnce is how many root plans are glanced at together.
-	plansAtOnce = 200
-	// maxChanges is how many transactions, or plans, are told apart before everything
-	// is read anew.
+	// plansPerRead is how many root plans are read together.
+	plansPerRead = 200
+	// maxChanges is how many transactions, or plans, are kept apart. Beyond it everything is
+	// read again.
 	maxChanges = 10_000
-	// pageTimeout bounds a read, retryAfter is how long after a failed one comes another.
-	pageTimeout = 30 * time.Second
+	// readTimeout bounds a read. After a failed one the next comes after retryAfter.
+	readTimeout = 30 * time.Second
 	retryAfter  = time.Second
 )
 
 // Errors of streams.
 var (
-	// ErrFull says that there are as many streams as there may be.
+	// ErrFull means that there are as many streams as there may be.
 	ErrFull = errors.New("there are as many streams as there may be")
-	// ErrSlow says that a client read too slowly, and was cut.
+	// ErrSlow means that the stream was ended because its client reads too slowly.
 	ErrSlow = errors.New("the client reads too slowly")
-	// ErrEnded says that the plan has ended and the client knows everything.
+	// ErrEnded means that the plan has ended and the client knows everything.
 	ErrEnded = errors.New("the plan has ended and nothing has changed since")
-	// ErrCut says that all streams were ended.
+	// ErrCut means that all streams were ended.
 	ErrCut = errors.New("all streams were ended")
 )
 
@@ -57,38 +58,43 @@ var (
 type Plan struct {
 	store.PlanGlance
 	RootPlanID string
-	// Kinds are those that were told of; empty where the plan is just shown.
+	// Kinds are those of the changes; empty if the plan is shown for another reason.
 	Kinds []string
-	// Deleted tells that it is not there any more; nothing else of it is known then.
+	// Deleted reports that the plan does not exist any more. Nothing else of it is known then.
 	Deleted bool
 }
 
-// Config says how streams are served.
-type Config struct {
-	// Logger gets what keeps streams from going on. Required.
-	Logger *slog.Logger
-	// MaxStreams bounds the streams that there are at once.
-	MaxStreams int
-	// Rows and Plans make the data of an event. Required.
-	Rows  func(rootPlanID string, rows []store.Row) ([]byte, error)
-	Plans func(plans []Plan) ([]byte, error)
+// Encoder makes the data of events. Streams with equal encoders share it. It must be
+// comparable, and must not change what it is given.
+type Encoder interface {
+	Rows(rootPlanID string, rows []store.Row) ([]byte, error)
+	Plans(plans []Plan) ([]byte, error)
 }
 
-// Event is something that a client is told. One without a type only moves the client's
-// cursor on.
+// Store is what a hub reads.
+type Store interface {
+	PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error)
+	Rows(ctx context.Context, rootPlanID string, f *store.RowFilter) ([]store.Row, error)
+	LivePlans(ctx context.Context) ([]store.PlanGlance, error)
+	GlanceAt(ctx context.Context, rootPlanIDs []string) ([]store.PlanGlance, error)
+}
+
+// Event is what a client receives. One without a type only moves the client's cursor on.
 type Event struct {
-	// ID is a cursor: everything up to here was sent. Empty within a group of events.
+	// ID is a cursor: everything up to here was sent. It is empty inside a group of events.
 	ID   string
 	Type string
 	Data []byte
 }
 
-// Hub follows the feed for as long as there are streams, and reads each tree once for
-// all of them. It is safe for concurrent use.
+// Hub follows the feed as long as there are streams, and reads each tree once for all of them.
+// It is safe for concurrent use.
 type Hub struct {
-	store  *store.Store
-	config Config
-	reads  chan struct{}
+	store      Store
+	feed       *feed.Feed
+	log        *slog.Logger
+	maxStreams int
+	reads      chan struct{} // holds a token for each read
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -96,43 +102,44 @@ type Hub struct {
 
 	events, cut atomic.Uint64
 
-	mu      sync.Mutex
-	groups  map[string]*group // by root plan; "": of all plans
-	streams int
-	feed    *feed  // nil: no one follows anything
-	cursor  string // everything up to here is known to the groups
-	gaps    int
-	lag     time.Duration
-	looked  time.Time
-	closed  bool
+	mu        sync.Mutex
+	groups    map[string]*group // by root plan; "": of all plans
+	streams   int
+	following *following // nil: nobody follows anything
+	cursor    string     // the groups know everything up to here
+	gaps      int
+	lag       time.Duration
+	polled    time.Time // when the feed was last read
+	closed    bool
 }
 
-// feed is what runs while there are streams.
-type feed struct {
+// following is the reading of the feed while there are streams.
+type following struct {
 	stop  context.CancelFunc
 	begun chan struct{} // closed when changes are delivered
 }
 
-// New makes a hub. It costs nothing until the first stream.
-func New(s *store.Store, config Config) *Hub {
-	h := &Hub{store: s, config: config, reads: make(chan struct{}, atOnce), groups: map[string]*group{}}
+// New returns a hub for at most maxStreams streams. It costs nothing until the first one. log
+// receives what keeps streams from going on.
+func New(s Store, f *feed.Feed, log *slog.Logger, maxStreams int) *Hub {
+	h := &Hub{store: s, feed: f, log: log, maxStreams: maxStreams, reads: make(chan struct{}, maxReads), groups: map[string]*group{}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }
 
-// Open begins a stream of the tree that a plan belongs to, or, where planID is empty, of
-// all root plans: behind a cursor, or, where that is empty, with the present state. ctx
-// bounds the beginning. The caller closes the stream.
+// Open begins a stream of the tree that a plan belongs to, or, if planID is empty, of all root
+// plans: behind a cursor, or, if that is empty, with the present state. ctx bounds the
+// beginning. The caller closes the stream.
 //
-// The error is [ErrFull], [ErrEnded], [record.ErrNotFound] where there is no such plan,
-// an [*record.InvalidError] where after is no cursor, [record.ErrUnavailable] or
+// The error is [ErrFull], [ErrEnded], [record.ErrNotFound] if there is no such plan, a
+// [*record.InvalidError] if after is not a cursor, [record.ErrUnavailable] or
 // [record.ErrClosed].
-func (h *Hub) Open(ctx context.Context, planID, after string) (_ *Stream, err error) {
+func (h *Hub) Open(ctx context.Context, planID, after string, encoder Encoder) (_ *Stream, err error) {
 	f, err := h.enter()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{hub: h, plan: planID, wake: make(chan struct{}, 1)}
+	s := &Stream{hub: h, plan: planID, encoder: encoder, wake: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(h.ctx)
 	defer func() {
 		if err != nil {
@@ -157,9 +164,9 @@ func (h *Hub) Open(ctx context.Context, planID, after string) (_ *Stream, err er
 	if after == "" {
 		return s, nil
 	}
-	changes, err := h.store.ChangesSince(ctx, after, root)
+	changes, err := h.feed.Since(ctx, after, root)
 	switch {
-	case errors.Is(err, store.ErrStaleCursor):
+	case errors.Is(err, feed.ErrStaleCursor):
 		s.want.reset = true
 		return s, nil
 	case err != nil:
@@ -174,33 +181,33 @@ func (h *Hub) Open(ctx context.Context, planID, after string) (_ *Stream, err er
 	return s, nil
 }
 
-// enter counts a stream, and has the feed run.
-func (h *Hub) enter() (*feed, error) {
+// enter counts a stream, and starts to follow the feed for the first one.
+func (h *Hub) enter() (*following, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
 		return nil, record.ErrClosed
-	case h.streams >= h.config.MaxStreams:
+	case h.streams >= h.maxStreams:
 		return nil, ErrFull
 	}
 	h.streams++
-	if h.feed == nil {
+	if h.following == nil {
 		ctx, stop := context.WithCancel(h.ctx)
-		f := &feed{stop: stop, begun: make(chan struct{})}
-		h.feed, h.looked = f, time.Now()
+		f := &following{stop: stop, begun: make(chan struct{})}
+		h.following, h.polled = f, time.Now()
 		h.tasks.Go(func() {
-			h.store.Follow(ctx, func(c store.Changes) { h.deliver(f, &c) })
+			h.feed.Follow(ctx, func(c feed.Changes) { h.deliver(f, &c) })
 		})
 	}
-	return h.feed, nil
+	return h.following, nil
 }
 
-// deliver passes on what the feed tells.
-func (h *Hub) deliver(f *feed, c *store.Changes) {
+// deliver passes changes of the feed on to the groups.
+func (h *Hub) deliver(f *following, c *feed.Changes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.feed != f {
+	if h.following != f {
 		return
 	}
 	all := h.groups[""]
@@ -218,7 +225,7 @@ func (h *Hub) deliver(f *feed, c *store.Changes) {
 			g.reset()
 		}
 	}
-	h.cursor, h.gaps, h.lag, h.looked = c.Cursor, c.Gaps, c.Lag, time.Now()
+	h.cursor, h.gaps, h.lag, h.polled = c.Cursor, c.Gaps, c.Lag, time.Now()
 	select {
 	case <-f.begun:
 	default:
@@ -226,7 +233,7 @@ func (h *Hub) deliver(f *feed, c *store.Changes) {
 	}
 }
 
-// join has a stream be told what changes from here on.
+// join adds a stream to a group: it receives what changes from here on.
 func (h *Hub) join(root string, s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -244,7 +251,7 @@ func (h *Hub) join(root string, s *Stream) {
 	}
 }
 
-// leave forgets a stream, and whatever ran for it alone.
+// leave forgets a stream, and what ran for it alone.
 func (h *Hub) leave(s *Stream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,15 +268,15 @@ func (h *Hub) leave(s *Stream) {
 		}
 	}
 	if h.streams--; h.streams == 0 {
-		h.feed.stop()
-		h.feed = nil
+		h.following.stop()
+		h.following = nil
 	}
 }
 
 // End ends all streams that there are.
 func (h *Hub) End() { h.end(ErrCut, false) }
 
-// Close ends all streams; there will be no others.
+// Close ends all streams. There will be no others.
 func (h *Hub) Close() {
 	h.end(record.ErrClosed, true)
 	h.cancel()
@@ -290,26 +297,26 @@ func (h *Hub) end(why error, closed bool) {
 	}
 }
 
-// Stats is what a hub has done since it was made, and how it is now.
+// Stats is what a hub has done since it was made, and its present state.
 type Stats struct {
 	Streams int
 	Events  uint64 // given to clients
 	Cut     uint64 // clients that read too slowly
 	// Gaps is how many numbers of the feed are waited for; 0 without streams.
 	Gaps int
-	// Lag is how old the oldest transaction was that the last look at the feed found;
-	// or how long ago that look was, where it is overdue. 0 without streams.
+	// Lag is how old the oldest transaction was that the last read of the feed found, or how
+	// long ago that read was if the next is overdue; 0 without streams.
 	Lag time.Duration
 }
 
-// Stats gives a snapshot, without asking the database.
+// Stats returns a snapshot, without asking the database.
 func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	st := Stats{Streams: h.streams, Events: h.events.Load(), Cut: h.cut.Load()}
-	if h.feed != nil {
+	if h.following != nil {
 		st.Gaps, st.Lag = h.gaps, h.lag
-		if silent := time.Since(h.looked); silent > 3*time.Second {
+		if silent := time.Since(h.polled); silent > 3*time.Second {
 			st.Lag = max(st.Lag, silent)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -48,44 +48,38 @@ func (r *reads) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatch
 // TraceBatchEnd implements [pgx.BatchTracer].
 func (*reads) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-func open(t *testing.T, tracer pgx.QueryTracer) (*store.Store, *live.Hub) {
-	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL, Tracer: tracer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	hub := live.New(s, live.Config{
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), MaxStreams: 1_000,
-		Rows: func(_ string, rows []store.Row) ([]byte, error) {
-			var keys []string
-			for _, r := range rows {
-				keys = append(keys, fmt.Sprint(r.Record.Key()))
-			}
-			return []byte(strings.Join(keys, "\n")), nil
-		},
-		Plans: func(plans []live.Plan) ([]byte, error) { return fmt.Append(nil, len(plans)), nil },
-	})
-	t.Cleanup(hub.Close)
-	return s, hub
+// lister is an encoder that lists the keys of rows, and counts plans.
+type lister struct {
+	prefix  string        // of each line
+	encoded *atomic.Int64 // counts the events; may be nil
 }
 
-func write(t *testing.T, s *store.Store, changes ...record.Change) {
-	t.Helper()
-	if result, err := s.Write(t.Context(), changes); err != nil || len(result.Rejected) > 0 {
-		t.Fatal(result, err)
+func (l lister) Rows(_ string, rows []store.Row) ([]byte, error) {
+	if l.encoded != nil {
+		l.encoded.Add(1)
 	}
+	var keys []string
+	for _, r := range rows {
+		keys = append(keys, l.prefix+fmt.Sprint(r.Record.Key()))
+	}
+	return []byte(strings.Join(keys, "\n")), nil
+}
+
+func (lister) Plans(plans []live.Plan) ([]byte, error) { return fmt.Append(nil, len(plans)), nil }
+
+func open(t *testing.T, tracer pgx.QueryTracer) (*store.Store, *live.Hub) {
+	t.Helper()
+	s := storetest.Open(t, func(c *store.Config) { c.Tracer = tracer })
+	hub := live.New(s, s.Feed(), storetest.Logger(t), 1_000)
+	t.Cleanup(hub.Close)
+	return s, hub
 }
 
 func plan(id string, state record.State) *record.Plan {
 	return &record.Plan{RootPlanID: id, CurrentPlanID: id, State: &state}
 }
 
-// until reads a stream until an event holds a text.
+// until reads a stream until an event has a text in its data.
 func until(t *testing.T, s *live.Stream, text string) {
 	t.Helper()
 	for {
@@ -114,16 +108,18 @@ func idle(t *testing.T, s *live.Stream) {
 	}
 }
 
-// TestOneReadForAll: what changes is read once for all who follow a plan, and for
-// nobody where nobody does.
+// TestOneReadForAll: a change is read once for all streams of its plan, and encoded once for
+// each encoder. A plan without streams is not read.
 func TestOneReadForAll(t *testing.T) {
 	t.Parallel()
 	var r reads
 	s, hub := open(t, &r)
-	write(t, s, plan("p", record.Running), plan("q", record.Running))
+	storetest.Write(t, s, plan("p", record.Running), plan("q", record.Running))
+	var encoded atomic.Int64
+	encoders := []lister{{"- ", &encoded}, {"* ", &encoded}}
 	streams := make([]*live.Stream, 20)
 	for i := range streams {
-		st, err := hub.Open(t.Context(), "p", "")
+		st, err := hub.Open(t.Context(), "p", "", encoders[i%2])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,67 +127,105 @@ func TestOneReadForAll(t *testing.T) {
 		streams[i] = st
 		idle(t, st)
 	}
-	before := r.n.Load()
+	readBefore, encodedBefore := r.n.Load(), encoded.Load()
 	const calls = 5
 	for i := range calls {
 		for _, root := range []string{"p", "q"} {
-			write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: fmt.Sprint("call", i)})
+			storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: fmt.Sprint("call", i)})
 		}
 		var all sync.WaitGroup
-		for _, st := range streams {
-			all.Go(func() { until(t, st, fmt.Sprint("call", i)) })
+		for j, st := range streams {
+			key := (&record.ActTool{RootPlanID: "p", StepID: "p-step", ToolCallID: fmt.Sprint("call", i)}).Key()
+			all.Go(func() { until(t, st, encoders[j%2].prefix+fmt.Sprint(key)) })
 		}
 		all.Wait()
 	}
-	if n := r.n.Load() - before; n != calls {
+	if n := r.n.Load() - readBefore; n != calls {
 		t.Errorf("%d reads for %d changes", n, calls)
+	}
+	if n := encoded.Load() - encodedBefore; n != 2*calls {
+		t.Errorf("%d events encoded for %d changes and 2 encoders", n, calls)
 	}
 	if st := hub.Stats(); st.Streams != 20 || st.Events < 20*calls || st.Cut != 0 {
 		t.Errorf("%+v", st)
 	}
 }
 
-// TestAlive: a stream says that it is alive also while what it reads takes long, and can
-// be ended and closed then.
+// slowStore is a store whose trees can only be read once the channel is closed.
+type slowStore struct {
+	*store.Store
+	readable <-chan struct{}
+}
+
+func (s slowStore) Rows(ctx context.Context, rootPlanID string, f *store.RowFilter) ([]store.Row, error) {
+	select {
+	case <-s.readable:
+		return s.Store.Rows(ctx, rootPlanID, f)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// slowEncoder is an encoder that encodes rows only once the channel is closed.
+type slowEncoder struct {
+	lister
+	ready <-chan struct{}
+}
+
+func (e slowEncoder) Rows(string, []store.Row) ([]byte, error) {
+	<-e.ready
+	return []byte("rows"), nil
+}
+
+// TestAlive: a stream reports that it is alive while a read or its encoding takes long. It can
+// be ended and closed meanwhile.
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	s, _ := open(t, nil)
-	write(t, s, plan("p", record.Running))
-	read := make(chan struct{})
-	hub := live.New(s, live.Config{
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), MaxStreams: 10,
-		Rows: func(string, []store.Row) ([]byte, error) {
-			<-read
-			return []byte("rows"), nil
-		},
-	})
-	t.Cleanup(hub.Close)
-	var streams []*live.Stream
-	for range 6 { // more than may read at once
-		st, err := hub.Open(t.Context(), "p", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		for range 2 {
-			if e, err := st.Next(t.Context(), time.Millisecond); err != nil || e.Type != "" || e.ID != "" {
-				t.Fatalf("%+v, %v", e, err)
+	for _, slow := range []string{"reading", "encoding"} {
+		t.Run(slow, func(t *testing.T) {
+			t.Parallel()
+			s, _ := open(t, nil)
+			storetest.Write(t, s, plan("p", record.Running))
+			readable, ready := make(chan struct{}), make(chan struct{})
+			start := readable
+			if slow == "encoding" {
+				start = ready
+				close(readable)
+			} else {
+				close(ready)
 			}
-		}
-		streams = append(streams, st)
-	}
-	streams[5].Close() // before it has read anything
-	close(read)
-	for _, st := range streams[:5] {
-		until(t, st, "rows")
+			hub := live.New(slowStore{s, readable}, s.Feed(), storetest.Logger(t), 10)
+			t.Cleanup(hub.Close)
+			var streams []*live.Stream
+			for range 6 { // more than may read at the same time
+				st, err := hub.Open(t.Context(), "p", "", slowEncoder{ready: ready})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer st.Close()
+				for range 2 {
+					if e, err := st.Next(t.Context(), time.Millisecond); err != nil || e.Type != "" || e.ID != "" {
+						t.Fatalf("%+v, %v", e, err)
+					}
+				}
+				streams = append(streams, st)
+			}
+			if slow == "reading" {
+				streams[5].Close() // before it has read anything
+			}
+			close(start)
+			for _, st := range streams[:5] {
+				until(t, st, "rows")
+			}
+		})
 	}
 }
 
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	s, hub := open(t, nil)
-	write(t, s, plan("p", record.Running), plan("over", record.Failed))
-	st, err := hub.Open(t.Context(), "over", "")
+	storetest.Write(t, s, plan("p", record.Running), plan("over", record.Failed))
+	st, err := hub.Open(t.Context(), "over", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +242,7 @@ func TestEnds(t *testing.T) {
 	if got := strings.Join(types, " "); got != "rows done" || !errors.Is(err, io.EOF) {
 		t.Errorf("%s, then %v", got, err)
 	}
-	st, err = hub.Open(t.Context(), "p", "")
+	st, err = hub.Open(t.Context(), "p", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +252,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("cut: %v", err)
 	}
 	st.Close()
-	last, err := hub.Open(t.Context(), "", "")
+	last, err := hub.Open(t.Context(), "", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +262,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	last.Close()
-	if _, err := hub.Open(t.Context(), "p", ""); !errors.Is(err, record.ErrClosed) {
+	if _, err := hub.Open(t.Context(), "p", "", lister{}); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }

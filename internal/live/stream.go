@@ -9,38 +9,39 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Stream is what one client is told. Its methods are for one goroutine.
+// Stream is what one client receives. Its methods are for one goroutine.
 type Stream struct {
-	hub   *Hub
-	group *group
-	plan  string       // that was asked for; empty: all
-	state record.State // of that plan
+	hub     *Hub
+	group   *group
+	encoder Encoder
+	plan    string       // that was asked for; empty: all
+	state   record.State // of that plan
 
 	// What it reads for itself, at its client's pace, until it is live.
 	want    *want
-	reading chan part // gives what is being read; nil: nothing is
-	ready   []item
+	reading chan reading // receives what is being read; nil: nothing is
+	ready   []event
 	last    bool // what is ready ends it
-	// failed and retry say that reading did not work, and when to try again.
+	// failed and retry say that a read failed, and when to try again.
 	failed bool
 	retry  <-chan time.Time
-	ctx    context.Context // of what is read
+	ctx    context.Context // of its reads
 	stop   context.CancelFunc
 
 	// Guarded by the hub.
-	pending *want  // what changed meanwhile
-	buffer  []item // what was read for all
-	bytes   int    // of the buffer
-	err     error  // why it is over
+	pending *want   // what changed meanwhile
+	buffer  []event // what was read for all
+	bytes   int     // of the buffer
+	err     error   // why it is over
 	left    bool
 	wake    chan struct{} // holds a token when something came
 }
 
-// part is a part of what a stream wants.
-type part struct {
-	items []item
-	more  bool // there is another
-	err   error
+// reading is what a read found.
+type reading struct {
+	events []event
+	more   bool // there is another part
+	err    error
 }
 
 // end ends a stream early. The hub is locked.
@@ -61,28 +62,28 @@ func (s *Stream) Close() {
 	s.hub.leave(s)
 }
 
-// Next waits for the next event; where there is none for so long, it gives one without a
-// type, which says that the stream is alive. [io.EOF] is the end; [ErrSlow], [ErrCut],
-// [record.ErrClosed] and the end of ctx end it early.
+// Next waits for the next event. If there is none for quiet, it returns one without a type: a
+// sign that the stream is alive. [io.EOF] is the end. [ErrSlow], [ErrCut], [record.ErrClosed]
+// and the end of ctx end it early.
 func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 	timer := time.NewTimer(quiet)
 	defer timer.Stop()
 	for {
-		it, err := s.next()
+		e, err := s.next()
 		switch {
 		case err != nil:
 			return Event{}, err
-		case it != nil:
-			s.follow(it)
+		case e != nil:
+			s.follow(e)
 			s.hub.events.Add(1)
-			return it.Event, nil
+			return e.Event, nil
 		case s.want != nil && s.reading == nil && s.retry == nil:
 			s.read()
 		}
 		select {
-		case p := <-s.reading: // nil while nothing is read
+		case r := <-s.reading: // blocks while nothing is read
 			s.reading = nil
-			s.catchUp(&p)
+			s.catchUp(&r)
 		case <-s.retry:
 			s.retry = nil
 		case <-s.wake:
@@ -94,73 +95,77 @@ func (s *Stream) Next(ctx context.Context, quiet time.Duration) (Event, error) {
 	}
 }
 
-// next gives what is at hand.
-func (s *Stream) next() (*item, error) {
+// next returns the next event that is at hand, or nil.
+func (s *Stream) next() (*event, error) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	switch {
 	case s.err != nil:
 		return nil, s.err
 	case len(s.ready) > 0:
-		it := &s.ready[0]
+		e := &s.ready[0]
 		s.ready = s.ready[1:]
-		return it, nil
+		return e, nil
 	case s.last:
 		return nil, io.EOF
 	case len(s.buffer) > 0:
-		it := &s.buffer[0]
+		e := &s.buffer[0]
 		s.buffer = s.buffer[1:]
-		s.bytes -= it.size()
-		return it, nil
+		s.bytes -= e.size()
+		return e, nil
 	}
 	return nil, nil
 }
 
-// follow notes what the client is about to be told, and ends the stream behind it.
-func (s *Stream) follow(it *item) {
-	if state, ok := it.states[s.plan]; ok {
+// follow notes what the client is about to receive, and ends the stream behind it if that is
+// the end of the plan.
+func (s *Stream) follow(e *event) {
+	if state, ok := e.states[s.plan]; ok {
 		s.state = state
 	}
 	switch {
-	case it.Type == TypeDeleted:
+	case e.Type == TypeDeleted:
 		s.last = true
-	case it.end && s.ended():
-		data, _ := json.Marshal(map[string]any{"planId": s.plan, "state": s.state}) // texts only
-		s.ready, s.last = append(s.ready, item{Event: Event{ID: it.ID, Type: TypeDone, Data: data}}), true
+	case e.last && s.ended():
+		data, _ := json.Marshal(map[string]any{"planId": s.plan, "state": s.state}) // two texts: it cannot fail
+		s.ready, s.last = append(s.ready, event{Event: Event{ID: e.ID, Type: TypeDone, Data: data}}), true
 	}
 }
 
-// ended tells whether the plan that was asked for has.
+// ended reports whether the plan that was asked for has ended.
 func (s *Stream) ended() bool { return s.plan != "" && s.state.Terminal() }
 
-// read begins to read another part of what the stream wants. That may take long, and the
-// client is to hear that the stream is alive meanwhile.
+// read begins to read another part of what the stream wants. That may take long; meanwhile the
+// client has to hear that the stream is alive.
 func (s *Stream) read() {
-	w, found := s.want, make(chan part, 1)
+	w, found := s.want, make(chan reading, 1)
 	s.reading = found
 	if !w.all && !w.reset && len(w.xids)+len(w.plans) == 0 {
-		found <- part{}
+		found <- reading{}
 		return
 	}
 	go func() {
-		var p part
-		p.items, p.more, p.err = s.hub.page(s.ctx, s.group.root, w)
-		found <- p
+		var r reading
+		var parts []part
+		if parts, r.more, r.err = s.hub.read(s.ctx, s.group.root, w); r.err == nil {
+			r.events, r.err = encode(s.encoder, s.group.root, parts)
+		}
+		found <- r
 	}()
 }
 
-// catchUp takes what was read; when there is nothing more, and nothing came meanwhile,
-// the stream is live. After an error it is to be read again in a while.
-func (s *Stream) catchUp(p *part) {
-	if p.err != nil {
+// catchUp takes what was read. The stream is live when there is nothing more to read, and
+// nothing came meanwhile. After an error it reads again in a while.
+func (s *Stream) catchUp(r *reading) {
+	if r.err != nil {
 		if !s.failed && s.ctx.Err() == nil {
-			s.hub.config.Logger.Warn("a plan could not be read for a stream; it is tried again", "plan", s.group.root, "error", p.err)
+			s.hub.log.Warn("read a plan for a stream failed; it is tried again", "plan", s.group.root, "error", r.err)
 		}
 		s.failed, s.retry = true, time.After(retryAfter)
 		return
 	}
-	s.failed, s.ready = false, p.items
-	if p.more {
+	s.failed, s.ready = false, r.events
+	if r.more {
 		return
 	}
 	s.hub.mu.Lock()
@@ -174,11 +179,15 @@ func (s *Stream) catchUp(p *part) {
 		delete(s.group.late, s)
 		s.group.live[s] = true
 	}
-	s.ready = ending(s.ready, s.hub.cursor)
+	if len(s.ready) == 0 {
+		s.ready = append(s.ready, event{})
+	}
+	end := &s.ready[len(s.ready)-1]
+	end.ID, end.last = s.hub.cursor, true
 }
 
-// cursor gives the cursor of a client that was told everything there is; empty: it may
-// have to wait for something.
+// cursor returns the cursor of a client that received everything there is; empty if something
+// may be on its way.
 func (s *Stream) cursor() string {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

@@ -73,6 +73,29 @@ func estimateSize(spans []Span) (n int) {
 	return n
 }
 
+// Memory estimates how many bytes spans hold in memory. Spans that follow each other often share
+// their resource, which counts once.
+func Memory(spans []Span) (n int) {
+	const span, attribute = 400, 48
+	of := func(a Attributes) int { return attribute*len(a) + a.size() }
+	var resource *Attribute
+	for i := range spans {
+		s := &spans[i]
+		n += span + len(s.Name) + len(s.StatusMessage) + of(s.Attributes)
+		for _, e := range s.Events {
+			n += attribute + len(e.Name) + of(e.Attributes)
+		}
+		for _, l := range s.Links {
+			n += attribute + of(l.Attributes)
+		}
+		if len(s.Resource) > 0 && &s.Resource[0] != resource {
+			resource = &s.Resource[0]
+			n += of(s.Resource)
+		}
+	}
+	return n
+}
+
 // DecodeChunk returns the spans of a chunk.
 func DecodeChunk(chunk []byte) ([]Span, error) {
 	b, err := decompressor.DecodeAll(chunk, nil)

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -256,10 +257,10 @@ func (c *converter) name(field, s string) string { return c.shorten(field, s, Ma
 // string returns a text, clean and no longer than MaxStringBytes.
 func (c *converter) string(field, s string) string { return c.shorten(field, s, MaxStringBytes) }
 
-func (c *converter) shorten(field, s string, maxBytes int) string {
+func (c *converter) shorten(where, s string, maxBytes int) string {
 	if len(s) > maxBytes {
-		s = record.Shorten(s, maxBytes)
-		c.cut(field)
+		s = field.Shorten(s, maxBytes)
+		c.cut(where)
 	}
 	return clean(s)
 }

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -108,7 +109,7 @@ func sorted(changes []record.Change) (r rows) {
 func check(changes []record.Change) error {
 	keys, cycles, spans := map[record.Key]bool{}, map[string]int64{}, map[string]bool{}
 	for i, c := range changes {
-		if _, _, err := record.Clean(c); err != nil {
+		if _, _, err := field.Clean(c); err != nil {
 			return fmt.Errorf("%T %+v: %w", c, c.Key(), err)
 		}
 		if keys[c.Key()] {

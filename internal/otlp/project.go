@@ -1,18 +1,27 @@
 package otlp
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/actlog/actlog/record"
 )
 
-// ProjectChunks returns the rows of all chunks of a trace together, see [Project].
-func ProjectChunks(traceID string, chunks [][]byte) ([]record.Change, error) {
+// ProjectKept returns the rows of all spans of a trace together, see [Project]: of those in
+// chunks that are kept, and of fresh ones, which are of type []Span. It is what the store calls.
+func ProjectKept(traceID string, kept [][]byte, fresh []any) ([]record.Change, error) {
 	var all []Span
-	for _, chunk := range chunks {
+	for _, chunk := range kept {
 		spans, err := DecodeChunk(chunk)
 		if err != nil {
 			return nil, err
+		}
+		all = append(all, spans...)
+	}
+	for _, f := range fresh {
+		spans, ok := f.([]Span)
+		if !ok {
+			return nil, fmt.Errorf("fresh spans are of type %T", f)
 		}
 		all = append(all, spans...)
 	}

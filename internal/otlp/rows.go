@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -157,7 +158,7 @@ func (p *projection) rootPlan() *record.Plan {
 func describe(plan *record.Plan, name, request, model string) {
 	plan.Name, plan.UserRequest, plan.ModelName = optional(name), optional(request), optional(model)
 	title, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(request, name)), "\n")
-	plan.Title = optional(record.Shorten(strings.TrimSpace(title), 200))
+	plan.Title = optional(field.Shorten(strings.TrimSpace(title), 200))
 }
 
 // rootName is the name of the workflow, else of the top span, else, if that belongs to no convention,
@@ -245,7 +246,7 @@ func metadata(b []byte) []byte {
 		return nil
 	}
 	b = append(b, '}')
-	if _, _, err := record.Clean(&record.Plan{RootPlanID: "-", CurrentPlanID: "-", Metadata: b}); err != nil {
+	if _, _, err := field.Clean(&record.Plan{RootPlanID: "-", CurrentPlanID: "-", Metadata: b}); err != nil {
 		return nil
 	}
 	return b
@@ -460,5 +461,5 @@ func optional(s string) *string {
 
 // optionalID is optional for ids. It shortens those that records would refuse.
 func optionalID(s string) *string {
-	return optional(strings.TrimSpace(record.Shorten(clean(s), record.MaxIDBytes)))
+	return optional(strings.TrimSpace(field.Shorten(clean(s), record.MaxIDBytes)))
 }

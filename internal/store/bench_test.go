@@ -10,11 +10,12 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
-// fill writes a plan of some steps, each with some cycles of two tool calls.
-func fill(b *testing.B, s *store.Store, root string, steps, cycles int) {
+// writePlan writes a plan with steps. Each step has cycles of two tool calls.
+func writePlan(b *testing.B, s *store.Store, root string, steps, cycles int) {
 	b.Helper()
 	text := strings.Repeat("The quick brown fox reads a file. ", 30)
 	changes := []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("bench")}}
@@ -28,33 +29,33 @@ func fill(b *testing.B, s *store.Store, root string, steps, cycles int) {
 				&record.ActTool{RootPlanID: root, StepID: step, Seq: int64(c), ToolCallID: fmt.Sprintf("%s-%d-1", step, c), Name: new("tool"), Result: &text})
 		}
 	}
-	write(b, s, changes...)
+	storetest.Write(b, s, changes...)
 }
 
-// BenchmarkWriteOne is a synchronous write of one tool call: what a Recorder's
-// call costs, in a small plan and in a large one.
+// BenchmarkWriteOne measures a synchronous write of one tool call, which is what a call of a
+// Recorder costs, in a small plan and in a large one.
 func BenchmarkWriteOne(b *testing.B) {
 	for _, steps := range []int{1, 10_000} {
 		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) {
-			s := open(b)
+			s := storetest.Open(b)
 			root := record.NewPlanID()
-			fill(b, s, root, steps, 0)
+			writePlan(b, s, root, steps, 0)
 			n := 0
 			for b.Loop() {
 				n++
-				write(b, s, &record.ActTool{RootPlanID: root, StepID: fmt.Sprintf("%s-s%d", root, n%steps), Seq: int64(n / 100), ToolCallID: fmt.Sprint("t", n), Name: new("tool")})
+				storetest.Write(b, s, &record.ActTool{RootPlanID: root, StepID: fmt.Sprintf("%s-s%d", root, n%steps), Seq: int64(n / 100), ToolCallID: fmt.Sprint("t", n), Name: new("tool")})
 			}
 		})
 	}
 }
 
-// BenchmarkWriteBatch is a plan of 10 steps of 10 cycles of 2 tool calls.
+// BenchmarkWriteBatch measures the write of a plan of 10 steps of 10 cycles of 2 tool calls.
 func BenchmarkWriteBatch(b *testing.B) {
-	s := open(b)
+	s := storetest.Open(b)
 	var rows atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			fill(b, s, record.NewPlanID(), 10, 10)
+			writePlan(b, s, record.NewPlanID(), 10, 10)
 			rows.Add(311)
 		}
 	})
@@ -64,31 +65,32 @@ func BenchmarkWriteBatch(b *testing.B) {
 func BenchmarkPlanTree(b *testing.B) {
 	for _, steps := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) {
-			s := open(b)
+			s := storetest.Open(b)
 			root := record.NewPlanID()
-			fill(b, s, root, steps, 1)
+			writePlan(b, s, root, steps, 1)
 			for b.Loop() {
-				planTree(b, s, root)
+				storetest.PlanTree(b, s, root)
 			}
 		})
 	}
 }
 
 func BenchmarkStepDetail(b *testing.B) {
-	s := open(b)
+	s := storetest.Open(b)
 	root := record.NewPlanID()
-	fill(b, s, root, 10, 5)
+	writePlan(b, s, root, 10, 5)
 	for b.Loop() {
-		stepDetail(b, s, root+"-s3")
+		storetest.StepDetail(b, s, root+"-s3")
 	}
 }
 
-// sources is real text, of the kind that agents read: the source files around here.
-func sources(b *testing.B) string {
+// sourceText returns a function that returns n bytes of real text, of the kind that agents read:
+// the source files of this module. Each call returns another part.
+func sourceText(b *testing.B) func(n int) *string {
 	b.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "*", "*.go"))
 	if err != nil || len(files) == 0 {
-		b.Fatal("no sources here", err)
+		b.Fatal("no source files", err)
 	}
 	var all strings.Builder
 	for _, name := range files {
@@ -98,24 +100,26 @@ func sources(b *testing.B) string {
 		}
 		all.Write(text)
 	}
-	return all.String()
-}
-
-// BenchmarkSize tells what a row of each kind takes on disk with its indexes, and
-// what is written ahead for it: without texts, then in cycles with a prompt of 20 KB,
-// told twice, at their beginning and at their end. Of use alone on its server.
-func BenchmarkSize(b *testing.B) {
-	const rows = 1000 // a write
-	all, from := sources(b), 0
-	text := func(n int) *string {
-		if from += 7919; from+n > len(all) {
+	text, from := all.String(), 0
+	return func(n int) *string {
+		if from += 7919; from+n > len(text) {
 			from %= 7919
 		}
-		return new(all[from : from+n])
+		return new(text[from : from+n])
 	}
+}
+
+// BenchmarkSize measures how much a row of each kind takes on disk, indexes included, and in the
+// WAL. The kinds come without texts. Then come cycles with a prompt of 20 KB, which are written
+// twice: when they begin and when they end. The figures are right only if nothing else uses the
+// server.
+func BenchmarkSize(b *testing.B) {
+	const rows = 1000 // per write
+	text := sourceText(b)
 	for _, bench := range []struct {
 		name string
-		tell func(root, step string, i int64) []record.Change
+		// changes returns one row, or the first and the second write of it.
+		changes func(root, step string, i int64) []record.Change
 	}{
 		{"plan", func(_, _ string, _ int64) []record.Change {
 			root := record.NewPlanID()
@@ -139,30 +143,31 @@ func BenchmarkSize(b *testing.B) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			db := pgtest.Fresh(b)
-			s := openURL(b, db.URL)
+			s := storetest.OpenURL(b, db.URL)
 			const sqlSize = `SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind = 'r' AND relname <> 'change'`
-			exec(b, s, "CHECKPOINT")
-			size, wal := query[int64](b, s, sqlSize), query[string](b, s, "SELECT pg_current_wal_insert_lsn()::text")
+			storetest.Exec(b, s, "CHECKPOINT")
+			size, wal := storetest.Query[int64](b, s, sqlSize), storetest.Query[string](b, s, "SELECT pg_current_wal_insert_lsn()::text")
 			n := 0
 			for b.Loop() {
 				root, step := record.NewPlanID(), record.NewStepID()
-				told := map[bool][]record.Change{}
+				var writes [2][]record.Change
 				for i := range int64(rows) {
-					for j, c := range bench.tell(root, step, i%50) {
-						told[j == 0] = append(told[j == 0], c)
+					for j, c := range bench.changes(root, step, i%50) {
+						writes[j] = append(writes[j], c)
 					}
-					if i%50 == 49 { // a step has so many cycles
+					if i%50 == 49 { // a step has 50 cycles
 						step = record.NewStepID()
 					}
 				}
-				write(b, s, told[true]...)
-				if len(told[false]) > 0 {
-					write(b, s, told[false]...)
+				for _, changes := range writes {
+					if len(changes) > 0 {
+						storetest.Write(b, s, changes...)
+					}
 				}
 				n += rows
 			}
-			b.ReportMetric(float64(query[int64](b, s, sqlSize)-size)/float64(n), "B/row")
-			b.ReportMetric(query[float64](b, s, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
+			b.ReportMetric(float64(storetest.Query[int64](b, s, sqlSize)-size)/float64(n), "B/row")
+			b.ReportMetric(storetest.Query[float64](b, s, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -9,24 +10,25 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/actlog/actlog/db"
-	"github.com/actlog/actlog/internal/upsert"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
 
-// Which door rows come through.
+// The origins of rows.
 const (
 	native = "native"
 	otlp   = "otlp"
 )
 
-// newTrees gives where the detail of trees lies, by root, of those that a transaction
-// has begun. Nothing is in them but plans, and no one else can write to them: should
-// it be otherwise, as when two transactions begin in one microsecond, a key is refused.
+// newTrees are the trees that a transaction has begun: by root, where their detail lies.
+// Nothing is in them but plans, and nobody else can write to them. If that is wrong, as when
+// two transactions begin in one microsecond, Postgres refuses a duplicate key.
 type newTrees map[string]time.Time
 
-// queueNew queues a statement that finds which of the roots are new, once they are
-// written.
-func (t newTrees) queueNew(q *pgx.Batch, roots []*record.Row) {
+// queueNew queues a statement that finds which of the roots are new, once they are written.
+func (t newTrees) queueNew(q *pgx.Batch, roots []*field.Row) {
 	ids := make([]string, len(roots))
 	for i, r := range roots {
 		ids[i] = r.Change.Key().Root
@@ -42,16 +44,16 @@ func (t newTrees) queueNew(q *pgx.Batch, roots []*record.Row) {
 	})
 }
 
-// copy copies cycles and tool calls of new trees: nearly all bytes that there are, and
-// nothing to merge them with. It gives the passes that are left.
-func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][]*record.Row) (rest [][]*record.Row, err error) {
+// copy copies the cycles and tool calls of new trees. They are nearly all bytes that there
+// are, and there is nothing to merge them with. It returns the passes that remain.
+func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][]*field.Row) (rest [][]*field.Row, err error) {
 	for _, rows := range passes {
-		table := upsert.TableOf(rows[0].Change.Kind())
+		table := fieldsql.TableOf(rows[0].Change.Kind())
 		if !table.Partitioned {
 			rest = append(rest, rows)
 			continue
 		}
-		var fresh, known []*record.Row
+		var fresh, known []*field.Row
 		for _, r := range rows {
 			if _, ok := t[r.Change.Key().Root]; ok {
 				fresh = append(fresh, r)
@@ -60,13 +62,12 @@ func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][
 			}
 		}
 		if len(fresh) > 0 {
-			c := copied{kind: table.Kind, origin: origin, trees: t, rows: fresh}
-			_, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", table.Name}, c.columns(), &c)
-			if err != nil && !connectionLost(err) && !locked(err) {
-				err = &copyError{err} // the client's own trouble looks like a cancelled statement
-			}
-			if err != nil {
-				return nil, err
+			c := newCopied(table.Kind, origin, t, fresh)
+			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", table.Name}, c.columns, c); err != nil {
+				if pg.ConnectionLost(err) || pg.Locked(err) {
+					return nil, err
+				}
+				return nil, &copyError{err} // the client's own trouble looks like a cancelled statement
 			}
 		}
 		if len(known) > 0 {
@@ -76,22 +77,34 @@ func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][
 	return rest, nil
 }
 
-// copied is rows of a kind on their way into its table.
-type copied struct {
-	kind   record.Kind
-	origin string
-	trees  newTrees
-	rows   []*record.Row // from the next one on
-	values []any         // of a row
+// copyError is why rows could not be copied. A merge may put them on record, or finds which of
+// them cannot be.
+type copyError struct{ error }
+
+func (e *copyError) Unwrap() error { return e.error }
+
+func notCopied(err error) bool {
+	var c *copyError
+	return errors.As(err, &c)
 }
 
-func (c *copied) columns() (names []string) {
-	for _, f := range record.Fields(c.kind) {
-		if f.Name != "rev" {
-			names = append(names, f.Column)
-		}
+// copied is rows of a kind on their way into its table.
+type copied struct {
+	origin  string
+	trees   newTrees
+	fields  []*field.Field
+	columns []string
+	rows    []*field.Row // from the next one on
+	values  []any        // of a row
+}
+
+func newCopied(kind record.Kind, origin string, trees newTrees, rows []*field.Row) *copied {
+	c := &copied{origin: origin, trees: trees, fields: fieldsql.WholeShape(kind).Named(kind), rows: rows}
+	for _, f := range c.fields {
+		c.columns = append(c.columns, f.Column)
 	}
-	return append(names, "truncated", "revs", "part", "origin")
+	c.columns = append(c.columns, "truncated", "revs", "part", "origin")
+	return c
 }
 
 // Next implements [pgx.CopyFromSource].
@@ -104,21 +117,19 @@ func (c *copied) Err() error { return nil }
 func (c *copied) Values() ([]any, error) {
 	r := c.rows[0]
 	c.rows, c.values = c.rows[1:], c.values[:0]
-	fields := record.Fields(c.kind)
-	for i := range fields {
-		f, v := &fields[i], fields[i].In(r.Change)
+	for _, f := range c.fields {
+		v := f.In(r.Change)
 		switch {
-		case f.Name == "rev":
 		case v.IsZero() && !f.Key:
 			c.values = append(c.values, nil)
-		case f.Type == record.JSON:
+		case f.Type == field.JSON:
 			c.values = append(c.values, string(v.Bytes()))
-		case numeric(f):
-			told, err := exact(v.Elem().Float())
+		case f.Decimal:
+			amount, err := numeric(v.Elem().Float())
 			if err != nil {
 				return nil, err
 			}
-			c.values = append(c.values, told)
+			c.values = append(c.values, amount)
 		default:
 			c.values = append(c.values, v.Interface())
 		}
@@ -133,12 +144,9 @@ func (c *copied) Values() ([]any, error) {
 	return append(c.values, cut, revs, c.trees[r.Change.Key().Root], c.origin), nil
 }
 
-// numeric tells which fields have a column of that type: costs that were told, not prices.
-func numeric(f *record.Field) bool { return f.Type == record.Float && f.Told() }
-
-// exact rounds to the 15 digits that Postgres makes of a float that becomes a numeric:
-// what is told once more is to be the same.
-func exact(f float64) (float64, error) {
+// numeric rounds to the 15 digits that Postgres keeps when it turns a float into a numeric: a
+// repeated write has to find the same value.
+func numeric(f float64) (float64, error) {
 	return strconv.ParseFloat(strconv.FormatFloat(f, 'g', 15, 64), 64)
 }
 
@@ -152,7 +160,7 @@ func (r revisions) Dimensions() []pgtype.ArrayDimension {
 
 // Index implements [pgtype.ArrayGetter].
 func (r revisions) Index(i int) any {
-	if r[i] == record.NoRevision {
+	if r[i] == field.NoRevision {
 		return nil
 	}
 	return &r[i]

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -15,43 +14,45 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
-// TestNewTreesAreCopied, their detail only, and those that are there are merged.
+// TestNewTreesAreCopied checks that the detail of a new tree is copied, and that the detail of a
+// known tree is merged.
 func TestNewTreesAreCopied(t *testing.T) {
 	t.Parallel()
 	var copies copyTracer
-	s := store.CopyNew(open(t, func(c *store.Config) { c.Tracer = &copies }))
-	one := []string{"think_act_record", "COPY 1", "act_tool_info", "COPY 1"}
+	s := store.CopyNew(storetest.Open(t, withTracer(&copies)))
+	oneCall := []string{"think_act_record", "COPY 1", "act_tool_info", "COPY 1"}
 	call := func(root, id string) []record.Change {
 		return []record.Change{
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 0, ThinkInput: new("asked"), CostUSD: new(0.1)},
 			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: id, Name: new("n"), Metadata: json.RawMessage(`{"a":1}`), State: new(record.Failed)},
 		}
 	}
-	write(t, s, call("known", "a")...)
-	if got := copies.taken(); !slices.Equal(got, one) {
-		t.Errorf("copied of a new tree: %q", got)
+	storetest.Write(t, s, call("known", "a")...)
+	if got := copies.take(); !slices.Equal(got, oneCall) {
+		t.Errorf("copies of a new tree: %q", got)
 	}
-	write(t, s, append(call("known", "b"), call("new", "c")...)...)
-	if got := copies.taken(); !slices.Equal(got, one) {
-		t.Errorf("copied of a new tree beside a known one: %q", got)
+	storetest.Write(t, s, append(call("known", "b"), call("new", "c")...)...)
+	if got := copies.take(); !slices.Equal(got, oneCall) {
+		t.Errorf("copies of a new tree beside a known one: %q", got)
 	}
 	for root, calls := range map[string]int64{"known": 2, "new": 1} {
-		if f := planTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 || *f.CostUSD != 0.1 {
+		if f := storetest.PlanTree(t, s, root).Figures; f.ToolCalls != calls || f.Failures != calls || f.ModelCalls != 1 || *f.CostUSD != 0.1 {
 			t.Errorf("%s: %+v", root, f)
 		}
 	}
 }
 
-// TestWhatCannotBeCopiedIsMerged: a value that no column has room for is the only one
-// that is refused.
-func TestWhatCannotBeCopiedIsMerged(t *testing.T) {
+// TestFailedCopyIsMerged checks that a batch is merged if Postgres cannot copy it. Only the
+// value that does not fit its column is refused.
+func TestFailedCopyIsMerged(t *testing.T) {
 	t.Parallel()
-	s := open(t)
-	exec(t, s, "DROP SCHEMA report CASCADE")
-	exec(t, s, "ALTER TABLE actlog.act_tool_info ALTER call_index TYPE smallint")
+	s := storetest.Open(t)
+	storetest.Exec(t, s, "DROP SCHEMA report CASCADE")
+	storetest.Exec(t, s, "ALTER TABLE actlog.act_tool_info ALTER call_index TYPE smallint")
 	var changes []record.Change
 	for i := range 100 {
 		changes = append(changes, &record.ActTool{RootPlanID: fmt.Sprint("r", i/10), StepID: "s", Seq: 1, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i))})
@@ -61,72 +62,73 @@ func TestWhatCannotBeCopiedIsMerged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Accepted != 99 || len(result.Rejected) != 1 || result.Rejected[0].Index != 55 {
+	if result.Accepted != 99 || !slices.Equal(refused(result), []int{55}) {
 		t.Errorf("result = %+v", result)
 	}
 }
 
-// TestATreeThatOnlySeemsNew: two transactions may begin at the same time.
-func TestATreeThatOnlySeemsNew(t *testing.T) {
+// TestTreeThatOnlySeemsNew checks a tree that another transaction made at the same moment. It
+// seems new, so the copy fails; then its rows are merged. A schema with a clock that stands still
+// makes the moments equal.
+func TestTreeThatOnlySeemsNew(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
-	s := openURL(t, pg.URL, projecting)
-	exec(t, s, "CREATE SCHEMA standing")
-	exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT timestamptz '2020-01-01 00:00Z' $$")
-	stopClock := func() { exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z'") }
-	separator := "?"
-	if strings.Contains(pg.URL, "?") {
-		separator = "&"
+	s := storetest.OpenURL(t, pg.URL, takeTraces)
+	storetest.Exec(t, s, "CREATE SCHEMA standing")
+	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT timestamptz '2020-01-01 00:00Z' $$")
+	setFirstSeen := func() {
+		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z'")
 	}
 	var copies copyTracer
-	other := store.CopyNew(openURL(t, pg.URL+separator+"search_path=standing,pg_catalog", projecting, func(c *store.Config) { c.Tracer = &copies }))
-	failed := []string{"think_act_record", ""}
+	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces, withTracer(&copies)))
+	failed := []string{"think_act_record", ""} // no rows were copied
 
 	var cycles []record.Change
 	for seq := range int64(100) {
 		cycles = append(cycles, &record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: seq, ThinkOutput: new("x")})
 	}
-	write(t, s, cycles...)
-	stopClock()
-	write(t, other, cycles...)
-	if got := copies.taken(); !slices.Equal(got, failed) {
-		t.Errorf("copied of a write: %q", got)
+	storetest.Write(t, s, cycles...)
+	setFirstSeen()
+	storetest.Write(t, other, cycles...)
+	if got := copies.take(); !slices.Equal(got, failed) {
+		t.Errorf("copies of a write: %q", got)
 	}
-	if n := query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"); n != 100 {
+	if n := storetest.Query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"); n != 100 {
 		t.Errorf("%d cycles", n)
 	}
 
-	spans := run(t, traceID(1))
-	replace(t, s, spans[:len(spans)-2]...)
-	stopClock()
-	replace(t, other, spans...)
-	if got := copies.taken(); !slices.Equal(got, failed) {
-		t.Errorf("copied of a trace: %q", got)
+	spans := agentTrace(t, traceID(1))
+	writeSpans(t, s, spans[:len(spans)-2]...)
+	setFirstSeen()
+	writeSpans(t, other, spans...)
+	if got := copies.take(); !slices.Equal(got, failed) {
+		t.Errorf("copies of a trace: %q", got)
 	}
-	if diff := cmp.Diff(keys(otlp.Project(spans)), onRecord(t, pg.Pool, traceID(1))); diff != "" {
-		t.Errorf("(-projected +on record):\n%s", diff)
+	if diff := cmp.Diff(storetest.RowKeys(otlp.Project(spans)), storetest.StoredKeys(t, s, traceID(1))); diff != "" {
+		t.Errorf("rows (-projected +on record):\n%s", diff)
 	}
 }
 
-// TestWhatIsNotCopiedIsOneTransactionOfOneTrip, however much it is.
-func TestWhatIsNotCopiedIsOneTransactionOfOneTrip(t *testing.T) {
+// TestMergeIsOneRoundTrip checks that a batch without copies is one transaction that is sent at
+// once, of any size.
+func TestMergeIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	var sent statements
-	s := open(t, traced(&sent))
+	var sent statementCounter
+	s := storetest.Open(t, withTracer(&sent))
 	var beats, cycles []record.Change
 	for i := range 100 {
 		root := fmt.Sprint("r", i)
 		beats = append(beats, &record.Plan{RootPlanID: root, CurrentPlanID: root, LastSeenAt: at(i)})
 		cycles = append(cycles, &record.ThinkAct{RootPlanID: "r0", StepID: "s", Seq: int64(i), ThinkOutput: new("x")})
 	}
-	for _, told := range [][]record.Change{beats, cycles} { // the cycles are of a tree that is known by then
-		if n := sent.count(func() { write(t, s, told...) }); n > 0 {
+	for _, changes := range [][]record.Change{beats, cycles} { // after the beats the tree of the cycles is known
+		if n := sent.count(func() { storetest.Write(t, s, changes...) }); n > 0 {
 			t.Errorf("%d statements beside the batch", n)
 		}
 	}
 }
 
-// copyTracer notes what is copied, by table.
+// copyTracer keeps the table and the result of each COPY.
 type copyTracer struct {
 	mu     sync.Mutex
 	copied []string
@@ -150,8 +152,8 @@ func (c *copyTracer) TraceCopyFromEnd(_ context.Context, _ *pgx.Conn, data pgx.T
 	c.copied = append(c.copied, data.CommandTag.String())
 }
 
-// taken gives what was noted since the last time.
-func (c *copyTracer) taken() []string {
+// take returns what was copied since the last call.
+func (c *copyTracer) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	copied := c.copied

@@ -2,20 +2,22 @@ package store_test
 
 import (
 	"fmt"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
 )
 
-// Four periods of 500 root plans: each plan has two sub-plans and 10 steps, a
-// step two cycles of five calls. 200,000 calls.
+// fillSQL makes four periods of 500 root plans. A root plan has two sub-plans and 10 steps, and
+// a step has two cycles of five calls: 200,000 calls.
 const (
 	fillRoots = 2000
 	fillSQL   = `
@@ -36,61 +38,56 @@ INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part
 ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record, actlog.act_tool_info`
 )
 
-// filled makes a database with 200,000 tool calls.
-func filled(t testing.TB) *pgtest.DB {
+// largeDatabase returns a database with 200,000 tool calls.
+func largeDatabase(t testing.TB) *pgtest.DB {
 	t.Helper()
 	pg := pgtest.Fresh(t)
-	if _, err := pg.Pool.Exec(t.Context(), fillSQL); err != nil {
-		t.Fatal(err)
-	}
+	execSQL(t, pg.Pool, fillSQL)
 	return pg
 }
 
-// TestPlansOfReads: no read goes through a table, and none looks into partitions
-// other than its tree's, not even with the plan that fits any argument.
-func TestPlansOfReads(t *testing.T) {
+// TestReadQueryPlans checks the query plans of the reads. No read scans a whole table, and none
+// reads a partition other than that of its tree, even with a generic plan.
+func TestReadQueryPlans(t *testing.T) {
 	t.Parallel()
-	pg := filled(t)
-	openURL(t, pg.URL) // adds the empty partitions of the present
+	pg := largeDatabase(t)
+	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{}) // adds the empty partitions of the present
 	conn, err := pg.Pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date) AS "+db.PlanTree+"; PREPARE detail (text, date) AS "+db.AgentExecutionDetail+
-		"; PREPARE cycles (text, date) AS "+db.ThinkActTold+"; PREPARE calls (text, date) AS "+db.ActToolTold); err != nil {
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date) AS "+store.StepDetailSQL+
+		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
 		t.Fatal(err)
 	}
 	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)`)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
 	for _, execute := range []string{"tree('root-5', '2026-01-12')", "tree('root-5-sub-1', '2026-01-12')", "detail('root-5-step-3', '2026-01-12')", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')"} {
-		rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
+		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns the error of the query
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		looked := map[string]bool{}
+		read := map[string]bool{} // partitions
 		for _, line := range plan {
 			if strings.Contains(line, "never executed") {
 				continue
 			}
 			if scan.MatchString(line) {
-				t.Errorf("%s goes through a table: %s", execute, strings.TrimSpace(line))
+				t.Errorf("%s scans a table: %s", execute, strings.TrimSpace(line))
 			}
 			if m := partition.FindStringSubmatch(line); m != nil {
-				looked[m[1]] = true
+				read[m[1]] = true
 			}
 		}
-		for name := range looked {
-			if !strings.HasSuffix(name, "_p20260112") { // root 5 is of the second period
-				t.Errorf("%s looks into %s", execute, name)
+		for name := range read {
+			if !strings.HasSuffix(name, "_p20260112") { // root 5 lies in the second period
+				t.Errorf("%s reads partition %s", execute, name)
 			}
 		}
-		if len(looked) == 0 {
-			t.Errorf("%s looks into no partition", execute)
+		if len(read) == 0 {
+			t.Errorf("%s reads no partition", execute)
 		}
 		if t.Failed() {
 			t.Log(strings.Join(plan, "\n"))
@@ -98,30 +95,23 @@ func TestPlansOfReads(t *testing.T) {
 	}
 }
 
-// BenchmarkReads compares how Postgres may plan prepared statements: auto is a
-// plan for the arguments five times, then perhaps the generic one.
+// BenchmarkReads compares the ways in which Postgres plans prepared statements. In mode auto it
+// plans for the arguments five times, and may then switch to a generic plan.
 func BenchmarkReads(b *testing.B) {
-	pg := filled(b)
+	pg := largeDatabase(b)
 	for _, mode := range []string{"auto", "force_generic_plan", "force_custom_plan"} {
-		u, err := url.Parse(pg.URL)
-		if err != nil {
-			b.Fatal(err)
-		}
-		q := u.Query()
-		q.Set("plan_cache_mode", mode)
-		u.RawQuery = q.Encode()
-		s := openURL(b, u.String(), func(c *store.Config) { c.Writers, c.MaxConns = 1, 2 })
+		s := storetest.OpenURL(b, withParam(b, pg.URL, "plan_cache_mode", mode), func(c *store.Config) { c.Writers, c.MaxConns = 1, 2 })
 		i := 0
 		b.Run("tree/"+mode, func(b *testing.B) {
 			for b.Loop() {
 				i++
-				planTree(b, s, fmt.Sprintf("root-%d", i*7%fillRoots))
+				storetest.PlanTree(b, s, fmt.Sprintf("root-%d", i*7%fillRoots))
 			}
 		})
 		b.Run("detail/"+mode, func(b *testing.B) {
 			for b.Loop() {
 				i++
-				stepDetail(b, s, fmt.Sprintf("root-%d-step-%d", i*7%fillRoots, i%10))
+				storetest.StepDetail(b, s, fmt.Sprintf("root-%d-step-%d", i*7%fillRoots, i%10))
 			}
 		})
 	}

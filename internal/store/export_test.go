@@ -7,83 +7,65 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Pool is for tests that look behind the store.
-func Pool(s *Store) *pgxpool.Pool { return s.pool }
+// Pool returns the connections of a store.
+func Pool(s *Store) *pgxpool.Pool { return s.db.Pool }
 
-// Queued tells how many rows are on their way, and how many callers wait for room.
+// Queued returns how many rows are queued or being written, and how many callers wait for room.
 func Queued(s *Store) (rows, waiting int) {
-	s.queue.mu.Lock()
-	defer s.queue.mu.Unlock()
-	return s.queue.rows, len(s.queue.line)
+	rows, _, waiting = s.queue.size()
+	return rows, waiting
 }
 
-// What tests of partitions ask for.
-var (
-	PeriodStart       = periodStart
-	PartitionedTables = partitionedTables
-)
-
-// Parts of upkeep, without the loop that a store with these settings has.
-var (
-	DropDetail     = (*Store).dropDetail
-	DeleteOutdated = (*Store).deleteOutdated
-	InterruptDead  = (*Store).interruptDead
-	SweepChanges   = (*Store).sweepChanges
-	DropSpans      = (*Store).dropSpans
-	ReplaceDue     = (*Store).replaceDue
-)
-
-// PartitionsAhead is how many periods beyond the present one have partitions.
-const PartitionsAhead = partitionsAhead
+// ReplaceDue makes the rows of traces that are due, as an open store does each second.
+func ReplaceDue(s *Store) error { return s.replaceDue(s.sending) }
 
 // LoadPrices reads the prices, as an open store does each minute.
-var LoadPrices = (*Store).loadPrices
+var LoadPrices = (*Store).load
 
-// Transact runs a transaction as those of several round trips are.
-var Transact = (*Store).transact
-
-// Held tells how many requests wait aside, by the root of their tree.
-func Held(s *Store) map[string]int {
+// Locked returns the roots of trees that count as locked, with the number of requests that wait for
+// each.
+func Locked(s *Store) map[string]int {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	held := map[string]int{}
-	for root, h := range s.queue.held {
-		held[root] = len(h.requests)
+	waiting := map[string]int{}
+	for root, tree := range s.queue.aside {
+		waiting[root] = len(tree.requests)
 	}
-	return held
+	return waiting
 }
 
-// WriteWhole has a store write everything with the statements of everything.
-func WriteWhole(s *Store) { s.statements.fewRows = 0 }
+// WriteWhole makes a store use only statements that name every field.
+func WriteWhole(s *Store) { s.tuning.fewRows = 0 }
 
-// AllShapes has a store keep statements of all shapes that come by.
+// AllShapes makes a store keep one statement per shape, without a limit.
 func AllShapes(s *Store) *Store {
-	s.statements.maxShapes = math.MaxInt
+	s.tuning.maxShapes = math.MaxInt
 	return s
 }
 
-// CopyNew has a store copy what it can, however little it is.
+// CopyNew makes a store copy the detail of new trees even if it is only one row.
 func CopyNew(s *Store) *Store {
-	s.manyRows = 0
+	s.tuning.manyRows = 0
 	return s
 }
 
-// MaxProjected has a store make the rows of traces with more spans from time to time.
-func MaxProjected(s *Store, spans int64) { s.maxProjected = spans }
+// MaxProjected sets the number of spans up to which a store makes the rows of a trace at once.
+func MaxProjected(s *Store, spans int64) { s.tuning.maxProjected = spans }
 
-// DoubtNothing has a store rely on where trees lie even where that was wrong before.
-func DoubtNothing(s *Store) { s.places.doubtFor = 0 }
+// DoubtNothing makes a store rely on the place of a tree even after it was wrong.
+func DoubtNothing(s *Store) { s.tuning.doubtFor = 0 }
 
-// Placed tells whether a store relies on where a tree lies.
+// Placed reports whether a store knows the place of a tree and relies on it.
 func Placed(s *Store, root string) bool {
 	at, ok := s.places.trees.get(root)
 	return ok && at.until.IsZero()
 }
 
-// Places tells how many trees a store remembers at most.
+// Places is the largest number of trees whose place a store remembers.
 const Places = 2 * maxYoung
 
-// RememberPlaces has a store remember so many trees.
+// RememberPlaces adds the places of n trees, uses that of tree 0 after each, and returns how many a
+// store remembers then.
 func RememberPlaces(s *Store, n int) (remembered int) {
 	for i := range n {
 		s.places.trees.set(strconv.Itoa(i), place{})
@@ -91,3 +73,9 @@ func RememberPlaces(s *Store, n int) (remembered int) {
 	}
 	return len(s.places.trees.young) + len(s.places.trees.old)
 }
+
+// The statements of the reads.
+var (
+	PlanTreeSQL   = planTree.SQL
+	StepDetailSQL = stepDetail.SQL
+)

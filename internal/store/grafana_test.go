@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -20,13 +19,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
 const grafanaFolder = "../../deploy/grafana/"
 
-// The part of Grafana's model of a dashboard that ours is made of, as package
-// @grafana/schema 13 has it. A key that is not here is a slip, or wants a line.
+// The part of Grafana's dashboard model that our dashboard uses, as in package @grafana/schema 13.
+// A new key needs a field here; an unknown key is probably a typing error.
 type (
 	grafanaDashboard struct {
 		UID, Title, Description, Timezone, Refresh string
@@ -105,7 +105,18 @@ func readGrafanaDashboard(t testing.TB) (d grafanaDashboard) {
 	return d
 }
 
-// TestGrafanaDashboard: the dashboard hangs together, and with what is provisioned.
+// panel returns the panel with a title.
+func (d grafanaDashboard) panel(t testing.TB, title string) grafanaPanel {
+	t.Helper()
+	i := slices.IndexFunc(d.Panels, func(p grafanaPanel) bool { return p.Title == title })
+	if i < 0 {
+		t.Fatalf("no panel %q", title)
+	}
+	return d.Panels[i]
+}
+
+// TestGrafanaDashboard checks that the dashboard is consistent in itself and with the provisioned
+// data source, and that its panels fill the grid.
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	d := readGrafanaDashboard(t)
@@ -129,10 +140,10 @@ func TestGrafanaDashboard(t *testing.T) {
 	source := sources.Datasources[0]
 	for what, value := range map[string]string{"url": source.URL, "password": source.SecureJSONData["password"], "sslmode": fmt.Sprint(source.JSONData["sslmode"])} {
 		if !regexp.MustCompile(`^\$ACTLOG_REPORT_[A-Z]+$`).MatchString(value) { // ${...} would expand a $ in the value
-			t.Errorf("%s %q is not from the environment", what, value)
+			t.Errorf("%s %q does not come from the environment", what, value)
 		}
 	}
-	// Grafana's pages read the database's name from here only.
+	// Grafana reads the name of the database only from jsonData.
 	if source.JSONData["database"] != "$ACTLOG_REPORT_DATABASE" || source.Access != "proxy" || sources.APIVersion != 1 {
 		t.Errorf("%+v", source)
 	}
@@ -154,10 +165,10 @@ func TestGrafanaDashboard(t *testing.T) {
 		switch v.Type {
 		case "datasource":
 			if v.Name != "datasource" || v.Query != source.Type || v.Current.Value != source.UID || v.Current.Text != source.Name {
-				t.Errorf("%+v is not the provisioned source", v)
+				t.Errorf("%+v is not the provisioned data source", v)
 			}
 		case "query":
-			// Grafana puts allValue in as it stands; the queries ask for '*'.
+			// Grafana inserts allValue unquoted; the queries compare with '*'.
 			if v.Datasource != ref || !v.Multi || !v.IncludeAll || v.AllValue != "'*'" || v.Refresh != 2 {
 				t.Errorf("%+v", v)
 			}
@@ -165,11 +176,11 @@ func TestGrafanaDashboard(t *testing.T) {
 			t.Errorf("variable %s: type %q", v.Name, v.Type)
 		}
 		if v.Label == "" || v.Description == "" {
-			t.Errorf("variable %s: label or description is missing", v.Name)
+			t.Errorf("variable %s has no label or no description", v.Name)
 		}
 	}
 
-	var cells [24][]int // of each column, the panel that has each line
+	var cells [24][]int // the id of the panel at each column and line
 	ids := map[int]bool{}
 	used := map[string]bool{"datasource": true}
 	for _, p := range d.Panels {
@@ -179,7 +190,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		ids[p.ID] = true
 		g := p.GridPos
 		if g.X < 0 || g.Y < 0 || g.W < 1 || g.H < 1 || g.X+g.W > len(cells) {
-			t.Fatalf("panel %q: %+v is off the grid", p.Title, g)
+			t.Fatalf("panel %q: %+v is outside the grid", p.Title, g)
 		}
 		for x := g.X; x < g.X+g.W; x++ {
 			for y := g.Y; y < g.Y+g.H; y++ {
@@ -220,7 +231,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		}
 	}
 	if !maps.Equal(declared, used) {
-		t.Errorf("variables %v, used %v", declared, used)
+		t.Errorf("declared variables %v, used %v", declared, used)
 	}
 }
 
@@ -237,8 +248,8 @@ func readYAML(t testing.TB, path string, into any) {
 	}
 }
 
-// grafanaRange is what a user has chosen: a range of time, and values by variable.
-// None of a variable is All.
+// grafanaRange is what a user has chosen: a time range, and the values of each variable. No value
+// means All.
 type grafanaRange struct {
 	from, to time.Time
 	chosen   map[string][]string
@@ -249,8 +260,8 @@ var (
 	grafanaMacros    = regexp.MustCompile(`\$([_a-zA-Z0-9]+)\(([^)]*)\)`)
 )
 
-// expand gives the SQL that Grafana sends: variables first, in the browser, then
-// macros. The questions are asked at reportNow.
+// expand returns the SQL that Grafana sends. The browser inserts the variables, and then the server
+// expands the macros. The query runs as if it were reportNow.
 func (r grafanaRange) expand(t testing.TB, sql string) string {
 	t.Helper()
 	sql = grafanaVariables.ReplaceAllStringFunc(sql, func(s string) string {
@@ -293,35 +304,18 @@ func (r grafanaRange) expand(t testing.TB, sql string) string {
 	return strings.ReplaceAll(sql, "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'")
 }
 
-// asReporter is a connection with the rights and settings of a login for reports.
+// asReporter returns a connection with the rights and settings of a login for reports.
 func asReporter(t testing.TB, db *pgtest.DB) *pgx.Conn {
 	t.Helper()
-	conn, err := db.Pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := conn.Hijack() // it has another role now
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	answer(t, c, "SET default_transaction_read_only = on; SET statement_timeout = '30s'; SET search_path = report; SET ROLE actlog_report")
-	return c
-}
-
-// ask sends a query as Grafana does.
-func ask(t testing.TB, conn *pgx.Conn, what, sql string) *pgconn.Result {
-	t.Helper()
-	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", what, err, sql)
-	}
-	return results[0]
+	return ownConn(t, db, "SET default_transaction_read_only = on; SET statement_timeout = '30s'; SET search_path = report; SET ROLE actlog_report")
 }
 
 func isNumber(f pgconn.FieldDescription) bool {
 	return slices.Contains([]uint32{pgtype.Int8OID, pgtype.Int4OID, pgtype.NumericOID, pgtype.Float8OID}, f.DataTypeOID)
 }
 
-// TestGrafanaQueries asks what every panel and every variable asks, as the role
-// that reports do, of the two weeks of docs/reporting.md.
+// TestGrafanaQueries runs the query of every panel and every variable with the role for reports, on
+// the two weeks of docs/reporting.md, and checks that Grafana can show the results.
 func TestGrafanaQueries(t *testing.T) {
 	t.Parallel()
 	d := readGrafanaDashboard(t)
@@ -330,17 +324,17 @@ func TestGrafanaQueries(t *testing.T) {
 	all := grafanaRange{from: reportNow.AddDate(0, 0, -14), to: reportNow}
 	for _, p := range d.Panels { // an empty record is no error
 		for _, q := range p.Targets {
-			ask(t, conn, p.Title, all.expand(t, q.RawSQL))
+			runQuery(t, conn, p.Title, all.expand(t, q.RawSQL))
 		}
 	}
-	tellTwoWeeks(t, openURL(t, db.URL))
+	writeTwoWeeks(t, storetest.OpenURL(t, db.URL))
 
 	values := map[string][]string{}
 	for _, v := range d.Templating.List {
 		if v.Type != "query" {
 			continue
 		}
-		r := ask(t, conn, v.Name, all.expand(t, v.Query))
+		r := runQuery(t, conn, v.Name, all.expand(t, v.Query))
 		if len(r.FieldDescriptions) != 1 {
 			t.Errorf("variable %s has %d columns", v.Name, len(r.FieldDescriptions))
 		}
@@ -359,49 +353,49 @@ func TestGrafanaQueries(t *testing.T) {
 	none.chosen = map[string][]string{"project": {"it's", "') OR true --"}}
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {
-			r := ask(t, conn, p.Title, all.expand(t, q.RawSQL))
+			r := runQuery(t, conn, p.Title, all.expand(t, q.RawSQL))
 			if len(r.Rows) == 0 {
 				t.Errorf("%s: no rows", p.Title)
 				continue
 			}
 			checkGrafanaResult(t, p, r)
-			if p.Title == "Models without a price" { // of all projects
+			if p.Title == "Models without a price" { // it ignores the variables
 				continue
 			}
-			// Choosing each value there is differs from All in what has none only.
-			if got := len(ask(t, conn, p.Title, every.expand(t, q.RawSQL)).Rows); got != len(r.Rows) {
-				t.Errorf("%s: %d rows, %d with every value chosen", p.Title, len(r.Rows), got)
+			// To choose every value leaves out only rows without a value. There are none.
+			if got := len(runQuery(t, conn, p.Title, every.expand(t, q.RawSQL)).Rows); got != len(r.Rows) {
+				t.Errorf("%s: %d rows with All, %d with every value chosen", p.Title, len(r.Rows), got)
 			}
-			if rows := ask(t, conn, p.Title, none.expand(t, q.RawSQL)).Rows; p.Type != "stat" && len(rows) > 0 {
-				t.Errorf("%s: %d rows of projects that do not exist", p.Title, len(rows))
+			if rows := runQuery(t, conn, p.Title, none.expand(t, q.RawSQL)).Rows; p.Type != "stat" && len(rows) > 0 {
+				t.Errorf("%s: %d rows for projects that do not exist", p.Title, len(rows))
 			} else if p.Type == "stat" && len(rows[0][0]) > 0 && string(rows[0][0]) != "0" {
-				t.Errorf("%s: %s of projects that do not exist", p.Title, rows[0][0])
+				t.Errorf("%s: %s for projects that do not exist", p.Title, rows[0][0])
 			}
 		}
 	}
 
-	// A run that fails by itself is seen, also by who has chosen one of its agents.
+	// A run that failed although its steps succeeded is shown, also for each of its agents.
 	for _, title := range []string{"What failed last", "Failures by kind"} {
-		p := d.Panels[slices.IndexFunc(d.Panels, func(p grafanaPanel) bool { return p.Title == title })]
+		p := d.panel(t, title)
 		for agent, want := range map[string]bool{"researcher": true, "counter": false, "": true} {
 			r := all
 			if agent != "" {
 				r.chosen = map[string][]string{"agent": {agent}}
 			}
-			seen := slices.ContainsFunc(ask(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows, func(row [][]byte) bool {
+			shown := slices.ContainsFunc(runQuery(t, conn, title, r.expand(t, p.Targets[0].RawSQL)).Rows, func(row [][]byte) bool {
 				return slices.ContainsFunc(row, func(v []byte) bool { return string(v) == "budget_spent" })
 			})
-			if seen != want {
-				t.Errorf("%s, agent %q: seen is %t", title, agent, seen)
+			if shown != want {
+				t.Errorf("%s, agent %q: shown is %t", title, agent, shown)
 			}
 		}
 	}
 
-	// A choice narrows.
-	runs := func(chosen map[string][]string) int {
+	// Chosen values filter the runs.
+	countRuns := func(chosen map[string][]string) int {
 		r := all
 		r.chosen = chosen
-		n, err := strconv.Atoi(string(ask(t, conn, "runs", r.expand(t, d.Panels[0].Targets[0].RawSQL)).Rows[0][0]))
+		n, err := strconv.Atoi(string(runQuery(t, conn, "runs", r.expand(t, d.Panels[0].Targets[0].RawSQL)).Rows[0][0]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,30 +411,30 @@ func TestGrafanaQueries(t *testing.T) {
 		{map[string][]string{"agent": {"triage"}}, "name = 'answer-ticket'"},
 		{map[string][]string{"agent": {"triage", "counter"}, "project": {"finance"}}, "name = 'weekly-figures'"},
 	} {
-		want := query[int](t, openURL(t, db.URL), "SELECT count(*) FROM report.plan WHERE is_root AND "+tt.where)
-		if got := runs(tt.chosen); got != want || want == 0 {
+		want := storetest.Query[int](t, storetest.OpenURL(t, db.URL), "SELECT count(*) FROM report.plan WHERE is_root AND "+tt.where)
+		if got := countRuns(tt.chosen); got != want || want == 0 {
 			t.Errorf("%v: %d runs, want %d", tt.chosen, got, want)
 		}
 	}
 }
 
-// checkGrafanaResult: a panel can show what its query gives.
+// checkGrafanaResult checks that a panel can show the result of its query.
 func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	t.Helper()
-	names := map[string]bool{} // of what overrides may be about
+	names := map[string]bool{} // what an override may name
 	for i, f := range r.FieldDescriptions {
 		if names[f.Name] || f.Name == "?column?" {
 			t.Errorf("%s: column %q", p.Title, f.Name)
 		}
 		names[f.Name] = true
 		if slices.Contains([]uint32{pgtype.JSONBOID, pgtype.IntervalOID, pgtype.TextArrayOID}, f.DataTypeOID) {
-			t.Errorf("%s: Grafana has no use for column %q", p.Title, f.Name)
+			t.Errorf("%s: Grafana cannot show the type of column %q", p.Title, f.Name)
 		}
 		hasUnit := slices.ContainsFunc(p.FieldConfig.Overrides, func(o grafanaOverride) bool {
 			return o.Matcher.Options == f.Name && o.Properties[0].ID == "unit"
 		})
 		if p.Type == "table" && isNumber(f) != hasUnit {
-			t.Errorf("%s: column %q: a number or not, a unit or not", p.Title, f.Name)
+			t.Errorf("%s: column %q: is a number %t, has a unit %t", p.Title, f.Name, isNumber(f), hasUnit)
 		}
 		if p.Type == "stat" && (!isNumber(f) || len(r.Rows) != 1 || len(r.Rows[0][i]) == 0) {
 			t.Errorf("%s: column %q: %q", p.Title, f.Name, r.Rows[0][i])
@@ -448,7 +442,7 @@ func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	}
 	if p.Type == "timeseries" {
 		checkGrafanaSeries(t, p, r)
-		if names["metric"] { // each value is a series; ours are about states
+		if names["metric"] { // each value is a series; our panels use states
 			names = map[string]bool{}
 			for _, s := range record.States(record.KindPlan) {
 				names[string(s)] = true
@@ -457,13 +451,13 @@ func checkGrafanaResult(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	}
 	for _, o := range p.FieldConfig.Overrides {
 		if o.Matcher.ID != "byName" || !names[o.Matcher.Options] {
-			t.Errorf("%s: an override of %q, which is none of %v", p.Title, o.Matcher.Options, slices.Sorted(maps.Keys(names)))
+			t.Errorf("%s: an override of %q, which is not in %v", p.Title, o.Matcher.Options, slices.Sorted(maps.Keys(names)))
 		}
 	}
 }
 
-// checkGrafanaSeries: time first, in order; then figures. A column "metric" names
-// series only where there is one figure.
+// checkGrafanaSeries checks the result of a panel of time series: the time comes first, in order,
+// and then the figures. A column "metric" may name the series if there is only one figure.
 func checkGrafanaSeries(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	t.Helper()
 	if p.Interval == "" || p.MaxDataPoints == 0 {
@@ -471,7 +465,7 @@ func checkGrafanaSeries(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 	}
 	fields := r.FieldDescriptions
 	if fields[0].Name != "time" || !isNumber(fields[0]) {
-		t.Fatalf("%s: column %q is first", p.Title, fields[0].Name)
+		t.Fatalf("%s: the first column is %q", p.Title, fields[0].Name)
 	}
 	var last float64
 	for _, row := range r.Rows {
@@ -492,7 +486,7 @@ func checkGrafanaSeries(t *testing.T, p grafanaPanel, r *pgconn.Result) {
 				}
 			}
 		} else if !isNumber(f) {
-			t.Errorf("%s: column %q is no number", p.Title, f.Name)
+			t.Errorf("%s: column %q is not a number", p.Title, f.Name)
 		}
 	}
 }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/migrations"
 )
 
@@ -27,8 +27,8 @@ var newestVersion = func() int64 {
 	return sources[len(sources)-1].Version
 }()
 
-// Migrator brings the schema of a database up or down, under a session lock, so
-// that several may run at once.
+// Migrator brings the schema of a database up or down. A session lock keeps several of them in
+// order.
 type Migrator struct {
 	db       *sql.DB
 	provider *goose.Provider
@@ -42,31 +42,31 @@ type Migration struct {
 	Applied bool
 }
 
-// NewMigrator connects and makes schema actlog where it is missing.
+// NewMigrator connects, and makes schema actlog if it is missing.
 func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Migrator, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
-		return nil, fmt.Errorf("opening the database: %w", err)
+		return nil, fmt.Errorf("open database: %w", err)
 	}
 	config.RuntimeParams["application_name"] = "actlog migrate"
 	config.RuntimeParams["client_min_messages"] = "warning"
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
 	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
 	if err := m.prepare(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("preparing migrations: %w", translate(err)), m.db.Close())
+		return nil, errors.Join(fmt.Errorf("prepare migrations: %w", pg.Translate(err)), m.db.Close())
 	}
 	return m, nil
 }
 
 func (m *Migrator) prepare(ctx context.Context) error {
-	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even where it is
-	// there already, which the owner of a prepared database may lack.
+	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists. The owner of
+	// a prepared database may lack it.
 	var exists bool
 	if err := m.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", migrations.Schema).Scan(&exists); err != nil {
 		return err
 	}
 	if !exists {
-		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil && sqlState(err) != "23505" {
+		if _, err := m.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+migrations.Schema); err != nil && pg.State(err) != "23505" {
 			return err // 23505: another migrator was quicker
 		}
 	}
@@ -86,11 +86,11 @@ func (m *Migrator) Up(ctx context.Context) error {
 		m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
 	}
 	if err != nil {
-		return fmt.Errorf("migrating up: %w", translate(err))
+		return fmt.Errorf("migrate up: %w", pg.Translate(err))
 	}
 	version, err := m.provider.GetDBVersion(ctx)
 	if err != nil {
-		return fmt.Errorf("migrating up: %w", translate(err))
+		return fmt.Errorf("migrate up: %w", pg.Translate(err))
 	}
 	if version > newestVersion { // as in the middle of an upgrade of several servers
 		m.log.Warn("the database is ahead of this version of actlog", "version", version, "known", newestVersion)
@@ -98,16 +98,16 @@ func (m *Migrator) Up(ctx context.Context) error {
 	return nil
 }
 
-// Down takes the newest applied migration back. That removes what it holds.
+// Down takes the newest applied migration back, and removes what it holds.
 func (m *Migrator) Down(ctx context.Context) error {
 	done, err := m.provider.Down(ctx)
 	switch {
 	case errors.Is(err, goose.ErrNoNextVersion):
-		return errors.New("migrating down: no migration is applied")
+		return errors.New("migrate down: no migration is applied")
 	case errors.Is(err, goose.ErrVersionNotFound):
-		return errors.New("migrating down: the newest migration is of a newer version of actlog, and only that can take it back")
+		return errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
 	case err != nil:
-		return fmt.Errorf("migrating down: %w", translate(err))
+		return fmt.Errorf("migrate down: %w", pg.Translate(err))
 	}
 	m.log.Info("migrated down", "version", done.Source.Version, "took", done.Duration)
 	return nil
@@ -117,7 +117,7 @@ func (m *Migrator) Down(ctx context.Context) error {
 func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 	status, err := m.provider.Status(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading migrations: %w", translate(err))
+		return nil, fmt.Errorf("read migrations: %w", pg.Translate(err))
 	}
 	out := make([]Migration, len(status))
 	for i, s := range status {
@@ -129,10 +129,18 @@ func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
 // Close disconnects.
 func (m *Migrator) Close() error { return m.db.Close() }
 
-func appliedVersion(ctx context.Context, pool *pgxpool.Pool) (version int64, err error) {
-	err = pool.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
-	if code := sqlState(err); code == "42P01" || code == "3F000" { // no such table, no such schema
-		return 0, nil
+// ErrNotMigrated means that the database lacks migrations of this version.
+var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
+
+// checkMigrated returns [ErrNotMigrated] unless every migration is applied.
+func checkMigrated(ctx context.Context, d *pg.DB) error {
+	var version int64
+	err := d.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
+	if code := pg.State(err); err != nil && code != "42P01" && code != "3F000" { // no such table, no such schema
+		return pg.Translate(err)
 	}
-	return version, translate(err)
+	if version < newestVersion {
+		return fmt.Errorf("%w: at version %d of %d", ErrNotMigrated, version, newestVersion)
+	}
+	return nil
 }

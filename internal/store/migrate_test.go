@@ -1,30 +1,30 @@
 package store_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
+// newMigrator returns a migrator that is closed at the end of the test.
 func newMigrator(t testing.TB, url string) *store.Migrator {
 	t.Helper()
-	m, err := store.NewMigrator(t.Context(), url, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	m, err := store.NewMigrator(t.Context(), url, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,21 +43,7 @@ func migrate(t testing.TB, url string) {
 	}
 }
 
-// lines gives the rows of a query that selects one text.
-func lines(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) []string {
-	t.Helper()
-	rows, err := pool.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-// sqlCatalog tells all that a migration can make, one line an object.
+// sqlCatalog lists everything that a migration can make, one line per object.
 const sqlCatalog = `
 SELECT concat_ws(' | ', 'relation', c.relname, c.relkind, c.relispartition, pg_get_expr(c.relpartbound, c.oid), pg_get_partkeydef(c.oid), CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END, c.relacl, obj_description(c.oid, 'pg_class'))
 	FROM pg_class AS c WHERE c.relnamespace::regnamespace::text IN ('actlog', 'report')
@@ -80,6 +66,8 @@ UNION ALL
 SELECT concat_ws(' | ', 'schema', nspname) FROM pg_namespace WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\_%'
 ORDER BY 1`
 
+// TestUpDownUp checks that each migration can be taken back, that nothing is left of it then, and
+// that the second run makes the same schema as the first.
 func TestUpDownUp(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
@@ -88,16 +76,15 @@ func TestUpDownUp(t *testing.T) {
 		if err := m.Up(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return lines(t, db.Pool, sqlCatalog)
+		return storetest.Lines(t, db.Pool, sqlCatalog)
 	}
 	first := up()
 	if len(first) < 200 {
-		t.Errorf("the catalog has but %d lines", len(first))
+		t.Errorf("the catalog has only %d lines", len(first))
 	}
-	openURL(t, db.URL) // makes partitions, which go down, too
-	if _, err := db.Pool.Exec(t.Context(), "ALTER TABLE actlog.think_act_record DETACH PARTITION actlog.think_act_record_default; ALTER TABLE actlog.think_act_record_default RENAME TO dropping_think_act_record_x"); err != nil {
-		t.Fatal(err) // as retention has it for a while
-	}
+	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions, which are dropped again
+	// Retention renames a partition like this before it drops it.
+	execSQL(t, db.Pool, "ALTER TABLE actlog.think_act_record DETACH PARTITION actlog.think_act_record_default; ALTER TABLE actlog.think_act_record_default RENAME TO dropping_think_act_record_x")
 	all, err := m.Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -111,27 +98,27 @@ func TestUpDownUp(t *testing.T) {
 		}
 	}
 	var left []string
-	for _, line := range lines(t, db.Pool, sqlCatalog) {
+	for _, line := range storetest.Lines(t, db.Pool, sqlCatalog) {
 		if !strings.Contains(line, "goose_db_version") {
 			left = append(left, line)
 		}
 	}
-	if diff := gocmp.Diff([]string{"schema | actlog", "schema | public", "schema | report"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"schema | actlog", "schema | public", "schema | report"}, left); diff != "" {
 		t.Errorf("after down (-want +got):\n%s", diff)
 	}
 	if err := m.Down(t.Context()); err == nil {
-		t.Error("there was more to take back")
+		t.Error("a migration was left to take back")
 	}
-	if diff := gocmp.Diff(first, up()); diff != "" {
-		t.Errorf("the second up (-first +second):\n%s", diff)
+	if diff := cmp.Diff(first, up()); diff != "" {
+		t.Errorf("the schema (-first +second):\n%s", diff)
 	}
 }
 
-// TestSchemaRules asks the catalog for whatever breaks a rule of the schema.
+// TestSchemaRules checks the rules of the schema. Each query returns what breaks its rule.
 func TestSchemaRules(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	openURL(t, db.URL) // makes partitions
+	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
@@ -141,11 +128,11 @@ func TestSchemaRules(t *testing.T) {
 			WHERE NOT relispartition AND attnum > 0 AND NOT attisdropped AND col_description(c.oid, attnum) IS NULL`},
 		{"every function has a comment",
 			`SELECT proname FROM pg_proc WHERE pronamespace = 'actlog'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL`},
-		{"every view has a comment, and so have their columns",
+		{"every view and every column of a view has a comment",
 			`SELECT concat_ws('.', v.relname, a.attname) FROM pg_class AS v JOIN pg_attribute AS a ON a.attrelid = v.oid
 			WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND attnum > 0 AND col_description(v.oid, attnum) IS NULL
 			UNION ALL SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND obj_description(oid, 'pg_class') IS NULL`},
-		{"the text that a view reads is a title, or an error",
+		{"views read no text except titles and errors",
 			`SELECT DISTINCT v.relname || ' reads ' || d.refobjid::regclass || '.' || a.attname
 			FROM pg_class AS v
 			JOIN pg_rewrite AS w ON w.ev_class = v.oid
@@ -153,11 +140,11 @@ func TestSchemaRules(t *testing.T) {
 			JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 			WHERE v.relnamespace = 'report'::regnamespace AND (a.atttypid = 'json'::regtype OR a.attname IN ('user_request', 'summary', 'exception', 'agent_description',
 				'agent_request', 'result', 'think_input', 'think_output', 'action_description', 'action_result', 'parameters', 'latest_tool_args', 'form_description', 'decision', 'revs'))`},
-		{"a view has a column of time to filter on, and no JSON",
+		{"every view has a time to filter on, and no JSON",
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
 				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
-		{"primary keys start with the root plan (the feed, what outlives detail, prices, and what becomes of traces belong to no tree)",
+		{"primary keys start with the root plan, except those of the feed, dropped periods, daily figures, prices and traces",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
 			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%'`},
@@ -168,59 +155,68 @@ func TestSchemaRules(t *testing.T) {
 			JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 			JOIN pg_attribute AS b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
 			WHERE k.contype = 'f' AND (a.attname <> 'root_plan_id' OR b.attname <> 'root_plan_id')`},
-		{"ids, keys and indexed texts have the order of C",
+		{"ids, keys and indexed texts have collation C",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE attnum > 0 AND atttypid = 'text'::regtype AND attcollation <> '"C"'::regcollation
 			AND (attname LIKE '%\_id' OR EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)))`},
-		{"texts and JSON are compressed with lz4, on partitions as well",
+		{"texts and JSON are compressed with lz4, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype) AND attcompression <> 'l'
 			AND EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`},
-		{"revisions are stored plainly, on partitions as well",
+		{"revisions are stored in the row, uncompressed, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE attname = 'revs' AND attstorage <> 'p'`},
-		{"what can be told anew is nullable and has no default",
+		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
 			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {
-		for _, breach := range lines(t, db.Pool, tt.sql) {
-			t.Errorf("%s: not so %s", tt.rule, breach)
+		for _, breach := range storetest.Lines(t, db.Pool, tt.sql) {
+			t.Errorf("%s: broken by %s", tt.rule, breach)
 		}
 	}
-	if n := len(lines(t, db.Pool, `SELECT relname FROM `+tables+` WHERE relispartition`)); n != 3+3*(1+store.PartitionsAhead) {
-		t.Errorf("the rules were put to %d partitions", n)
+	if n := len(storetest.Lines(t, db.Pool, `SELECT relname FROM `+tables+` WHERE relispartition`)); n != 3+3*3 {
+		t.Errorf("the rules were checked on %d partitions", n)
 	}
 }
 
-func TestEveryFieldHasItsColumn(t *testing.T) {
+// TestEveryFieldHasAColumn checks that each stored field has columns of the right type.
+func TestEveryFieldHasAColumn(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	tables := map[record.Kind]string{
-		record.KindPlan: "plan_execution_record", record.KindAgentExecution: "agent_execution_record",
-		record.KindThinkAct: "think_act_record", record.KindActTool: "act_tool_info", record.KindThought: "thought",
-		record.KindArtifact: "artifact", record.KindSource: "source_reference", record.KindWait: "wait_state",
-	}
-	types := map[record.Type][]string{
-		record.Text: {"text"}, record.Int: {"integer", "bigint"}, record.Float: {"numeric", "double precision"}, record.Bool: {"boolean"},
-		record.Time: {"timestamp with time zone"}, record.Texts: {"text[]"}, record.JSON: {"json"},
+	types := map[field.Type]string{
+		field.Text: "text", field.Int: "bigint", field.Float: "double precision", field.Bool: "boolean",
+		field.Time: "timestamp with time zone", field.Texts: "text[]", field.JSON: "json",
 	}
 	for _, kind := range record.Kinds {
 		got := map[string]string{}
-		for _, line := range lines(t, db.Pool, `SELECT attname || '=' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = ('actlog.' || $1)::regclass AND attnum > 0`, tables[kind]) {
+		for _, line := range storetest.Lines(t, db.Pool, `SELECT attname || '=' || format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = ('actlog.' || $1)::regclass AND attnum > 0`, fieldsql.TableOf(kind).Name) {
 			name, typ, _ := strings.Cut(line, "=")
 			got[name] = typ
 		}
-		for _, f := range record.Fields(kind) {
-			if f.Name != "rev" && !slices.Contains(types[f.Type], got[f.Column]) {
-				t.Errorf("%s.%s: column %s of type %q, want %v", kind, f.Name, f.Column, got[f.Column], types[f.Type])
+		for _, f := range field.Fields(kind) {
+			if !f.Stored() {
+				continue
+			}
+			want := types[f.Type]
+			switch {
+			case f.Small:
+				want = "integer"
+			case f.Decimal:
+				want = "numeric"
+			}
+			for _, column := range []string{f.Column, f.Shown} {
+				if got[column] != want {
+					t.Errorf("%s.%s: column %s of type %q, want %q", kind, f.Name, column, got[column], want)
+				}
 			}
 		}
 	}
 }
 
-func TestTwoMigratorsAtOnce(t *testing.T) {
+// TestConcurrentMigrators checks that several migrators can run on one database at once.
+func TestConcurrentMigrators(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
 	var wg sync.WaitGroup
@@ -237,28 +233,26 @@ func TestTwoMigratorsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	openURL(t, db.URL)
+	storetest.OpenURL(t, db.URL)
 }
 
-// TestADatabaseThatIsAhead: while servers are upgraded one by one, the old ones
-// serve a database that a new one has migrated, and may be started anew.
-func TestADatabaseThatIsAhead(t *testing.T) {
+// TestNewerDatabase checks that an old server works on a database that a newer version has
+// migrated, also after a restart. This is the state while servers are upgraded one by one.
+func TestNewerDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	old := openURL(t, db.URL)
-	if _, err := db.Pool.Exec(t.Context(), "INSERT INTO actlog.goose_db_version (version_id, is_applied) VALUES (99999, true)"); err != nil {
-		t.Fatal(err)
-	}
+	old := storetest.OpenURL(t, db.URL)
+	execSQL(t, db.Pool, "INSERT INTO actlog.goose_db_version (version_id, is_applied) VALUES (99999, true)")
 	if err := old.Ready(t.Context()); err != nil {
 		t.Errorf("an old server: %v", err)
 	}
-	var warned warnings
+	var warned storetest.Log
 	m, err := store.NewMigrator(t.Context(), db.URL, slog.New(slog.NewTextHandler(&warned, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Up(t.Context()); err != nil || !strings.Contains(warned.String(), "ahead") || !strings.Contains(warned.String(), "99999") {
-		t.Errorf("migrating up: %v; it was said:\n%s", err, &warned)
+		t.Errorf("migrating up: %v; the log:\n%s", err, &warned)
 	}
 	if err := m.Down(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version of actlog") {
 		t.Errorf("migrating down: %v", err)
@@ -266,31 +260,26 @@ func TestADatabaseThatIsAhead(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Error(err)
 	}
-	again := openURL(t, db.URL)
-	write(t, again, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
-	stepDetail(t, again, "s")
+	again := storetest.OpenURL(t, db.URL)
+	storetest.Write(t, again, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
+	storetest.StepDetail(t, again, "s")
 }
 
-// role makes a role for a test, and the URL by which it connects to db.
+// role makes a role for a test and returns the URL with which it connects to db.
 func role(t testing.TB, db *pgtest.DB) (name, roleURL string) {
 	t.Helper()
 	name = "actlog_" + strings.ReplaceAll(record.NewPlanID(), "-", "_")
-	if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // a role goes only after what it owns
+	execSQL(t, db.Pool, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
+	t.Cleanup(func() { // a role can be dropped only after what it owns
 		if _, err := db.Pool.Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
 			t.Error(err)
 		}
 	})
-	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User = url.UserPassword(name, "secret")
-	return name, u.String()
+	return name, editURL(t, db.URL, func(u *url.URL) { u.User = url.UserPassword(name, "secret") })
 }
 
+// TestLeastPrivileges checks that migrations and the store need only a role that owns the two
+// schemas, and that an error says how to make a schema that is missing.
 func TestLeastPrivileges(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
@@ -300,73 +289,65 @@ func TestLeastPrivileges(t *testing.T) {
 		`REVOKE CREATE ON SCHEMA public FROM PUBLIC`,
 		`CREATE SCHEMA actlog AUTHORIZATION ` + name,
 	} {
-		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		execSQL(t, db.Pool, sql)
 	}
 	prepare := "CREATE SCHEMA report AUTHORIZATION " + name
 	if err := newMigrator(t, roleURL).Up(t.Context()); err == nil || !strings.Contains(err.Error(), prepare) {
 		t.Errorf("without schema report: %v", err)
 	}
-	if _, err := db.Pool.Exec(t.Context(), prepare); err != nil {
-		t.Fatal(err)
-	}
+	execSQL(t, db.Pool, prepare)
 	migrate(t, roleURL)
-	s := openURL(t, roleURL)
-	write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
-	stepDetail(t, s, "s")
-	if n := query[int](t, s, "SELECT count(*) FROM actlog.act_tool_info_default"); n != 0 {
-		t.Error("the owner of the schema made no partitions")
+	s := storetest.OpenURL(t, roleURL)
+	storetest.Upkeep(t, s, upkeep.Config{})
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
+	storetest.StepDetail(t, s, "s")
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.act_tool_info_default"); n != 0 {
+		t.Error("the owner of the schema added no partitions")
 	}
 }
 
-func TestADatabaseThatIsNotUTF8(t *testing.T) {
+// TestDatabaseMustBeUTF8 checks that Open refuses a database with another encoding.
+func TestDatabaseMustBeUTF8(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
 	name := strings.ReplaceAll(record.NewPlanID(), "-", "_")
-	if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf("CREATE DATABASE %s ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", name)); err != nil {
-		t.Fatal(err)
-	}
+	execSQL(t, db.Pool, fmt.Sprintf("CREATE DATABASE %s ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", name))
 	defer func() {
 		if _, err := db.Pool.Exec(t.Context(), fmt.Sprintf("DROP DATABASE %s WITH (FORCE)", name)); err != nil {
 			t.Error(err)
 		}
 	}()
-	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	_, err = store.Open(t.Context(), store.Config{DatabaseURL: u.String()})
+	databaseURL := editURL(t, db.URL, func(u *url.URL) { u.Path = "/" + name })
+	_, err := store.Open(t.Context(), store.Config{DatabaseURL: databaseURL})
 	if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") || errors.Is(err, store.ErrNotMigrated) {
 		t.Errorf("error = %v", err)
 	}
 }
 
-// TestAPostgresWithoutLZ4 reads texts that one with it has compressed: every write
-// and most reads would fail.
-func TestAPostgresWithoutLZ4(t *testing.T) {
+// TestPostgresWithoutLZ4 checks that Open refuses a Postgres without lz4 if the columns are
+// compressed with it. Otherwise every write and most reads would fail.
+func TestPostgresWithoutLZ4(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	compressed := len(lines(t, db.Pool, "SELECT attname::text FROM pg_attribute WHERE attcompression = 'l'")) > 0
-	// A Postgres that has it, and says that it has not.
+	compressed := len(storetest.Lines(t, db.Pool, "SELECT attname::text FROM pg_attribute WHERE attcompression = 'l'")) > 0
+	// The view hides that this Postgres has lz4.
 	for _, sql := range []string{
 		"CREATE VIEW public.pg_settings AS SELECT name, ARRAY['pglz'] AS enumvals FROM pg_catalog.pg_settings",
 		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database()); END $$",
 	} {
-		if _, err := db.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		execSQL(t, db.Pool, sql)
 	}
 	s, err := store.Open(t.Context(), store.Config{DatabaseURL: db.URL})
 	if err == nil {
 		err = s.Close(t.Context())
 	}
-	if said := err != nil && strings.Contains(err.Error(), "lz4"); said != compressed {
+	if reported := err != nil && strings.Contains(err.Error(), "lz4"); reported != compressed {
 		t.Errorf("error = %v", err)
 	}
 }
 
+// TestOpenRefuses checks that Open refuses a bad configuration or database, that the error has no
+// password in it, and that Open makes no schema.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	empty := pgtest.Empty(t)
@@ -376,19 +357,19 @@ func TestOpenRefuses(t *testing.T) {
 		want   error
 	}{
 		{"a database that is not migrated", store.Config{DatabaseURL: empty.URL}, store.ErrNotMigrated},
-		{"a port where nobody answers", store.Config{DatabaseURL: "postgres://a:b@127.0.0.1:1/c"}, record.ErrUnavailable},
+		{"a port without a server", store.Config{DatabaseURL: "postgres://a:b@127.0.0.1:1/c"}, record.ErrUnavailable},
 		{"no URL", store.Config{}, nil},
-		{"a URL that is none", store.Config{DatabaseURL: "postgres://a:secret@[/"}, nil},
+		{"an invalid URL", store.Config{DatabaseURL: "postgres://a:secret@[/"}, nil},
 		{"more writers than connections", store.Config{DatabaseURL: empty.URL, Writers: 16}, nil},
 		{"a queue smaller than a batch", store.Config{DatabaseURL: empty.URL, QueueRows: 10}, nil},
-		{"periods of no days", store.Config{DatabaseURL: empty.URL, PartitionDays: -1}, nil},
+		{"partitions of a negative number of days", store.Config{DatabaseURL: empty.URL, PartitionDays: -1}, nil},
 	} {
 		s, err := store.Open(t.Context(), tt.config)
 		if s != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
-	if got := cmp.Or(lines(t, empty.Pool, "SELECT nspname::text FROM pg_namespace WHERE nspname = 'actlog'")...); got != "" {
-		t.Error("opening made a schema")
+	if got := storetest.Lines(t, empty.Pool, "SELECT nspname::text FROM pg_namespace WHERE nspname = 'actlog'"); len(got) > 0 {
+		t.Error("Open made a schema")
 	}
 }

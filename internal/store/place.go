@@ -4,17 +4,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/actlog/actlog/internal/upsert"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
 )
 
-// places remembers the trees that were written to, and in which part each should lie, so
-// that Postgres need not open every partition for a row; and their cycles, so that a tool
-// call need not write its own. These are guesses: each transaction makes sure of the tree
-// as it locks it, and of a cycle as it writes the call. So who deletes cycles holds the
-// root plan, but for detail of a period that is dropped, which goes with its calls.
+// places remembers in which part the trees that were written to should lie, so that Postgres
+// need not open every partition for a row, and which cycles are on record, so that a tool call
+// need not write its own. These are guesses: the transaction checks the tree when it locks it,
+// and the cycle when it writes the call. So code that deletes cycles has to hold the root plan.
+// Detail of a period that is dropped goes with its calls.
 type places struct {
-	doubtFor time.Duration // as the constant says, but in tests
+	tuning        *tuning
+	partitionDays int
 
 	trees  recent[string, place] // by root
 	cycles recent[record.Key, struct{}]
@@ -22,23 +24,19 @@ type places struct {
 
 type place struct {
 	part  time.Time
-	until time.Time // when it was wrong, it is not relied on until then
+	until time.Time // after a wrong guess, the place is not relied on until then
 }
-
-// doubtFor bounds what a tree costs that is never as it is taken to be.
-const doubtFor = time.Minute
 
 // assumed is what a batch relies on, until its transaction finds otherwise.
 type assumed struct {
-	part   time.Time           // where all of its trees lie; zero: that is not known
-	cycles map[record.Key]bool // those that are on record, so that they are not written
+	part   time.Time           // where all of its trees lie; zero: not known
+	cycles map[record.Key]bool // on record, so they are not written
 }
 
-// of gives what may be assumed for a batch: nothing where its trees do not lie in one
-// place, or that is not known, or a root plan is told of, which takes the statement that
-// may make it.
+// of returns what may be assumed for a batch: nothing if its trees do not lie in one place, if
+// that is not known, or if the batch writes to a root plan.
 func (p *places) of(b *batch) (a assumed) {
-	for root := range b.roots {
+	for root := range b.touched {
 		at, ok := p.trees.get(root)
 		if !ok || time.Now().Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) || !keyOnly(b.rows[rootKey(root)]) {
 			return assumed{}
@@ -58,42 +56,42 @@ func (p *places) of(b *batch) (a assumed) {
 	return a
 }
 
-// keyOnly is true where nothing is told of a row but that it is there.
-func keyOnly(r *record.Row) bool {
-	return shapeOf(r.Change.Kind(), []*record.Row{r}) == upsert.Shape{}
+// keyOnly reports whether nothing is known of a row but its key.
+func keyOnly(r *field.Row) bool {
+	return fieldsql.ShapeOf(r.Change.Kind(), r) == fieldsql.Shape{}
 }
 
 // unknown counts the cycles and tool calls of a batch in trees that were not written to.
 func (p *places) unknown(b *batch) (rows int) {
-	known := make(map[string]bool, len(b.roots))
-	for root := range b.roots {
+	known := make(map[string]bool, len(b.touched))
+	for root := range b.touched {
 		_, known[root] = p.trees.get(root)
 	}
 	for key := range b.rows {
-		if !known[key.Root] && upsert.TableOf(key.Kind).Partitioned {
+		if !known[key.Root] && fieldsql.TableOf(key.Kind).Partitioned {
 			rows++
 		}
 	}
 	return rows
 }
 
-// learn notes where the trees of a batch that was committed lie, or should.
-func (p *places) learn(b *batch, periodDays int) {
+// learn notes where the trees of a committed batch lie, or should. fresh are those that the
+// batch began.
+func (p *places) learn(b *batch, fresh newTrees) {
 	now := time.Now()
-	for root := range b.roots {
+	for root := range b.touched {
 		if _, ok := p.trees.get(root); ok {
 			continue
 		}
-		part, ok := b.trees[root]
+		part, ok := fresh[root]
 		if !ok {
-			part = likelyPart(root, now, periodDays)
+			part = likelyPart(root, now, p.partitionDays)
 		}
 		p.trees.set(root, place{part: part})
 	}
-}
-
-// learnCycles notes the cycles of a batch that was committed.
-func (p *places) learnCycles(b *batch) {
+	if len(b.rows) > p.tuning.fewRows {
+		return
+	}
 	for key := range b.rows {
 		if key.Kind == record.KindThinkAct {
 			p.cycles.set(key, struct{}{})
@@ -101,18 +99,17 @@ func (p *places) learnCycles(b *batch) {
 	}
 }
 
-// doubt notes that a tree of a batch, or a cycle in one, is not as it was taken to be. It
-// is not known which.
-func (p *places) doubt(b *batch) {
-	for root := range b.roots {
-		p.trees.set(root, place{part: b.assumed.part, until: time.Now().Add(p.doubtFor)})
+// doubt notes that a guess about a tree of a batch was wrong. It is not known which.
+func (p *places) doubt(b *batch, a assumed) {
+	for root := range b.touched {
+		p.trees.set(root, place{part: a.part, until: time.Now().Add(p.tuning.doubtFor)})
 	}
 }
 
 // recent is a map that forgets what was not asked for lately.
 type recent[K comparable, V any] struct {
 	mu         sync.Mutex
-	young, old map[K]V // the old ones were asked for before the young
+	young, old map[K]V // what is old was asked for before what is young
 }
 
 // maxYoung bounds each of the two halves.

@@ -8,43 +8,48 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
-// TestWhereATreeLies: what a store knows of a tree's place makes its writes cheaper, and
-// never wrong. Each time a tool call is told of a cycle that was told before.
-func TestWhereATreeLies(t *testing.T) {
+// TestPlaceOfTree checks that a write is right even if the store remembers a wrong place of its
+// tree. Each case writes a cycle and two calls of it, and changes the tree before the second call.
+func TestPlaceOfTree(t *testing.T) {
 	t.Parallel()
 	const (
-		older      = "2026-01-05" // a period without a partition
-		sqlOlder   = "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, '" + older + "')"
-		sqlForget  = "WITH calls AS (DELETE FROM actlog.act_tool_info WHERE root_plan_id = $1) DELETE FROM actlog.think_act_record WHERE root_plan_id = $1"
-		sqlGone    = "DO $$ DECLARE p regclass; BEGIN FOR p IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('actlog.think_act_record'::regclass, 'actlog.act_tool_info'::regclass) AND inhrelid::regclass::text NOT LIKE '%default' LOOP EXECUTE 'DROP TABLE ' || p; END LOOP; END $$"
-		sqlDropped = "WITH root AS (SELECT FROM actlog.plan_execution_record WHERE root_plan_id = $1) INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT '2001-01-01', '2101-01-01' FROM root"
+		older           = "2026-01-05" // a period without a partition
+		sqlOlder        = "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) VALUES ($1, $1, '" + older + "')"
+		sqlNoDetail     = "WITH calls AS (DELETE FROM actlog.act_tool_info WHERE root_plan_id = $1) DELETE FROM actlog.think_act_record WHERE root_plan_id = $1"
+		sqlNoPartitions = "DO $$ DECLARE p regclass; BEGIN FOR p IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('actlog.think_act_record'::regclass, 'actlog.act_tool_info'::regclass) AND inhrelid::regclass::text NOT LIKE '%default' LOOP EXECUTE 'DROP TABLE ' || p; END LOOP; END $$"
+		sqlDropped      = "WITH root AS (SELECT FROM actlog.plan_execution_record WHERE root_plan_id = $1) INSERT INTO actlog.dropped_detail (from_day, to_day) SELECT '2001-01-01', '2101-01-01' FROM root"
 	)
-	type figures struct{ Cycles, Calls, StepsCycles, StepsCalls, Elsewhere int }
-	whole := figures{Cycles: 1, Calls: 2, StepsCycles: 1, StepsCalls: 2}
-	one := figures{Cycles: 1, Calls: 1, StepsCycles: 1, StepsCalls: 1}
+	// figures counts rows, the cycles and calls that the step rolled up, and rows that do not lie
+	// in the part of their root.
+	type figures struct{ Cycles, Calls, StepCycles, StepCalls, Misplaced int }
+	bothCalls := figures{Cycles: 1, Calls: 2, StepCycles: 1, StepCalls: 2}
+	secondCall := figures{Cycles: 1, Calls: 1, StepCycles: 1, StepCalls: 1}
 	for _, tt := range []struct {
-		name   string
-		before string // runs before the tree is told of
-		then   string // runs before the second call is told
-		remove bool   // the tree, before that
-		stays  bool   // what is known
-		want   figures
+		name       string
+		before     string // SQL to run before the first write
+		remove     bool   // delete the tree before the second call
+		then       string // SQL to run before the second call
+		knownAfter bool   // the store still relies on the place
+		want       figures
 	}{
-		{name: "as it was", stays: true, want: whole},
-		{name: "gone", remove: true, want: one},
-		{name: "gone, and made anew elsewhere", remove: true, then: sqlOlder, want: one},
-		{name: "elsewhere from the beginning", before: sqlOlder, want: whole},
-		{name: "without its cycle", then: sqlForget, want: one},
-		{name: "without its partitions", then: sqlGone, want: one},
-		{name: "after its detail was dropped", then: sqlDropped, stays: true, want: figures{Cycles: 1, Calls: 2, StepsCycles: 1, StepsCalls: 1}},
+		{name: "unchanged", knownAfter: true, want: bothCalls},
+		{name: "deleted", remove: true, want: secondCall},
+		{name: "deleted, and made again in another part", remove: true, then: sqlOlder, want: secondCall},
+		{name: "in another part from the beginning", before: sqlOlder, want: bothCalls},
+		{name: "without its cycle", then: sqlNoDetail, want: secondCall},
+		{name: "without its partitions", then: sqlNoPartitions, want: secondCall},
+		{name: "after its detail was dropped", then: sqlDropped, knownAfter: true, want: figures{Cycles: 1, Calls: 2, StepCycles: 1, StepCalls: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			pg := pgtest.New(t)
-			s := openURL(t, pg.URL)
+			s := storetest.OpenURL(t, pg.URL)
+			storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
 			root := record.NewPlanID()
 			run := func(sql string) {
 				if sql == "" {
@@ -54,109 +59,110 @@ func TestWhereATreeLies(t *testing.T) {
 				if strings.Contains(sql, "$1") {
 					args = append(args, root)
 				}
-				if _, err := pg.Pool.Exec(t.Context(), sql, args...); err != nil {
-					t.Fatal(err)
-				}
+				execSQL(t, pg.Pool, sql, args...)
 			}
 			call := func(id string) record.Change {
 				return &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 3, ToolCallID: id}
 			}
 			run(tt.before)
-			write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
+			storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
 			if !store.Placed(s, root) {
-				t.Fatal("nothing is known of the tree")
+				t.Fatal("the place of the tree is not known after the first write")
 			}
-			write(t, s, call("first"))
+			storetest.Write(t, s, call("first"))
 			if tt.remove {
 				if err := s.DeletePlan(t.Context(), root); err != nil {
 					t.Fatal(err)
 				}
 			}
 			run(tt.then)
-			write(t, s, call("second"))
-			if known := store.Placed(s, root); known != tt.stays {
-				t.Errorf("the tree's place is known afterwards: %t", known)
+			storetest.Write(t, s, call("second"))
+			if known := store.Placed(s, root); known != tt.knownAfter {
+				t.Errorf("the store relies on the place after the second call: %t", known)
 			}
 			got := figures{
-				Cycles:      query[int](t, s, "SELECT count(*) FROM actlog.think_act_record"),
-				Calls:       query[int](t, s, "SELECT count(*) FROM actlog.act_tool_info"),
-				StepsCycles: query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"),
-				StepsCalls:  query[int](t, s, "SELECT tool_calls FROM actlog.agent_execution_record"),
-				Elsewhere: query[int](t, s, `SELECT count(*) FROM actlog.plan_execution_record AS root
+				Cycles:     storetest.Query[int](t, s, "SELECT count(*) FROM actlog.think_act_record"),
+				Calls:      storetest.Query[int](t, s, "SELECT count(*) FROM actlog.act_tool_info"),
+				StepCycles: storetest.Query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"),
+				StepCalls:  storetest.Query[int](t, s, "SELECT tool_calls FROM actlog.agent_execution_record"),
+				Misplaced: storetest.Query[int](t, s, `SELECT count(*) FROM actlog.plan_execution_record AS root
 					JOIN (SELECT part FROM actlog.agent_execution_record UNION ALL SELECT part FROM actlog.think_act_record UNION ALL SELECT part FROM actlog.act_tool_info) AS x
 					ON x.part <> root.part`),
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("figures (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestAKnownCycleIsNotWritten again for each of its tool calls. Where one is not known,
-// it is.
-func TestAKnownCycleIsNotWritten(t *testing.T) {
+// TestKnownCycleIsNotWritten checks that a tool call writes its cycle only if the store does not
+// know that the cycle is on record.
+func TestKnownCycleIsNotWritten(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	root := record.NewPlanID()
-	// Writing takes a number, if only to find that the row is there.
-	taken := func(seqs ...int64) int {
+	// written writes calls of some cycles and returns how many cycles were written. A write takes a
+	// number from the sequence, even if the row exists.
+	written := func(seqs ...int64) int {
 		sql := "SELECT nextval(pg_get_serial_sequence('actlog.think_act_record', 'id'))"
-		before := query[int](t, s, sql)
+		before := storetest.Query[int](t, s, sql)
 		var calls []record.Change
 		for _, seq := range seqs {
 			calls = append(calls, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: seq, ToolCallID: record.NewToolCallID(), Name: new("x")})
 		}
-		write(t, s, calls...)
-		return query[int](t, s, sql) - before - 1
+		storetest.Write(t, s, calls...)
+		return storetest.Query[int](t, s, sql) - before - 1
 	}
-	write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
+	storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: 3, ThinkOutput: new("x")})
 	var got []int
 	for _, seqs := range [][]int64{{3}, {3, 3}, {3, 4}, {3, 4}, {5}} {
-		got = append(got, taken(seqs...))
+		got = append(got, written(seqs...))
 	}
 	if diff := cmp.Diff([]int{0, 0, 1, 0, 1}, got); diff != "" {
 		t.Errorf("cycles written (-want +got):\n%s", diff)
 	}
-	if n := query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"); n != 3 {
+	if n := storetest.Query[int](t, s, "SELECT cycles FROM actlog.agent_execution_record"); n != 3 {
 		t.Errorf("%d cycles", n)
 	}
 }
 
-// TestTreesInSeveralPlaces are written to by one transaction.
+// TestTreesInSeveralPlaces checks that one transaction can write to trees in several places, and
+// that the store relies on a place only until it was wrong.
 func TestTreesInSeveralPlaces(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	today := record.NewPlanID()
-	long := "plan-01890a5d-ac96-774b-bcce-b302099a8057" // of 2023
+	old := "plan-01890a5d-ac96-774b-bcce-b302099a8057" // of 2023, although it is written today
 	cycle := func(root string, seq int64) record.Change {
 		return &record.ThinkAct{RootPlanID: root, StepID: root + "s", Seq: seq, ThinkOutput: new("x")}
 	}
 	for seq := range int64(3) {
-		write(t, s, cycle(today, seq), cycle(long, seq))
+		storetest.Write(t, s, cycle(today, seq), cycle(old, seq))
 	}
-	write(t, s, cycle(today, 3))
+	storetest.Write(t, s, cycle(today, 3))
 	if !store.Placed(s, today) {
-		t.Error("where the one lies was right, and is not relied on")
+		t.Error("the store does not rely on a right place")
 	}
-	write(t, s, cycle(long, 3))
-	if store.Placed(s, long) {
-		t.Error("the other does not lie where its id says, and that is relied on")
+	storetest.Write(t, s, cycle(old, 3))
+	if store.Placed(s, old) {
+		t.Error("the store relies on the place that an id says, after it was wrong")
 	}
-	write(t, s, cycle(today, 4), cycle(long, 4))
-	if n := query[int](t, s, "SELECT sum(cycles) FROM actlog.agent_execution_record"); n != 10 {
+	storetest.Write(t, s, cycle(today, 4), cycle(old, 4))
+	if n := storetest.Query[int](t, s, "SELECT sum(cycles) FROM actlog.agent_execution_record"); n != 10 {
 		t.Errorf("%d cycles", n)
 	}
 }
 
-// TestPlacesAreBounded, and what is asked for stays.
+// TestPlacesAreBounded checks that a store remembers a bounded number of trees, and that it keeps a
+// tree that is used.
 func TestPlacesAreBounded(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	if n := store.RememberPlaces(s, 3*store.Places); n > store.Places {
-		t.Errorf("%d are remembered", n)
+		t.Errorf("%d trees are remembered", n)
 	}
 	if !store.Placed(s, "0") {
-		t.Error("the one that was asked for is forgotten")
+		t.Error("the tree in use was forgotten")
 	}
 }

@@ -13,34 +13,98 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
-var (
-	planTree  = sectioned{sql: db.PlanTree}
-	listPlan  = filler[db.PlanListRow](record.KindPlan, "", "exception", "parentPlanId", "toolCallId", "userRequest", "summary", "metadata")
-	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	lastOfAll = "\U0010FFFF"
+// planTree reads everything that the hierarchy of a plan needs, in one statement, flat: its
+// plans, its steps with their roll-ups, the tool calls that started sub-plans, and the open
+// waits. The plan that was asked for also has the last tool result, if it is completed. $1 is
+// the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
+// partitions. The caller compares it with the part of the plans.
+var planTree = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
+    SELECT root_plan_id, completed
+    FROM actlog.plan_execution_record
+    WHERE current_plan_id = $1::text
+    ORDER BY first_seen_at DESC, root_plan_id DESC
+    LIMIT 1
+)
+` + fieldsql.Union(
+	fieldsql.Section{
+		Kind: record.KindPlan,
+		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
+			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
+			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
+			fieldsql.Column{Name: "exception_waits", Type: "boolean", SQL: exceptionWaits},
+			fieldsql.Column{Name: "structure_result", Type: "text", SQL: structureResult}),
+		From: `FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindAgentExecution,
+		Columns: fieldsql.Readable(record.KindAgentExecution, "a"),
+		From: `FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindActTool,
+		Columns: fieldsql.Readable(record.KindActTool, "t"),
+		From: `FROM actlog.plan_execution_record AS p
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM actlog.act_tool_info AS c
+    WHERE c.root_plan_id = p.root_plan_id AND c.tool_call_id = p.tool_call_id AND c.part = $2::date
+    OFFSET 0 -- a plan made while the table was small would scan all calls of the tree
+) AS t
+WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+	fieldsql.Section{
+		Kind: record.KindWait,
+		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
+			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
+		From: `FROM actlog.wait_state AS w
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked WHERE NOT completed) AND w.state = 'WAITING'`,
+	},
+))
+
+const (
+	exceptionWaits = `p.exception IS NOT NULL AND p.exception_served_at IS NULL AND p.state <> 'COMPLETED' AND p.exception_at > now() - INTERVAL '10 minutes'`
+	// structureResult is the last tool result of the last step.
+	structureResult = `CASE WHEN p.completed AND p.current_plan_id = $1::text THEN (
+        SELECT z.result
+        FROM (
+            SELECT s.step_id, s.latest_round
+            FROM actlog.agent_execution_record AS s
+            WHERE s.root_plan_id = p.root_plan_id AND s.shown_plan_id = p.current_plan_id
+            ORDER BY s.step_index DESC NULLS FIRST, s.start_time DESC NULLS FIRST, s.step_id DESC
+            LIMIT 1
+        ) AS step
+        JOIN actlog.act_tool_info AS z ON z.root_plan_id = p.root_plan_id AND z.step_id = step.step_id AND z.seq = step.latest_round - 1
+        WHERE z.part = $2::date
+        ORDER BY z.call_index DESC NULLS FIRST, z.start_time DESC NULLS FIRST, z.tool_call_id DESC
+        LIMIT 1
+    ) END`
 )
 
-// PlanTree reads the hierarchy of a plan, root or not, in one statement.
-// exceptionWaits says that the plan has an exception that no reader was told
-// yet: see [Store.ServeException]. [record.ErrNotFound] where there is no such
-// plan.
-func (s *Store) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
-	n, err := s.nodes(ctx, &planTree, planID)
+// PlanTree reads the hierarchy of a plan, root or not, in one statement. exceptionWaits
+// reports that the plan has an exception that no reader was served yet, see
+// [Store.ServeException]. The error is [record.ErrNotFound] if there is no such plan.
+func (r *reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+	n, err := r.nodes(ctx, planTree, planID)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, st := range n.steps {
-		st.Truncated = record.StillCut(&st.Record, st.Truncated)
+		st.Truncated = field.StillCut(&st.Record, st.Truncated)
 	}
 	calls := firstCalls(n)
 	plans := make([]*tree.Plan, len(n.plans))
 	for i, p := range n.plans {
 		plans[i] = &p.Plan
-		p.Truncated = record.StillCut(&p.Record, p.Truncated)
+		p.Truncated = field.StillCut(&p.Record, p.Truncated)
 		if p.Record.ToolCallID != nil {
 			p.ToolCall = calls[*p.Record.ToolCallID]
 		}
@@ -57,8 +121,8 @@ func (s *Store) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, e
 	return plan, exceptionWaits, nil
 }
 
-// firstCalls gives the tool calls by their id. Where one stands twice, the first
-// has it: that of the step that started first.
+// firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step
+// that started first.
 func firstCalls(n *nodes) map[string]*tree.ToolCall {
 	if len(n.calls) == 0 {
 		return nil
@@ -69,7 +133,7 @@ func firstCalls(n *nodes) map[string]*tree.ToolCall {
 	}
 	calls := make(map[string]*tree.ToolCall, len(n.calls))
 	for _, t := range n.calls {
-		t.Truncated = record.StillCut(&t.Record, t.Truncated)
+		t.Truncated = field.StillCut(&t.Record, t.Truncated)
 		was := calls[t.Record.ToolCallID]
 		if was == nil || cmp.Or(
 			tree.CompareNullsLast(started[t.Record.StepID], started[was.Record.StepID], time.Time.Compare),
@@ -82,8 +146,7 @@ func firstCalls(n *nodes) map[string]*tree.ToolCall {
 	return calls
 }
 
-// compareWaits puts what the run waits for before all else first: input, then the
-// oldest.
+// compareWaits orders waits: those for input first, then the oldest.
 func compareWaits(a, b *record.Wait) int {
 	input := func(w *record.Wait) int {
 		if w.Type == nil || *w.Type == record.WaitUserInput {
@@ -99,11 +162,16 @@ func compareWaits(a, b *record.Wait) int {
 	)
 }
 
-// ServeException takes the waiting exception of a plan: one caller gets its
-// message, every other one finds none.
-func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
-	message, err = read(ctx, s, func(conn db.DBTX) (string, error) {
-		return s.reads.PlanExceptionServe(ctx, conn, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
+var (
+	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	lastOfAll = "\U0010FFFF"
+)
+
+// ServeException takes the waiting exception of a plan: one caller gets its message, the others
+// find none.
+func (r *reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
+	message, err = pg.Read(ctx, r.db, func() (string, error) {
+		return r.queries.PlanExceptionServe(ctx, r.db, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
 	})
 	if errors.Is(err, record.ErrNotFound) {
 		return "", false, nil
@@ -111,7 +179,7 @@ func (s *Store) ServeException(ctx context.Context, rootPlanID, planID string) (
 	return message, err == nil, err
 }
 
-// PlanFilter narrows a list of root plans. Empty fields do not.
+// PlanFilter narrows a list of root plans. Empty fields do not narrow it.
 type PlanFilter struct {
 	State          record.State
 	Project        string
@@ -122,21 +190,20 @@ type PlanFilter struct {
 	Agent string
 	// Tag is one of the plan's.
 	Tag string
-	// Query is a text that title, request or summary hold, in whatever case.
+	// Query is a text that title, request or summary contain, in any case.
 	Query string
-	// Since and Until bound when a plan began; where that was not told, when it was
-	// first seen. Since is part of the time between them, Until is not.
+	// Since and Until bound when a plan started or, if that is not known, was first seen. The
+	// time of Since is included, that of Until is not.
 	Since, Until *time.Time
-	// Before continues a list behind the plan it names.
+	// Before continues a list behind a plan.
 	Before *PlanCursor
 	// Limit bounds the list.
 	Limit int
-	// Timeout is how long to look for them: filters may lead through all plans that
-	// there are. Default 10 s.
+	// Timeout is how long Postgres may search: filters may scan all plans. Default 10 s.
 	Timeout time.Duration
 }
 
-// ErrSlow says that a list was given up because it took too long.
+// ErrSlow means that a list was given up because it took too long.
 var ErrSlow = errors.New("the list takes too long")
 
 // PlanCursor is the place of a plan in the list of all.
@@ -145,8 +212,8 @@ type PlanCursor struct {
 	RootPlanID  string
 }
 
-// PlanSummary is a root plan in a list, with the figures of its whole tree. Its
-// texts are cut to 1,000 characters, and its request, summary and metadata left out.
+// PlanSummary is a root plan in a list, with the figures of its whole tree. Its texts are cut to
+// 1,000 characters. It has no request, summary and metadata.
 type PlanSummary struct {
 	ID        int64
 	Record    record.Plan
@@ -156,9 +223,8 @@ type PlanSummary struct {
 	Total     tree.Figures
 }
 
-// Plans lists root plans, newest first. The error is [ErrSlow] where the filters
-// lead through too many.
-func (s *Store) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
+// Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many.
+func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
 		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
@@ -173,48 +239,36 @@ func (s *Store) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) 
 	if f.Query != "" {
 		params.Pattern = new("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%")
 	}
-	rows, err := read(ctx, s, func(db.DBTX) ([]db.PlanListRow, error) { return s.planList(ctx, params, f.Timeout) })
-	if err != nil {
-		return nil, err
-	}
-	plans := make([]PlanSummary, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		p := &plans[i]
-		*p = PlanSummary{
-			ID:     orZero(r.ID),
-			Record: record.Plan{RootPlanID: r.RootPlanID, CurrentPlanID: r.RootPlanID},
-			Cursor: PlanCursor{FirstSeenAt: r.FirstSeenAt.UTC(), RootPlanID: r.RootPlanID},
-			Steps:  r.Steps,
-			Total: tree.Figures{
-				ModelCalls: r.ModelCalls, ToolCalls: r.ToolCalls, Failures: r.Failures,
-				InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
-				CacheReadInputTokens: r.CacheReadInputTokens, CacheCreationInputTokens: r.CacheCreationInputTokens,
-				ReasoningTokens: r.ReasoningTokens, CostUSD: r.CostUSD, ThinkMs: r.ThinkMs, ToolMs: r.ToolMs,
-				DurationMs: tree.Duration(r.StartTime, r.EndTime),
-			},
-		}
-		listPlan(&p.Record, r)
-		p.Truncated = record.StillCut(&p.Record, r.Truncated)
-	}
-	return plans, nil
+	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) { return r.planList(ctx, params, f.Timeout) })
 }
 
-// planList runs the list with a plan of its own and a time-out, in one round
-// trip: a batch is a transaction.
-func (s *Store) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (rows []db.PlanListRow, err error) {
+var planList = fieldsql.NewRead(db.PlanList)
+
+// planList runs the list with a plan of its own and a time-out, in one round trip: a batch is
+// a transaction.
+func (r *reader) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (plans []PlanSummary, err error) {
 	var q pgx.Batch
 	q.Queue("SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', $1, true)", strconv.FormatInt(timeout.Milliseconds(), 10))
-	q.Queue(db.PlanList, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.Pattern, p.PageSize).
-		Query(func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.PlanListRow])
-			return err
+	q.Queue(planList.SQL, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.Pattern, p.PageSize).
+		Query(func(rows pgx.Rows) error {
+			plans = []PlanSummary{}
+			var p *PlanSummary
+			return planList.Rows(rows, func(record.Kind) ([]any, error) {
+				plans = append(plans, PlanSummary{})
+				p = &plans[len(plans)-1]
+				return []any{&p.Record, &p.Cursor, p, &p.Total}, nil
+			}, func() error {
+				p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
+				p.Truncated = field.StillCut(&p.Record, p.Truncated)
+				p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
+				return nil
+			})
 		})
-	err = s.pool.SendBatch(ctx, &q).Close()
-	if sqlState(err) == "57014" && ctx.Err() == nil {
+	err = r.db.Send(ctx, &q)
+	if pg.TimedOut(err) && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, timeout)
 	}
-	return rows, err
+	return plans, err
 }
 
 func orNil(s string) *string {
@@ -224,10 +278,10 @@ func orNil(s string) *string {
 	return &s
 }
 
-// PlanPlace gives the root of the tree that a plan belongs to, and the plan's state.
-// [record.ErrNotFound] where there is no such plan.
-func (s *Store) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
-	p, err := read(ctx, s, func(conn db.DBTX) (db.PlanPlaceRow, error) { return s.reads.PlanPlace(ctx, conn, planID) })
+// PlanPlace returns the root of the tree that a plan belongs to, and the plan's state. The error
+// is [record.ErrNotFound] if there is no such plan.
+func (r *reader) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
+	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) { return r.queries.PlanPlace(ctx, r.db, planID) })
 	return p.RootPlanID, record.State(p.State), err
 }
 
@@ -238,49 +292,41 @@ type PlanGlance struct {
 	Total  tree.Figures
 }
 
-// MaxLive is how many live plans [Store.LivePlans] gives.
+// MaxLive is how many live plans [Store.LivePlans] returns.
 const MaxLive = 500
 
-// LivePlans gives the newest root plans that have not ended, oldest first.
-func (s *Store) LivePlans(ctx context.Context) ([]PlanGlance, error) {
-	return s.glance(ctx, nil, MaxLive)
+// LivePlans returns the newest root plans that have not ended, oldest first.
+func (r *reader) LivePlans(ctx context.Context) ([]PlanGlance, error) {
+	return r.glance(ctx, nil, MaxLive)
 }
 
-// GlanceAt gives those of some root plans that are on record.
-func (s *Store) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
-	return s.glance(ctx, rootPlanIDs, 0)
+// GlanceAt returns the root plans with these ids that are on record.
+func (r *reader) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
+	return r.glance(ctx, rootPlanIDs, 0)
 }
 
-func (s *Store) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
-	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.PlanGlanceRow, error) {
-		return s.reads.PlanGlance(ctx, conn, db.PlanGlanceParams{RootPlanIds: roots, Live: live})
+var planGlance = fieldsql.NewRead(db.PlanGlance)
+
+func (r *reader) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
+	plans, err := pg.Read(ctx, r.db, func() (plans []PlanGlance, err error) {
+		rows, err := r.db.Query(ctx, planGlance.SQL, live, roots)
+		if err != nil {
+			return nil, err
+		}
+		var p *PlanGlance
+		err = planGlance.Rows(rows, func(record.Kind) ([]any, error) {
+			plans = append(plans, PlanGlance{})
+			p = &plans[len(plans)-1]
+			return []any{&p.Record, p, &p.Total}, nil
+		}, func() error {
+			p.Record.CurrentPlanID = p.Record.RootPlanID
+			p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
+			return nil
+		})
+		return plans, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("glancing at plans: %w", err)
-	}
-	utc := func(t *time.Time) *time.Time {
-		if t == nil {
-			return nil
-		}
-		return new(t.UTC())
-	}
-	plans := make([]PlanGlance, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		plans[i] = PlanGlance{
-			Record: record.Plan{
-				RootPlanID: r.RootPlanID, CurrentPlanID: r.RootPlanID, Name: r.Name, Project: r.Project, State: new(record.State(r.State)),
-				StartTime: utc(r.StartTime), EndTime: utc(r.EndTime), LastSeenAt: utc(r.LastSeenAt), ErrorKind: r.ErrorKind,
-			},
-			Steps: r.Steps,
-			Total: tree.Figures{
-				ModelCalls: r.ModelCalls, ToolCalls: r.ToolCalls, Failures: r.Failures,
-				InputTokens: r.InputTokens, OutputTokens: r.OutputTokens,
-				CacheReadInputTokens: r.CacheReadInputTokens, CacheCreationInputTokens: r.CacheCreationInputTokens,
-				ReasoningTokens: r.ReasoningTokens, CostUSD: r.CostUSD, ThinkMs: r.ThinkMs, ToolMs: r.ToolMs,
-				DurationMs: tree.Duration(r.StartTime, r.EndTime),
-			},
-		}
+		return nil, fmt.Errorf("read plans at a glance: %w", err)
 	}
 	return plans, nil
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
-// pooler passes connections on as PgBouncer does in session mode: of what a client
-// wants to set at the start, it passes on very little. It gives its address.
+// pooler forwards connections as PgBouncer does in session mode, and returns its address. It drops
+// most of the parameters that a client sends when it connects.
 func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -40,7 +42,7 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 				first, err := pgproto3.NewBackend(client, client).ReceiveStartupMessage()
 				start, ok := first.(*pgproto3.StartupMessage)
 				if err != nil || !ok {
-					t.Errorf("a client began with %T: %v", first, err)
+					t.Errorf("the first message is a %T: %v", first, err)
 					return
 				}
 				for name := range start.Parameters {
@@ -77,13 +79,13 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 	return listener.Addr().String()
 }
 
-func TestAPoolerKeepsSettings(t *testing.T) {
+// TestPoolerDropsSettings checks that the store logs a warning for each setting that a pooler does
+// not forward, and none if the role has these settings.
+func TestPoolerDropsSettings(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	name, roleURL := role(t, db)
-	if _, err := db.Pool.Exec(t.Context(), "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name); err != nil {
-		t.Fatal(err)
-	}
+	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT ON ALL TABLES IN SCHEMA actlog TO "+name)
 	config, err := pgx.ParseConfig(roleURL)
 	if err != nil {
 		t.Fatal(err)
@@ -92,23 +94,20 @@ func TestAPoolerKeepsSettings(t *testing.T) {
 		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: pooler(t, config), Path: "/" + config.Database, RawQuery: "sslmode=disable",
 	}).String()
 
-	openURL(t, db.URL) // makes partitions, which the role may not
-	var warned warnings
-	openURL(t, through, warned.logger)
+	var warned storetest.Log
+	storetest.OpenURL(t, through, func(c *store.Config) { c.Logger = warned.Logger() })
 	for _, setting := range []string{"enable_seqscan", "jit", "lock_timeout", "plan_cache_mode"} {
 		if !strings.Contains(warned.String(), setting) {
-			t.Errorf("nothing was said of %s:\n%s", setting, &warned)
+			t.Errorf("no warning for %s:\n%s", setting, &warned)
 		}
 	}
 
 	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "lock_timeout = '2s'"} {
-		if _, err := db.Pool.Exec(t.Context(), "ALTER ROLE "+name+" SET "+set); err != nil {
-			t.Fatal(err)
-		}
+		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
-	var after warnings
-	openURL(t, through, after.logger)
-	if w := after.String(); w != "" {
-		t.Errorf("with the role's own settings it was said:\n%s", w)
+	var quiet storetest.Log
+	storetest.OpenURL(t, through, func(c *store.Config) { c.Logger = quiet.Logger() })
+	if w := quiet.String(); w != "" {
+		t.Errorf("warnings although the role has the settings:\n%s", w)
 	}
 }

@@ -4,38 +4,39 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
 
 // Price is what a model costs from a day on, in US dollars per million tokens.
 type Price struct {
-	// Provider serves the model, as cycles tell it; empty: whoever does.
+	// Provider serves the model, as cycles name it; empty for any provider.
 	Provider string
-	// Model is its name; * stands for any characters.
+	// Model is its name; * matches any characters.
 	Model string
-	// FromDay is the first UTC day of this price. The next one of the same provider
-	// and model ends it.
+	// FromDay is the first UTC day of this price. The next price of the same provider and
+	// model ends it.
 	FromDay time.Time
-	// Input is for tokens that no cache was used for.
+	// Input is for tokens for which no cache was used.
 	Input, Output float64
-	// CacheRead and CacheWrite are for input tokens read from and written to a cache;
-	// nil: as Input.
+	// CacheRead and CacheWrite are for input tokens read from and written to a cache; nil for
+	// the same as Input.
 	CacheRead, CacheWrite *float64
-	// Source says where the price is published, Seen when it was seen there.
+	// Source is where the price is published, Seen when it was read there.
 	Source string
 	Seen   *time.Time
 }
 
-// maxPrice bounds prices: beyond it, someone took the wrong unit.
+// maxPrice bounds prices: a higher one is in the wrong unit.
 const maxPrice = 1e6
 
 func (p *Price) validate() error {
@@ -58,85 +59,116 @@ func (p *Price) validate() error {
 	return nil
 }
 
+// prices keeps the list of prices, and follows the table.
+type prices struct {
+	db      *pg.DB
+	queries *db.Queries
+	log     *slog.Logger
+	list    atomic.Pointer[priceList]
+}
+
 // Prices lists what models cost, by provider, model and day.
-func (s *Store) Prices(ctx context.Context) ([]Price, error) {
-	rows, err := read(ctx, s, func(conn db.DBTX) ([]db.ActlogModelPrice, error) { return s.reads.ModelPrices(ctx, conn) })
+func (p *prices) Prices(ctx context.Context) ([]Price, error) {
+	rows, err := pg.Read(ctx, p.db, func() ([]db.ActlogModelPrice, error) { return p.queries.ModelPrices(ctx, p.db) })
 	if err != nil {
-		return nil, fmt.Errorf("reading prices: %w", err)
+		return nil, fmt.Errorf("read prices: %w", err)
 	}
-	prices := make([]Price, len(rows))
+	list := make([]Price, len(rows))
 	for i, r := range rows {
-		prices[i] = Price{
+		list[i] = Price{
 			Provider: r.Provider, Model: r.Model, FromDay: r.FromDay,
 			Input: r.InputUSD, Output: r.OutputUSD, CacheRead: r.CacheReadUSD, CacheWrite: r.CacheWriteUSD, Seen: r.Seen,
 		}
 		if r.Source != nil {
-			prices[i].Source = *r.Source
+			list[i].Source = *r.Source
 		}
 	}
-	return prices, nil
+	return list, nil
 }
 
-// SetPrice keeps a price, in place of one of the same provider, model and day. It
-// is for calls that are told from now on; servers follow within a minute. The
-// error may be an [*record.InvalidError].
-func (s *Store) SetPrice(ctx context.Context, p Price) error {
-	p.Provider, p.Model = strings.ToLower(p.Provider), strings.ToLower(p.Model)
-	if err := p.validate(); err != nil {
-		return fmt.Errorf("setting a price: %w", err)
+// SetPrice keeps a price, in place of one of the same provider, model and day. It is for calls
+// that are written from now on. Other servers follow within a minute. The error may be a
+// [*record.InvalidError].
+func (p *prices) SetPrice(ctx context.Context, price Price) error {
+	price.Provider, price.Model = strings.ToLower(price.Provider), strings.ToLower(price.Model)
+	if err := price.validate(); err != nil {
+		return fmt.Errorf("set price: %w", err)
 	}
 	params := db.ModelPriceSetParams{
-		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay,
-		InputUSD: p.Input, OutputUSD: p.Output, CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, Seen: p.Seen,
+		Provider: price.Provider, Model: price.Model, FromDay: price.FromDay,
+		InputUSD: price.Input, OutputUSD: price.Output, CacheReadUSD: price.CacheRead, CacheWriteUSD: price.CacheWrite, Seen: price.Seen,
 	}
-	if p.Source != "" {
-		params.Source = &p.Source
+	if price.Source != "" {
+		params.Source = &price.Source
 	}
-	if err := s.reads.ModelPriceSet(ctx, s.pool, params); err != nil {
-		return fmt.Errorf("setting a price: %w", translate(err))
+	if err := p.queries.ModelPriceSet(ctx, p.db, params); err != nil {
+		return fmt.Errorf("set price: %w", pg.Translate(err))
 	}
-	return s.loadPrices(ctx)
+	return p.load(ctx)
 }
 
-// DeletePrice takes a price out. It returns [record.ErrNotFound] where there is
-// none of that provider, model and day. Calls keep the prices that they have.
-func (s *Store) DeletePrice(ctx context.Context, provider, model string, fromDay time.Time) error {
-	n, err := s.reads.ModelPriceDelete(ctx, s.pool, db.ModelPriceDeleteParams{
+// DeletePrice removes a price. The error is [record.ErrNotFound] if there is none of that
+// provider, model and day. Calls keep the prices that they have.
+func (p *prices) DeletePrice(ctx context.Context, provider, model string, fromDay time.Time) error {
+	n, err := p.queries.ModelPriceDelete(ctx, p.db, db.ModelPriceDeleteParams{
 		Provider: strings.ToLower(provider), Model: strings.ToLower(model), FromDay: fromDay,
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("deleting a price: %w", translate(err))
+		return fmt.Errorf("delete price: %w", pg.Translate(err))
 	case n == 0:
-		return fmt.Errorf("deleting a price: %w", record.ErrNotFound)
+		return fmt.Errorf("delete price: %w", record.ErrNotFound)
 	}
-	return s.loadPrices(ctx)
+	return p.load(ctx)
 }
 
-// pricesEvery is how often prices are read anew.
-const pricesEvery = time.Minute
-
-func (s *Store) loadPrices(ctx context.Context) error {
-	prices, err := s.Prices(ctx)
+func (p *prices) load(ctx context.Context) error {
+	list, err := p.Prices(ctx)
 	if err != nil {
 		return err
 	}
-	s.prices.Store(newPriceList(prices))
+	p.list.Store(newPriceList(list))
 	return nil
 }
 
-// keepPrices follows the table of prices for as long as the store is open.
-func (s *Store) keepPrices() {
-	for pause(s.upkeep, pricesEvery) == nil {
-		if err := s.loadPrices(s.upkeep); err != nil && s.upkeep.Err() == nil {
-			s.log.Warn("prices stay as they were read last", "error", err)
+// pricesEvery is how often the table of prices is read.
+const pricesEvery = time.Minute
+
+// follow reads the table of prices from time to time, until ctx ends.
+func (p *prices) follow(ctx context.Context) {
+	for pg.Pause(ctx, pricesEvery) == nil {
+		if err := p.load(ctx); err != nil && ctx.Err() == nil {
+			p.log.Warn("read prices failed; the last ones stay in use", "error", err)
 		}
+	}
+}
+
+// apply sets the prices of a cycle that names its model.
+func (p *prices) apply(c record.Change) {
+	t, ok := c.(*record.ThinkAct)
+	list := p.list.Load()
+	if !ok || t.ModelName == nil || list == nil {
+		return
+	}
+	day, provider := time.Now(), ""
+	switch {
+	case t.ThinkStartTime != nil:
+		day = *t.ThinkStartTime
+	case t.ThinkEndTime != nil:
+		day = *t.ThinkEndTime
+	}
+	if t.Provider != nil {
+		provider = *t.Provider
+	}
+	if price := list.of(provider, *t.ModelName, day); price != nil {
+		t.InputPrice, t.OutputPrice = &price.Input, &price.Output
+		t.CacheReadPrice, t.CacheWritePrice = cmp.Or(price.CacheRead, &price.Input), cmp.Or(price.CacheWrite, &price.Input)
 	}
 }
 
 // priceList finds the price of a call.
 type priceList struct {
-	models    []pricedModel // the most specific first, of one the newest price
+	models    []pricedModel // the most specific first, and of one model the newest price
 	providers map[string]bool
 
 	mu    sync.Mutex
@@ -149,7 +181,7 @@ type pricedModel struct {
 	names *regexp.Regexp
 }
 
-// maxFound bounds what is remembered of names that clients made up.
+// maxFound bounds what is remembered of names: clients make them up.
 const maxFound = 10_000
 
 func newPriceList(prices []Price) *priceList {
@@ -168,8 +200,8 @@ func newPriceList(prices []Price) *priceList {
 	return l
 }
 
-// of gives the price of a model on a day; nil: none is known. Where the list knows
-// the provider, its prices count, else anyone's.
+// of returns the price of a model on a day; nil if none is known. If the list has prices of
+// the provider, only those count, and prices for any provider.
 func (l *priceList) of(provider, model string, day time.Time) *Price {
 	for _, p := range l.lookUp(strings.ToLower(provider), strings.ToLower(model)) {
 		if !day.Before(p.FromDay) {
@@ -185,7 +217,7 @@ func (l *priceList) lookUp(provider, model string) []*Price {
 	key := [2]string{provider, model}
 	prices, ok := l.found[key]
 	if !ok {
-		// Names may come with a path: openai/gpt-5, models/gemini-2.5-pro.
+		// A name may have a path: openai/gpt-5, models/gemini-2.5-pro.
 		if prices = l.match(provider, model); prices == nil {
 			prices = l.match(provider, model[strings.LastIndexByte(model, '/')+1:])
 		}
@@ -205,111 +237,4 @@ func (l *priceList) match(provider, model string) (prices []*Price) {
 		}
 	}
 	return prices
-}
-
-// price sets the prices of a cycle that tells its model.
-func (s *Store) price(c record.Change) {
-	t, ok := c.(*record.ThinkAct)
-	list := s.prices.Load()
-	if !ok || t.ModelName == nil || list == nil {
-		return
-	}
-	day, provider := time.Now(), ""
-	switch {
-	case t.ThinkStartTime != nil:
-		day = *t.ThinkStartTime
-	case t.ThinkEndTime != nil:
-		day = *t.ThinkEndTime
-	}
-	if t.Provider != nil {
-		provider = *t.Provider
-	}
-	if p := list.of(provider, *t.ModelName, day); p != nil {
-		t.InputPrice, t.OutputPrice = &p.Input, &p.Output
-		t.CacheReadPrice, t.CacheWritePrice = cmp.Or(p.CacheRead, &p.Input), cmp.Or(p.CacheWrite, &p.Input)
-	}
-}
-
-// ApplyPrices gives prices to the cycles on record that have none and are of the UTC
-// day of since or later, and rolls their costs up. It returns how many there were; done,
-// where not nil, is told the same as it goes on. It may be called again after an
-// error.
-func (s *Store) ApplyPrices(ctx context.Context, since time.Time, done func(cycles int64)) (int64, error) {
-	if err := s.loadPrices(ctx); err != nil {
-		return 0, fmt.Errorf("applying prices: %w", err)
-	}
-	unpriced, err := s.reads.ModelUnpriced(ctx, s.pool, since)
-	if err != nil {
-		return 0, fmt.Errorf("applying prices: %w", translate(err))
-	}
-	var total int64
-	for _, u := range unpriced {
-		provider := ""
-		if u.Provider != nil {
-			provider = *u.Provider
-		}
-		p := s.prices.Load().of(provider, u.Model, u.Day)
-		if p == nil {
-			continue
-		}
-		for more := true; more; {
-			var cycles int64
-			err := s.transact(ctx, func(tx pgx.Tx) (err error) {
-				cycles, more, err = s.applyPrice(ctx, tx, p, provider, u)
-				return err
-			})
-			if err != nil {
-				return total, fmt.Errorf("applying prices: %w", translate(err))
-			}
-			s.changed()
-			if total += cycles; done != nil {
-				done(total)
-			}
-		}
-	}
-	return total, nil
-}
-
-// applyPrice gives a price to the cycles of some steps; more: there may be others.
-func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, p *Price, provider string, u db.ModelUnpricedRow) (cycles int64, more bool, err error) {
-	steps, err := s.reads.ModelUnpricedSteps(ctx, tx, db.ModelUnpricedStepsParams{Day: u.Day, Model: u.Model, Provider: provider})
-	if err != nil || len(steps) == 0 {
-		return 0, false, err
-	}
-	wanted := make([]string, len(steps))
-	for i, step := range steps {
-		wanted[i] = step.RootPlanID
-	}
-	there, err := s.reads.PlanLock(ctx, tx, wanted)
-	if err != nil {
-		return 0, false, err
-	}
-	var roots, ids []string
-	var rows []*record.Row
-	for _, step := range steps {
-		if slices.Contains(there, step.RootPlanID) { // else it was deleted meanwhile
-			roots, ids = append(roots, step.RootPlanID), append(ids, step.StepID)
-			rows = append(rows, record.Placeholder(&record.AgentExecution{RootPlanID: step.RootPlanID, StepID: step.StepID}))
-		}
-	}
-	if len(rows) == 0 {
-		return 0, true, nil
-	}
-	cycles, err = s.reads.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
-		InputUSD: p.Input, OutputUSD: p.Output, CacheReadUSD: *cmp.Or(p.CacheRead, &p.Input), CacheWriteUSD: *cmp.Or(p.CacheWrite, &p.Input),
-		RootPlanIds: roots, StepIds: ids, Day: u.Day, Model: u.Model, Provider: provider,
-	})
-	if err != nil {
-		return 0, false, err
-	}
-	rollUp, args, err := s.upsert(rows, time.Time{})
-	if err != nil {
-		return 0, false, err
-	}
-	if _, err := tx.Exec(ctx, rollUp, args...); err != nil {
-		return 0, false, err
-	}
-	touched := slices.Compact(slices.Clone(roots))
-	kinds := slices.Repeat([]string{string(record.KindThinkAct)}, len(touched))
-	return cycles, true, s.reads.ChangeAppend(ctx, tx, db.ChangeAppendParams{RootPlanIds: touched, Kinds: kinds})
 }

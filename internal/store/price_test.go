@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -34,23 +36,19 @@ func setPrice(t testing.TB, s *store.Store, provider, model, from string, input,
 	}
 }
 
-// cost gives what the cycle and its step cost; -1: not known.
+// cost returns the cost of a step's first cycle and of the step. Unknown costs are -1.
 func cost(t testing.TB, s *store.Store, step string) (cycle, rolledUp float64) {
 	t.Helper()
-	d := stepDetail(t, s, step)
-	known := func(v *float64) float64 {
-		if v == nil {
-			return -1
-		}
-		return *v
-	}
-	return known(d.Cycles[0].Record.CostUSD), known(d.Figures.CostUSD)
+	d := storetest.StepDetail(t, s, step)
+	unknown := -1.0
+	return *stdcmp.Or(d.Cycles[0].Record.CostUSD, &unknown), *stdcmp.Or(d.Figures.CostUSD, &unknown)
 }
 
-// TestCost: however a call is told, it costs the same.
+// TestCost checks that a call costs the same whether it is written at once or field by field, in
+// any order.
 func TestCost(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	setPrice(t, s, "", "dear-1", "2026-01-01", 3, 15, 0.3, 3.75)
 	setPrice(t, s, "", "plain", "2026-01-01", 1, 2)
 	setPrice(t, s, "", "free", "2026-01-01", 0, 0)
@@ -60,22 +58,22 @@ func TestCost(t *testing.T) {
 		want float64
 	}{
 		{"plain tokens", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), OutputTokens: new(int64(100))}, 0.0045},
-		{"cached ones are part of the input", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), OutputTokens: new(int64(100)),
+		{"cached tokens are part of the input", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), OutputTokens: new(int64(100)),
 			CacheReadInputTokens: new(int64(600)), CacheCreationInputTokens: new(int64(200))}, 0.0006 + 0.00018 + 0.00075 + 0.0015},
 		{"reasoning is part of the output", record.ThinkAct{ModelName: new("dear-1"), OutputTokens: new(int64(100)), ReasoningTokens: new(int64(90))}, 0.0015},
-		{"no prices of the cache", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(1000)), CacheReadInputTokens: new(int64(900))}, 0.001},
-		{"more cached than there is", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(100)), CacheReadInputTokens: new(int64(900))}, 0.0009},
-		{"a cost that was told wins", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CostUSD: new(0.25)}, 0.25},
-		{"also nothing", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CostUSD: new(0.0)}, 0},
+		{"no prices for cached tokens", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(1000)), CacheReadInputTokens: new(int64(900))}, 0.001},
+		{"more cached tokens than input", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(100)), CacheReadInputTokens: new(int64(900))}, 0.0009},
+		{"a cost that was sent wins", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CostUSD: new(0.25)}, 0.25},
+		{"a sent cost of zero wins", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CostUSD: new(0.0)}, 0},
 		{"a free model", record.ThinkAct{ModelName: new("free"), InputTokens: new(int64(1000))}, 0},
-		{"a model that nobody knows", record.ThinkAct{ModelName: new("mystery"), InputTokens: new(int64(1000))}, -1},
-		{"a model's name only", record.ThinkAct{ModelName: new("dear-1")}, -1},
-		{"tokens of no model", record.ThinkAct{InputTokens: new(int64(1000))}, -1},
+		{"a model without a price", record.ThinkAct{ModelName: new("mystery"), InputTokens: new(int64(1000))}, -1},
+		{"a model without tokens", record.ThinkAct{ModelName: new("dear-1")}, -1},
+		{"tokens without a model", record.ThinkAct{InputTokens: new(int64(1000))}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(1, uint64(n)))
-			for split := range 6 { // in one piece, then field by field, in any order
+			for split := range 6 { // first in one piece, then field by field
 				root := fmt.Sprintf("cost-%d-%d", n, split)
 				key := record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0}
 				whole := tt.call
@@ -83,7 +81,7 @@ func TestCost(t *testing.T) {
 				parts := []record.Change{&whole}
 				if split > 0 {
 					parts = nil
-					for _, of := range []func(*record.ThinkAct){
+					for _, set := range []func(*record.ThinkAct){
 						func(c *record.ThinkAct) { c.ModelName, c.ThinkStartTime = whole.ModelName, whole.ThinkStartTime },
 						func(c *record.ThinkAct) { c.InputTokens = whole.InputTokens },
 						func(c *record.ThinkAct) {
@@ -94,16 +92,16 @@ func TestCost(t *testing.T) {
 						func(c *record.ThinkAct) { c.CostUSD = whole.CostUSD },
 					} {
 						part := key
-						of(&part)
+						set(&part)
 						parts = append(parts, &part)
 					}
 					r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 				}
-				if split%2 == 1 { // folded in one transaction, or one each
-					write(t, s, parts...)
+				if split%2 == 1 { // in one transaction, or in one transaction per part
+					storetest.Write(t, s, parts...)
 				} else {
 					for _, part := range parts {
-						write(t, s, part)
+						storetest.Write(t, s, part)
 					}
 				}
 				cycle, rolledUp := cost(t, s, root)
@@ -115,10 +113,10 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPriceOf: which price a call gets.
-func TestPriceOf(t *testing.T) {
+// TestPriceOfCall checks which price a call gets.
+func TestPriceOfCall(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	setPrice(t, s, "acme", "quick", "2026-01-01", 1, 0)
 	setPrice(t, s, "acme", "quick", "2026-06-01", 2, 0)
 	setPrice(t, s, "acme", "quick-*", "2026-01-01", 3, 0)
@@ -139,10 +137,10 @@ func TestPriceOf(t *testing.T) {
 		{"acme", "quicker", "2026-05-31", -1},
 		{"acme", "quick-small", "2026-05-31", 3},
 		{"acme", "quick-large", "2026-05-31", 4},
-		{"acme", "quick-large", "2026-02-28", 3}, // its own comes later
+		{"acme", "quick-large", "2026-02-28", 3}, // its own price begins later
 		{"other", "quick", "2026-05-31", 5},
-		{"other", "quick-small", "2026-05-31", -1}, // it is on the list, this is not
-		{"elsewhere", "quick", "2026-07-01", 2},    // not on the list: the newest of anyone's
+		{"other", "quick-small", "2026-05-31", -1}, // the provider has prices, but none for this model
+		{"elsewhere", "quick", "2026-07-01", 2},    // a provider without prices: the newest of any provider
 		{"", "quick", "2026-03-01", 5},
 		{"acme", "mine-tuned", "2026-05-31", 6},
 		{"", "quick.", "2026-05-31", -1},
@@ -152,29 +150,30 @@ func TestPriceOf(t *testing.T) {
 		if tt.provider != "" {
 			c.Provider = &tt.provider
 		}
-		write(t, s, c)
+		storetest.Write(t, s, c)
 		if got, _ := cost(t, s, id); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}
 }
 
-// TestAPriceChanges: what was on record keeps its cost, until a model is told anew.
-func TestAPriceChanges(t *testing.T) {
+// TestPriceChange checks that a call keeps its price when the price changes, until a change names
+// its model again. A deleted price is not used.
+func TestPriceChange(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
-	s, other := openURL(t, pg.URL), openURL(t, pg.URL)
+	s, other := storetest.OpenURL(t, pg.URL), storetest.OpenURL(t, pg.URL)
 	setPrice(t, s, "", "m", "2026-01-01", 1, 0)
-	if err := store.LoadPrices(other, t.Context()); err != nil { // which it does each minute
+	if err := store.LoadPrices(other, t.Context()); err != nil { // an open store does it each minute
 		t.Fatal(err)
 	}
 	call := func(id string) *record.ThinkAct {
 		return &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, ModelName: new("m"), InputTokens: new(int64(1_000_000)), ThinkStartTime: at(0)}
 	}
-	write(t, other, call("before"))
-	setPrice(t, s, "", "m", "2026-01-01", 2, 0) // it was wrong
-	write(t, s, call("after"))
-	write(t, s, &record.ThinkAct{RootPlanID: "before", StepID: "before", Seq: 0, InputTokens: new(int64(3_000_000))})
+	storetest.Write(t, other, call("before"))
+	setPrice(t, s, "", "m", "2026-01-01", 2, 0) // corrects the price
+	storetest.Write(t, s, call("after"))
+	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "before", StepID: "before", Seq: 0, InputTokens: new(int64(3_000_000))})
 	before, _ := cost(t, s, "before")
 	after, _ := cost(t, s, "after")
 	if before != 3 || after != 2 {
@@ -186,15 +185,17 @@ func TestAPriceChanges(t *testing.T) {
 	if err := s.DeletePrice(t.Context(), "", "m", day("2026-01-01")); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
-	write(t, s, call("unknown"))
+	storetest.Write(t, s, call("unknown"))
 	if unknown, _ := cost(t, s, "unknown"); unknown != -1 {
-		t.Errorf("a price that was deleted: %v", unknown)
+		t.Errorf("cost with a deleted price: %v", unknown)
 	}
 }
 
+// TestApplyPrices checks that calls since a day get the prices that were set after them, also in
+// the figures of their steps and in the feed.
 func TestApplyPrices(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	var changes []record.Change
 	for n := range 1200 {
 		root := fmt.Sprintf("r-%d", n%600)
@@ -202,64 +203,66 @@ func TestApplyPrices(t *testing.T) {
 			RootPlanID: root, StepID: root, Seq: int64(n / 600), ModelName: new("late"), Provider: new("acme"), InputTokens: new(int64(1000)), ThinkStartTime: at(n),
 		})
 	}
-	write(t, s, append(changes,
+	storetest.Write(t, s, append(changes,
 		&record.ThinkAct{RootPlanID: "old", StepID: "old", Seq: 0, ModelName: new("late"), InputTokens: new(int64(1000)), ThinkStartTime: new(at(0).AddDate(0, 0, -2))},
-		&record.ThinkAct{RootPlanID: "told", StepID: "told", Seq: 0, ModelName: new("late"), InputTokens: new(int64(1000)), CostUSD: new(7.0), ThinkStartTime: at(0)},
+		&record.ThinkAct{RootPlanID: "sent", StepID: "sent", Seq: 0, ModelName: new("late"), InputTokens: new(int64(1000)), CostUSD: new(7.0), ThinkStartTime: at(0)},
 		&record.ThinkAct{RootPlanID: "else", StepID: "else", Seq: 0, ModelName: new("never"), InputTokens: new(int64(1000)), ThinkStartTime: at(0)})...)
 	setPrice(t, s, "", "late", "2026-01-01", 2, 0)
-	exec(t, s, "DELETE FROM actlog.change")
-	var told []int64
+	storetest.Exec(t, s, "DELETE FROM actlog.change")
+	var progress []int64
 	since := at(0).Truncate(24 * time.Hour)
-	n, err := s.ApplyPrices(t.Context(), since, func(n int64) { told = append(told, n) })
-	if err != nil || n != 1201 || told[len(told)-1] != n {
-		t.Errorf("applied to %d (%v), %v", n, told, err)
+	n, err := s.ApplyPrices(t.Context(), since, func(n int64) { progress = append(progress, n) })
+	if err != nil || n != 1201 || progress[len(progress)-1] != n {
+		t.Errorf("applied to %d calls (progress %v), %v", n, progress, err)
 	}
 	if n, err := s.ApplyPrices(t.Context(), since, nil); err != nil || n != 0 {
-		t.Errorf("applied again to %d, %v", n, err)
+		t.Errorf("applied again to %d calls, %v", n, err)
 	}
 	got := map[string][2]float64{}
-	for _, step := range []string{"r-0", "r-599", "old", "told", "else"} {
+	for _, step := range []string{"r-0", "r-599", "old", "sent", "else"} {
 		cycle, rolledUp := cost(t, s, step)
 		got[step] = [2]float64{cycle, rolledUp}
 	}
-	want := map[string][2]float64{"r-0": {0.002, 0.004}, "r-599": {0.002, 0.004}, "old": {-1, -1}, "told": {7, 7}, "else": {-1, -1}}
+	want := map[string][2]float64{"r-0": {0.002, 0.004}, "r-599": {0.002, 0.004}, "old": {-1, -1}, "sent": {7, 7}, "else": {-1, -1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("costs of cycle and step (-want +got):\n%s", diff)
 	}
-	if n := query[int](t, s, "SELECT count(DISTINCT root_plan_id) FROM actlog.change WHERE kinds = '{thinkAct}'"); n != 601 {
-		t.Errorf("the feed tells of %d trees", n)
+	if n := storetest.Query[int](t, s, "SELECT count(DISTINCT root_plan_id) FROM actlog.change WHERE kinds = '{thinkAct}'"); n != 601 {
+		t.Errorf("the feed reports %d trees", n)
 	}
 }
 
-// TestUnpricedCallsWithoutAStart are found and priced as those that have one.
-func TestUnpricedCallsWithoutAStart(t *testing.T) {
+// TestUnpricedCallsWithoutStart checks that calls without a start time are reported as unpriced,
+// and that ApplyPrices takes their end, or else the date of their tree.
+func TestUnpricedCallsWithoutStart(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	call := func(id string) *record.ThinkAct {
 		return &record.ThinkAct{RootPlanID: id, StepID: id, Seq: 0, ModelName: new("late"), InputTokens: new(int64(1_000_000))}
 	}
 	ended, timeless := call("ended"), call("timeless")
 	ended.ThinkEndTime = new(day("2024-11-20").Add(time.Hour))
-	write(t, s, ended, timeless)
+	storetest.Write(t, s, ended, timeless)
 	const sqlUnpriced = "SELECT concat_ws(' ', model_name, model_calls, first_call AT TIME ZONE 'utc', last_call > first_call) FROM report.unpriced_model"
-	if got, want := query[string](t, s, sqlUnpriced), "late 2 2024-11-20 01:00:00 t"; got != want {
+	if got, want := storetest.Query[string](t, s, sqlUnpriced), "late 2 2024-11-20 01:00:00 t"; got != want {
 		t.Errorf("unpriced: %q, want %q", got, want)
 	}
 	setPrice(t, s, "", "late", "2024-01-01", 1, 0)
 	setPrice(t, s, "", "late", "2024-11-21", 2, 0)
-	if n, err := s.ApplyPrices(t.Context(), day("2024-11-20").Add(12*time.Hour), nil); n != 2 || err != nil { // days count as a whole
-		t.Errorf("applied to %d, %v", n, err)
+	if n, err := s.ApplyPrices(t.Context(), day("2024-11-20").Add(12*time.Hour), nil); n != 2 || err != nil { // the whole first day counts
+		t.Errorf("applied to %d calls, %v", n, err)
 	}
-	of, _ := cost(t, s, "ended")
-	now, _ := cost(t, s, "timeless")
-	if of != 1 || now != 2 {
-		t.Errorf("costs %v and %v", of, now)
+	endedCost, _ := cost(t, s, "ended")
+	timelessCost, _ := cost(t, s, "timeless")
+	if endedCost != 1 || timelessCost != 2 {
+		t.Errorf("costs %v and %v", endedCost, timelessCost)
 	}
 }
 
-func TestPricesThatAreRefused(t *testing.T) {
+// TestInvalidPrices checks that the error names the field of a price that is invalid.
+func TestInvalidPrices(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	for field, p := range map[string]store.Price{
 		"model":      {Model: "**", FromDay: day("2026-01-01")},
 		"fromDay":    {Model: "m"},
@@ -276,10 +279,10 @@ func TestPricesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheListOfPrices: what comes with a migration can be read, and is plausible.
-func TestTheListOfPrices(t *testing.T) {
+// TestPriceList checks that the prices that come with the migrations can be read and are plausible.
+func TestPriceList(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	prices, err := s.Prices(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,93 +8,90 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
 
-// A transaction holds at most this much.
-const (
-	maxBatchRows  = 2_000
-	maxBatchBytes = 8 << 20
-)
-
-// entry is a change on its way into the record. err is what became of it, set
-// before its request is answered.
-type entry struct {
-	row  *record.Row
-	size int
-	err  error
-}
-
-// request is what one call tells of one tree: at most a batch.
-type request struct {
-	call     *call
-	root     string
-	entries  []*entry
-	bytes    int
-	answered bool
-}
-
-// call is what one caller waits for: requests that the queue has room for.
-type call struct {
+// ticket is what one caller waits for: requests that the queue has room for.
+type ticket struct {
 	requests    []*request
 	rows, bytes int
 	left        int           // requests that are not answered
 	timer       *time.Timer   // ends it when the queue's patience does
 	done        chan struct{} // closed when it has ended
 	ended       bool
-	err         error // why not all of it is known to be on record
+	err         error // why it is not known that all of it is on record
 }
 
-func newCall(requests []*request) *call {
-	c := &call{requests: requests, left: len(requests), done: make(chan struct{})}
+func newTicket(requests []*request) *ticket {
+	t := &ticket{requests: requests, left: len(requests), done: make(chan struct{})}
 	for _, r := range requests {
-		r.call = c
-		c.rows += len(r.entries)
-		c.bytes += r.bytes
+		r.ticket = t
+		t.rows += len(r.entries)
+		t.bytes += r.bytes
 	}
-	return c
+	return t
 }
 
-// queue holds requests until a writer takes them, several callers' at a time.
-// What is taken counts until it is released, so memory is bounded. Who finds it
-// full waits in line, so that a large call is not passed by small ones forever.
-// A call ends after the queue's patience, whatever keeps it.
+// end gives the caller its answer, once.
+func (t *ticket) end(err error) {
+	if t.ended {
+		return
+	}
+	t.ended, t.err = true, err
+	t.timer.Stop()
+	close(t.done)
+}
+
+// request is what one caller writes to one tree: at most a batch.
+type request struct {
+	ticket   *ticket
+	root     string
+	entries  []*entry
+	bytes    int
+	answered bool
+}
+
+// queue keeps requests until a writer takes them, those of several callers at a time. What is
+// taken counts until it is released, so memory is bounded. A caller that finds the queue full
+// waits in line, so that small calls do not overtake a large one forever. A call ends after
+// the queue's patience at the latest.
 type queue struct {
 	maxRows, maxBytes int
 	patience          time.Duration
 	givenUp           atomic.Uint64 // changes
 
 	mu          sync.Mutex
-	line        []*call
+	line        []*ticket
 	pending     []*request
-	held        map[string]*heldTree
+	aside       map[string]*lockedTree // by root
 	rows, bytes int
-	trouble     error // why nothing could be written the last time; nil: it could
+	trouble     error // why the last transaction failed; nil: it did not
 	closed      bool
 	work        *sync.Cond    // something is pending, or the queue is closed
-	heldWork    chan struct{} // holds a token when held may have changed
+	asideWork   chan struct{} // holds a token if aside may have changed
 }
 
 func newQueue(maxRows, maxBytes int, patience time.Duration) *queue {
 	q := &queue{
 		maxRows: maxRows, maxBytes: maxBytes, patience: patience,
-		held: map[string]*heldTree{}, heldWork: make(chan struct{}, 1),
+		aside: map[string]*lockedTree{}, asideWork: make(chan struct{}, 1),
 	}
 	q.work = sync.NewCond(&q.mu)
 	return q
 }
 
-// cut cuts requests into calls that the queue has room for.
-func (q *queue) cut(requests []*request) (calls []*call) {
+// cut cuts requests into tickets that the queue has room for.
+func (q *queue) cut(requests []*request) (tickets []*ticket) {
 	for len(requests) > 0 {
 		n := fitting(requests, q.maxRows, q.maxBytes)
-		calls = append(calls, newCall(requests[:n]))
+		tickets = append(tickets, newTicket(requests[:n]))
 		requests = requests[n:]
 	}
-	return calls
+	return tickets
 }
 
-// fitting tells how many of the first requests fit: at least one.
+// fitting returns how many of the first requests fit: at least one.
 func fitting(requests []*request, maxRows, maxBytes int) int {
 	rows, bytes := 0, 0
 	for n, r := range requests {
@@ -107,45 +104,54 @@ func fitting(requests []*request, maxRows, maxBytes int) int {
 	return len(requests)
 }
 
-// wait puts a call into the queue and waits for its end. A caller who leaves
-// before there was room is forgotten; else the call stays to be written.
-func (q *queue) wait(ctx context.Context, c *call) error {
+// open calls f, unless the queue is closed.
+func (q *queue) open(f func()) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.closed {
-		q.mu.Unlock()
+		return false
+	}
+	f()
+	return true
+}
+
+// wait queues a ticket and waits for its end. A caller that leaves before there was room is
+// forgotten; else the requests stay to be written.
+func (q *queue) wait(ctx context.Context, t *ticket) error {
+	if !q.open(func() {
+		t.timer = time.AfterFunc(q.patience, func() { q.expire(t) })
+		q.line = append(q.line, t)
+		q.admit()
+	}) {
 		return record.ErrClosed
 	}
-	c.timer = time.AfterFunc(q.patience, func() { q.expire(c) })
-	q.line = append(q.line, c)
-	q.admit()
-	q.mu.Unlock()
 	select {
-	case <-c.done:
-		return c.err
+	case <-t.done:
+		return t.err
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if slices.Contains(q.line, c) {
-		q.end(c, ctx.Err())
-		q.drop(c) // it may have stood before smaller ones
+	if slices.Contains(q.line, t) {
+		t.end(ctx.Err())
+		q.drop(t) // it may have stood before smaller ones
 	}
 	return ctx.Err()
 }
 
-// admit lets in those at the head of the line for whom there is room. A call that
-// is larger than the queue has it to itself.
+// admit lets in those at the head of the line for which there is room. A ticket that is larger
+// than the queue has it for itself.
 func (q *queue) admit() {
 	n := 0
-	for _, c := range q.line {
-		if q.rows > 0 && (q.rows+c.rows > q.maxRows || q.bytes+c.bytes > q.maxBytes) {
+	for _, t := range q.line {
+		if q.rows > 0 && (q.rows+t.rows > q.maxRows || q.bytes+t.bytes > q.maxBytes) {
 			break
 		}
-		q.rows += c.rows
-		q.bytes += c.bytes
-		for _, r := range c.requests {
-			if h := q.held[r.root]; h != nil {
-				q.holdBack(h, r)
+		q.rows += t.rows
+		q.bytes += t.bytes
+		for _, r := range t.requests {
+			if locked := q.aside[r.root]; locked != nil {
+				q.join(locked, r)
 			} else {
 				q.pending = append(q.pending, r)
 			}
@@ -158,47 +164,46 @@ func (q *queue) admit() {
 	}
 }
 
-// take waits for requests and gives as many as fit a batch; none when the queue
-// is closed and empty.
+// take waits for requests and returns as many as fit a batch; none when the queue is closed
+// and empty.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.pending) == 0 {
-		if q.closed && q.rows == 0 { // what is held may yet come back
+		if q.closed && q.rows == 0 { // requests of locked trees may yet come back
 			return nil
 		}
 		q.work.Wait()
 	}
 	n := fitting(q.pending, maxBatchRows, maxBatchBytes)
 	taken := slices.Clone(q.pending[:n])
-	q.pending = slices.Delete(q.pending, 0, n) // lets go of them
+	q.pending = slices.Delete(q.pending, 0, n) // releases the memory
 	if len(q.pending) > 0 {
 		q.work.Signal()
 	}
 	return taken
 }
 
-// awaited gives those of taken requests whose calls have not ended, and releases
-// the others.
+// awaited returns those of taken requests whose callers still wait, and releases the others.
 func (q *queue) awaited(taken []*request) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	taken = q.without(slices.Clone(taken), func(r *request) bool { return r.call.ended })
+	taken = q.without(slices.Clone(taken), func(r *request) bool { return r.ticket.ended })
 	q.admit()
 	return taken
 }
 
-// answer releases requests, and ends calls that have all their answers. What was
-// written is held by nobody, so what waits of the same trees need not any more.
+// answer releases requests and ends tickets that have all their answers. Nobody holds a lock
+// on the trees that were written, so requests that wait for them go on.
 func (q *queue) answer(taken []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range taken {
 		q.release(r)
-		q.letGo(r.root)
+		q.unlock(r.root)
 		r.answered = true
-		if r.call.left--; r.call.left == 0 {
-			q.end(r.call, nil)
+		if r.ticket.left--; r.ticket.left == 0 {
+			r.ticket.end(nil)
 		}
 	}
 	q.admit()
@@ -209,47 +214,46 @@ func (q *queue) halve(r *request) (first, second *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	part := func(entries []*entry) *request {
-		p := &request{call: r.call, root: r.root, entries: entries}
+		p := &request{ticket: r.ticket, root: r.root, entries: entries}
 		for _, e := range entries {
 			p.bytes += e.size
 		}
 		return p
 	}
-	r.call.left++
+	r.ticket.left++
 	half := len(r.entries) / 2
 	return part(r.entries[:half]), part(r.entries[half:])
 }
 
-// note keeps what became of the last transaction, for those who are to be told
-// why they waited in vain.
+// note keeps why the last transaction failed, for callers that wait in vain.
 func (q *queue) note(trouble error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trouble = trouble
 }
 
-// expire ends a call that has waited for long enough. What is just being written
-// of it may yet be on record; the rest never will be.
-func (q *queue) expire(c *call) {
+// expire ends a ticket that has waited for too long. What is being written of it may yet be on
+// record; the rest never will be.
+func (q *queue) expire(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if c.ended {
+	if t.ended {
 		return
 	}
-	for _, r := range c.requests {
+	for _, r := range t.requests {
 		if !r.answered {
 			q.givenUp.Add(uint64(len(r.entries)))
 		}
 	}
-	q.end(c, q.reason(c))
-	q.drop(c)
+	t.end(q.reason(t))
+	q.drop(t)
 }
 
-// reason tells why a call has not all its answers.
-func (q *queue) reason(c *call) error {
-	for _, r := range c.requests {
-		if h := q.held[r.root]; h != nil && h.tries > 0 && !r.answered {
-			return &LockedError{RootPlanID: r.root}
+// reason says why a ticket has not all its answers.
+func (q *queue) reason(t *ticket) error {
+	for _, r := range t.requests {
+		if locked := q.aside[r.root]; locked != nil && locked.tries > 0 && !r.answered {
+			return &record.LockedError{RootPlanID: r.root}
 		}
 	}
 	if q.trouble != nil {
@@ -258,26 +262,16 @@ func (q *queue) reason(c *call) error {
 	return fmt.Errorf("%w: not written within %v", record.ErrUnavailable, q.patience)
 }
 
-// end gives a call its answer, once.
-func (q *queue) end(c *call, err error) {
-	if c.ended {
-		return
-	}
-	c.ended, c.err = true, err
-	c.timer.Stop()
-	close(c.done)
-}
-
-// drop takes what is left of a call out of the queue, what is being written apart.
-func (q *queue) drop(c *call) {
-	q.line = slices.DeleteFunc(q.line, func(o *call) bool { return o == c })
-	ofCall := func(r *request) bool { return r.call == c }
-	q.pending = q.without(q.pending, ofCall)
-	q.dropHeld(ofCall)
+// drop takes what is left of a ticket out of the queue, unless it is being written.
+func (q *queue) drop(t *ticket) {
+	q.line = slices.DeleteFunc(q.line, func(o *ticket) bool { return o == t })
+	ofTicket := func(r *request) bool { return r.ticket == t }
+	q.pending = q.without(q.pending, ofTicket)
+	q.dropAside(ofTicket)
 	q.admit()
 }
 
-// without releases some of the requests and gives the others.
+// without releases some of the requests and returns the others.
 func (q *queue) without(requests []*request, some func(*request) bool) []*request {
 	return slices.DeleteFunc(requests, func(r *request) bool {
 		if !some(r) {
@@ -288,17 +282,21 @@ func (q *queue) without(requests []*request, some func(*request) bool) []*reques
 	})
 }
 
-// release makes the room of a request free.
+// release frees the room of a request.
 func (q *queue) release(r *request) {
 	q.rows -= len(r.entries)
 	q.bytes -= r.bytes
 	if q.closed && q.rows == 0 {
-		q.work.Broadcast()
-		q.stirHeld()
+		q.wakeAll()
 	}
 }
 
-// close refuses what comes and those who wait for room; what is pending stays.
+func (q *queue) wakeAll() {
+	q.work.Broadcast()
+	q.wakeAside()
+}
+
+// close refuses new tickets and those that wait for room; what is pending stays.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -306,10 +304,170 @@ func (q *queue) close() {
 		return
 	}
 	q.closed = true
-	for _, c := range q.line {
-		q.end(c, record.ErrClosed)
+	for _, t := range q.line {
+		t.end(record.ErrClosed)
 	}
 	q.line = nil
-	q.work.Broadcast()
-	q.stirHeld()
+	q.wakeAll()
+}
+
+// size returns the rows and bytes that are on their way, and how many callers wait for room.
+func (q *queue) size() (rows, bytes, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.rows, q.bytes, len(q.line)
+}
+
+const (
+	// asidePoll is how often locked trees are looked at.
+	asidePoll = 20 * time.Millisecond
+	// lockedFor is how long a tree counts as locked while nobody writes to it.
+	lockedFor = time.Minute
+)
+
+// lockedTree is a tree of which another session holds a row, or may. Requests to it wait here
+// without keeping others waiting.
+type lockedTree struct {
+	root     string
+	requests []*request
+	tries    int       // how often it was found locked; 0: it was in a batch that met a lock
+	due      time.Time // when it is tried again, or forgotten
+}
+
+// putAside puts requests that met a lock back, each to those of its tree. alone says that the
+// tree was tried alone, so that the lock was on it.
+func (q *queue) putAside(taken []*request, alone bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken = q.without(taken, func(r *request) bool { return r.ticket.ended })
+	back := map[string][]*request{}
+	for _, r := range taken {
+		back[r.root] = append(back[r.root], r)
+	}
+	fresh := map[string]bool{}
+	for root, requests := range back {
+		locked := q.aside[root]
+		if locked == nil {
+			locked = &lockedTree{root: root, due: time.Now()}
+			q.aside[root], fresh[root] = locked, true
+		}
+		if alone {
+			locked.due = time.Now().Add(pg.Backoff(locked.tries))
+			locked.tries++
+		}
+		locked.requests = append(requests, locked.requests...)
+	}
+	q.pending = slices.DeleteFunc(q.pending, func(r *request) bool {
+		if !fresh[r.root] {
+			return false
+		}
+		q.aside[r.root].requests = append(q.aside[r.root].requests, r)
+		return true
+	})
+	q.wakeAside()
+	q.admit()
+}
+
+// join adds a request to those that wait for a locked tree.
+func (q *queue) join(locked *lockedTree, r *request) {
+	if len(locked.requests) == 0 {
+		locked.due = time.Now()
+	}
+	locked.requests = append(locked.requests, r)
+	q.wakeAside()
+}
+
+// unlock passes what waits for a tree on to the writers.
+func (q *queue) unlock(root string) {
+	locked := q.aside[root]
+	if locked == nil {
+		return
+	}
+	delete(q.aside, root)
+	if len(locked.requests) > 0 {
+		q.pending = append(locked.requests, q.pending...)
+		q.work.Signal()
+	}
+}
+
+// takeAside waits for locked trees that are due and returns as many of their requests as fit a
+// batch: those of all trees that were never tried alone, or of one that was found locked. It
+// returns none when the queue is closed and empty. When ctx has ended, all trees are due.
+func (q *queue) takeAside(ctx context.Context) []*request {
+	ended := ctx.Done()
+	for {
+		q.mu.Lock()
+		if q.closed && q.rows == 0 {
+			q.mu.Unlock()
+			return nil
+		}
+		taken := q.dueAside(time.Now(), ctx.Err() != nil)
+		var again <-chan time.Time
+		if len(q.aside) > 0 {
+			again = time.After(asidePoll)
+		}
+		q.mu.Unlock()
+		if len(taken) > 0 {
+			return taken
+		}
+		select {
+		case <-q.asideWork:
+		case <-again:
+		case <-ended:
+			ended = nil
+		}
+	}
+}
+
+// dueAside takes what is due, and forgets due trees to which nobody writes.
+func (q *queue) dueAside(now time.Time, all bool) []*request {
+	var due []*lockedTree // never tried alone
+	var known *lockedTree // of the others, the one that is due for longest
+	for root, locked := range q.aside {
+		switch {
+		case locked.due.After(now) && !all:
+		case len(locked.requests) == 0:
+			delete(q.aside, root)
+		case locked.tries == 0:
+			due = append(due, locked)
+		case known == nil || locked.due.Before(known.due):
+			known = locked
+		}
+	}
+	if len(due) == 0 && known != nil {
+		due = append(due, known)
+	}
+	slices.SortFunc(due, func(a, b *lockedTree) int { return a.due.Compare(b.due) })
+	var requests []*request
+	for _, locked := range due {
+		requests = append(requests, locked.requests...)
+	}
+	taken := requests[:fitting(requests, maxBatchRows, maxBatchBytes)]
+	for _, r := range taken {
+		locked := q.aside[r.root]
+		if locked.requests = locked.requests[1:]; len(locked.requests) == 0 {
+			locked.due = now.Add(lockedFor)
+		}
+	}
+	return taken
+}
+
+// dropAside takes some requests out. A tree stays known as locked for longer than a caller
+// waits, or each new caller would cost a writer.
+func (q *queue) dropAside(some func(*request) bool) {
+	for _, locked := range q.aside {
+		waited := len(locked.requests)
+		locked.requests = q.without(locked.requests, some)
+		if waited > 0 && len(locked.requests) == 0 && locked.tries > 0 {
+			locked.due = time.Now().Add(lockedFor)
+		}
+	}
+}
+
+// wakeAside wakes the writer of locked trees.
+func (q *queue) wakeAside() {
+	select {
+	case q.asideWork <- struct{}{}:
+	default:
+	}
 }

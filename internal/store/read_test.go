@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,18 +14,34 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
-func traced(c *statements) func(*store.Config) {
-	return func(config *store.Config) { config.Tracer = c }
+// writeTree writes steps, calls and a plan to a new tree and returns its root. The ids of steps get
+// the root as a prefix. A call without an id gets "call".
+func writeTree(t testing.TB, s *store.Store, steps []record.AgentExecution, calls []record.ActTool, plan func(root string) *record.Plan) string {
+	t.Helper()
+	root := record.NewPlanID()
+	changes := []record.Change{plan(root)}
+	for _, a := range steps {
+		a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
+		changes = append(changes, &a)
+	}
+	for _, c := range calls {
+		c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, stdcmp.Or(c.ToolCallID, "call")
+		changes = append(changes, &c)
+	}
+	storetest.Write(t, s, changes...)
+	return root
 }
 
+// TestReadsAreOneStatement checks that each read is one statement, also if it finds nothing.
 func TestReadsAreOneStatement(t *testing.T) {
 	t.Parallel()
-	var sent statements
-	s := open(t, traced(&sent))
+	var sent statementCounter
+	s := storetest.Open(t, withTracer(&sent))
 	root := record.NewPlanID()
 	var changes []record.Change
 	for i := range 20 {
@@ -35,14 +52,14 @@ func TestReadsAreOneStatement(t *testing.T) {
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + fmt.Sprint(i), ParentPlanID: &root, ToolCallID: &call},
 			&record.Wait{RootPlanID: root, PlanID: root, WaitID: fmt.Sprint(i)})
 	}
-	write(t, s, changes...)
-	planTree(t, s, root) // prepared from here on
-	stepDetail(t, s, root+"-s0")
+	storetest.Write(t, s, changes...)
+	storetest.PlanTree(t, s, root) // prepares the statements
+	storetest.StepDetail(t, s, root+"-s0")
 	for name, read := range map[string]func(){
-		"tree of the root":   func() { planTree(t, s, root) },
-		"tree of a sub-plan": func() { planTree(t, s, root+"7") },
+		"tree of the root":   func() { storetest.PlanTree(t, s, root) },
+		"tree of a sub-plan": func() { storetest.PlanTree(t, s, root+"7") },
 		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "nothing") },
-		"detail of a step":   func() { stepDetail(t, s, root+"-s7") },
+		"detail of a step":   func() { storetest.StepDetail(t, s, root+"-s7") },
 		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "nothing") },
 	} {
 		if n := sent.count(read); n != 1 {
@@ -51,9 +68,10 @@ func TestReadsAreOneStatement(t *testing.T) {
 	}
 }
 
+// TestNotFound checks that a read of an unknown id returns ErrNotFound.
 func TestNotFound(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	if _, _, err := s.PlanTree(t.Context(), "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("tree: %v", err)
 	}
@@ -62,9 +80,11 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-func TestTheReadersOwnEndIsNotAnOutage(t *testing.T) {
+// TestCancelledReadIsNotAnOutage checks that a read whose context ends returns the error of the
+// context, and not ErrUnavailable.
+func TestCancelledReadIsNotAnOutage(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	for name, end := range map[string]func() (context.Context, context.CancelFunc){
 		"deadline": func() (context.Context, context.CancelFunc) { return context.WithDeadline(t.Context(), *at(0)) },
 		"cancel": func() (context.Context, context.CancelFunc) {
@@ -82,30 +102,33 @@ func TestTheReadersOwnEndIsNotAnOutage(t *testing.T) {
 	}
 }
 
-func TestTheNewestRootAnswers(t *testing.T) {
+// TestNewestRootWins checks that a read by an id that stands in several trees returns the newest
+// tree.
+func TestNewestRootWins(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	older, newer := record.NewPlanID(), record.NewPlanID()
 	for _, root := range []string{older, newer} {
-		write(t, s,
+		storetest.Write(t, s,
 			&record.Plan{RootPlanID: root, CurrentPlanID: "shared-plan", ParentPlanID: &root, ToolCallID: new("t"), Title: new(root)},
 			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "shared-step", AgentName: new(root)})
 	}
-	// What the older one still has to say does not make it the newest.
-	write(t, s, &record.ActTool{RootPlanID: older, StepID: "shared-step", Seq: 0, ToolCallID: "t"})
-	if p := planTree(t, s, "shared-plan"); p.Record.RootPlanID != newer || *p.Record.Title != newer {
+	// A later write to the older tree does not make it the newest.
+	storetest.Write(t, s, &record.ActTool{RootPlanID: older, StepID: "shared-step", Seq: 0, ToolCallID: "t"})
+	if p := storetest.PlanTree(t, s, "shared-plan"); p.Record.RootPlanID != newer || *p.Record.Title != newer {
 		t.Errorf("the plan is that of %s", p.Record.RootPlanID)
 	}
-	if st := stepDetail(t, s, "shared-step"); st.Record.RootPlanID != newer || *st.Record.AgentName != newer || len(st.Cycles) != 0 {
+	if st := storetest.StepDetail(t, s, "shared-step"); st.Record.RootPlanID != newer || *st.Record.AgentName != newer || len(st.Cycles) != 0 {
 		t.Errorf("the step is that of %s", st.Record.RootPlanID)
 	}
 }
 
-// TestAToolCallIDThatStandsTwice: the sub-plan hangs under the first, by start of
-// the step, nulls last, then its id, then seq.
-func TestAToolCallIDThatStandsTwice(t *testing.T) {
+// TestRepeatedToolCallID checks that a sub-plan hangs under the first of several calls with its
+// tool call id. Calls are ordered by the start of their step, nulls last, then the id of the step,
+// then seq.
+func TestRepeatedToolCallID(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	for name, tt := range map[string]struct {
 		steps    []record.AgentExecution
 		calls    []record.ActTool
@@ -120,27 +143,19 @@ func TestAToolCallIDThatStandsTwice(t *testing.T) {
 			[]record.AgentExecution{{StepID: "a", StartTime: at(3)}},
 			[]record.ActTool{{StepID: "a", Seq: 2}, {StepID: "a", Seq: 1}, {StepID: "a", Seq: 3}}, "a", 1,
 		},
-		"the first step by id where nothing is known": {
+		"the first step by id if no start is known": {
 			[]record.AgentExecution{{StepID: "b"}, {StepID: "a"}},
 			[]record.ActTool{{StepID: "b", Seq: 0}, {StepID: "a", Seq: 1}}, "a", 1,
 		},
 	} {
-		root := record.NewPlanID()
-		var changes []record.Change
-		for _, a := range tt.steps {
-			a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
-			changes = append(changes, &a)
-		}
-		for _, c := range tt.calls {
-			c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, "twice"
-			changes = append(changes, &c)
-		}
-		write(t, s, append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root + "p", ParentPlanID: &root, ToolCallID: new("twice")})...)
-		p := planTree(t, s, root)
+		root := writeTree(t, s, tt.steps, tt.calls, func(root string) *record.Plan {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root + "p", ParentPlanID: &root, ToolCallID: new("call")}
+		})
+		p := storetest.PlanTree(t, s, root)
 		for _, st := range p.Steps {
 			for _, sub := range st.SubPlans {
 				if st.Record.StepID != root+tt.wantStep || sub.ToolCall.Record.Seq != tt.wantSeq || sub.Link != tree.LinkToolCall {
-					t.Errorf("%s: it hangs under %s, call of cycle %d", name, st.Record.StepID, sub.ToolCall.Record.Seq)
+					t.Errorf("%s: the sub-plan hangs under %s, cycle %d", name, st.Record.StepID, sub.ToolCall.Record.Seq)
 				}
 			}
 		}
@@ -154,16 +169,18 @@ func TestAToolCallIDThatStandsTwice(t *testing.T) {
 	}
 }
 
+// TestSubPlansOfOneCall checks that one tool call can have several sub-plans, ordered by their
+// start.
 func TestSubPlansOfOneCall(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	root := record.NewPlanID()
-	write(t, s,
+	storetest.Write(t, s,
 		&record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 0, ToolCallID: "t", Name: new("parallel")},
 		&record.Plan{RootPlanID: root, CurrentPlanID: root + "b", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(1)},
 		&record.Plan{RootPlanID: root, CurrentPlanID: root + "a", ParentPlanID: &root, ToolCallID: new("t"), StartTime: at(2)})
 	var got []string
-	for _, p := range planTree(t, s, root).Steps[0].SubPlans {
+	for _, p := range storetest.PlanTree(t, s, root).Steps[0].SubPlans {
 		got = append(got, p.Record.CurrentPlanID+" "+*p.ToolCall.Record.Name)
 	}
 	if diff := cmp.Diff([]string{root + "b parallel", root + "a parallel"}, got); diff != "" {
@@ -171,98 +188,102 @@ func TestSubPlansOfOneCall(t *testing.T) {
 	}
 }
 
+// TestPlaceholders checks that a row makes placeholders for its missing parents, and that a step
+// moves when a change names its plan.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	root := record.NewPlanID()
-	write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 2, ToolCallID: "t"})
-	st := stepDetail(t, s, root+"s")
+	storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: root + "s", Seq: 2, ToolCallID: "t"})
+	st := storetest.StepDetail(t, s, root+"s")
 	if len(st.Cycles) != 1 || st.Cycles[0].Record.Seq != 2 || len(st.Cycles[0].ToolCalls) != 1 || st.Record.PlanID != root {
-		t.Errorf("a tool call alone gives step %+v with %d cycles", st.Record, len(st.Cycles))
+		t.Errorf("a tool call alone makes step %+v with %d cycles", st.Record, len(st.Cycles))
 	}
 	if *st.Record.State != record.Idle || *st.Cycles[0].Record.State != record.Pending {
 		t.Errorf("states of placeholders: %s, %s", *st.Record.State, *st.Cycles[0].Record.State)
 	}
-	if p := planTree(t, s, root); len(p.Steps) != 1 || *p.Record.State != record.Pending {
+	if p := storetest.PlanTree(t, s, root); len(p.Steps) != 1 || *p.Record.State != record.Pending {
 		t.Errorf("the root shows %d steps", len(p.Steps))
 	}
 
-	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "c", ParentPlanID: new(root + "b"), ToolCallID: new("u")})
-	b := planTree(t, s, root+"b")
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root + "c", ParentPlanID: new(root + "b"), ToolCallID: new("u")})
+	b := storetest.PlanTree(t, s, root+"b")
 	if len(b.SubPlans) != 1 || b.SubPlans[0].Record.CurrentPlanID != root+"c" || b.Link != tree.LinkInferred {
-		t.Errorf("the parent's placeholder = %+v", b)
+		t.Errorf("the placeholder of the parent = %+v", b)
 	}
 
-	// The step says where it belongs; until then it showed under the root.
-	write(t, s, &record.AgentExecution{RootPlanID: root, PlanID: root + "d", StepID: root + "s"})
-	if p := planTree(t, s, root); len(p.Steps) != 0 || len(planTree(t, s, root+"d").Steps) != 1 {
+	// Until a change names its plan, the step is shown under the root.
+	storetest.Write(t, s, &record.AgentExecution{RootPlanID: root, PlanID: root + "d", StepID: root + "s"})
+	if p := storetest.PlanTree(t, s, root); len(p.Steps) != 0 || len(storetest.PlanTree(t, s, root+"d").Steps) != 1 {
 		t.Errorf("the root still shows %d steps", len(p.Steps))
 	}
 }
 
+// TestOpenWait checks which open wait the plans of a tree show: user input first, then the
+// earliest.
 func TestOpenWait(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	root := record.NewPlanID()
 	sub := root + "sub"
 	wait := func(id string, w record.Wait) {
 		w.RootPlanID, w.PlanID, w.WaitID = root, sub, id
-		write(t, s, &w)
+		storetest.Write(t, s, &w)
 	}
 	shown := func(plan string) string {
-		w := planTree(t, s, plan).Wait
+		w := storetest.PlanTree(t, s, plan).Wait
 		if w == nil {
 			return ""
 		}
 		return w.WaitID
 	}
-	expect := func(why, want string) {
+	expect := func(when, want string) {
 		t.Helper()
-		for _, plan := range []string{root, sub} { // a wait of the tree shows on whichever plan was asked for
+		for _, plan := range []string{root, sub} { // every plan shows the wait of its tree
 			if got := shown(plan); got != want {
-				t.Errorf("%s: %s shows %q, want %q", why, plan, got, want)
+				t.Errorf("%s: %s shows %q, want %q", when, plan, got, want)
 			}
 		}
 	}
-	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t")})
-	expect("none", "")
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t")})
+	expect("without a wait", "")
 	wait("approval", record.Wait{Type: new(record.WaitActionValidation), StartTime: at(1)})
-	expect("an approval", "approval")
+	expect("with an approval", "approval")
 	wait("later", record.Wait{Type: new(record.WaitUserInput), StartTime: at(7), FormInputs: []byte(`[{"label":"x"}]`)})
-	expect("input goes first", "later")
+	expect("with a wait for input", "later")
 	wait("earlier", record.Wait{StartTime: at(5)})
-	expect("then the start; input is what a wait is by default", "earlier")
-	if w := planTree(t, s, root).Wait; w.PlanID != sub || w.RootPlanID != root {
-		t.Errorf("the wait is that of %+v", w)
+	expect("with an earlier wait of the default type, which is input", "earlier")
+	if w := storetest.PlanTree(t, s, root).Wait; w.PlanID != sub || w.RootPlanID != root {
+		t.Errorf("the wait = %+v", w)
 	}
 	wait("earlier", record.Wait{State: new(record.Submitted)})
-	expect("one is over", "later")
-	if w := planTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
+	expect("after one was answered", "later")
+	if w := storetest.PlanTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
 		t.Errorf("form = %s", w.FormInputs)
 	}
-	write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
 	if got := shown(root); got != "" {
-		t.Errorf("a plan that is over waits for %s", got)
+		t.Errorf("a cancelled plan shows wait %s", got)
 	}
 }
 
-// TestStructureResult: the last tool result of the last cycle of the last step,
-// nulls last each time, of a plan that is over.
+// TestStructureResult checks that the result of a plan that has ended is the result of the last
+// call of the last cycle of the last step. Nulls are last in each order.
 func TestStructureResult(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	for name, tt := range map[string]struct {
 		state record.State
 		steps []record.AgentExecution
 		calls []record.ActTool
 		want  string
 	}{
-		"of a plan that runs": {record.Running, nil, []record.ActTool{{StepID: "a", Result: new("x")}}, ""},
-		"without a call":      {record.Completed, []record.AgentExecution{{StepID: "a"}}, nil, ""},
+		"a running plan": {record.Running, nil, []record.ActTool{{StepID: "a", Result: new("x")}}, ""},
+		"no calls":       {record.Completed, []record.AgentExecution{{StepID: "a"}}, nil, ""},
 		"the last step by index": {record.Completed,
 			[]record.AgentExecution{{StepID: "b", StepIndex: new(int64(0)), StartTime: at(9)}, {StepID: "a", StepIndex: new(int64(1)), StartTime: at(1)}},
 			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "a"},
-		"a step without index is later": {record.Completed,
+		"a step without an index is last": {record.Completed,
 			[]record.AgentExecution{{StepID: "b"}, {StepID: "a", StepIndex: new(int64(1))}},
 			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "b"},
 		"then by start, nulls last": {record.Failed,
@@ -270,29 +291,18 @@ func TestStructureResult(t *testing.T) {
 			[]record.ActTool{{StepID: "a", Result: new("a")}, {StepID: "b", Result: new("b")}}, "a"},
 		"the last cycle": {record.Completed, nil,
 			[]record.ActTool{{StepID: "a", Seq: 9, Result: new("nine")}, {StepID: "a", Seq: 10, Result: new("ten")}}, "ten"},
-		"the last cycle, though its call has no result": {record.Completed, nil,
+		"the last cycle, even if its call has no result": {record.Completed, nil,
 			[]record.ActTool{{StepID: "a", Seq: 1, Result: new("one")}, {StepID: "a", Seq: 2}}, ""},
 		"the last call by index": {record.Completed, nil,
 			[]record.ActTool{{StepID: "a", ToolCallID: "b", CallIndex: new(int64(0)), Result: new("b")}, {StepID: "a", ToolCallID: "a", CallIndex: new(int64(1)), Result: new("a")}}, "a"},
 		"then by start, then by id": {record.Completed, nil,
 			[]record.ActTool{{StepID: "a", ToolCallID: "a", StartTime: at(2), Result: new("a")}, {StepID: "a", ToolCallID: "b", StartTime: at(2), Result: new("b")}, {StepID: "a", ToolCallID: "c", StartTime: at(1), Result: new("c")}}, "b"},
 	} {
-		root := record.NewPlanID()
-		changes := []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.state}}
-		for _, a := range tt.steps {
-			a.RootPlanID, a.PlanID, a.StepID = root, root, root+a.StepID
-			changes = append(changes, &a)
-		}
-		for _, c := range tt.calls {
-			c.RootPlanID, c.StepID, c.ToolCallID = root, root+c.StepID, root+c.ToolCallID
-			if c.ToolCallID == root {
-				c.ToolCallID = root + "call"
-			}
-			changes = append(changes, &c)
-		}
-		write(t, s, changes...)
+		root := writeTree(t, s, tt.steps, tt.calls, func(root string) *record.Plan {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.state}
+		})
 		got := ""
-		if r := planTree(t, s, root).StructureResult; r != nil {
+		if r := storetest.PlanTree(t, s, root).StructureResult; r != nil {
 			got = *r
 		}
 		if got != tt.want {
@@ -301,9 +311,11 @@ func TestStructureResult(t *testing.T) {
 	}
 }
 
+// TestOrderOfDetail checks that cycles are ordered by seq, and calls by index, start and id. A
+// cycle with several calls has its texts.
 func TestOrderOfDetail(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	root := record.NewPlanID()
 	step := root + "s"
 	call := func(seq int64, id string, index *int64, second int) record.Change {
@@ -313,12 +325,12 @@ func TestOrderOfDetail(t *testing.T) {
 		}
 		return c
 	}
-	write(t, s,
+	storetest.Write(t, s,
 		call(10, "z", nil, 0), call(2, "f", nil, 0), call(2, "e", nil, 0), call(2, "d", nil, 3), call(2, "c", nil, 2),
 		call(2, "b", new(int64(1)), 1), call(2, "a", new(int64(0)), 9),
 		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, ThinkInput: new("no calls")},
 		&record.ThinkAct{RootPlanID: root, StepID: step, Seq: 2, ThinkInput: new("in"), ThinkOutput: new("out"), ErrorMessage: new("err"), Metadata: []byte(`{"a":1}`)})
-	st := stepDetail(t, s, step)
+	st := storetest.StepDetail(t, s, step)
 	var got []string
 	for _, c := range st.Cycles {
 		got = append(got, fmt.Sprint(c.Record.Seq))
@@ -327,16 +339,18 @@ func TestOrderOfDetail(t *testing.T) {
 		}
 	}
 	if want := []string{"2", "a", "b", "c", "d", "e", "f", "3", "10", "z"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("cycles and calls %q, want %q", got, want)
 	}
 	if c := st.Cycles[0].Record; *c.ThinkInput != "in" || *c.ThinkOutput != "out" || *c.ErrorMessage != "err" || string(c.Metadata) != `{"a":1}` {
 		t.Errorf("texts of a cycle with six calls: %+v", c)
 	}
 }
 
+// TestListOfPlans checks the filters and pages of the list of plans: root plans with their figures,
+// the newest first.
 func TestListOfPlans(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	var ids []string
 	for i := range 7 {
 		root := fmt.Sprintf("plan-%d", i)
@@ -344,13 +358,13 @@ func TestListOfPlans(t *testing.T) {
 		if i%2 == 0 {
 			state, project = record.Completed, nil
 		}
-		write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state, Project: project},
+		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state, Project: project},
 			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", ParentPlanID: &root, ToolCallID: new("t")},
 			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", InputTokens: new(int64(i))})
 		ids = append(ids, root)
 	}
-	// Three that were first seen in the same moment: the id decides.
-	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
+	// Three plans get the same time, so their ids decide.
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = (SELECT max(first_seen_at) FROM actlog.plan_execution_record) WHERE root_plan_id >= 'plan-4'")
 	slices.Reverse(ids)
 	pages := func(f store.PlanFilter) (got []string) {
 		for {
@@ -387,10 +401,12 @@ func TestListOfPlans(t *testing.T) {
 	}
 }
 
-func TestAnExceptionIsServedOnce(t *testing.T) {
+// TestExceptionIsServedOnce checks that one of many concurrent readers receives the exception of a
+// plan. Another text makes it available again; the same text does not. It expires.
+func TestExceptionIsServedOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t).URL
-	stores := []*store.Store{openURL(t, url), openURL(t, url)}
+	stores := []*store.Store{storetest.OpenURL(t, url), storetest.OpenURL(t, url)}
 	root := record.NewPlanID()
 	serve := func() int64 {
 		var served atomic.Int64
@@ -419,59 +435,59 @@ func TestAnExceptionIsServedOnce(t *testing.T) {
 		}
 		return w
 	}
-	write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root})
+	storetest.Write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root})
 	if n := serve(); n != 0 || waits() {
 		t.Errorf("without an exception %d were served", n)
 	}
-	for _, message := range []string{"first", "second"} { // another text arms it anew, the same does not
+	for _, message := range []string{"first", "second"} {
 		for i, want := range []int64{1, 0} {
-			write(t, stores[i], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: &message})
+			storetest.Write(t, stores[i], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: &message})
 			if waits() != (want == 1) {
-				t.Errorf("%s, told %d times: waits = %v", message, i+1, waits())
+				t.Errorf("%s, written %d times: waits = %v", message, i+1, waits())
 			}
 			if n := serve(); n != want {
-				t.Errorf("%s, told %d times: served %d times, want %d", message, i+1, n, want)
+				t.Errorf("%s, written %d times: served %d times, want %d", message, i+1, n, want)
 			}
 		}
 	}
-	write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: new("third")})
-	exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 minutes'")
+	storetest.Write(t, stores[0], &record.Plan{RootPlanID: root, CurrentPlanID: root, Exception: new("third")})
+	storetest.Exec(t, stores[0], "UPDATE actlog.plan_execution_record SET exception_at = exception_at - interval '11 minutes'")
 	if n := serve(); n != 0 || waits() {
 		t.Error("an old exception was served")
 	}
 }
 
-// TestATreeOfAnotherPeriod: where the detail lies is guessed by the id; a tree that
-// was first seen in another period is read there.
-func TestATreeOfAnotherPeriod(t *testing.T) {
+// TestTreeOfAnotherPeriod checks the reads of a tree whose detail does not lie in the period that
+// its id names. Each read takes a second statement then.
+func TestTreeOfAnotherPeriod(t *testing.T) {
 	t.Parallel()
-	var sent statements
-	s := open(t, traced(&sent))
+	var sent statementCounter
+	s := storetest.Open(t, withTracer(&sent))
 	for name, id := range map[string]string{
-		"of an id that names another time": "plan-01900000-0000-7000-8000-000000000000",
-		"of an id that names none":         "mine",
+		"an id of another time": "plan-01900000-0000-7000-8000-000000000000",
+		"an id without a time":  "mine",
 	} {
-		write(t, s,
+		storetest.Write(t, s,
 			&record.ActTool{RootPlanID: id, StepID: id + "s", Seq: 1, ToolCallID: "t", Result: new("x")},
 			&record.Plan{RootPlanID: id, CurrentPlanID: id + "sub", ParentPlanID: &id, ToolCallID: new("t")},
 			&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Completed)})
-		// As if it had been seen then.
-		exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
+		// Move the tree into an old period.
+		storetest.Exec(t, s, "SELECT actlog.add_partition(t, '2025-12-29', '2026-01-05') FROM unnest(ARRAY['think_act_record', 'act_tool_info']) AS t WHERE to_regclass('actlog.' || t || '_p20251229') IS NULL")
 		for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"} {
-			exec(t, s, "UPDATE actlog."+table+" SET part = '2026-01-01' WHERE root_plan_id = $1", id)
+			storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = '2026-01-01' WHERE root_plan_id = $1", id)
 		}
-		planTree(t, s, id)
-		stepDetail(t, s, id+"s") // prepared from here on
+		storetest.PlanTree(t, s, id)
+		storetest.StepDetail(t, s, id+"s") // prepares the statements
 		var p *tree.Plan
 		var st *tree.Step
-		if n := sent.count(func() { p, st = planTree(t, s, id), stepDetail(t, s, id+"s") }); n != 4 {
+		if n := sent.count(func() { p, st = storetest.PlanTree(t, s, id), storetest.StepDetail(t, s, id+"s") }); n != 4 {
 			t.Errorf("%s: %d statements", name, n)
 		}
 		if *p.StructureResult != "x" || p.Steps[0].SubPlans[0].Link != tree.LinkToolCall {
-			t.Errorf("%s: the tree %+v is without its tool call", name, p)
+			t.Errorf("%s: the tool call is missing in the tree %+v", name, p)
 		}
 		if len(st.Cycles) != 1 || len(st.Cycles[0].ToolCalls) != 1 {
-			t.Errorf("%s: the step is without its detail", name)
+			t.Errorf("%s: the detail of the step is missing", name)
 		}
 	}
 }

@@ -15,21 +15,24 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
-	"github.com/actlog/actlog/internal/upsert"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers in docs/reporting.md")
 
-// reportNow is the moment at which the questions of docs/reporting.md are asked.
+// reportNow is the time at which the queries of docs/reporting.md run.
 var reportNow = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // question is a query of docs/reporting.md with its answer.
@@ -39,6 +42,7 @@ const reportingPage = "../../docs/reporting.md"
 
 var questionPattern = regexp.MustCompile("(?s)### (\\d+\\. [^\n]+)\n\n```sql\n(.*?)```\n\n```text\n(.*?)```\n")
 
+// questions reads the page and its questions.
 func questions(t testing.TB) (page string, all []question) {
 	t.Helper()
 	content, err := os.ReadFile(reportingPage)
@@ -49,26 +53,21 @@ func questions(t testing.TB) (page string, all []question) {
 		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
 	}
 	if len(all) != 20 {
-		t.Fatalf("%d questions, not twenty", len(all))
+		t.Fatalf("%d questions, want 20", len(all))
 	}
 	return string(content), all
 }
 
-// TestReportingPage asks every question of the page, as the role that reports do,
-// and compares the answers.
+// TestReportingPage checks the answers on the page. It runs every query of the page with the role
+// for reports.
 func TestReportingPage(t *testing.T) {
 	t.Parallel()
 	page, all := questions(t)
 	db := pgtest.New(t)
-	tellTwoWeeks(t, openURL(t, db.URL))
-	conn, err := db.Pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Hijack().Close(context.Background()) }() // it has another role now
-	answer(t, conn.Conn(), "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
+	writeTwoWeeks(t, storetest.OpenURL(t, db.URL))
+	conn := ownConn(t, db, "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
 	for _, q := range all {
-		got := answer(t, conn.Conn(), q.sql)
+		got := psqlTable(t, conn, q.sql)
 		if strings.Count(got, "\n") < 3 {
 			t.Errorf("%s: the answer has no rows:\n%s", q.title, got)
 		}
@@ -76,7 +75,7 @@ func TestReportingPage(t *testing.T) {
 			page = strings.Replace(page, "```\n\n```text\n"+q.answer+"```", "```\n\n```text\n"+got+"```", 1)
 			continue
 		}
-		if diff := gocmp.Diff(q.answer, got); diff != "" {
+		if diff := cmp.Diff(q.answer, got); diff != "" {
 			t.Errorf("%s (-page +now; -update rewrites the page):\n%s", q.title, diff)
 		}
 	}
@@ -87,17 +86,34 @@ func TestReportingPage(t *testing.T) {
 	}
 }
 
-// answer gives the rows of a query as psql shows them.
-func answer(t testing.TB, conn *pgx.Conn, sql string) string {
+// ownConn takes a connection out of the pool, because sql changes its role or settings, and closes
+// it at the end of the test.
+func ownConn(t testing.TB, db *pgtest.DB, sql string) *pgx.Conn {
 	t.Helper()
-	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll() // values as text
+	pooled, err := db.Pool.Acquire(t.Context())
 	if err != nil {
-		t.Fatalf("%s\n%v", sql, err)
+		t.Fatal(err)
 	}
-	return tabulate(results[0])
+	conn := pooled.Hijack()
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	runQuery(t, conn, "set up the connection", sql)
+	return conn
 }
 
-func tabulate(r *pgconn.Result) string {
+// runQuery returns the result of a query, with values as text.
+func runQuery(t testing.TB, conn *pgx.Conn, what, sql string) *pgconn.Result {
+	t.Helper()
+	results, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", what, err, sql)
+	}
+	return results[0]
+}
+
+// psqlTable returns the rows of a query as psql shows them.
+func psqlTable(t testing.TB, conn *pgx.Conn, sql string) string {
+	t.Helper()
+	r := runQuery(t, conn, "query", sql)
 	cells := make([][]string, 1, len(r.Rows)+1)
 	widths := make([]int, len(r.FieldDescriptions))
 	numeric := make([]bool, len(widths))
@@ -145,22 +161,17 @@ func tabulate(r *pgconn.Result) string {
 	return b.String()
 }
 
-// TestReportRole: who reports sees the views, and nothing else.
+// TestReportRole checks that the role for reports can read the views and nothing else.
 func TestReportRole(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	conn, err := db.Pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Hijack().Close(context.Background()) }()
-	views := lines(t, db.Pool, "SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'")
+	views := storetest.Lines(t, db.Pool, "SELECT relname FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'")
 	if len(views) < 12 {
-		t.Errorf("%d views", len(views))
+		t.Errorf("only %d views", len(views))
 	}
-	answer(t, conn.Conn(), "SET ROLE actlog_report")
+	conn := ownConn(t, db, "SET ROLE actlog_report")
 	for _, view := range views {
-		answer(t, conn.Conn(), "SELECT * FROM report."+view)
+		runQuery(t, conn, view, "SELECT * FROM report."+view)
 	}
 	for _, sql := range []string{
 		"SELECT * FROM actlog.plan_execution_record", "SELECT * FROM actlog.act_tool_info", "SELECT * FROM actlog.goose_db_version",
@@ -173,7 +184,7 @@ func TestReportRole(t *testing.T) {
 	}
 }
 
-// sqlFigures gives the figures of a plan as report.plan has them.
+// sqlFigures selects the figures of a plan from report.plan.
 const sqlFigures = `
 	SELECT jsonb_build_object('steps', steps, 'modelCalls', model_calls, 'toolCalls', tool_calls, 'failures', failures, 'input', input_tokens, 'output', output_tokens,
 		'cached', cache_read_input_tokens, 'cost', round(cost_usd, 9), 'think', round(think_seconds::numeric, 3), 'tool', round(tool_seconds::numeric, 3))::text
@@ -182,7 +193,7 @@ const sqlFigures = `
 		'tool', round(total_tool_seconds::numeric, 3))::text
 	FROM report.plan WHERE plan_id = $1`
 
-// figuresOf gives the same from its tree.
+// figuresOf returns the same text as sqlFigures, made from the tree of the plan.
 func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
 	t.Helper()
 	object := func(head string, n int, f tree.Figures) string {
@@ -190,7 +201,7 @@ func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
 		if f.CostUSD != nil {
 			cost = fmt.Sprintf("%.9f", *f.CostUSD)
 		}
-		return lines(t, pool, `SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
+		return storetest.Lines(t, pool, `SELECT jsonb_build_object($1::text, $2::bigint, 'modelCalls', $3::bigint, 'toolCalls', $4::bigint, 'failures', $5::bigint, 'input', $6::bigint, 'output', $7::bigint,
 			'cached', $8::bigint, 'cost', $9::text::numeric, 'think', round($10::bigint / 1000.0, 3), 'tool', round($11::bigint / 1000.0, 3))::text`,
 			head, n, f.ModelCalls, f.ToolCalls, f.Failures, f.InputTokens, f.OutputTokens, f.CacheReadInputTokens, cost, f.ThinkMs, f.ToolMs)[0]
 	}
@@ -199,72 +210,73 @@ func figuresOf(t testing.TB, pool *pgxpool.Pool, p *tree.Plan) string {
 
 func countPlans(p *tree.Plan) int {
 	n := 1
-	for _, s := range p.Steps {
-		for _, sub := range s.SubPlans {
-			n += countPlans(sub)
-		}
-	}
-	for _, sub := range p.SubPlans {
+	for sub := range p.Children() {
 		n += countPlans(sub)
 	}
 	return n
 }
 
-// TestReportFigures holds the views together with the tree, and with each other,
+// TestReportFigures checks that the views have the same figures as the tree and as each other,
 // before and after detail is dropped.
 func TestReportFigures(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
-	s := openURL(t, db.URL)
-	tellTwoWeeks(t, s)
-	plans := lines(t, db.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR current_plan_id LIKE '%0'")
+	s := storetest.OpenURL(t, db.URL)
+	kept := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30})
+	writeTwoWeeks(t, s)
+	plans := storetest.Lines(t, db.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE current_plan_id <> root_plan_id OR current_plan_id LIKE '%0'")
 	check := func(when string) {
 		t.Helper()
 		for _, id := range plans {
-			if diff := gocmp.Diff(figuresOf(t, db.Pool, planTree(t, s, id)), lines(t, db.Pool, sqlFigures, id)[0]); diff != "" {
+			if diff := cmp.Diff(figuresOf(t, db.Pool, storetest.PlanTree(t, s, id)), storetest.Lines(t, db.Pool, sqlFigures, id)[0]); diff != "" {
 				t.Fatalf("%s, plan %s (-tree +view):\n%s", when, id, diff)
 			}
 		}
 	}
 	check("with detail")
-	// What the days add up to.
+	// sqlDays selects what the daily figures add up to.
 	const sqlDays = `
 		SELECT concat_ws(' ', 'agent', agent_name, sum(executions), sum(model_calls), sum(tool_calls), round(sum(cost_usd), 9)) FROM report.agent_daily GROUP BY agent_name
 		UNION ALL SELECT concat_ws(' ', 'model', agent_name, model_name, sum(model_calls), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
 			FROM report.usage_daily GROUP BY agent_name, model_name
 		UNION ALL SELECT concat_ws(' ', 'tool', day, project, tool_name, calls, failures, total_seconds, p50_seconds, p95_seconds, p99_seconds) FROM report.tool_daily
 		ORDER BY 1`
-	days := lines(t, db.Pool, sqlDays)
-	rows := lines(t, db.Pool, `
+	days := storetest.Lines(t, db.Pool, sqlDays)
+	rows := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', 'model', agent_name, model_name, count(*), sum(input_tokens), sum(output_tokens), round(sum(cost_usd), 9), round(sum(think_seconds)::numeric, 3))
 			FROM report.think_act GROUP BY agent_name, model_name ORDER BY 1`)
-	if diff := gocmp.Diff(rows, slices.DeleteFunc(slices.Clone(days), func(l string) bool { return !strings.HasPrefix(l, "model") })); diff != "" {
-		t.Errorf("calls by day (-cycles +days):\n%s", diff)
+	if diff := cmp.Diff(rows, slices.DeleteFunc(slices.Clone(days), func(l string) bool { return !strings.HasPrefix(l, "model") })); diff != "" {
+		t.Errorf("model calls (-cycles +days):\n%s", diff)
 	}
-	if n, m := query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"), query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
-		t.Errorf("%d tool calls by day, %d of them", n, m)
+	if n, m := storetest.Query[int](t, s, "SELECT sum(calls) FROM report.tool_daily"), storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call"); n != m || n < 1000 {
+		t.Errorf("%d tool calls in the daily figures, %d in report.tool_call", n, m)
 	}
-	// Percentiles of a histogram are near those of the calls.
-	if off := query[float64](t, s, `
+	// The daily percentiles come from a histogram, so they are only near those of the calls.
+	if off := storetest.Query[float64](t, s, `
 		SELECT max(abs(ln(d.p95_seconds / c.p95))) FROM report.tool_daily AS d
 		JOIN (SELECT date_trunc('day', start_time, 'UTC') AS day, project, tool_name, percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_seconds) AS p95, count(*) AS n
 			FROM report.tool_call GROUP BY 1, 2, 3) AS c USING (day, project, tool_name) WHERE c.n > 20`); off > 0.2 {
 		t.Errorf("a percentile is off by %.0f%%", 100*(math.Exp(off)-1))
 	}
 
-	age(t, db.Pool, oldMonday, lines(t, db.Pool, "SELECT DISTINCT root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT EXISTS (SELECT FROM actlog.plan_execution_record AS q WHERE q.root_plan_id = p.root_plan_id AND NOT q.completed)")...)
-	dropDetail(t, s)
-	if n := query[int](t, s, "SELECT count(*) FROM report.tool_call"); n == 0 || n > 200 {
-		t.Errorf("%d tool calls are left, those of a few live runs should be", n)
+	storetest.Age(t, s, storetest.OldMonday, storetest.Lines(t, db.Pool, "SELECT DISTINCT root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT EXISTS (SELECT FROM actlog.plan_execution_record AS q WHERE q.root_plan_id = p.root_plan_id AND NOT q.completed)")...)
+	if err := kept.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// The background pass may do the work instead of Run, so it may end later.
+	countCalls := func() int { return storetest.Query[int](t, s, "SELECT count(*) FROM report.tool_call") }
+	storetest.Until(t, "only the tool calls of a few live runs are left", func() bool { return countCalls() <= 200 })
+	if countCalls() == 0 {
+		t.Error("the tool calls of live runs were dropped")
 	}
 	check("without detail")
-	if diff := gocmp.Diff(days, lines(t, db.Pool, sqlDays)); diff != "" {
+	if diff := cmp.Diff(days, storetest.Lines(t, db.Pool, sqlDays)); diff != "" {
 		t.Errorf("days (-with +without detail):\n%s", diff)
 	}
 }
 
-// TestReportWaits: the waits of a plan are its own, in total those of its sub-plans, too.
-// One is open until it is answered, or until its plan or the run ends.
+// TestReportWaits checks that the waits of a plan are its own, and that its total includes those of
+// its sub-plans. A wait is open until it is answered, or until its plan or the run ends.
 func TestReportWaits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -282,36 +294,36 @@ func TestReportWaits(t *testing.T) {
 		}
 		return w
 	}
-	write(t, openURL(t, db.URL),
+	storetest.Write(t, storetest.OpenURL(t, db.URL),
 		plan("root", "root", "", record.Running), plan("root", "sub", "root", record.Running),
 		plan("root", "deep", "sub", record.Running), plan("root", "other", "root", record.Failed),
 		wait("root", "root", "a", 10), wait("root", "sub", "b", 20), wait("root", "deep", "c", 40), wait("root", "deep", "open", 0), wait("root", "other", "d", 0),
 		plan("ended", "ended", "", record.Completed), plan("ended", "cut-off", "ended", record.Running), wait("ended", "cut-off", "e", 0))
-	got := lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE root_plan_id = 'root' ORDER BY plan_id")
-	if diff := gocmp.Diff([]string{"deep 2 40 2 40", "other 1 0 1 0", "root 1 10 5 70", "sub 1 20 3 60"}, got); diff != "" {
+	got := storetest.Lines(t, db.Pool, "SELECT concat_ws(' ', plan_id, waits, wait_seconds, total_waits, total_wait_seconds) FROM report.plan WHERE root_plan_id = 'root' ORDER BY plan_id")
+	if diff := cmp.Diff([]string{"deep 2 40 2 40", "other 1 0 1 0", "root 1 10 5 70", "sub 1 20 3 60"}, got); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff([]string{"open"}, lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open")); diff != "" {
+	if diff := cmp.Diff([]string{"open"}, storetest.Lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open")); diff != "" {
 		t.Errorf("open waits (-want +got):\n%s", diff)
 	}
 }
 
-// TestStuckRuns: what the page and the dashboard ask after is stuck as a whole. A run whose
-// sub-plan is at work, asks a human or was paused is not.
+// TestStuckRuns checks which runs the page and the dashboard list as stuck. A run is not stuck if
+// its sub-plan works, waits for a human or was paused.
 func TestStuckRuns(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	s := openURL(t, db.URL)
+	s := storetest.OpenURL(t, db.URL)
 	began, lately := reportNow.Add(-2*time.Hour), reportNow.Add(-time.Minute)
 	root := func(id string, state record.State) {
-		write(t, s, &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: &began, State: &state})
+		storetest.Write(t, s, &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: &began, State: &state})
 	}
 	sub := func(root string, state record.State, change ...record.Change) {
 		id := root + "-sub"
-		write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
+		storetest.Write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
 	}
 	root("stuck", record.Running)
-	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began}) // nobody told how it ended
+	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began}) // its end was never written
 	root("busy", record.Running)
 	sub("busy", record.Running, &record.AgentExecution{RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately})
 	root("asks", record.Running)
@@ -320,26 +332,26 @@ func TestStuckRuns(t *testing.T) {
 	sub("sub-pauses", record.Paused)
 	root("pauses", record.Paused)
 	root("waits", record.Waiting)
-	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
 
 	_, all := questions(t)
 	d := readGrafanaDashboard(t)
-	panel := d.Panels[slices.IndexFunc(d.Panels, func(p grafanaPanel) bool { return p.Title == "Stuck runs" })]
+	panel := d.panel(t, "Stuck runs")
 	conn := asReporter(t, db)
 	for what, sql := range map[string]string{"page": all[5].sql, "panel": grafanaRange{}.expand(t, panel.Targets[0].RawSQL)} {
 		var stuck []string
-		for _, row := range ask(t, conn, what, sql).Rows {
+		for _, row := range runQuery(t, conn, what, sql).Rows {
 			stuck = append(stuck, string(row[0]))
 		}
-		if diff := gocmp.Diff([]string{"stuck"}, stuck); diff != "" {
+		if diff := cmp.Diff([]string{"stuck"}, stuck); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
 }
 
-// tellTwoWeeks records the two weeks of docs/reporting.md: about thirty runs a day
-// of three kinds of plan. It is the same each time.
-func tellTwoWeeks(t testing.TB, s *store.Store) {
+// writeTwoWeeks writes the two weeks of docs/reporting.md: about thirty runs a day, of three kinds
+// of plan. They are the same each time.
+func writeTwoWeeks(t testing.TB, s *store.Store) {
 	t.Helper()
 	for model, price := range map[string][4]float64{"gpt-5-mini": {0.25, 2, 0.025, 0.25}, "claude-sonnet-4-5": {3, 15, 0.3, 3.75}} {
 		if err := s.SetPrice(t.Context(), store.Price{
@@ -365,19 +377,20 @@ func tellTwoWeeks(t testing.TB, s *store.Store) {
 			t.Fatal(err, result.Rejected)
 		}
 	}
-	// The server saw them when they began.
-	exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
+	// As if the server had received each plan when it began.
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
 }
 
-// reportSeed makes runs up.
+// reportSeed makes the changes of random runs.
 type reportSeed struct {
 	r       *rand.Rand
 	runs    int
 	changes []record.Change
 }
 
-func (g *reportSeed) tell(c record.Change) { g.changes = append(g.changes, c) }
+func (g *reportSeed) add(c record.Change) { g.changes = append(g.changes, c) }
 
+// seconds returns a random duration. Short ones are more likely.
 func (g *reportSeed) seconds(least, most float64) time.Duration {
 	f := g.r.Float64()
 	return time.Duration((least + (most-least)*f*f*f) * float64(time.Second)).Truncate(time.Millisecond)
@@ -385,7 +398,7 @@ func (g *reportSeed) seconds(least, most float64) time.Duration {
 
 func (g *reportSeed) chance(percent float64) bool { return g.r.Float64()*100 < percent }
 
-func oneOf[T any](g *reportSeed, of ...T) T { return of[g.r.IntN(len(of))] }
+func oneOf[T any](g *reportSeed, values ...T) T { return values[g.r.IntN(len(values))] }
 
 type reportAgent struct {
 	name, model, provider string
@@ -399,7 +412,7 @@ var (
 	reportCounter    = reportAgent{"counter", "inhouse-7b", "", []string{"run_sql"}}
 )
 
-// run tells one run that begins at start.
+// run adds one run that begins at start.
 func (g *reportSeed) run(start time.Time) {
 	g.runs++
 	id := fmt.Sprintf("run-%03d", g.runs)
@@ -418,7 +431,7 @@ func (g *reportSeed) run(start time.Time) {
 		agents = []reportAgent{reportResearcher, reportWriter}
 	}
 	end, state := g.steps(id, id, start, agents, 0)
-	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // someone has a look before it goes out
+	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // a human reviews the answer
 		asked := end
 		w := &record.Wait{
 			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), Type: new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
@@ -433,24 +446,24 @@ func (g *reportSeed) run(start time.Time) {
 		default:
 			w.State, w.EndTime, w.DecidedBy = new(record.Approved), new(end), new("grace")
 		}
-		g.tell(w)
+		g.add(w)
 	}
 	switch {
 	case state == record.Failed:
 		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("step_failed"), new("a step failed")
-	case g.runs == 406: // its steps went well
+	case g.runs == 406: // all its steps succeeded
 		p.State, p.ErrorKind, p.ErrorMessage = new(record.Failed), new("budget_spent"), new("the budget of $0.15 is spent")
 	case *p.State == record.Waiting:
-	case end.After(reportNow.Add(-time.Hour)) && g.chance(50), g.runs == 380: // at work, or its process has died
+	case end.After(reportNow.Add(-time.Hour)) && g.chance(50), g.runs == 380: // it works, or its process has died
 		p.State = new(record.Running)
 	}
 	if *p.State != record.Waiting && *p.State != record.Running {
 		p.EndTime = &end
 	}
-	g.tell(p)
+	g.add(p)
 }
 
-// steps tells the steps of a plan and gives when it ended, and how.
+// steps adds the steps of a plan and returns its end and its state.
 func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAgent, depth int) (end time.Time, state record.State) {
 	end, state = start, record.Completed
 	for i, agent := range agents {
@@ -474,7 +487,7 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 			}
 		}
 		step.EndTime = new(end)
-		g.tell(step)
+		g.add(step)
 		if *step.State == record.Failed {
 			return end, record.Failed
 		}
@@ -482,6 +495,8 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 	return end, state
 }
 
+// cycle adds one cycle of a step and its calls. It returns the end of the cycle, and whether a call
+// failed.
 func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent reportAgent, seq int64, start time.Time, depth int) (end time.Time, failed bool) {
 	start = start.Add(g.seconds(0.01, 0.1))
 	first := start.Add(g.seconds(0.3, 2))
@@ -514,10 +529,10 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 			RootPlanID: root, StepID: step.StepID, Seq: seq, ToolCallID: fmt.Sprintf("%s-c%d-t%d", step.StepID, seq, n), CallIndex: &n,
 			Attempt: step.Attempt, Name: &name, StartTime: &began, State: new(record.Completed), Parameters: new(`{}`), Result: new("ok"),
 		}
-		if name == "search_docs" && depth < 2 && g.chance(20) { // a plan of its own answers it
+		if name == "search_docs" && depth < 2 && g.chance(20) { // a sub-plan does the work
 			sub := fmt.Sprintf("%s-p%d%d", call.StepID, seq, n)
 			subEnd, state := g.steps(root, sub, began, []reportAgent{reportResearcher}, depth+1)
-			g.tell(&record.Plan{
+			g.add(&record.Plan{
 				RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &plan, ToolCallID: &call.ToolCallID, Name: new("search"),
 				StartTime: &began, EndTime: &subEnd, State: &state,
 			})
@@ -543,24 +558,24 @@ func (g *reportSeed) cycle(root, plan string, step *record.AgentExecution, agent
 		if called.After(end) {
 			end = called
 		}
-		g.tell(call)
+		g.add(call)
 	}
 	c.ActStartTime, c.ActEndTime = &thought, new(end)
-	g.tell(c)
+	g.add(c)
 	return end, failed
 }
 
-// TestReportsReadNoLargeText: prompts, answers, arguments and results stand beside their
-// rows, so a report is slow that takes one for each. No view has any, but what a run or
-// a failure is called, cut short.
+// TestReportsReadNoLargeText checks that views read no large texts, except titles and errors, which
+// they cut. Postgres stores large texts outside the row, so a report that reads one per row is
+// slow.
 func TestReportsReadNoLargeText(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	large := map[string]bool{}
-	for _, table := range upsert.Tables {
-		fields := record.Fields(table.Kind)
+	for _, kind := range record.Kinds {
+		table, fields := fieldsql.TableOf(kind), field.Fields(kind)
 		for i := range fields {
-			if f := &fields[i]; f.Type == record.JSON || takesText(t, table.Kind, f) {
+			if f := &fields[i]; f.Type == field.JSON || takesText(t, table.Kind, f) {
 				large[table.Name+"."+f.Column] = true
 			}
 		}
@@ -568,14 +583,14 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	if !large["think_act_record.think_input"] || !large["act_tool_info.result"] || large["act_tool_info.name"] || large["act_tool_info.state"] {
 		t.Fatalf("large texts: %v", large)
 	}
-	read := lines(t, db.Pool, `SELECT DISTINCT concat_ws(' ', v.relname, t.relname || '.' || a.attname)
+	read := storetest.Lines(t, db.Pool, `SELECT DISTINCT concat_ws(' ', v.relname, t.relname || '.' || a.attname)
 		FROM pg_depend AS d
 		JOIN pg_rewrite AS r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 		JOIN pg_class AS v ON v.oid = r.ev_class AND v.relnamespace = 'report'::regnamespace
 		JOIN pg_class AS t ON d.refclassid = 'pg_class'::regclass AND t.oid = d.refobjid
 		JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum = d.refobjsubid`)
 	if len(read) < 100 {
-		t.Fatalf("views read %d columns", len(read))
+		t.Fatalf("views read only %d columns", len(read))
 	}
 	read = slices.DeleteFunc(read, func(column string) bool {
 		_, name, _ := strings.Cut(column, " ")
@@ -586,20 +601,20 @@ func TestReportsReadNoLargeText(t *testing.T) {
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
 		"plan plan_execution_record.title", "running plan_execution_record.title", "wait wait_state.title",
 	}
-	if diff := gocmp.Diff(cut, read); diff != "" {
+	if diff := cmp.Diff(cut, read); diff != "" {
 		t.Errorf("large texts that views read (-want +got):\n%s", diff)
 	}
 }
 
-// takesText tells whether a field takes more than a name has.
-func takesText(t *testing.T, kind record.Kind, field *record.Field) bool {
+// takesText reports whether a field accepts a text that is longer than a name.
+func takesText(t *testing.T, kind record.Kind, wanted *field.Field) bool {
 	t.Helper()
 	c := record.New(kind)
 	long := strings.Repeat("x", record.MaxIDBytes+1)
-	for _, f := range append([]record.Field{*field}, record.Fields(kind)...) {
+	for _, f := range append([]field.Field{*wanted}, field.Fields(kind)...) {
 		v := f.In(c)
 		switch {
-		case f.Type != record.Text || f.Name != field.Name && !f.Key:
+		case f.Type != field.Text || f.Name != wanted.Name && !f.Key:
 		case v.Kind() == reflect.String:
 			v.SetString("key")
 		default:
@@ -607,10 +622,10 @@ func takesText(t *testing.T, kind record.Kind, field *record.Field) bool {
 			v.Elem().SetString(long)
 		}
 	}
-	row, err := record.NewRow(c)
-	if err != nil || field.Type != record.Text || field.Key {
+	row, err := field.NewRow(c)
+	if err != nil || wanted.Type != field.Text || wanted.Key {
 		return false
 	}
-	text, _ := field.Text(row.Change)
+	text, _ := wanted.Text(row.Change)
 	return text == long
 }

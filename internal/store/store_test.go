@@ -2,158 +2,86 @@ package store_test
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
-	"strings"
+	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// open opens the record in a database of the test's own.
-func open(t testing.TB, options ...func(*store.Config)) *store.Store {
-	t.Helper()
-	return openURL(t, pgtest.New(t).URL, options...)
+// smallQueue makes room for one batch.
+func smallQueue(c *store.Config) { c.QueueRows, c.QueueBytes = 2000, 8<<20 }
+
+func withTracer(tracer pgx.QueryTracer) func(*store.Config) {
+	return func(c *store.Config) { c.Tracer = tracer }
 }
 
-func openURL(t testing.TB, url string, options ...func(*store.Config)) *store.Store {
-	t.Helper()
-	config := store.Config{DatabaseURL: url, Logger: slog.New(slog.NewTextHandler(logWriter{t}, nil)), MaxConns: 4}
-	for _, o := range options {
-		o(&config)
-	}
-	s, err := store.Open(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
+// statementCounter counts the statements that the driver sends.
+type statementCounter struct{ n atomic.Int64 }
 
-type logWriter struct{ t testing.TB }
-
-func (w logWriter) Write(b []byte) (int, error) {
-	w.t.Logf("%s", b)
-	return len(b), nil
-}
-
-// write writes changes and fails the test where one is refused.
-func write(t testing.TB, s *store.Store, changes ...record.Change) {
-	t.Helper()
-	result, err := s.Write(t.Context(), changes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range result.Rejected {
-		t.Errorf("change %d was refused: %v", r.Index, r.Err)
-	}
-}
-
-func planTree(t testing.TB, s *store.Store, id string) *tree.Plan {
-	t.Helper()
-	p, _, err := s.PlanTree(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-func stepDetail(t testing.TB, s *store.Store, id string) *tree.Step {
-	t.Helper()
-	st, err := s.StepDetail(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return st
-}
-
-// statements counts what the driver sends.
-type statements struct{ n atomic.Int64 }
-
-func (c *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+func (c *statementCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	c.n.Add(1)
 	return ctx
 }
 
-func (c *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (c *statementCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// count tells how many statements do takes.
-func (c *statements) count(do func()) int64 {
+// count returns how many statements do sends.
+func (c *statementCounter) count(do func()) int64 {
 	before := c.n.Load()
 	do()
 	return c.n.Load() - before
 }
 
-func at(second int) *time.Time {
-	return new(time.Date(2026, 11, 20, 12, 0, second, 0, time.UTC))
+var at = storetest.At // used in almost every row
+
+func execSQL(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
 }
 
-// dump gives everything that the reads say about a plan, without row numbers and
-// with the root's own id taken out of it.
-func dump(t testing.TB, s *store.Store, root string) string {
+// editURL returns a URL after a change to it.
+func editURL(t testing.TB, raw string, edit func(*url.URL)) string {
 	t.Helper()
-	p := planTree(t, s, root)
-	var out strings.Builder
-	var steps []string
-	var visit func(*tree.Plan)
-	visit = func(p *tree.Plan) {
-		p.ID = 0
-		if p.ToolCall != nil {
-			p.ToolCall.ID = 0
-		}
-		for _, st := range p.Steps {
-			st.ID = 0
-			steps = append(steps, st.Record.StepID)
-		}
-		for c := range p.Children() {
-			visit(c)
-		}
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
 	}
-	visit(p)
-	encode := func(v any) {
-		b, err := json.MarshalIndent(v, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.Write(b)
-		out.WriteByte('\n')
-	}
-	encode(p)
-	for _, id := range steps {
-		st := stepDetail(t, s, id)
-		st.ID = 0
-		for _, c := range st.Cycles {
-			c.ID = 0
-			for _, tool := range c.ToolCalls {
-				tool.ID = 0
-			}
-		}
-		encode(st)
-	}
-	return strings.ReplaceAll(out.String(), root, "ROOT")
+	edit(u)
+	return u.String()
 }
 
-func newDB(t testing.TB) string {
+// withParam returns a database URL with one more parameter.
+func withParam(t testing.TB, databaseURL, name, value string) string {
 	t.Helper()
-	return pgtest.New(t).URL
+	return editURL(t, databaseURL, func(u *url.URL) {
+		q := u.Query()
+		q.Set(name, value)
+		u.RawQuery = q.Encode()
+	})
+}
+
+// refused returns the places of the refused changes.
+func refused(result record.Result) (places []int) {
+	for _, r := range result.Rejected {
+		places = append(places, r.Index)
+	}
+	return places
 }
 
 func openClosed(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{DatabaseURL: newDB(t)})
+	s, err := store.Open(t.Context(), store.Config{DatabaseURL: pgtest.New(t).URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,36 +91,20 @@ func openClosed(t testing.TB) *store.Store {
 	return s
 }
 
-func query[T any](t testing.TB, s *store.Store, sql string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := store.Pool(s).QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-func exec(t testing.TB, s *store.Store, sql string, args ...any) {
-	t.Helper()
-	if _, err := store.Pool(s).Exec(context.Background(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestASilentTransactionEnds by itself, and what comes on its connection afterwards is
-// as patient as ever.
-func TestASilentTransactionEnds(t *testing.T) {
+// TestIdleTransactionTimeout checks that Postgres ends a transaction that is idle for a minute,
+// and that the timeout does not outlive the transaction.
+func TestIdleTransactionTimeout(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := storetest.Open(t)
 	const timeout = "SELECT current_setting('idle_in_transaction_session_timeout')"
 	var within string
-	err := store.Transact(s, t.Context(), func(tx pgx.Tx) error {
+	err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
 		return tx.QueryRow(t.Context(), timeout).Scan(&within)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := query[string](t, s, timeout); within != "1min" || after != "0" {
-		t.Errorf("%s within, %s after", within, after)
+	if after := storetest.Query[string](t, s, timeout); within != "1min" || after != "0" {
+		t.Errorf("timeout within the transaction %s, after it %s", within, after)
 	}
 }

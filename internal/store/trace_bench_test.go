@@ -2,16 +2,18 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
-// turns makes a trace of an agent that takes turns, each a model call and two tool
-// calls, with two texts of 1 KiB a span.
-func turns(n int, text func(int) *string) []otlp.Span {
+// agentSpans makes n spans of one agent. It takes turns of one model call and two tool calls.
+// Each span has two texts of 1 KiB.
+func agentSpans(n int, text func(int) *string) []otlp.Span {
 	spans := make([]otlp.Span, n)
 	resource := otlp.Attributes{{Key: "service.name", Value: otlp.Value{Text: "shop"}}}
 	for i := range spans {
@@ -44,35 +46,28 @@ func attributes(pairs ...string) (a otlp.Attributes) {
 	return a
 }
 
-// BenchmarkReplaceTraces shows spans a second, by four callers at once, encoding
-// included: of traces of 100 spans, whole or in ten parts, and five whole ones a call.
+// BenchmarkReplaceTraces measures spans per second, encoding included. Four callers at once send
+// traces of 100 spans: one whole trace per call, five whole traces per call, or a trace in ten
+// parts.
 func BenchmarkReplaceTraces(b *testing.B) {
-	all, from := sources(b), 0
-	spans := turns(100, func(n int) *string {
-		if from += 7919; from+n > len(all) {
-			from %= 7919
-		}
-		return new(all[from : from+n])
-	})
+	spans := agentSpans(100, sourceText(b))
 	for _, bench := range []struct {
 		name          string
 		traces, parts int
 	}{{"whole", 1, 1}, {"five", 5, 1}, {"parts", 1, 10}} {
 		b.Run(bench.name, func(b *testing.B) {
-			s := open(b, projecting, func(c *store.Config) { c.MaxConns = 16 })
+			s := storetest.Open(b, takeTraces, func(c *store.Config) { c.MaxConns = 16 })
 			var n atomic.Int64
 			b.SetParallelism(2)
-			b.ResetTimer() // a server may have been started
+			b.ResetTimer() // opening may have started a server
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					var of []otlp.Span
+					var sent []otlp.Span
 					for range bench.traces {
-						of = append(of, renamed(spans, traceID(int(n.Add(1))))...)
+						sent = append(sent, withTraceID(spans, traceID(int(n.Add(1))))...)
 					}
-					size := len(of) / bench.parts
-					for len(of) > 0 {
-						replace(b, s, of[:size]...)
-						of = of[size:]
+					for part := range slices.Chunk(sent, len(sent)/bench.parts) {
+						writeSpans(b, s, part...)
 					}
 				}
 			})

@@ -3,66 +3,127 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
 
-// What the rows of a trace become: those that its spans mean, in the tree that they
-// belong to, beside what someone else told of them.
+// Project returns the rows that the spans of a trace mean: those of chunks that were kept, and
+// those that came just now. Rows are of the root plan that the trace's id names. It must not
+// change the spans.
+type Project func(traceID string, kept [][]byte, fresh []any) ([]record.Change, error)
 
-// project finds what the rows of a trace are from now on.
-func (s *Store) project(t *trace, have map[string]map[record.Key]bool) (err error) {
-	t.root = cmp.Or(t.NativeRoot, t.id)
-	if t.Complete == nil { // else the spans are no more that its rows were made of
-		t.Complete = new(!slices.Contains(slices.Collect(maps.Values(have[t.root])), false))
+// incomingTrace is one trace's part of a request. Without chunks it only has the trace's rows
+// made, if they are due.
+type incomingTrace struct {
+	id     string
+	chunks [][]byte
+	fresh  []any
+	spans  int
+	bytes  int
+}
+
+// projector makes the rows of traces.
+type projector struct {
+	project  Project // nil: the store takes no traces
+	prices   *prices
+	tuning   *tuning
+	counters *counters
+	log      *slog.Logger
+}
+
+// trace is a trace while its rows are replaced.
+type trace struct {
+	*incomingTrace
+	db.TraceStatesRow
+	earlier [][]byte // chunks that are kept already
+	before  int      // how many of them its rows were made of
+	root    string   // of the tree that its rows are in from now on; empty: none
+	large   bool     // its rows are not made now
+	isNew   bool     // nothing of it is on record
+	live    bool     // something of it has not ended
+	rows    map[record.Key]*field.Row
+	gone    []record.Key        // rows that are to be deleted
+	shared  []record.Key        // rows that native records wrote to as well
+	kept    map[record.Key]bool // rows that stay as they are
+}
+
+// notDue reports whether nothing is to be done for the trace.
+func (t *trace) notDue() bool { return len(t.chunks) == 0 && t.DueSeconds > 0 }
+
+// badTraceError means that no rows can be made of a trace.
+type badTraceError struct {
+	id  string
+	err error
+}
+
+func (e *badTraceError) Error() string { return fmt.Sprintf("trace %s: %v", e.id, e.err) }
+func (e *badTraceError) Unwrap() error { return e.err }
+
+// makeRows finds the rows of a trace: those that its spans mean, in the tree that they belong
+// to. onRecord has the rows of the trees, by root and key, and whether each is shared.
+func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (err error) {
+	tr.root = cmp.Or(tr.NativeRoot, tr.id)
+	if tr.Complete == nil { // else its row says whether all spans are kept that its rows were made of
+		tr.Complete = new(!slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false))
 	}
-	if t.large = len(t.chunks) > 0 && t.Spans+int64(t.spans) > s.maxProjected; t.large {
-		t.root = orZero(t.RootPlanID)
+	if tr.large = len(tr.chunks) > 0 && tr.Spans+int64(tr.spans) > p.tuning.maxProjected; tr.large {
+		tr.root = tr.homeRoot()
 		return nil
 	}
-	quiet := t.Quiet && len(t.chunks) == 0
-	if t.rows, t.live, err = s.rowsOf(t.id, t.root, slices.Concat(t.earlier, t.chunks), quiet); err != nil {
+	quiet := tr.Quiet && len(tr.chunks) == 0
+	if tr.rows, tr.live, err = p.rowsOf(tr.id, tr.root, tr.earlier, tr.fresh, quiet); err != nil {
 		return err
 	}
-	if len(t.rows) == 0 {
-		s.counters.tracesWithoutRows.Add(1)
+	if len(tr.rows) == 0 {
+		p.counters.tracesWithoutRows.Add(1)
 	}
-	t.before = min(int(t.Projected), len(t.earlier))
-	t.Projected = int32(len(t.earlier) + len(t.chunks))
-	if !*t.Complete {
-		t.keep(have[t.root])
+	tr.before = min(int(tr.Projected), len(tr.earlier))
+	tr.Projected = int32(len(tr.earlier) + len(tr.chunks))
+	if !*tr.Complete {
+		tr.keep(onRecord[tr.root])
 		return nil
 	}
-	homes := []string{t.id, orZero(t.RootPlanID), t.NativeRoot}
+	homes := []string{tr.id, tr.homeRoot(), tr.NativeRoot}
 	slices.Sort(homes)
 	for _, root := range slices.Compact(homes) {
-		for key, shared := range have[root] {
+		for key, shared := range onRecord[root] {
 			switch {
 			case shared:
-				t.shared = append(t.shared, key)
-			case t.rows[key] == nil:
-				t.gone = append(t.gone, key)
+				tr.shared = append(tr.shared, key)
+			case tr.rows[key] == nil:
+				tr.gone = append(tr.gone, key)
 			}
 		}
 	}
-	if len(t.rows) == 0 {
-		t.root = ""
+	if len(tr.rows) == 0 {
+		tr.root = ""
 	}
 	return nil
 }
 
-// keep leaves rows as they are that were made of spans that are no more, and with
-// steps all that is beneath them: where in a step something late belongs is not known.
+// homeRoot is the root of the tree that the trace's rows are in; empty if there is none.
+func (t *trace) homeRoot() string {
+	if t.RootPlanID == nil {
+		return ""
+	}
+	return *t.RootPlanID
+}
+
+// keep leaves the rows as they are whose spans have expired. Neither are rows below a kept
+// step written, because a late span can no longer be placed in it.
 func (t *trace) keep(rows map[record.Key]bool) {
 	t.kept = rows
-	maps.DeleteFunc(t.rows, func(key record.Key, _ *record.Row) bool {
+	maps.DeleteFunc(t.rows, func(key record.Key, _ *field.Row) bool {
 		if key.Kind == record.KindThinkAct || key.Kind == record.KindActTool {
 			key = stepOf(key)
 		}
@@ -71,127 +132,32 @@ func (t *trace) keep(rows map[record.Key]bool) {
 	})
 }
 
-// rowsOf gives the rows that chunks mean, in the tree of a root; live: one of them has
-// not ended.
-func (s *Store) rowsOf(id, root string, chunks [][]byte, quiet bool) (rows map[record.Key]*record.Row, live bool, err error) {
-	changes, err := s.config.Project(id, chunks)
+// rowsOf returns the rows that spans mean, in the tree of a root. live reports that one of
+// them has not ended. In a quiet trace, what has not ended is closed as UNKNOWN.
+func (p *projector) rowsOf(id, root string, kept [][]byte, fresh []any, quiet bool) (rows map[record.Key]*field.Row, live bool, err error) {
+	changes, err := p.project(id, kept, fresh)
 	if err != nil {
 		return nil, false, &badTraceError{id, err}
 	}
-	rows = make(map[record.Key]*record.Row, len(changes))
+	rows = make(map[record.Key]*field.Row, len(changes))
 	for _, c := range changes {
 		move(c, id, root)
-		live = end(c, quiet) || live
-		row, err := record.NewRow(c)
+		if state := stateOf(c); state != nil && *state != nil && !(*state).Terminal() {
+			if quiet {
+				*state = new(record.Unknown)
+			} else {
+				live = true
+			}
+		}
+		row, err := field.NewRow(c)
 		if err != nil {
-			s.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
+			p.log.Warn("a row of a trace is left out", "key", c.Key(), "error", err)
 			continue
 		}
-		s.price(row.Change)
+		p.prices.apply(row.Change)
 		rows[c.Key()] = row
 	}
 	return rows, live, nil
-}
-
-// shareds is the statement of each kind that gives a row.
-var shareds = map[record.Kind]string{
-	record.KindPlan: db.PlanShared, record.KindAgentExecution: db.AgentExecutionShared,
-	record.KindThinkAct: db.ThinkActShared, record.KindActTool: db.ActToolShared,
-}
-
-// share finds what becomes of rows that someone else told of, before or since: what the
-// trace says fills what they do not. That is known by what it said before.
-func (s *Store) share(ctx context.Context, tx pgx.Tx, t *trace) error {
-	if len(t.shared) == 0 {
-		return nil
-	}
-	var before map[record.Key]*record.Row
-	if t.before > 0 && t.RootPlanID != nil {
-		var err error
-		if before, _, err = s.rowsOf(t.id, *t.RootPlanID, t.earlier[:t.before], false); err != nil {
-			return err
-		}
-	}
-	var q pgx.Batch
-	for _, key := range t.shared {
-		now, said := t.rows[key], before[key]
-		if now == nil && said == nil {
-			continue
-		}
-		delete(t.rows, key)
-		q.Queue(shareds[key.Kind], keyArgs(key)...).Query(func(rows pgx.Rows) error {
-			row, err := pgx.CollectExactlyOneRow(rows, func(rows pgx.CollectableRow) (*record.Row, error) { return toldRow(key.Kind, rows) })
-			if errors.Is(err, pgx.ErrNoRows) { // made after its tree was looked for to be locked, and deleted
-				return errChanged
-			}
-			if err != nil {
-				return err
-			}
-			t.rows[key] = shareRow(row, said, now)
-			return nil
-		})
-	}
-	return tx.SendBatch(ctx, &q).Close()
-}
-
-// keyArgs gives a key as arguments.
-func keyArgs(key record.Key) []any {
-	switch key.Kind {
-	case record.KindThinkAct:
-		return []any{key.Root, key.Parent, key.Seq}
-	case record.KindActTool:
-		return []any{key.Root, key.Parent, key.Seq, key.ID}
-	default:
-		return []any{key.Root, key.ID}
-	}
-}
-
-// shareRow gives a row on record with what a trace says now in place of what it said
-// before; nil: nothing. What is on record and was not said before is someone else's.
-func shareRow(on, before, now *record.Row) *record.Row {
-	kind := on.Change.Kind()
-	out := on.Clone()
-	out.Revs = []int64{} // see upsert.Replacement
-	said := func(r *record.Row, f *record.Field) reflect.Value {
-		if r == nil {
-			return reflect.Zero(f.In(on.Change).Type())
-		}
-		return f.In(r.Change)
-	}
-	fields := record.Fields(kind)
-	for i := range fields {
-		f := &fields[i]
-		of := f
-		if f.Of != nil {
-			of = f.Of
-		}
-		if f.Key || f.Name == "rev" {
-			continue
-		}
-		if is := of.In(on.Change); is.IsZero() || same(of, is, said(before, of)) {
-			f.In(out.Change).Set(said(now, f))
-		}
-	}
-	if now != nil {
-		for _, name := range now.Cut {
-			if !slices.Contains(out.Cut, name) {
-				out.Cut = append(out.Cut, name)
-			}
-		}
-	}
-	return out
-}
-
-// same tells whether what is on record is what a trace said. Nobody else says that
-// no one knows what became of it, see end.
-func same(f *record.Field, on, said reflect.Value) bool {
-	if said.IsZero() {
-		return false
-	}
-	if state, ok := on.Interface().(*record.State); ok && *state == record.Unknown {
-		return true
-	}
-	return f.Equal(on, said)
 }
 
 // move puts a row of a trace into the tree of another root.
@@ -220,28 +186,63 @@ func move(c record.Change, from, to string) {
 	}
 }
 
-// end tells whether a row has not ended. Of a trace from which nothing comes any
-// more, no one knows what became of it.
-func end(c record.Change, quiet bool) (live bool) {
-	var state **record.State
+// stateOf returns the field with the state of a row that traces make.
+func stateOf(c record.Change) **record.State {
 	switch c := c.(type) {
 	case *record.Plan:
-		state = &c.State
+		return &c.State
 	case *record.AgentExecution:
-		state = &c.State
+		return &c.State
 	case *record.ThinkAct:
-		state = &c.State
+		return &c.State
 	case *record.ActTool:
-		state = &c.State
-	default:
-		return false
+		return &c.State
 	}
-	switch {
-	case *state == nil || (*state).Terminal():
-		return false
-	case quiet:
-		*state = new(record.Unknown)
-		return false
+	return nil
+}
+
+// shareds reads a row as it was written, by its key.
+var shareds = map[record.Kind]*fieldsql.Read{
+	record.KindPlan:           fieldsql.NewRead(fieldsql.ByKey(record.KindPlan)),
+	record.KindAgentExecution: fieldsql.NewRead(fieldsql.ByKey(record.KindAgentExecution)),
+	record.KindThinkAct:       fieldsql.NewRead(fieldsql.ByKey(record.KindThinkAct)),
+	record.KindActTool:        fieldsql.NewRead(fieldsql.ByKey(record.KindActTool)),
+}
+
+// mergeShared finds what becomes of shared rows, which native records wrote to before or
+// since: the trace fills what those do not say. What it said before is known by projecting the
+// earlier spans again.
+func (p *projector) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error {
+	if len(tr.shared) == 0 {
+		return nil
 	}
-	return true
+	var before map[record.Key]*field.Row
+	if tr.before > 0 && tr.RootPlanID != nil {
+		var err error
+		if before, _, err = p.rowsOf(tr.id, *tr.RootPlanID, tr.earlier[:tr.before], nil, false); err != nil {
+			return err
+		}
+	}
+	var q pgx.Batch
+	for _, key := range tr.shared {
+		now, said := tr.rows[key], before[key]
+		if now == nil && said == nil {
+			continue
+		}
+		delete(tr.rows, key)
+		q.Queue(shareds[key.Kind].SQL, keyArgs(key)...).Query(func(rows pgx.Rows) error {
+			found := false
+			err := readWritten(shareds[key.Kind], rows, key.Kind, func(row *field.Row) error {
+				found = true
+				tr.rows[key] = row.Replace(said, now)
+				tr.rows[key].Revs = []int64{} // see fieldsql.Replace
+				return nil
+			})
+			if err == nil && !found { // made after its tree was looked for to be locked, and deleted
+				return pg.ErrChanged
+			}
+			return err
+		})
+	}
+	return tx.SendBatch(ctx, &q).Close()
 }

@@ -17,22 +17,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
-	"github.com/actlog/actlog/internal/upsert"
 	"github.com/actlog/actlog/record"
 )
 
-// projecting has a store take traces.
-func projecting(c *store.Config) { c.Project = otlp.ProjectChunks }
+// takeTraces makes the store accept traces.
+func takeTraces(c *store.Config) { c.Project = otlp.ProjectKept }
 
-// runs are the spans of each run that stands among the test data of package otlp, a
-// trace each: bodies as exporters sent them, and scripts written by hand.
-func runs(t testing.TB) map[string][]otlp.Span {
+// traceFixtures returns the traces in the test data of package otlp, by name: bodies as exporters
+// sent them, and scripts that were written by hand.
+func traceFixtures(t testing.TB) map[string][]otlp.Span {
 	t.Helper()
 	all := map[string][]otlp.Span{}
 	files, err := filepath.Glob(filepath.Join("..", "otlp", "testdata", "*", "*"))
@@ -62,12 +63,12 @@ func runs(t testing.TB) map[string][]otlp.Span {
 		}
 	}
 	if len(all) < 20 {
-		t.Fatalf("%d runs", len(all))
+		t.Fatalf("only %d traces", len(all))
 	}
 	return all
 }
 
-// script reads a trace that was written by hand: ids are small numbers, times
+// script reads a trace that was written by hand. Its ids are small numbers and its times are
 // milliseconds.
 func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	t.Helper()
@@ -114,28 +115,29 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	return spans
 }
 
-// replace tells a store of spans.
-func replace(t testing.TB, s *store.Store, spans ...otlp.Span) {
+// writeSpans writes spans to a store.
+func writeSpans(t testing.TB, s *store.Store, spans ...otlp.Span) {
 	t.Helper()
-	if err := s.ReplaceTraces(t.Context(), chunks(t, spans)); err != nil {
+	if err := s.ReplaceTraces(t.Context(), tracesOf(t, spans)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func chunks(t testing.TB, spans []otlp.Span) (traces []store.Trace) {
+// tracesOf groups and encodes spans as the receiver does.
+func tracesOf(t testing.TB, spans []otlp.Span) (traces []store.Trace) {
 	t.Helper()
-	for _, of := range otlp.ByTrace(spans) {
-		chunk, err := otlp.EncodeChunk(of, new(otlp.MaxChunkBytes))
+	for _, trace := range otlp.ByTrace(spans) {
+		chunk, err := otlp.EncodeChunk(trace, new(otlp.MaxChunkBytes))
 		if err != nil {
 			t.Fatal(err)
 		}
-		traces = append(traces, store.Trace{ID: of[0].TraceID, Spans: chunk, Count: len(of)})
+		traces = append(traces, store.Trace{ID: trace[0].TraceID, Chunk: chunk, Spans: trace, Count: len(trace)})
 	}
 	return traces
 }
 
-// renamed gives spans as those of another trace.
-func renamed(spans []otlp.Span, trace string) []otlp.Span {
+// withTraceID returns a copy of spans that belongs to another trace.
+func withTraceID(spans []otlp.Span, trace string) []otlp.Span {
 	out := slices.Clone(spans)
 	for i := range out {
 		out[i].TraceID = trace
@@ -145,52 +147,53 @@ func renamed(spans []otlp.Span, trace string) []otlp.Span {
 
 func traceID(i int) string { return fmt.Sprintf("%032x", i+1) }
 
-// TestTracesInAnyOrder: a trace gives the tree that it is, however it comes.
+// TestTracesInAnyOrder checks that a trace makes the same tree if its spans come in another order,
+// in parts or more than once.
 func TestTracesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	url := newDB(t)
-	s, copying := openURL(t, url, projecting), store.CopyNew(openURL(t, url, projecting))
+	url := pgtest.New(t).URL
+	s, copying := storetest.OpenURL(t, url, takeTraces), store.CopyNew(storetest.OpenURL(t, url, takeTraces))
 	n := 0
-	for name, spans := range runs(t) {
-		next := func() []otlp.Span {
+	for name, spans := range traceFixtures(t) {
+		newTrace := func() []otlp.Span {
 			n++
-			return renamed(spans, traceID(n))
+			return withTraceID(spans, traceID(n))
 		}
-		whole := next()
-		replace(t, s, whole...)
-		want := dump(t, s, whole[0].TraceID)
-		same := func(how string, of []otlp.Span) {
+		atOnce := newTrace()
+		writeSpans(t, s, atOnce...)
+		want := storetest.Dump(t, s, atOnce[0].TraceID)
+		check := func(how string, trace []otlp.Span) {
 			t.Helper()
-			if diff := cmp.Diff(want, dump(t, s, of[0].TraceID)); diff != "" {
-				t.Fatalf("%s %s (-whole +otherwise):\n%s", name, how, diff)
+			if diff := cmp.Diff(want, storetest.Dump(t, s, trace[0].TraceID)); diff != "" {
+				t.Fatalf("%s (-at once +%s):\n%s", name, how, diff)
 			}
 		}
 		random := rand.New(rand.NewPCG(1, uint64(n)))
-		of := next()
-		for _, i := range random.Perm(len(of)) {
-			replace(t, s, of[i])
+		trace := newTrace()
+		for _, i := range random.Perm(len(trace)) {
+			writeSpans(t, s, trace[i])
 		}
-		same("span by span", of)
-		of = next()
-		replace(t, s, append(slices.Clone(of), of...)...)
-		replace(t, s, of[len(of)/2:]...)
-		same("repeated", of)
-		of = next()
-		replace(t, copying, of[:len(of)/2]...)
-		replace(t, copying, of...)
-		same("copied", of)
+		check("span by span", trace)
+		trace = newTrace()
+		writeSpans(t, s, slices.Concat(trace, trace)...)
+		writeSpans(t, s, trace[len(trace)/2:]...)
+		check("repeated", trace)
+		trace = newTrace()
+		writeSpans(t, copying, trace[:len(trace)/2]...)
+		writeSpans(t, copying, trace...)
+		check("copied", trace)
 		for cut := 1; cut < len(spans); cut += 1 + len(spans)/20 {
-			of = next()
-			replace(t, s, of[cut:]...)
-			replace(t, s, of[:cut]...)
-			same(fmt.Sprint("cut at ", cut), of)
+			trace = newTrace()
+			writeSpans(t, s, trace[cut:]...)
+			writeSpans(t, s, trace[:cut]...)
+			check(fmt.Sprint("cut at ", cut), trace)
 		}
 	}
 }
 
-// run gives the spans of a run with a sub-plan, as an exporter sent them, in the order
-// of their ends: the root is the last.
-func run(t testing.TB, trace string) []otlp.Span {
+// agentTrace returns the spans of a run with a sub-plan, as an exporter sent them. They are ordered
+// by their ends, so the root is the last.
+func agentTrace(t testing.TB, trace string) []otlp.Span {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", "otlp", "testdata", "fixtures", "vercel-ai7-pb-001.pb"))
 	if err != nil {
@@ -201,160 +204,141 @@ func run(t testing.TB, trace string) []otlp.Span {
 		t.Fatal(err)
 	}
 	slices.SortStableFunc(batch.Spans, func(a, b otlp.Span) int { return stdcmp.Compare(a.End, b.End) })
-	return renamed(batch.Spans, trace)
+	return withTraceID(batch.Spans, trace)
 }
 
-// TestALateParent moves what stood for it, and leaves nothing.
-func TestALateParent(t *testing.T) {
+// TestLateParent checks that a parent that comes after its children moves their rows, and that no
+// other row is left.
+func TestLateParent(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	for i, spans := range slices.Collect(maps.Values(runs(t))) {
-		of := renamed(spans, traceID(i))
-		slices.SortFunc(of, func(a, b otlp.Span) int { return int(b.Start - a.Start) }) // children first
-		for i := range of {
-			replace(t, s, of[i])
+	s := storetest.Open(t, takeTraces)
+	for i, spans := range slices.Collect(maps.Values(traceFixtures(t))) {
+		trace := withTraceID(spans, traceID(i))
+		slices.SortFunc(trace, func(a, b otlp.Span) int { return int(b.Start - a.Start) }) // children first
+		for _, span := range trace {
+			writeSpans(t, s, span)
 		}
-		want, got := keys(otlp.Project(of)), onRecord(t, store.Pool(s), of[0].TraceID)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("-projected +on record:\n%s", diff)
-		}
-		rolledUp(t, s)
+		checkRows(t, s, trace)
+		checkRollUps(t, s)
 	}
 }
 
-func keys(changes []record.Change) (all []string) {
-	for _, c := range changes {
-		key := c.Key()
-		all = append(all, strings.Join([]string{string(key.Kind), key.Root, key.Parent, fmt.Sprint(key.Seq), key.ID}, " "))
-	}
-	slices.Sort(all)
-	return all
-}
-
-// onRecord gives the keys of all rows of a tree.
-func onRecord(t testing.TB, pool *pgxpool.Pool, root string) []string {
+// checkRows checks that the rows of a trace on record are those that its spans make.
+func checkRows(t testing.TB, s *store.Store, trace []otlp.Span) {
 	t.Helper()
-	all := lines(t, pool, `
-		SELECT concat_ws(' ', 'plan', root_plan_id, '', 0, current_plan_id) FROM actlog.plan_execution_record WHERE root_plan_id = $1
-		UNION ALL SELECT concat_ws(' ', 'agentExecution', root_plan_id, '', 0, step_id) FROM actlog.agent_execution_record WHERE root_plan_id = $1
-		UNION ALL SELECT concat_ws(' ', 'thinkAct', root_plan_id, step_id, seq, '') FROM actlog.think_act_record WHERE root_plan_id = $1
-		UNION ALL SELECT concat_ws(' ', 'actTool', root_plan_id, step_id, seq, tool_call_id) FROM actlog.act_tool_info WHERE root_plan_id = $1`, root)
-	slices.Sort(all)
-	return all
+	want, got := storetest.RowKeys(otlp.Project(trace)), storetest.StoredKeys(t, s, trace[0].TraceID)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("rows of trace %s (-projected +on record):\n%s", trace[0].TraceID, diff)
+	}
 }
 
-// rolledUp holds the figures of all steps to what they are when computed anew.
-func rolledUp(t testing.TB, s *store.Store) {
+// checkRollUps checks that the figures of all steps are the same when they are computed from
+// scratch.
+func checkRollUps(t testing.TB, s *store.Store) {
 	t.Helper()
 	const sql = `SELECT concat_ws(' ', root_plan_id, step_id, cycles, completed_cycles, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd, think_ms, tool_ms, latest_round, latest_tool_name, md5(latest_tool_args), last_seen_at)
 		FROM actlog.agent_execution_record ORDER BY root_plan_id, step_id`
-	got := lines(t, store.Pool(s), sql)
-	rollUp, err := upsert.Statement(record.KindAgentExecution, upsert.Shape{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	exec(t, s, rollUp, query[[]string](t, s, "SELECT array_agg(root_plan_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"),
-		query[[]string](t, s, "SELECT array_agg(step_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"))
-	if diff := cmp.Diff(lines(t, store.Pool(s), sql), got); diff != "" {
+	got := storetest.Lines(t, store.Pool(s), sql)
+	rollUp := fieldsql.Merge(record.KindAgentExecution, fieldsql.Shape{})
+	storetest.Exec(t, s, rollUp, storetest.Query[[]string](t, s, "SELECT array_agg(root_plan_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"),
+		storetest.Query[[]string](t, s, "SELECT array_agg(step_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"))
+	if diff := cmp.Diff(storetest.Lines(t, store.Pool(s), sql), got); diff != "" {
 		t.Errorf("roll-ups (-computed +on record):\n%s", diff)
 	}
 }
 
-// TestTheSameAgain writes nothing, and tells nobody.
-func TestTheSameAgain(t *testing.T) {
+// TestRepeatedSpansWriteNothing checks that repeated spans alter no row and add nothing to the
+// feed.
+func TestRepeatedSpansWriteNothing(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	spans := run(t, traceID(0))
-	replace(t, s, spans...)
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
+	writeSpans(t, s, spans...)
 	const versions = `SELECT string_agg(v.x, ',' ORDER BY v.x) FROM (
 		SELECT concat_ws(' ', 'p', id, xmin) AS x FROM actlog.plan_execution_record UNION ALL SELECT concat_ws(' ', 'a', id, xmin) FROM actlog.agent_execution_record
 		UNION ALL SELECT concat_ws(' ', 'c', id, xmin) FROM actlog.think_act_record UNION ALL SELECT concat_ws(' ', 't', id, xmin) FROM actlog.act_tool_info
 		UNION ALL SELECT concat_ws(' ', 'f', seq, root_plan_id) FROM actlog.change) AS v`
-	want := query[string](t, s, versions)
-	replace(t, s, spans...)
-	replace(t, s, spans[1:]...)
-	if got := query[string](t, s, versions); got != want {
-		t.Errorf("rows were written:\n%s\n%s", want, got)
+	want := storetest.Query[string](t, s, versions)
+	writeSpans(t, s, spans...)
+	writeSpans(t, s, spans[1:]...)
+	if got := storetest.Query[string](t, s, versions); got != want {
+		t.Errorf("row versions before and after:\n%s\n%s", want, got)
 	}
 }
 
-// TestUnchangedRowsStay: what a span adds leaves the numbers of the other rows.
+// TestUnchangedRowsStay checks that a new span does not replace rows that it does not change.
 func TestUnchangedRowsStay(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	spans := run(t, traceID(0))
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
 	root := spans[len(spans)-1]
 	if root.ParentID != "" {
-		t.Fatal("the last span is no root")
+		t.Fatal("the last span is not the root")
 	}
-	replace(t, s, spans[:len(spans)-1]...)
+	writeSpans(t, s, spans[:len(spans)-1]...)
 	const numbers = `SELECT string_agg(concat_ws(' ', tool_call_id, id), ',' ORDER BY tool_call_id) FROM actlog.act_tool_info WHERE span_id IS NOT NULL AND step_id = $1`
-	step := query[string](t, s, "SELECT a.step_id FROM actlog.agent_execution_record AS a WHERE a.shown_plan_id <> a.root_plan_id")
-	before, changes := query[string](t, s, numbers, step), query[int](t, s, "SELECT count(*) FROM actlog.change")
-	replace(t, s, root)
-	if after := query[string](t, s, numbers, step); after != before || after == "" {
-		t.Errorf("tool calls were %s, are %s", before, after)
+	step := storetest.Query[string](t, s, "SELECT a.step_id FROM actlog.agent_execution_record AS a WHERE a.shown_plan_id <> a.root_plan_id")
+	before, changes := storetest.Query[string](t, s, numbers, step), storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change")
+	writeSpans(t, s, root)
+	if after := storetest.Query[string](t, s, numbers, step); after != before || after == "" {
+		t.Errorf("numbers of tool calls before %s, after %s", before, after)
 	}
-	if n := query[int](t, s, "SELECT count(*) FROM actlog.change"); n != changes+1 {
-		t.Errorf("%d rows in the feed, then %d", changes, n)
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change"); n != changes+1 {
+		t.Errorf("rows in the feed before %d, after %d", changes, n)
 	}
-	if got := planTree(t, s, traceID(0)).Record.State; *got != record.Completed {
+	if got := storetest.PlanTree(t, s, traceID(0)).Record.State; *got != record.Completed {
 		t.Errorf("the plan is %s", *got)
 	}
 }
 
-// whole gives a tree with its figures, and all that was told of it. Unlike dump it is
-// for trees whose steps bear the same ids.
-func whole(t testing.TB, s *store.Store, root string) string {
+// exportedTree returns the export and the figures of a tree, as JSON. Unlike dump it works if
+// several trees have steps with the same ids.
+func exportedTree(t testing.TB, s *store.Store, root string) string {
 	t.Helper()
-	p := planTree(t, s, root)
-	said := []any{p.Total}
+	p := storetest.PlanTree(t, s, root)
+	all := []any{p.Total}
 	var visit func(*tree.Plan)
 	visit = func(p *tree.Plan) {
 		for _, step := range p.Steps {
-			said = append(said, step.Record.StepID, step.Figures, step.LatestToolName, step.CompletedCycles)
+			all = append(all, step.Record.StepID, step.Figures, step.LatestToolName, step.CompletedCycles)
 		}
 		for c := range p.Children() {
 			visit(c)
 		}
 	}
 	visit(p)
-	if err := s.Told(t.Context(), root, func(c record.Change) error {
-		said = append(said, c)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	for _, c := range exported(t, s, root) {
+		all = append(all, c)
 	}
-	b, err := json.MarshalIndent(said, "", " ")
+	b, err := json.MarshalIndent(all, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(string(b), root, "ROOT")
 }
 
-// TestTwoServers get halves of traces at the same time, span by span, and come to the
-// right trees.
+// TestTwoServers checks that two servers make the right trees if each receives a half of every
+// trace at the same time.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
-	url := newDB(t)
-	servers := []*store.Store{openURL(t, url, projecting), openURL(t, url, projecting)}
-	spans := run(t, traceID(0))
+	url := pgtest.New(t).URL
+	servers := []*store.Store{storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)}
+	spans := agentTrace(t, traceID(0))
 	const traces = 100
-	replace(t, servers[0], spans...)
-	want := whole(t, servers[0], traceID(0))
+	writeSpans(t, servers[0], spans...)
+	want := exportedTree(t, servers[0], traceID(0))
 	var group sync.WaitGroup
 	for i, s := range servers {
 		for part := range 2 {
 			group.Go(func() {
 				for n := 1; n <= traces; n++ {
-					of := renamed(spans, traceID(n))
-					var half []otlp.Span
-					for j := range of {
+					var quarter []otlp.Span
+					for j, span := range withTraceID(spans, traceID(n)) {
 						if j%4 == 2*i+part {
-							half = append(half, of[j])
+							quarter = append(quarter, span)
 						}
 					}
-					if err := s.ReplaceTraces(t.Context(), chunks(t, half)); err != nil {
+					if err := s.ReplaceTraces(t.Context(), tracesOf(t, quarter)); err != nil {
 						t.Error(err)
 						return
 					}
@@ -364,118 +348,118 @@ func TestTwoServers(t *testing.T) {
 	}
 	group.Wait()
 	for n := 1; n <= traces; n++ {
-		if diff := cmp.Diff(want, whole(t, servers[n%2], traceID(n))); diff != "" {
-			t.Fatalf("trace %d (-whole +in parts):\n%s", n, diff)
+		if diff := cmp.Diff(want, exportedTree(t, servers[n%2], traceID(n))); diff != "" {
+			t.Fatalf("trace %d (-at once +in parts):\n%s", n, diff)
 		}
 	}
-	rolledUp(t, servers[0])
+	checkRollUps(t, servers[0])
 }
 
-// TestANativePlanNamesTheTrace: the rows of the trace are in its tree, whether it was
-// told before the spans came, between them or after.
-func TestANativePlanNamesTheTrace(t *testing.T) {
+// TestNativePlanNamesTrace checks that the rows of a trace lie in the tree of the native plan that
+// names it, whether the plan comes before the spans, between them or after.
+func TestNativePlanNamesTrace(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
+	s := storetest.Open(t, takeTraces)
 	native := func(n int) *record.Plan {
 		return &record.Plan{RootPlanID: fmt.Sprint("native", n), CurrentPlanID: fmt.Sprint("native", n), TraceID: new(traceID(n)),
-			Title: new("as it was told"), State: new(record.Paused), StartTime: at(1)}
+			Title: new("native title"), State: new(record.Paused), StartTime: at(1)}
 	}
-	spans := run(t, "")
+	spans := agentTrace(t, "")
 	var want string
-	for n, when := range []int{0, len(spans) / 2, len(spans)} {
-		of := renamed(spans, traceID(n))
-		if when > 0 {
-			replace(t, s, of[:when]...)
+	for n, before := range []int{0, len(spans) / 2, len(spans)} { // spans before the plan
+		trace := withTraceID(spans, traceID(n))
+		if before > 0 {
+			writeSpans(t, s, trace[:before]...)
 		}
-		write(t, s, native(n))
-		if when < len(spans) {
-			replace(t, s, of[when:]...)
-		} else if err := store.ReplaceDue(s, t.Context()); err != nil {
+		storetest.Write(t, s, native(n))
+		if before < len(spans) {
+			writeSpans(t, s, trace[before:]...)
+		} else if err := store.ReplaceDue(s); err != nil {
 			t.Fatal(err)
 		}
-		if left := onRecord(t, store.Pool(s), traceID(n)); len(left) > 0 {
-			t.Errorf("told after %d spans: there is left\n%s", when, strings.Join(left, "\n"))
+		if left := storetest.StoredKeys(t, s, traceID(n)); len(left) > 0 {
+			t.Errorf("the plan after %d spans: rows left in the tree of the trace\n%s", before, strings.Join(left, "\n"))
 		}
-		got := strings.ReplaceAll(whole(t, s, fmt.Sprint("native", n)), traceID(n), "TRACE")
+		got := strings.ReplaceAll(exportedTree(t, s, fmt.Sprint("native", n)), traceID(n), "TRACE")
 		if n == 0 {
 			want = got
-			if !strings.Contains(got, "as it was told") || !strings.Contains(got, "PAUSED") || planTree(t, s, "native0").Record.UserRequest == nil {
+			if !strings.Contains(got, "native title") || !strings.Contains(got, "PAUSED") || storetest.PlanTree(t, s, "native0").Record.UserRequest == nil {
 				t.Errorf("the plan is %s", got)
 			}
 			continue
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("told after %d spans (-before +then):\n%s", when, diff)
+			t.Errorf("the tree (-plan before the spans +plan after %d spans):\n%s", before, diff)
 		}
 	}
-	rolledUp(t, s)
+	checkRollUps(t, s)
 }
 
-// TestBothTell: what others tell of rows that a trace made stays; the rest goes on with
-// the trace.
-func TestBothTell(t *testing.T) {
+// TestNativeWritesToTrace checks that native writes to rows of a trace stay when the trace goes on,
+// and when a native plan takes over its rows.
+func TestNativeWritesToTrace(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	spans := run(t, traceID(0))
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
 	root := traceID(0)
-	replace(t, s, spans[:len(spans)-1]...)
-	before := planTree(t, s, root).Record
+	writeSpans(t, s, spans[:len(spans)-1]...)
+	before := storetest.PlanTree(t, s, root).Record
 	if before.State.Terminal() {
-		t.Fatal("the plan has ended already")
+		t.Fatal("the plan has already ended")
 	}
-	step := query[string](t, s, "SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
-	write(t, s,
+	step := storetest.Query[string](t, s, "SELECT min(step_id) FROM actlog.agent_execution_record WHERE shown_plan_id <> root_plan_id")
+	storetest.Write(t, s,
 		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("a better title")},
 		&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: "t", Content: new("hm")},
-		&record.AgentExecution{RootPlanID: root, PlanID: query[string](t, s, "SELECT plan_id FROM actlog.agent_execution_record WHERE step_id = $1", step), StepID: step, Result: new("a better result")})
-	replace(t, s, spans...)
-	after := planTree(t, s, root).Record
+		&record.AgentExecution{RootPlanID: root, PlanID: storetest.Query[string](t, s, "SELECT plan_id FROM actlog.agent_execution_record WHERE step_id = $1", step), StepID: step, Result: new("a better result")})
+	writeSpans(t, s, spans...)
+	after := storetest.PlanTree(t, s, root).Record
 	if *after.Title != "a better title" || *after.State != record.Completed {
 		t.Errorf("the plan is %q, %s", *after.Title, *after.State)
 	}
-	if got := stepDetail(t, s, step).Record; *got.Result != "a better result" || *got.State != record.Completed {
+	if got := storetest.StepDetail(t, s, step).Record; *got.Result != "a better result" || *got.State != record.Completed {
 		t.Errorf("the step is %q, %s", *got.Result, *got.State)
 	}
-	// It moves; what is told of the plan itself stays.
-	write(t, s, &record.Plan{RootPlanID: "native", CurrentPlanID: "native", TraceID: &root})
-	if err := store.ReplaceDue(s, t.Context()); err != nil {
+	// The rows move to a native plan. Native writes to the old plan stay with it.
+	storetest.Write(t, s, &record.Plan{RootPlanID: "native", CurrentPlanID: "native", TraceID: &root})
+	if err := store.ReplaceDue(s); err != nil {
 		t.Fatal(err)
 	}
-	left := planTree(t, s, root)
+	left := storetest.PlanTree(t, s, root)
 	if *left.Record.Title != "a better title" || left.Record.UserRequest != nil || left.Record.Summary != nil {
-		t.Errorf("left is %+v", left.Record)
+		t.Errorf("the old plan is %+v", left.Record)
 	}
-	if thoughts := query[int](t, s, "SELECT count(*) FROM actlog.thought WHERE root_plan_id = $1", root); thoughts != 1 {
+	if thoughts := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.thought WHERE root_plan_id = $1", root); thoughts != 1 {
 		t.Error("the thought is gone")
 	}
-	if got := planTree(t, s, "native").Record; got.UserRequest == nil || *got.State != record.Completed {
+	if got := storetest.PlanTree(t, s, "native").Record; got.UserRequest == nil || *got.State != record.Completed {
 		t.Errorf("the native plan is %+v", got)
 	}
 }
 
-// TestAPlaceholderIsFilled: something was told beneath a trace before its spans came.
-func TestAPlaceholderIsFilled(t *testing.T) {
+// TestTraceFillsPlaceholder checks that a trace fills a placeholder that a native write made before
+// its spans came.
+func TestTraceFillsPlaceholder(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	spans := run(t, traceID(0))
-	write(t, s, &record.Thought{RootPlanID: traceID(0), PlanID: traceID(0), ThoughtID: "t"})
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
+	storetest.Write(t, s, &record.Thought{RootPlanID: traceID(0), PlanID: traceID(0), ThoughtID: "t"})
 	for i := range spans {
-		replace(t, s, spans[i])
+		writeSpans(t, s, spans[i])
 	}
-	got := dump(t, s, traceID(0))
-	replace(t, s, renamed(spans, traceID(1))...)
-	if diff := cmp.Diff(dump(t, s, traceID(1)), got); diff != "" {
-		t.Errorf("-without +with placeholder:\n%s", diff)
+	got := storetest.Dump(t, s, traceID(0))
+	writeSpans(t, s, withTraceID(spans, traceID(1))...)
+	if diff := cmp.Diff(storetest.Dump(t, s, traceID(1)), got); diff != "" {
+		t.Errorf("the tree (-without +with placeholder):\n%s", diff)
 	}
 }
 
-// TestWhoeverTellsFirst: of two who tell of the same rows, it does not matter which one
-// is first, whether rows of which nothing but their keys is known stand there already, or
-// whether the spans come in parts.
-func TestWhoeverTellsFirst(t *testing.T) {
+// TestTraceAndNativeInAnyOrder checks that a trace and native writes to the same rows make the same
+// rows in any order, also if the spans come in parts and if placeholders stand there first.
+func TestTraceAndNativeInAnyOrder(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	all, n := runs(t), 0
+	s := storetest.Open(t, takeTraces)
+	all, n := traceFixtures(t), 0
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		random := rand.New(rand.NewPCG(10, uint64(i)))
 		mixed := slices.Clone(all[name])
@@ -490,17 +474,17 @@ func TestWhoeverTellsFirst(t *testing.T) {
 				root = "home of " + trace
 				named = append(named, &record.Plan{RootPlanID: root, CurrentPlanID: root, TraceID: &trace})
 			}
-			tell := func(parts [][]otlp.Span) {
+			writeParts := func(parts [][]otlp.Span) {
 				for _, part := range parts {
-					replace(t, s, renamed(part, trace)...)
+					writeSpans(t, s, withTraceID(part, trace)...)
 				}
 			}
-			tell(parts[:after])
-			write(t, s, append(named, natively(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(renamed(mixed, root)))...)...)
-			tell(parts[after:])
-			replace(t, s, renamed(mixed[:1], trace)...) // so that there is one more turn for all
+			writeParts(parts[:after])
+			storetest.Write(t, s, append(named, nativeChanges(rand.New(rand.NewPCG(11, uint64(i))), otlp.Project(withTraceID(mixed, root)))...)...)
+			writeParts(parts[after:])
+			writeSpans(t, s, withTraceID(mixed[:1], trace)...) // so that the trace is projected after the native write
 			var got []string
-			for table, rows := range tables(t, s, root) {
+			for table, rows := range storedRows(t, s, root) {
 				for row := range strings.Lines(strings.NewReplacer(root, "ROOT", trace, "TRACE", `"origin": "otlp"`, `"origin": "native"`).Replace(rows)) {
 					got = append(got, table+" "+strings.TrimSpace(row))
 				}
@@ -510,18 +494,18 @@ func TestWhoeverTellsFirst(t *testing.T) {
 				want = got
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("%s, told natively after %d parts (-before +then):\n%s", name, after, diff)
+				t.Fatalf("%s (-native first +native after %d parts):\n%s", name, after, diff)
 			}
 		}
 	}
-	rolledUp(t, s)
+	checkRollUps(t, s)
 }
 
-// natively tells of some of the rows that a trace has made: a few of their fields, but
-// for links, and those of which the rules choose among two who tell; of others that they
-// are there, by something beneath them.
-func natively(random *rand.Rand, of []record.Change) (changes []record.Change) {
-	for _, c := range of {
+// nativeChanges returns native changes to some rows of a trace. They set a few fields, but no links
+// and no fields whose rule decides between two values. For some plans the only change is a wait
+// below them.
+func nativeChanges(random *rand.Rand, projected []record.Change) (changes []record.Change) {
+	for _, c := range projected {
 		key := c.Key()
 		if random.IntN(2) == 0 {
 			continue
@@ -531,11 +515,11 @@ func natively(random *rand.Rand, of []record.Change) (changes []record.Change) {
 			continue
 		}
 		own := record.New(key.Kind)
-		for i := range record.Fields(key.Kind) {
-			switch f := &record.Fields(key.Kind)[i]; {
+		for i := range field.Fields(key.Kind) {
+			switch f := &field.Fields(key.Kind)[i]; {
 			case f.Key, f.Name == "planId":
 				f.In(own).Set(f.In(c))
-			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Rule != record.Newest, !f.Told():
+			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Rule != field.Newest, !f.Sent():
 			case random.IntN(4) == 0:
 				setField(f, own, 1)
 			}
@@ -545,39 +529,40 @@ func natively(random *rand.Rand, of []record.Change) (changes []record.Change) {
 	return changes
 }
 
-func TestDeletingATrace(t *testing.T) {
+// TestDeleteTrace checks that a delete removes the rows and the spans of a trace, and that later
+// spans make a new tree.
+func TestDeleteTrace(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting)
-	spans := run(t, traceID(0))
-	replace(t, s, spans...)
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
+	writeSpans(t, s, spans...)
 	if err := s.DeletePlan(t.Context(), traceID(0)); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"otlp_trace", "otlp_span", "plan_execution_record"} {
-		if n := query[int](t, s, "SELECT count(*) FROM actlog."+table); n > 0 {
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table); n > 0 {
 			t.Errorf("%d rows are left in %s", n, table)
 		}
 	}
 	last := spans[len(spans)-3:]
-	replace(t, s, last...)
-	if diff := cmp.Diff(keys(otlp.Project(last)), onRecord(t, store.Pool(s), traceID(0))); diff != "" {
-		t.Errorf("a new tree (-projected +on record):\n%s", diff)
-	}
+	writeSpans(t, s, last...)
+	checkRows(t, s, last)
 }
 
-// TestAQuietTrace: nothing comes any more, and no one knows what became of it.
-func TestAQuietTrace(t *testing.T) {
+// TestQuietTrace checks that a trace without new spans becomes UNKNOWN after TraceQuiet, and that
+// later spans still complete it.
+func TestQuietTrace(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting, func(c *store.Config) { c.TraceQuiet = time.Hour })
-	spans := run(t, traceID(0))
-	replace(t, s, spans[:len(spans)-1]...)
+	s := storetest.Open(t, takeTraces, func(c *store.Config) { c.TraceQuiet = time.Hour })
+	spans := agentTrace(t, traceID(0))
+	writeSpans(t, s, spans[:len(spans)-1]...)
 	age := func(by string) {
-		exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at - $1::interval", by)
-		if err := store.ReplaceDue(s, t.Context()); err != nil {
+		storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at - $1::interval", by)
+		if err := store.ReplaceDue(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	state := func() record.State { return *planTree(t, s, traceID(0)).Record.State }
+	state := func() record.State { return *storetest.PlanTree(t, s, traceID(0)).Record.State }
 	age("30 minutes")
 	if got := state(); got != record.Running {
 		t.Errorf("after half an hour the plan is %s", got)
@@ -586,64 +571,63 @@ func TestAQuietTrace(t *testing.T) {
 	if got := state(); got != record.Unknown {
 		t.Errorf("after an hour the plan is %s", got)
 	}
-	if n := query[int](t, s, "SELECT count(*) FROM actlog.otlp_trace WHERE due_at IS NOT NULL"); n > 0 {
-		t.Error("it is due again")
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_trace WHERE due_at IS NOT NULL"); n > 0 {
+		t.Error("the trace is due again")
 	}
-	replace(t, s, spans...)
+	writeSpans(t, s, spans...)
 	if got := state(); got != record.Completed {
-		t.Errorf("when the rest came the plan is %s", got)
+		t.Errorf("after the last span the plan is %s", got)
 	}
 }
 
-// TestALargeTrace has its rows made from time to time, by whichever server.
-func TestALargeTrace(t *testing.T) {
+// TestLargeTrace checks that the rows of a large trace are made later, by any server, and that late
+// spans do not replace rows whose spans were dropped.
+func TestLargeTrace(t *testing.T) {
 	t.Parallel()
-	url := newDB(t)
-	s, other := openURL(t, url, projecting), openURL(t, url, projecting)
+	url := pgtest.New(t).URL
+	s, other := storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)
 	store.MaxProjected(s, 10)
-	spans := run(t, traceID(0))
+	spans := agentTrace(t, traceID(0))
 	if len(spans) <= 10 {
 		t.Fatalf("%d spans", len(spans))
 	}
-	replace(t, s, spans[:10]...)
-	write(t, s, &record.Plan{RootPlanID: traceID(0), CurrentPlanID: traceID(0), ModelName: new("mine")})
-	first := onRecord(t, store.Pool(s), traceID(0))
-	replace(t, s, spans[10:]...)
-	if diff := cmp.Diff(first, onRecord(t, store.Pool(s), traceID(0))); diff != "" {
-		t.Errorf("rows were made at once:\n%s", diff)
+	writeSpans(t, s, spans[:10]...)
+	storetest.Write(t, s, &record.Plan{RootPlanID: traceID(0), CurrentPlanID: traceID(0), ModelName: new("mine")})
+	first := storetest.StoredKeys(t, s, traceID(0))
+	writeSpans(t, s, spans[10:]...)
+	if diff := cmp.Diff(first, storetest.StoredKeys(t, s, traceID(0))); diff != "" {
+		t.Errorf("rows (-before +after more spans):\n%s", diff)
 	}
-	exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
-	if err := store.ReplaceDue(other, t.Context()); err != nil {
+	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
+	if err := store.ReplaceDue(other); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(keys(otlp.Project(spans)), onRecord(t, store.Pool(s), traceID(0))); diff != "" {
-		t.Errorf("-projected +on record:\n%s", diff)
+	checkRows(t, s, spans)
+	if got := storetest.PlanTree(t, s, traceID(0)).Record; *got.State != record.Completed || *got.ModelName != "mine" {
+		t.Errorf("the plan with a native write is %+v", got)
 	}
-	if got := planTree(t, s, traceID(0)).Record; *got.State != record.Completed || *got.ModelName != "mine" {
-		t.Errorf("the plan, of which someone else told, is %+v", got)
-	}
-	// Its spans are dropped: what comes does not take their place.
-	want := whole(t, s, traceID(0))
-	exec(t, s, "DELETE FROM actlog.otlp_trace")
+	// Its spans are dropped, so the rows stay.
+	want := exportedTree(t, s, traceID(0))
+	storetest.Exec(t, s, "DELETE FROM actlog.otlp_trace")
 	store.MaxProjected(s, 0)
-	replace(t, s, spans[:2]...)
-	exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
-	if err := store.ReplaceDue(s, t.Context()); err != nil {
+	writeSpans(t, s, spans[:2]...)
+	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET due_at = now()")
+	if err := store.ReplaceDue(s); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, whole(t, s, traceID(0))); diff != "" {
-		t.Errorf("-before +after late spans:\n%s", diff)
+	if diff := cmp.Diff(want, exportedTree(t, s, traceID(0))); diff != "" {
+		t.Errorf("the tree (-before +after late spans):\n%s", diff)
 	}
 }
 
-// TestABadTrace does not sink the others.
-func TestABadTrace(t *testing.T) {
+// TestBadTraces checks that bad traces of a request are refused and the others are written.
+func TestBadTraces(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(c *store.Config) {
-		c.Project = func(id string, chunks [][]byte) ([]record.Change, error) {
-			changes, err := otlp.ProjectChunks(id, chunks)
+	s := storetest.Open(t, func(c *store.Config) {
+		c.Project = func(id string, kept [][]byte, fresh []any) ([]record.Change, error) {
+			changes, err := otlp.ProjectKept(id, kept, fresh)
 			switch id {
-			case traceID(2): // a row that is not valid is left out
+			case traceID(2): // an invalid row is left out
 				changes = append(changes, &record.AgentExecution{RootPlanID: id, StepID: "s", PlanID: id, State: new(record.State("NONE"))})
 			case traceID(3):
 				changes = append(changes, &record.AgentExecution{RootPlanID: id, StepID: "s", PlanID: id, AgentName: new("refused")})
@@ -651,12 +635,12 @@ func TestABadTrace(t *testing.T) {
 			return changes, err
 		}
 	})
-	exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> 'refused')")
+	storetest.Exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> 'refused')")
 	var traces []store.Trace
 	for i := range 6 {
-		traces = append(traces, chunks(t, run(t, traceID(i)))...)
+		traces = append(traces, tracesOf(t, agentTrace(t, traceID(i)))...)
 	}
-	traces[4].Spans = []byte("no chunk")
+	traces[4].Spans = "no spans"
 	traces[5].ID = "no id"
 	err := s.ReplaceTraces(t.Context(), traces)
 	var rejected *store.RejectedTracesError
@@ -669,84 +653,22 @@ func TestABadTrace(t *testing.T) {
 	}
 	slices.Sort(ids)
 	if diff := cmp.Diff([]string{traceID(3), traceID(4), "no id"}, ids); diff != "" {
-		t.Errorf("rejected (-want +got): %s", diff)
+		t.Errorf("rejected traces (-want +got):\n%s", diff)
 	}
 	for i := range 5 {
-		if n := len(onRecord(t, store.Pool(s), traceID(i))); n < 5 && i < 3 || n > 0 && i >= 3 {
-			t.Errorf("of trace %d there are %d rows", i, n)
+		if n := len(storetest.StoredKeys(t, s, traceID(i))); n < 5 && i < 3 || n > 0 && i >= 3 {
+			t.Errorf("trace %d has %d rows", i, n)
 		}
 	}
 }
 
-// TestLateSpans: the spans of which the rows were made are no more. What comes adds to
-// them, and changes none.
-func TestLateSpans(t *testing.T) {
+// TestConcurrentTraces checks that traces, native writes to their trees and deletes can run at once
+// on two servers. None of them fails, and every trace is complete in the end.
+func TestConcurrentTraces(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting, func(c *store.Config) { c.TraceDays = 2 })
-	spans := run(t, traceID(0))
-	replace(t, s, spans...)
-	replace(t, s, renamed(spans, traceID(1))[1:]...)
-	want := whole(t, s, traceID(0))
-	exec(t, s, "SELECT actlog.add_partition('otlp_span', d - 5, d - 4) FROM (SELECT (now() AT TIME ZONE 'utc')::date AS d) AS x")
-	for _, days := range []int{5, 7} { // in a partition, and in none
-		exec(t, s, `UPDATE actlog.otlp_span SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
-		exec(t, s, `UPDATE actlog.otlp_trace SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
-		// The first was silent since, the second was not.
-		exec(t, s, `UPDATE actlog.otlp_trace SET last_seen_at = now() - INTERVAL '3 days' WHERE trace_id = $1`, traceID(0))
-		if err := store.DropSpans(s, t.Context(), 2); err != nil {
-			t.Fatal(err)
-		}
-		if got := lines(t, store.Pool(s), "SELECT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part AND t.part = (now() AT TIME ZONE 'utc')::date"); !slices.Equal(got, []string{traceID(1)}) {
-			t.Errorf("kept are the spans of %v", got)
-		}
-		if n := query[int](t, s, "SELECT count(*) FROM actlog.otlp_span"); n != 1 {
-			t.Errorf("%d rows of spans are left", n)
-		}
-		replace(t, s, spans[len(spans)/2:]...)
-		if diff := cmp.Diff(want, whole(t, s, traceID(0))); diff != "" {
-			t.Errorf("the tree changed (-before +after):\n%s", diff)
-		}
-	}
-	if n := len(partitions(t, store.Pool(s), "otlp_span")); n != 1+1+store.PartitionsAhead {
-		t.Errorf("%d partitions are left", n)
-	}
-	replace(t, s, renamed(spans, traceID(1))[:1]...)
-	if diff := cmp.Diff(keys(otlp.Project(renamed(spans, traceID(1)))), onRecord(t, store.Pool(s), traceID(1))); diff != "" {
-		t.Errorf("one that still grew (-projected +on record):\n%s", diff)
-	}
-}
-
-// TestWhoForgetsSpans: a store that takes no traces, as an agent's, does not know how
-// long they are kept.
-func TestWhoForgetsSpans(t *testing.T) {
-	t.Parallel()
-	url := newDB(t)
-	server, agent := openURL(t, url, projecting, func(c *store.Config) { c.TraceDays = 30 }), openURL(t, url)
-	for n, days := range []int{10, 40} {
-		replace(t, server, run(t, traceID(n))...)
-		exec(t, server, `UPDATE actlog.otlp_span SET part = part - $1::integer WHERE trace_id = $2`, days, traceID(n))
-		exec(t, server, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n))
-	}
-	for _, tt := range []struct {
-		by   *store.Store
-		left []string
-	}{{agent, []string{traceID(0), traceID(1)}}, {server, []string{traceID(0)}}} {
-		if err := tt.by.Upkeep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := lines(t, store.Pool(server), "SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
-			t.Errorf("left are the spans of %q, want %q", got, tt.left)
-		}
-	}
-}
-
-// TestTracesMeetOthers: traces, what is told natively of their trees, and those who
-// delete these, all at once. Whoever comes last, nothing fails and nothing is in halves.
-func TestTracesMeetOthers(t *testing.T) {
-	t.Parallel()
-	url := newDB(t)
-	servers := []*store.Store{openURL(t, url, projecting), store.CopyNew(openURL(t, url, projecting))}
-	spans := run(t, "")
+	url := pgtest.New(t).URL
+	servers := []*store.Store{storetest.OpenURL(t, url, takeTraces), store.CopyNew(storetest.OpenURL(t, url, takeTraces))}
+	spans := agentTrace(t, "")
 	const trees, rounds = 5, 20
 	var group sync.WaitGroup
 	for worker, s := range slices.Repeat(servers, 2) {
@@ -755,7 +677,7 @@ func TestTracesMeetOthers(t *testing.T) {
 			for range rounds {
 				n := random.IntN(trees)
 				cut := random.IntN(len(spans))
-				if err := s.ReplaceTraces(t.Context(), chunks(t, slices.Concat(renamed(spans[cut:], traceID(n)), renamed(spans[:cut], traceID(random.IntN(trees)))))); err != nil {
+				if err := s.ReplaceTraces(t.Context(), tracesOf(t, slices.Concat(withTraceID(spans[cut:], traceID(n)), withTraceID(spans[:cut], traceID(random.IntN(trees)))))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -766,7 +688,7 @@ func TestTracesMeetOthers(t *testing.T) {
 		for i := range rounds {
 			root := traceID(random.IntN(trees))
 			native := fmt.Sprint("native", i%2)
-			write(t, servers[i%2], &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(fmt.Sprint("title ", i))},
+			storetest.Write(t, servers[i%2], &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(fmt.Sprint("title ", i))},
 				&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: fmt.Sprint(i)},
 				&record.Plan{RootPlanID: native, CurrentPlanID: native, TraceID: new(traceID(trees - 1 - i%2)), Title: new(fmt.Sprint("title ", i))})
 		}
@@ -783,70 +705,72 @@ func TestTracesMeetOthers(t *testing.T) {
 	})
 	group.Wait()
 	for n := range trees {
-		replace(t, servers[0], renamed(spans, traceID(n))...)
+		writeSpans(t, servers[0], withTraceID(spans, traceID(n))...)
 	}
-	if err := store.ReplaceDue(servers[0], t.Context()); err != nil {
+	if err := store.ReplaceDue(servers[0]); err != nil {
 		t.Fatal(err)
 	}
 	for n := range trees {
-		root := query[string](t, servers[0], "SELECT root_plan_id FROM actlog.otlp_trace WHERE trace_id = $1", traceID(n))
-		want := keys(otlp.Project(renamed(spans, traceID(n))))
+		root := storetest.Query[string](t, servers[0], "SELECT root_plan_id FROM actlog.otlp_trace WHERE trace_id = $1", traceID(n))
+		want := storetest.RowKeys(otlp.Project(withTraceID(spans, traceID(n))))
 		for i := range want {
 			want[i] = strings.ReplaceAll(want[i], traceID(n), root)
 		}
 		slices.Sort(want)
-		if diff := cmp.Diff(want, onRecord(t, store.Pool(servers[0]), root)); diff != "" {
+		if diff := cmp.Diff(want, storetest.StoredKeys(t, servers[0], root)); diff != "" {
 			t.Errorf("trace %d in %s (-projected +on record):\n%s", n, root, diff)
 		}
 	}
-	rolledUp(t, servers[0])
+	checkRollUps(t, servers[0])
 }
 
-// TestALostConnection: a trace is on record once, whenever its connection is cut.
-func TestALostConnection(t *testing.T) {
+// TestTracesSurviveLostConnections checks that each trace is on record, once, if connections are
+// lost while it is written.
+func TestTracesSurviveLostConnections(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
-	s := openURL(t, pg.URL, projecting, func(c *store.Config) { c.RetryFor = time.Minute })
-	spans := run(t, "")
-	var cut atomic.Int32
+	s := storetest.OpenURL(t, pg.URL, takeTraces, func(c *store.Config) { c.RetryFor = time.Minute })
+	spans := agentTrace(t, "")
+	var killed atomic.Int32
 	var group sync.WaitGroup
 	group.Go(func() {
-		for cut.Load() < 5 {
+		for killed.Load() < 5 {
 			var n int32
 			if err := pg.Pool.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'actlog' AND state <> 'idle'`).Scan(&n); err != nil {
 				t.Error(err)
 				return
 			}
-			cut.Add(n)
+			killed.Add(n)
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
 	defer group.Wait()
-	for n := 0; n < 20 || cut.Load() < 5 && !t.Failed(); n++ {
-		of := renamed(spans, traceID(n))
-		replace(t, s, of[:len(of)/2]...)
-		replace(t, s, of[len(of)/2:]...)
+	for n := 0; n < 20 || killed.Load() < 5 && !t.Failed(); n++ {
+		trace := withTraceID(spans, traceID(n))
+		writeSpans(t, s, trace[:len(trace)/2]...)
+		writeSpans(t, s, trace[len(trace)/2:]...)
 	}
+	group.Wait() // the last reads must not lose their connection
 	for n := range 20 {
-		if diff := cmp.Diff(keys(otlp.Project(renamed(spans, traceID(n)))), onRecord(t, pg.Pool, traceID(n))); diff != "" {
-			t.Errorf("-projected +on record:\n%s", diff)
-		}
+		checkRows(t, s, withTraceID(spans, traceID(n)))
 	}
 }
 
+// TestTracesAreUnavailable checks the errors of a store without room, and of a store that takes no
+// traces.
 func TestTracesAreUnavailable(t *testing.T) {
 	t.Parallel()
-	s := open(t, projecting, func(c *store.Config) {
+	s := storetest.Open(t, takeTraces, func(c *store.Config) {
 		c.RetryFor = 50 * time.Millisecond
 		c.Room = func() error { return errors.New("none") }
 	})
-	of := chunks(t, run(t, traceID(0)))
-	if err := s.ReplaceTraces(t.Context(), of); !errors.Is(err, store.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) {
+	traces := tracesOf(t, agentTrace(t, traceID(0)))
+	if err := s.ReplaceTraces(t.Context(), traces); !errors.Is(err, record.ErrDiskFull) || !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("without room: %v", err)
 	}
 	closed := openClosed(t)
-	if err := closed.ReplaceTraces(t.Context(), of); err == nil {
-		t.Error("a store without a projection took a trace")
+	if err := closed.ReplaceTraces(t.Context(), traces); err == nil {
+		t.Error("a store without a projection accepted a trace")
 	}
 }

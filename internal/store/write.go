@@ -5,74 +5,126 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"log/slog"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
 
-const (
-	// sendTimeout bounds one try of a transaction: a network may swallow the answer.
-	sendTimeout = time.Minute
-	// heldTimeout is how long a tree that may be held is waited for.
-	heldTimeout = 20 * time.Millisecond
-)
+// lockedTimeout is how long the writer of locked trees waits for a lock: there may be many.
+const lockedTimeout = 20 * time.Millisecond
 
-// Write puts changes on record and returns when they are committed. It is the
-// only way in. Changes that are not valid are named in the result and do not keep
-// the others from being written; an error means that it is not known what was
-// written, and that writing the same again does no harm.
+// writer is the write path: callers queue what they write, and a few goroutines commit what
+// has gathered.
+type writer struct {
+	*sender
+	prices *prices
+	queue  *queue
+	log    *slog.Logger
+
+	retrying, blocked pg.Seldom // limit log lines
+
+	// sending is cancelled when Close can wait no longer.
+	sending    context.Context
+	stop       context.CancelFunc
+	goroutines sync.WaitGroup
+}
+
+// start starts the goroutines that commit.
+func (w *writer) start(ctx context.Context, writers int) {
+	w.sending, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for range writers {
+		w.goroutines.Go(w.writeQueue)
+	}
+	w.goroutines.Go(w.writeLocked)
+}
+
+// close lets the queue run empty. When ctx ends first, what is still queued is answered with
+// [record.ErrClosed].
+func (w *writer) close(ctx context.Context) error {
+	w.queue.close()
+	done := make(chan struct{})
+	go func() {
+		w.goroutines.Wait()
+		close(done)
+	}()
+	defer w.stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		w.stop()
+		<-done
+		return fmt.Errorf("close the record: %w", ctx.Err())
+	}
+}
+
+// Write puts changes on record and returns when they are committed. It is the only way in.
+// Changes that are not valid are named in the result and do not keep the others from being
+// written. After an error it is not known what was written; to write the same again does no
+// harm.
 //
-// Callers at the same time share a transaction. When the queue is full, Write
-// waits. [record.ErrUnavailable] comes after RetryFor, from when Write was called
-// (where that is more than the queue holds: from when the last part of it was
-// committed), because Postgres is away, its disk is full ([ErrDiskFull]) or
-// another session holds a row ([LockedError]).
-func (s *Store) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
+// Concurrent callers share a transaction. Write waits while the queue is full. The error is
+// [record.ErrUnavailable] if Postgres is away, its disk is full ([record.ErrDiskFull]) or
+// another session holds a row ([record.LockedError]) for RetryFor since the call; for a call
+// that the queue cannot hold, since the last part of it was committed.
+func (w *writer) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
+	entries, requests := w.prepare(changes)
+	for _, t := range w.queue.cut(requests) {
+		if err := w.queue.wait(ctx, t); err != nil {
+			return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
+		}
+	}
+	return w.result(entries)
+}
+
+// prepare cleans changes and sorts those that are valid into requests.
+func (w *writer) prepare(changes []record.Change) ([]*entry, []*request) {
 	entries := make([]*entry, len(changes))
 	var sorted sorter
 	for i, c := range changes {
-		row, err := record.NewRow(c)
+		row, err := field.NewRow(c)
 		entries[i] = &entry{row: row, err: err}
 		if err == nil {
-			s.price(row.Change)
+			w.prices.apply(row.Change)
 			entries[i].size = rowBytes(row)
 			sorted.add(entries[i])
 		}
 	}
-	for _, c := range s.queue.cut(sorted.requests) {
-		if err := s.queue.wait(ctx, c); err != nil {
-			return record.Result{}, fmt.Errorf("writing %d changes: %w", len(changes), err)
-		}
-	}
-	var result record.Result
+	return entries, sorted.requests
+}
+
+// result says what became of entries.
+func (w *writer) result(entries []*entry) (result record.Result, err error) {
 	for i, e := range entries {
 		var invalid *record.InvalidError
 		switch {
 		case e.err == nil:
 			result.Accepted++
 		case errors.As(e.err, &invalid):
-			s.counters.refused.Add(1)
+			w.counters.refused.Add(1)
 			result.Rejected = append(result.Rejected, record.Rejection{Index: i, Err: invalid})
 		default:
-			return record.Result{}, fmt.Errorf("writing %d changes: %w", len(changes), e.err)
+			return record.Result{}, fmt.Errorf("write %d changes: %w", len(entries), e.err)
 		}
 	}
 	return result, nil
 }
 
-// sorter makes requests of entries. They may be committed in any order; what is
-// said about one row may not.
+// sorter makes requests of entries. Requests may be committed in any order, so all changes to
+// one row are in one request.
 type sorter struct {
 	requests []*request
 	last     map[string]*request     // by root
 	homes    map[record.Key]*request // by row
 }
 
-// add puts an entry into the request that its row is in already, else into the
-// last one of its tree, or into a new one when that is full.
+// add puts an entry into the request that has its row already, else into the last one of its
+// tree, or into a new one if that is full.
 func (s *sorter) add(e *entry) {
 	if s.last == nil {
 		s.last, s.homes = map[string]*request{}, map[record.Key]*request{}
@@ -92,33 +144,31 @@ func (s *sorter) add(e *entry) {
 	home.bytes += e.size
 }
 
-// writeQueue is a writer: it commits what is queued, batch by batch, until the
-// store is closed. What meets a lock goes aside.
-func (s *Store) writeQueue() {
-	for taken := s.queue.take(); taken != nil; taken = s.queue.take() {
-		s.queue.hold(s.commit(taken, 0), false)
+// writeQueue commits what is queued, batch by batch, until the store is closed. What meets a
+// lock is put aside.
+func (w *writer) writeQueue() {
+	for taken := w.queue.take(); taken != nil; taken = w.queue.take() {
+		w.queue.putAside(w.commit(taken, 0), false)
 	}
 }
 
-// writeHeld commits what went aside, for as long as the queue is not empty. It
-// hardly waits for a lock: there may be many.
-func (s *Store) writeHeld() {
-	for taken := s.queue.takeHeld(s.writing); taken != nil; taken = s.queue.takeHeld(s.writing) {
-		held := s.commit(taken, heldTimeout)
-		if len(held) > 0 && s.heldLogged.due() {
-			s.log.Warn("rows are locked by another session of the database; what is told of their plans waits", "plan", held[0].root)
+// writeLocked commits what was put aside, until the queue is closed and empty.
+func (w *writer) writeLocked() {
+	for taken := w.queue.takeAside(w.sending); taken != nil; taken = w.queue.takeAside(w.sending) {
+		locked := w.commit(taken, lockedTimeout)
+		if len(locked) > 0 && w.blocked.Due() {
+			w.log.Warn("another database session holds locks on these plans; writes to them wait", "plan", locked[0].root)
 		}
-		s.queue.hold(held, true)
+		w.queue.putAside(locked, true)
 	}
 }
 
-// commit writes requests in one transaction and answers them. Everything that
-// Postgres could refuse is checked before; should it refuse something all the
-// same, the batch is split by root, then halved, until the entry at fault stands
-// alone. What met a lock is given back: all of it, or, where lockTimeout is set,
-// that of the trees that are held.
-func (s *Store) commit(requests []*request, lockTimeout time.Duration) (held []*request) {
-	requests, err := s.try(requests, lockTimeout)
+// commit writes requests in one transaction and answers them. Everything that Postgres could
+// refuse is checked before. Should it refuse something all the same, the batch is split by
+// root, then halved, until the entry at fault stands alone. What met a lock is returned: all
+// of it, or, with a lockTimeout, the requests of the trees that are locked.
+func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked []*request) {
+	requests, err := w.try(requests, lockTimeout)
 	if len(requests) == 0 {
 		return nil
 	}
@@ -126,38 +176,38 @@ func (s *Store) commit(requests []*request, lockTimeout time.Duration) (held []*
 	first := requests[0].entries
 	switch {
 	case err == nil:
-		s.queue.answer(requests)
-	case locked(err) && (lockTimeout == 0 || !several):
+		w.queue.answer(requests)
+	case pg.Locked(err) && (lockTimeout == 0 || !several):
 		return requests
-	case !refused(err) && !locked(err):
+	case !pg.Refused(err) && !pg.Locked(err):
 		for _, r := range requests {
 			if !errors.Is(err, record.ErrClosed) {
-				s.queue.givenUp.Add(uint64(len(r.entries)))
+				w.queue.givenUp.Add(uint64(len(r.entries)))
 			}
 			for _, e := range r.entries {
-				e.err = translate(err)
+				e.err = pg.Translate(err)
 			}
 		}
-		s.queue.answer(requests)
+		w.queue.answer(requests)
 	case len(requests) > 1:
 		slices.SortStableFunc(requests, func(a, b *request) int { return cmp.Compare(a.root, b.root) })
 		half := splitAt(requests)
-		return append(s.commit(requests[:half], lockTimeout), s.commit(requests[half:], lockTimeout)...)
+		return append(w.commit(requests[:half], lockTimeout), w.commit(requests[half:], lockTimeout)...)
 	case len(first) > 1:
-		a, b := s.queue.halve(requests[0])
-		if held := s.commit([]*request{a}, lockTimeout); len(held) > 0 {
-			return append(held, b) // what is said of one row stays in its order
+		a, b := w.queue.halve(requests[0])
+		if locked := w.commit([]*request{a}, lockTimeout); len(locked) > 0 {
+			return append(locked, b) // changes to one row stay in their order
 		}
-		return s.commit([]*request{b}, lockTimeout)
+		return w.commit([]*request{b}, lockTimeout)
 	default:
-		s.log.Warn("a change passed every check, yet the database refused it", "key", first[0].row.Change.Key(), "error", err)
-		first[0].err = refusal(err)
-		s.queue.answer(requests)
+		w.log.Warn("the database refused a change that passed every check", "key", first[0].row.Change.Key(), "error", err)
+		first[0].err = pg.Refusal(err)
+		w.queue.answer(requests)
 	}
 	return nil
 }
 
-// splitAt halves sorted requests, at a change of root where there is one.
+// splitAt halves sorted requests, at a change of root if there is one.
 func splitAt(requests []*request) int {
 	half := len(requests) / 2
 	for d := range half {
@@ -170,63 +220,48 @@ func splitAt(requests []*request) int {
 	return half
 }
 
-// try sends requests until they are committed, again and again where that may
-// help, with growing pauses, for as long as someone waits for them. It gives those
-// that someone does.
-func (s *Store) try(requests []*request, lockTimeout time.Duration) ([]*request, error) {
+// try sends requests until they are committed, again and again if that may help, with growing
+// pauses, as long as a caller waits for them. It returns the requests for which one does.
+func (w *writer) try(requests []*request, lockTimeout time.Duration) ([]*request, error) {
 	for attempt := 0; ; attempt++ {
-		requests = s.queue.awaited(requests)
+		requests = w.queue.awaited(requests)
 		if len(requests) == 0 {
 			return nil, nil
 		}
-		err := s.send(requests, lockTimeout)
+		var entries []*entry
+		for _, r := range requests {
+			entries = append(entries, r.entries...)
+		}
+		err := w.send(w.sending, newBatch(entries), lockTimeout)
 		switch {
 		case err == nil:
-			s.queue.note(nil)
+			w.queue.note(nil)
 			return requests, nil
-		case s.writing.Err() != nil:
+		case w.sending.Err() != nil:
 			return requests, record.ErrClosed
-		case !transient(err) || locked(err):
+		case !pg.Transient(err) || pg.Locked(err):
 			return requests, err
 		}
-		s.queue.note(translate(err))
-		if s.again(s.writing, attempt, err) != nil {
+		w.queue.note(pg.Translate(err))
+		if w.pauseBeforeRetry(w.sending, attempt, err) != nil {
 			return requests, record.ErrClosed
 		}
 	}
 }
 
-// again waits before a transaction is tried again, ever longer, until ctx ends.
-func (s *Store) again(ctx context.Context, attempt int, err error) error {
-	s.counters.retries.Add(1)
-	if s.retryLogged.due() {
-		s.log.Warn("writing is tried again", "attempt", attempt+1, "error", err)
+// pauseBeforeRetry waits before a transaction is tried again. The error is that of ctx.
+func (w *writer) pauseBeforeRetry(ctx context.Context, attempt int, err error) error {
+	w.counters.retries.Add(1)
+	if w.retrying.Due() {
+		w.log.Warn("write failed; it is tried again", "attempt", attempt+1, "error", err)
 	}
-	return pause(ctx, backoff(attempt))
+	return pg.Pause(ctx, pg.Backoff(attempt))
 }
 
-// seldom holds back lines of the log that could come all the time.
-type seldom struct{ last atomic.Int64 }
-
-// due is true at first, then every ten seconds at most.
-func (l *seldom) due() bool {
-	now, last := time.Now().UnixNano(), l.last.Load()
-	return now-last >= int64(10*time.Second) && l.last.CompareAndSwap(last, now)
-}
-
-// backoff grows from 20 ms to 1 s, with jitter so that writers do not meet again.
-func backoff(attempt int) time.Duration {
-	ceiling := min(time.Second, 20*time.Millisecond<<min(attempt, 10))
-	return ceiling/2 + rand.N(ceiling/2)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// enter keeps close waiting until the caller calls w.goroutines.Done.
+func (w *writer) enter() error {
+	if !w.queue.open(func() { w.goroutines.Add(1) }) {
+		return record.ErrClosed
 	}
+	return nil
 }

@@ -78,7 +78,6 @@ type ToolCall struct {
 	ID        int64
 	Record    record.ActTool
 	Truncated []string
-	Inferred  bool
 }
 
 // Figures are sums over model calls and tool calls. InputTokens includes cached tokens.

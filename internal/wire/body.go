@@ -22,29 +22,23 @@ const (
 	TypeNDJSON = "application/x-ndjson"
 )
 
-// ErrTooLarge says that a body or its number of records is over a limit.
+// ErrTooLarge means that a body or its number of records is over a limit.
 var ErrTooLarge = errors.New("too large")
 
-// ErrUnsupported says that a body is of a type or encoding that is not read here.
+// ErrUnsupported means that a body has a type or an encoding that is not supported.
 var ErrUnsupported = errors.New("unsupported")
 
-// Item is a record of a body: a change, or why it is none.
+// Item is an element of a body: a change, or why it is not one.
 type Item struct {
 	Change record.Change
 	Err    *record.InvalidError
 }
 
-// DecodeBody reads the records of a body. Elements that are no records are items
-// with an error. The error says why the body as a whole cannot be read; it is
-// [ErrTooLarge] or [ErrUnsupported] where it is for that.
-func DecodeBody(body io.Reader, contentType, contentEncoding string) ([]Item, error) {
-	return DecodeHeld(body, contentType, contentEncoding, nil)
-}
-
-// DecodeHeld is DecodeBody for whoever bounds what bodies hold together: hold is
-// told of so many bytes, decompressed, as they are read, and may end the reading
-// with an error of its own.
-func DecodeHeld(body io.Reader, contentType, contentEncoding string, hold func(bytes int64) error) ([]Item, error) {
+// DecodeBody reads the records of a body. An element that is not a record is an item with an
+// error. take is called with the number of decompressed bytes as they are read, and may end
+// the reading with an error; nil: no bound but MaxBodyBytes. The error says why the body as a
+// whole cannot be read; it wraps [ErrTooLarge], [ErrUnsupported] or that of take.
+func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(bytes int64) error) ([]Item, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
 		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
@@ -54,24 +48,24 @@ func DecodeHeld(body io.Reader, contentType, contentEncoding string, hold func(b
 		return nil, err
 	}
 	defer plain.Close()
-	bounded := &boundedReader{r: plain, left: MaxBodyBytes, hold: hold}
+	bounded := &boundedReader{r: plain, left: MaxBodyBytes, take: take}
 	if mediaType == TypeNDJSON {
 		return decodeLines(bounded)
 	}
 	return decodeEnvelope(bounded)
 }
 
-// ReadHeld gives a body of any type as it was before it was packed, at most
-// [MaxBodyBytes] of it. hold is as in [DecodeHeld], and so are the errors.
-func ReadHeld(body io.Reader, contentEncoding string, hold func(bytes int64) error) ([]byte, error) {
+// ReadBody returns a body of any type, decompressed. take and the errors are those of
+// [DecodeBody].
+func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
 	plain, err := decompress(body, contentEncoding)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, hold: hold})
+	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, take: take})
 	if err != nil {
-		return nil, fmt.Errorf("reading the body: %w", err)
+		return nil, fmt.Errorf("read body: %w", err)
 	}
 	return all, nil
 }
@@ -97,11 +91,11 @@ func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
 }
 
-// boundedReader fails, rather than ends, behind its limit.
+// boundedReader fails at its limit, instead of ending there.
 type boundedReader struct {
 	r    io.Reader
 	left int64
-	hold func(bytes int64) error
+	take func(bytes int64) error
 }
 
 func (b *boundedReader) Read(p []byte) (int, error) {
@@ -112,17 +106,17 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left -= int64(n); b.left < 0 {
 		return 0, fmt.Errorf("%w: the body is over %d bytes", ErrTooLarge, int64(MaxBodyBytes))
 	}
-	if b.hold != nil && n > 0 {
-		if err := b.hold(int64(n)); err != nil {
+	if b.take != nil && n > 0 {
+		if err := b.take(int64(n)); err != nil {
 			return 0, err
 		}
 	}
 	return n, err
 }
 
-// fullReader fills what it is given. The JSON decoder looks through white space
-// anew after every read; with reads that are small beside what it holds already,
-// that would take the square of a body's size.
+// fullReader fills the buffer at each read. The JSON decoder scans white space again after
+// every read: with reads that are small beside what it holds already, that would take time
+// that grows with the square of a body's size.
 type fullReader struct{ r io.Reader }
 
 func (f fullReader) Read(p []byte) (n int, err error) {
@@ -203,12 +197,12 @@ func unreadable(dec *jsontext.Decoder, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the body ends at byte %d, in the middle of a value", dec.InputOffset())
 	case errors.As(err, &syntax):
-		return fmt.Errorf("the body is no JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
+		return fmt.Errorf("the body is not JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
 	}
-	return fmt.Errorf("reading the body: %w", err)
+	return fmt.Errorf("read body: %w", err)
 }
 
-// decodeLines reads a record a line. Blank lines do not count.
+// decodeLines reads one record per line, and skips blank lines.
 func decodeLines(body io.Reader) ([]Item, error) {
 	items := []Item{}
 	lines := bufio.NewReaderSize(body, 64<<10)
@@ -219,7 +213,7 @@ func decodeLines(body io.Reader) ([]Item, error) {
 			if errors.Is(err, ErrTooLarge) {
 				return nil, err
 			}
-			return nil, fmt.Errorf("reading the body: %w", err)
+			return nil, fmt.Errorf("read body: %w", err)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if len(items) == MaxRecords {

@@ -1,5 +1,5 @@
-// Package wire is the JSON of a change and of the answer to it, with its codes
-// and limits: what the API, the recorder, import and export share.
+// Package wire owns the JSON of a change and of the answer to it, with its codes and limits. The
+// API, the recorder, import and export share it.
 package wire
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
 
@@ -27,19 +28,18 @@ const (
 	MaxBodyBytes = 64 << 20
 	// MaxRecords bounds the records of a request.
 	MaxRecords = 1_000
-	// MaxMembers bounds those of a record, whatever their names: the kind with the most
-	// fields has about 40.
+	// MaxMembers bounds the members of a record, known or not. No kind has more than 64 fields.
 	MaxMembers = 1_000
 )
 
-// Answer says what became of the records of a request.
+// Answer says how many records of a request are on record, and which were rejected.
 type Answer struct {
 	Accepted int         `json:"accepted"`
 	Rejected []Rejection `json:"rejected"`
 }
 
-// Rejection names a record that was refused, by its index in the request, and
-// the field at fault, empty where there is no single one.
+// Rejection names a record that was refused by its index in the request, and the field at fault;
+// empty if no single field is.
 type Rejection struct {
 	Index   int         `json:"index"`
 	Code    record.Code `json:"code"`
@@ -56,23 +56,23 @@ func Reject(index int, err *record.InvalidError) Rejection {
 	return Rejection{Index: index, Code: err.Code, Field: err.Field, Message: message}
 }
 
-// Decode reads one record, an object with its kind, its key and whatever else is
-// known. The error is an [*record.InvalidError]. Values are of the right type;
-// whether they are valid is for [record.Clean] to say.
+// Decode reads one record: an object with its kind, its key and whatever else is known. The error
+// is a [*record.InvalidError]. The values have the right type; [field.Clean] checks whether they
+// are valid.
 func Decode(raw []byte) (record.Change, error) {
 	members, err := split(raw)
 	if err != nil {
 		return nil, err
 	}
-	var told jsontext.Value
+	var named jsontext.Value
 	for _, m := range members {
 		if m.name == "kind" {
-			told = m.value
+			named = m.value
 		}
 	}
-	kind, ok := text(told)
+	kind, ok := text(named)
 	if !ok || kind == "" {
-		if isNull(told) {
+		if isNull(named) {
 			return nil, invalid(record.CodeMissingField, "kind", "is required")
 		}
 		return nil, invalid(record.CodeUnknownKind, "kind", "must be one of "+kinds)
@@ -81,11 +81,11 @@ func Decode(raw []byte) (record.Change, error) {
 	if c == nil {
 		return nil, invalid(record.CodeUnknownKind, "kind", fmt.Sprintf("%.80q is none of %s", kind, kinds))
 	}
-	fields := record.Fields(c.Kind())
+	fields := field.Fields(c.Kind())
 	values := make([]jsontext.Value, len(fields))
 	var unknown []string
 	for _, m := range members {
-		if i, ok := record.FieldNamed(c.Kind(), m.name); ok && fields[i].Told() {
+		if i, ok := field.ByName(c.Kind(), m.name); ok && fields[i].Sent() {
 			values[i] = m.value
 		} else if m.name != "kind" {
 			unknown = append(unknown, m.name)
@@ -109,7 +109,7 @@ func Decode(raw []byte) (record.Change, error) {
 	return c, nil
 }
 
-// member is one of a JSON object, with its value as it stands there.
+// member is a member of a JSON object, with its raw value.
 type member struct {
 	name  string
 	value jsontext.Value
@@ -120,7 +120,7 @@ var (
 	errMembers  = invalid(record.CodeMalformed, "", fmt.Sprintf("a record must not have over %d members", MaxMembers))
 )
 
-// split gives the members of a JSON object, in one pass over it.
+// split returns the members of a JSON object, in one pass over it.
 func split(raw []byte) ([]member, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
@@ -140,7 +140,7 @@ func split(raw []byte) ([]member, error) {
 		if err != nil {
 			return nil, errNoObject
 		}
-		end := dec.InputOffset() // the value is the decoder's, but for a moment
+		end := dec.InputOffset() // the decoder's value is valid until its next call only
 		members = append(members, member{name, raw[int(end)-len(value) : end]})
 	}
 	if _, err := dec.ReadToken(); err != nil { // the end of the object
@@ -152,8 +152,7 @@ func split(raw []byte) ([]member, error) {
 	return members, nil
 }
 
-// text reads a JSON string; ok is false where raw is none. What is no character
-// becomes U+FFFD.
+// text reads a JSON string; ok is false if raw is not one. Invalid UTF-8 becomes U+FFFD.
 func text(raw jsontext.Value) (s string, ok bool) {
 	if raw.Kind() != '"' {
 		return "", false
@@ -161,12 +160,12 @@ func text(raw jsontext.Value) (s string, ok bool) {
 	if inside := raw[1 : len(raw)-1]; bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
 		return string(inside), true
 	}
-	unquoted, _ := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw) // the error says that there was such
+	unquoted, _ := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw) // the error says that something was replaced
 	return string(unquoted), true
 }
 
-// texts reads a list of strings; ok is false where raw is none. Of one that is too long
-// it gives an item more than is kept, from which [record.Clean] knows that.
+// texts reads a list of strings; ok is false if raw is not one. Of a list that is too long it
+// returns one item more than is kept, so that [field.Clean] notices.
 func texts(raw jsontext.Value) (list []string, ok bool) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
@@ -199,13 +198,13 @@ func invalid(code record.Code, field, reason string) error {
 	return &record.InvalidError{Code: code, Field: field, Reason: reason}
 }
 
-// shown bounds a name that a client made up before it is sent back.
-func shown(name string) string { return record.Shorten(name, 80) }
+// shown bounds a name that a client made up, before it is sent back.
+func shown(name string) string { return field.Shorten(name, 80) }
 
-func decodeField(f *record.Field, v reflect.Value, raw jsontext.Value) error {
+func decodeField(f *field.Field, v reflect.Value, raw jsontext.Value) error {
 	wrong := func(want string) error { return invalid(record.CodeInvalidValue, f.Name, "must be "+want) }
 	switch f.Type {
-	case record.Text:
+	case field.Text:
 		s, ok := text(raw)
 		if !ok {
 			if !f.AnyJSON {
@@ -218,19 +217,19 @@ func decodeField(f *record.Field, v reflect.Value, raw jsontext.Value) error {
 			s = b.String()
 		}
 		set(v, reflect.ValueOf(s))
-	case record.Int:
+	case field.Int:
 		n, ok := integer(string(raw))
 		if !ok {
 			return wrong("an integer")
 		}
 		set(v, reflect.ValueOf(n))
-	case record.Float:
+	case field.Float:
 		var n float64
 		if err := json.Unmarshal(raw, &n); err != nil {
 			return wrong("a number")
 		}
 		set(v, reflect.ValueOf(n))
-	case record.Time:
+	case field.Time:
 		s, ok := text(raw)
 		if !ok {
 			return wrong("a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
@@ -240,19 +239,19 @@ func decodeField(f *record.Field, v reflect.Value, raw jsontext.Value) error {
 			return wrong("a time such as 2026-11-20T13:53:00.123456Z (RFC 3339)")
 		}
 		set(v, reflect.ValueOf(t))
-	case record.Texts:
+	case field.Texts:
 		list, ok := texts(raw)
 		if !ok {
 			return wrong("a list of strings")
 		}
 		v.Set(reflect.ValueOf(list))
-	case record.JSON:
+	case field.JSON:
 		v.SetBytes(bytes.Clone(raw))
 	}
 	return nil
 }
 
-// set gives a field, or what it points to, a value of its kind.
+// set sets a field, or what it points to, to a value of its kind.
 func set(v, value reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
@@ -261,7 +260,7 @@ func set(v, value reflect.Value) {
 	v.Set(value.Convert(v.Type()))
 }
 
-// integer reads a JSON number that is whole, however it is written.
+// integer reads a JSON number that is whole, in any notation.
 func integer(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
@@ -273,22 +272,22 @@ func integer(s string) (int64, bool) {
 	return int64(f), true
 }
 
-// Encode writes a change as [Decode] reads it, told fields only.
+// Encode writes a change as [Decode] reads it: the fields that clients send.
 func Encode(c record.Change) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	fmt.Fprintf(&b, `{"kind":%q`, c.Kind())
-	fields := record.Fields(c.Kind())
+	fields := field.Fields(c.Kind())
 	for i := range fields {
 		f := &fields[i]
 		v := f.In(c)
-		if !f.Told() || v.IsZero() && !f.Key {
+		if !f.Sent() || v.IsZero() && !f.Key {
 			continue
 		}
 		fmt.Fprintf(&b, `,%q:`, f.Name)
 		if err := enc.Encode(v.Interface()); err != nil {
-			return nil, fmt.Errorf("encoding %s of %s: %w", f.Name, c.Kind(), err)
+			return nil, fmt.Errorf("encode %s of %s: %w", f.Name, c.Kind(), err)
 		}
 		b.Truncate(b.Len() - 1) // the encoder's newline
 	}

@@ -15,17 +15,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
-// full is a change of a kind with every told field set to what JSON could spoil.
+// full returns a change of a kind. Every field that is sent has a value that JSON could spoil.
 func full(t testing.TB, kind record.Kind) record.Change {
 	t.Helper()
 	c := record.New(kind)
-	for i := range record.Fields(kind) {
-		f := &record.Fields(kind)[i]
-		if !f.Told() {
+	for i := range field.Fields(kind) {
+		f := &field.Fields(kind)[i]
+		if !f.Sent() {
 			continue
 		}
 		v := f.In(c)
@@ -34,17 +35,17 @@ func full(t testing.TB, kind record.Kind) record.Change {
 			v = v.Elem()
 		}
 		switch f.Type {
-		case record.Text:
+		case field.Text:
 			v.SetString(f.Name + " <&> \" \\ \n \u2028 é 日 🔑")
-		case record.Int:
+		case field.Int:
 			v.SetInt(math.MaxInt64 - int64(i))
-		case record.Float:
+		case field.Float:
 			v.SetFloat(0.1 + float64(i))
-		case record.Time:
+		case field.Time:
 			v.Set(reflect.ValueOf(time.Date(2026, 11, 20, 12, 0, i, 123456000, time.UTC)))
-		case record.Texts:
+		case field.Texts:
 			v.Set(reflect.ValueOf([]string{"a,b", "", "<>"}))
-		case record.JSON:
+		case field.JSON:
 			v.SetBytes([]byte(`{"z":1.50,"a":["<",null]}`))
 		default:
 			t.Fatalf("%s.%s is of an unknown type", kind, f.Name)
@@ -66,13 +67,13 @@ func TestEveryFieldOfEveryKindSurvives(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", kind, err, b)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-told +decoded):\n%s", kind, diff)
+			t.Errorf("%s (-sent +decoded):\n%s", kind, diff)
 		}
 	}
 }
 
-// TestAnEmptyListIsTold: it is not the same as none.
-func TestAnEmptyListIsTold(t *testing.T) {
+// TestEmptyListIsSent: an empty list is not the same as none.
+func TestEmptyListIsSent(t *testing.T) {
 	t.Parallel()
 	for _, want := range []*record.Plan{{Tags: []string{}}, {}} {
 		b, err := wire.Encode(want)
@@ -85,12 +86,13 @@ func TestAnEmptyListIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(record.Change(want), got); diff != "" {
-			t.Errorf("(-told +decoded):\n%s", diff)
+			t.Errorf("(-sent +decoded):\n%s", diff)
 		}
 	}
 }
 
-func TestEncodeRefusesWhatIsNoJSON(t *testing.T) {
+// TestEncodeInvalid: a value without a JSON form is an error.
+func TestEncodeInvalid(t *testing.T) {
 	t.Parallel()
 	for _, c := range []record.Change{
 		&record.ThinkAct{CostUSD: new(math.NaN())},
@@ -102,7 +104,7 @@ func TestEncodeRefusesWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers are read however they are written.
+// TestWholeNumbers: an integer may be written in any form of a JSON number.
 func TestWholeNumbers(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int64{
@@ -122,9 +124,9 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-// TestPartsOfARecord: a record of many members, or with a long list, takes no more
-// memory than one that is read to its limits.
-func TestPartsOfARecord(t *testing.T) {
+// TestRecordLimits: decoding stops at the limits, so a record with more members or a longer list
+// takes no more memory.
+func TestRecordLimits(t *testing.T) {
 	t.Parallel()
 	const begin = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"`
 	decode := func(rest string) (*record.Plan, error) {
@@ -141,7 +143,7 @@ func TestPartsOfARecord(t *testing.T) {
 	if err != nil || len(plan.Tags) != record.MaxListItems+1 || plan.Tags[record.MaxListItems] != "a" {
 		t.Fatalf("%d tags, %v", len(plan.Tags), err)
 	}
-	clean, cut, err := record.Clean(plan)
+	clean, cut, err := field.Clean(plan)
 	if err != nil || len(clean.(*record.Plan).Tags) != record.MaxListItems || !cmp.Equal(cut, []string{"tags"}) {
 		t.Errorf("cut %q, %v", cut, err)
 	}
@@ -165,7 +167,7 @@ func TestPartsOfARecord(t *testing.T) {
 	}
 }
 
-// counter tells how much of a body was read.
+// counter counts the bytes that are read of a body.
 type counter struct {
 	r io.Reader
 	n int64
@@ -177,6 +179,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// endless is a body that repeats one byte and never ends.
 type endless byte
 
 func (e endless) Read(p []byte) (int, error) {
@@ -186,9 +189,9 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestABodyWithoutEndIsReadToTheLimit, and no further: its memory is bounded.
-// White space, too, and in time that grows as the body does.
-func TestABodyWithoutEndIsReadToTheLimit(t *testing.T) {
+// TestEndlessBody: a body without an end is read up to the limit, so its memory is bounded. That
+// includes white space, which is read in time linear to its length.
+func TestEndlessBody(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		contentType, start string
@@ -199,7 +202,7 @@ func TestABodyWithoutEndIsReadToTheLimit(t *testing.T) {
 		"white space at the end": {wire.TypeJSON, `{"records":[]}`, '\t'},
 	} {
 		body := &counter{r: io.MultiReader(strings.NewReader(tt.start), tt.fill)}
-		if _, err := wire.DecodeBody(body, tt.contentType, ""); !errors.Is(err, wire.ErrTooLarge) {
+		if _, err := wire.DecodeBody(body, tt.contentType, "", nil); !errors.Is(err, wire.ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if body.n != wire.MaxBodyBytes+1 {
@@ -208,8 +211,9 @@ func TestABodyWithoutEndIsReadToTheLimit(t *testing.T) {
 	}
 }
 
-// TestABombIsReadToTheLimit: of what is packed, no more than what unpacks to it.
-func TestABombIsReadToTheLimit(t *testing.T) {
+// TestCompressedBomb: the limit holds for the decompressed bytes. Compressed bytes beyond it are
+// not read.
+func TestCompressedBomb(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -221,7 +225,7 @@ func TestABombIsReadToTheLimit(t *testing.T) {
 	}
 	bomb := bytes.Repeat(packed.Bytes(), 4096) // 4 GiB
 	body := &counter{r: bytes.NewReader(bomb)}
-	if _, err := wire.DecodeBody(body, wire.TypeNDJSON, "gzip"); !errors.Is(err, wire.ErrTooLarge) {
+	if _, err := wire.DecodeBody(body, wire.TypeNDJSON, "gzip", nil); !errors.Is(err, wire.ErrTooLarge) {
 		t.Error(err)
 	}
 	if limit := int64(packed.Len())*66 + 8<<10; body.n > limit {
@@ -229,27 +233,26 @@ func TestABombIsReadToTheLimit(t *testing.T) {
 	}
 }
 
-// breaks gives an error behind a text.
+// breaks is a body that fails with an error.
 type breaks struct{ err error }
 
 func (b breaks) Read([]byte) (int, error) { return 0, b.err }
 
-// TestABodyThatBreaksOffIsNoBody, wherever it does.
-func TestABodyThatBreaksOffIsNoBody(t *testing.T) {
+// TestBrokenBody: a body that breaks off is an error, at whichever byte.
+func TestBrokenBody(t *testing.T) {
 	t.Parallel()
 	const one = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
 	for contentType, text := range map[string]string{wire.TypeJSON: `{"records":[` + one + `,` + one + `]}`, wire.TypeNDJSON: one + "\n" + one + "\n"} {
 		for i := range len(text) {
 			body := io.MultiReader(strings.NewReader(text[:i]), breaks{io.ErrUnexpectedEOF})
-			if items, err := wire.DecodeBody(body, contentType, ""); err == nil {
+			if items, err := wire.DecodeBody(body, contentType, "", nil); err == nil {
 				t.Errorf("%s, %d bytes: %v", contentType, i, items)
 			}
 		}
 	}
 }
 
-// FuzzDecode: whatever is a valid record stays the same when it is written and
-// read again.
+// FuzzDecode: a valid record stays the same when it is encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	for _, kind := range record.Kinds {
 		b, err := wire.Encode(full(f, kind))
@@ -274,30 +277,30 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		clean, _, err := record.Clean(c)
+		clean, _, err := field.Clean(c)
 		if err != nil {
 			return
 		}
 		b, err := wire.Encode(clean)
 		if err != nil {
-			t.Fatalf("cannot be written: %v", err)
+			t.Fatalf("cannot be encoded: %v", err)
 		}
 		again, err := wire.Decode(b)
 		if err != nil {
-			t.Fatalf("cannot be read again: %v\n%s", err, b)
+			t.Fatalf("cannot be decoded again: %v\n%s", err, b)
 		}
-		if again, _, err = record.Clean(again); err != nil {
+		if again, _, err = field.Clean(again); err != nil {
 			t.Fatalf("is no longer valid: %v\n%s", err, b)
 		}
-		// Computed from the text, which may have been cut.
-		for i := range record.Fields(c.Kind()) {
-			if f := &record.Fields(c.Kind())[i]; !f.Told() {
+		// Derived fields are computed from the text, which may have been cut.
+		for i := range field.Fields(c.Kind()) {
+			if f := &field.Fields(c.Kind())[i]; !f.Sent() {
 				f.In(clean).SetZero()
 				f.In(again).SetZero()
 			}
 		}
 		if diff := cmp.Diff(clean, again); diff != "" {
-			t.Fatalf("(-told +read again):\n%s\n%s", diff, b)
+			t.Fatalf("(-clean +decoded again):\n%s\n%s", diff, b)
 		}
 	})
 }
@@ -313,7 +316,7 @@ func FuzzDecodeBody(f *testing.F) {
 	f.Add([]byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}, wire.TypeNDJSON, "zstd")
 	f.Add([]byte(`{"records":[],"records":[]}`), "application/json; charset=utf-8", "")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, encoding string) {
-		items, err := wire.DecodeBody(bytes.NewReader(body), contentType, encoding)
+		items, err := wire.DecodeBody(bytes.NewReader(body), contentType, encoding, nil)
 		if err != nil {
 			if items != nil {
 				t.Fatalf("items beside %v", err)

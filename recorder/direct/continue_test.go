@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -166,14 +167,14 @@ func (p *process) open(t *testing.T, s *store.Store) {
 		}
 		return *t
 	}
-	on := planTree(t, s, "p")
+	on := storetest.PlanTree(t, s, "p")
 	link := recorder.Link{RootPlanID: "p", PlanID: "p", Project: *on.Record.Project}
 	var ctx context.Context
 	ctx, p.plan = p.rec.ContinuePlan(p.ctx, recorder.PlanRef{
 		Link: link, ConversationID: *on.Record.ConversationID, StartTime: at(on.Record.StartTime), NextIndex: int64(len(on.Steps)),
 	})
 	for _, step := range on.Steps {
-		detail := stepDetail(t, s, step.Record.StepID)
+		detail := storetest.StepDetail(t, s, step.Record.StepID)
 		stepCtx, handle := p.plan.OpenStep(ctx, recorder.StepRef{
 			ID: step.Record.StepID, Attempt: attempt(step.Record.Attempt), NextSeq: int64(len(detail.Cycles)),
 			Idle: *step.Record.State == record.Idle, StartTime: at(step.Record.StartTime),
@@ -215,9 +216,9 @@ type onRecord struct {
 
 func read(t *testing.T, s *store.Store) onRecord {
 	t.Helper()
-	all := onRecord{Tree: planTree(t, s, "p"), Sub: planTree(t, s, "sub")}
+	all := onRecord{Tree: storetest.PlanTree(t, s, "p"), Sub: storetest.PlanTree(t, s, "sub")}
 	for _, step := range all.Tree.Steps {
-		all.Steps = append(all.Steps, stepDetail(t, s, step.Record.StepID))
+		all.Steps = append(all.Steps, storetest.StepDetail(t, s, step.Record.StepID))
 	}
 	return all
 }
@@ -251,10 +252,7 @@ func TestContinuedRun(t *testing.T) {
 	begin := func(t *testing.T) (url string, reader *store.Store) {
 		t.Helper()
 		url = pgtest.New(t).URL
-		reader, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 4})
-		ok(t, err)
-		t.Cleanup(func() { ok(t, reader.Close(context.Background())) })
-		return url, reader
+		return url, storetest.OpenURL(t, url)
 	}
 	// run does pieces from..to in a process of its own.
 	run := func(t *testing.T, url string, reader *store.Store, from, to int) {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
@@ -40,6 +41,7 @@ type Writer interface {
 type Sink struct {
 	writer Writer
 	store  *store.Store // nil if the store is the caller's
+	upkeep *upkeep.Upkeep
 	closed atomic.Bool
 }
 
@@ -64,7 +66,11 @@ func Open(ctx context.Context, databaseURL string, options *Options) (*Sink, err
 	if err != nil {
 		return nil, fmt.Errorf("open direct sink: %w", err)
 	}
-	return &Sink{writer: s, store: s}, nil
+	u, err := upkeep.Start(ctx, s, upkeep.Config{Logger: options.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("open direct sink: %w", errors.Join(err, s.Close(ctx)))
+	}
+	return &Sink{writer: s, store: s, upkeep: u}, nil
 }
 
 // On returns a Sink that writes to a store which is open already, such as the one of a server
@@ -103,5 +109,6 @@ func (s *Sink) Close(ctx context.Context) error {
 	if s.store == nil {
 		return nil
 	}
+	s.upkeep.Close()
 	return s.store.Close(ctx)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -33,10 +34,8 @@ func setup(t *testing.T) (*recorder.Recorder, *store.Store) {
 	url := pgtest.New(t).URL
 	sink, err := direct.Open(t.Context(), url, nil)
 	ok(t, err)
-	reader, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 4})
-	ok(t, err)
-	t.Cleanup(func() { ok(t, errors.Join(sink.Close(context.Background()), reader.Close(context.Background()))) })
-	return recorder.New(sink, recorder.Options{}), reader
+	t.Cleanup(func() { ok(t, sink.Close(context.Background())) })
+	return recorder.New(sink, recorder.Options{}), storetest.OpenURL(t, url)
 }
 
 func ok(t *testing.T, err error) {
@@ -44,20 +43,6 @@ func ok(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func planTree(t *testing.T, s *store.Store, id string) *tree.Plan {
-	t.Helper()
-	p, _, err := s.PlanTree(t.Context(), id)
-	ok(t, err)
-	return p
-}
-
-func stepDetail(t *testing.T, s *store.Store, id string) *tree.Step {
-	t.Helper()
-	step, err := s.StepDetail(t.Context(), id)
-	ok(t, err)
-	return step
 }
 
 // A reader sees what was recorded as soon as the call returns: B22, B25-B29.
@@ -68,7 +53,7 @@ func TestARunAsItIsRead(t *testing.T) {
 		Title: "Answer", Steps: []recorder.StepInfo{{Requirement: "[READER] read"}, {Requirement: "write"}},
 	})
 	ok(t, err)
-	p := planTree(t, reader, plan.ID())
+	p := storetest.PlanTree(t, reader, plan.ID())
 	if *p.Record.State != record.Running || len(p.Steps) != 2 || p.CurrentStepIndex() != 0 {
 		t.Fatalf("plan is %+v", p)
 	}
@@ -81,14 +66,14 @@ func TestARunAsItIsRead(t *testing.T) {
 	for i, step := range plan.Steps() {
 		ctx, err := step.Start(ctx)
 		ok(t, err)
-		p := planTree(t, reader, plan.ID())
+		p := storetest.PlanTree(t, reader, plan.ID())
 		if *p.Steps[i].Record.State != record.Running || p.CurrentStepIndex() != i {
 			t.Errorf("while step %d runs, the plan is %+v", i, p)
 		}
 		for round := range 2 {
 			cycle, err := step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?", Model: "m1"})
 			ok(t, err)
-			if c := stepDetail(t, reader, step.ID()).Cycles[round].Record; *c.State != record.Running || *c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
+			if c := storetest.StepDetail(t, reader, step.ID()).Cycles[round].Record; *c.State != record.Running || *c.ThinkInput != "what now?" || c.ThinkEndTime != nil {
 				t.Errorf("cycle is %+v", c)
 			}
 			ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Output: "both", InputTokens: 100, OutputTokens: 10, CostUSD: new(0.5), Tools: []recorder.ToolInfo{
@@ -105,7 +90,7 @@ func TestARunAsItIsRead(t *testing.T) {
 			}
 			wg.Wait()
 			ok(t, cycle.End(ctx, recorder.CycleResult{ActionResult: "fine"}))
-			c := stepDetail(t, reader, step.ID()).Cycles[round]
+			c := storetest.StepDetail(t, reader, step.ID()).Cycles[round]
 			if *c.Record.State != record.Completed || *c.Record.ActionResult != "fine" || c.Record.ActStartTime == nil || c.Record.ActEndTime == nil {
 				t.Errorf("cycle is %+v", c.Record)
 			}
@@ -120,7 +105,7 @@ func TestARunAsItIsRead(t *testing.T) {
 	}
 	ok(t, plan.End(ctx, recorder.PlanResult{Summary: "So it is."}))
 
-	p = planTree(t, reader, plan.ID())
+	p = storetest.PlanTree(t, reader, plan.ID())
 	if *p.Record.State != record.Completed || *p.Record.Summary != "So it is." || p.Record.EndTime == nil || p.CurrentStepIndex() != 1 {
 		t.Errorf("plan is %+v", p.Record)
 	}
@@ -132,7 +117,7 @@ func TestARunAsItIsRead(t *testing.T) {
 			t.Errorf("step %d is %+v", i, s)
 		}
 	}
-	if want := stepDetail(t, reader, plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil || *p.StructureResult != want {
+	if want := storetest.StepDetail(t, reader, plan.Steps()[1].ID()).Cycles[1].ToolCalls[1].Record.ToolCallID; p.StructureResult == nil || *p.StructureResult != want {
 		t.Errorf("structure result is %v, want %s", p.StructureResult, want)
 	}
 }
@@ -153,7 +138,7 @@ func TestCostOfTheModelThatAnswered(t *testing.T) {
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{Provider: "acme", Model: "quick"})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Model: "quick-20261101", InputTokens: 1_000_000}))
-	if c := stepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 || *c.ModelName != "quick-20261101" {
+	if c := storetest.StepDetail(t, reader, step.ID()).Cycles[0].Record; c.CostUSD == nil || *c.CostUSD != 1 || *c.ModelName != "quick-20261101" {
 		t.Errorf("cycle is %+v", c)
 	}
 }
@@ -183,7 +168,7 @@ func TestSubPlans(t *testing.T) {
 		ok(t, plan.End(ctx, recorder.PlanResult{}))
 	}
 	run(t.Context(), 0)
-	p := planTree(t, reader, ids[0])
+	p := storetest.PlanTree(t, reader, ids[0])
 	if p.Total.ModelCalls != 5 || p.Total.ToolCalls != 4 {
 		t.Errorf("total is %+v", p.Total)
 	}
@@ -211,18 +196,18 @@ func TestRetry(t *testing.T) {
 	cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	_ = step.Fail(ctx, cycle.Fail(ctx, errors.New("boom")))
-	if s := stepDetail(t, reader, step.ID()).Record; *s.State != record.Failed || *s.ErrorMessage != "boom" {
+	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Failed || *s.ErrorMessage != "boom" {
 		t.Errorf("step is %+v", s)
 	}
 	_, again, err := step.Retry(ctx)
 	ok(t, err)
-	if s := stepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil || s.EndTime != nil || *s.Attempt != 2 {
+	if s := storetest.StepDetail(t, reader, step.ID()).Record; *s.State != record.Running || s.ErrorMessage != nil || s.EndTime != nil || *s.Attempt != 2 {
 		t.Errorf("step is %+v", s)
 	}
 	second, err := again.StartCycle(ctx, recorder.CycleInfo{})
 	ok(t, err)
 	ok(t, errors.Join(second.End(ctx, recorder.CycleResult{}), again.End(ctx, recorder.StepResult{Result: "fine"})))
-	s := stepDetail(t, reader, step.ID())
+	s := storetest.StepDetail(t, reader, step.ID())
 	if *s.Record.State != record.Completed || len(s.Cycles) != 2 || *s.Cycles[0].Record.State != record.Failed || *s.Cycles[1].Record.State != record.Completed {
 		t.Errorf("step is %+v", s)
 	}
@@ -242,7 +227,7 @@ func TestCancelledRun(t *testing.T) {
 	if err := plan.Fail(ctx, ctx.Err()); err != context.Canceled {
 		t.Errorf("got %v", err)
 	}
-	if p := planTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled || *p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
+	if p := storetest.PlanTree(t, reader, plan.ID()).Record; *p.State != record.Cancelled || *p.ErrorKind != recorder.ErrorKindCanceled || p.EndTime == nil {
 		t.Errorf("plan is %+v", p)
 	}
 }
@@ -254,11 +239,11 @@ func TestWait(t *testing.T) {
 	ok(t, err)
 	wait, err := plan.StartWait(ctx, recorder.WaitInfo{Title: "May I?", FormInputs: []map[string]string{{"label": "why"}}})
 	ok(t, err)
-	if w := planTree(t, reader, plan.ID()).Wait; w == nil || *w.Title != "May I?" {
+	if w := storetest.PlanTree(t, reader, plan.ID()).Wait; w == nil || *w.Title != "May I?" {
 		t.Errorf("wait is %+v", w)
 	}
 	ok(t, plan.OpenWait(wait.ID()).Decide(ctx, recorder.WaitDecision{State: record.Submitted, Decision: "because", By: "ada"}))
-	if w := planTree(t, reader, plan.ID()).Wait; w != nil {
+	if w := storetest.PlanTree(t, reader, plan.ID()).Wait; w != nil {
 		t.Errorf("wait is %+v", w)
 	}
 }
@@ -291,7 +276,7 @@ func TestOn(t *testing.T) {
 	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{Title: "Answer"})
 	ok(t, err)
 	ok(t, sink.Close(t.Context()))
-	if p := planTree(t, s, plan.ID()); *p.Record.Title != "Answer" {
+	if p := storetest.PlanTree(t, s, plan.ID()); *p.Record.Title != "Answer" {
 		t.Errorf("plan is %+v", p.Record)
 	}
 	if _, err := s.Write(ctx, []record.Change{&record.Plan{RootPlanID: "q", CurrentPlanID: "q"}}); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/wal"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -201,7 +202,7 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 		}
 		c, err := wire.Decode(line)
 		if err != nil { // a newer version wrote it
-			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record", record.Shorten(string(line), 200))
+			q.logger.Error("spool: skipped a record that cannot be decoded", "error", err, "record", field.Shorten(string(line), 200))
 			continue
 		}
 		changes = append(changes, c)

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
@@ -115,7 +116,7 @@ func (s *Spool) Beat(changes []record.Change) error { return s.buffer.Beat(chang
 
 // invalid returns which field it is that has no JSON.
 func invalid(c record.Change, err error) *record.InvalidError {
-	_, _, cause := record.Clean(c)
+	_, _, cause := field.Clean(c)
 	if invalid, ok := errors.AsType[*record.InvalidError](cause); ok {
 		return invalid
 	}

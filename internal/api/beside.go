@@ -1,0 +1,45 @@
+package api
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// listBeside lists what stands beside a plan: rows of a kind, in pages. name is the name of
+// the list in cursors.
+func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := nativeID(c, "planId")
+		if err != nil {
+			return err
+		}
+		q := queryOf(c, "limit", "cursor")
+		after, limit := q.cursor(name), q.limit()
+		if q.err != nil {
+			return q.err
+		}
+		rows, next, err := s.store.Beside(c.Request().Context(), kind, id, orDefault(after, store.Position{}), limit)
+		if err != nil {
+			return err
+		}
+		return sendPage(c, name, rows, next, addBeside)
+	}
+}
+
+func addBeside(o *object, r store.Row) {
+	o.b = append(o.b, '{')
+	addRow(o, r)
+}
+
+// addRow appends what every row has, and the end of its object.
+func addRow(o *object, r store.Row) {
+	o.int("id", r.ID)
+	o.fields(views[r.Record.Kind()], r.Record)
+	if r.RollUps != nil {
+		addRollUps(o, r.RollUps)
+	}
+	o.truncated(r.Truncated)
+	o.b = append(o.b, '}')
+}

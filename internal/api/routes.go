@@ -1,0 +1,43 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/record"
+)
+
+// Routes are those of the API.
+func (s *Server) Routes() []httpd.Route {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	read, open := httpd.ScopeRead, httpd.ScopeNone
+	executor := func(method, path string, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: read, Handle: h, Refuse: httpd.NotFoundWithoutBody}
+	}
+	return []httpd.Route{
+		executor(get, "details/:planId", s.executorDetails),
+		executor(get, "details/", s.executorDetails),
+		executor(del, "details/:planId", s.executorDelete),
+		executor(del, "details/", s.executorDelete),
+		executor(get, "agent-execution/:stepId", s.executorStep),
+		executor(get, "agent-execution/", s.executorStep),
+		{Method: post, Path: "/api/v1/records", Need: httpd.ScopeWrite, Handle: s.writeRecords},
+		{Method: get, Path: "/api/v1/limits", Need: httpd.ScopeAny, Handle: s.limits},
+		{Method: get, Path: "/api/v1/plans", Need: read, Handle: s.listPlans},
+		{Method: get, Path: "/api/v1/plans/:planId", Need: read, Handle: s.plan},
+		{Method: del, Path: "/api/v1/plans/:planId", Need: httpd.ScopeAdmin, Handle: s.deletePlan},
+		{Method: get, Path: "/api/v1/plans/:planId/thoughts", Need: read, Handle: s.listBeside(record.KindThought, "thoughts")},
+		{Method: get, Path: "/api/v1/plans/:planId/artifacts", Need: read, Handle: s.listBeside(record.KindArtifact, "artifacts")},
+		{Method: get, Path: "/api/v1/plans/:planId/sources", Need: read, Handle: s.listBeside(record.KindSource, "sources")},
+		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listBeside(record.KindWait, "waits")},
+		{Method: get, Path: "/api/v1/plans/:planId/records", Need: read, Handle: s.exportRecords, Long: true},
+		{Method: get, Path: "/api/v1/plans/:planId/events", Need: read, Handle: s.planEvents, Stream: true},
+		{Method: get, Path: "/api/v1/events", Need: read, Handle: s.allEvents, Stream: true},
+		{Method: get, Path: "/api/v1/steps/:stepId", Need: read, Handle: s.step},
+		{Method: get, Path: "/openapi.yaml", Need: open, Handle: func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) }},
+		{Method: get, Path: "/livez", Need: open, Handle: func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, Quiet: true},
+		{Method: get, Path: "/readyz", Need: open, Handle: s.readyz, Quiet: true},
+	}
+}

@@ -1,0 +1,212 @@
+package api
+
+import (
+	"math"
+	"strings"
+
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// addPlan appends a plan with everything below it.
+func addPlan(o *object, p *tree.Plan) {
+	r := &p.Record
+	o.b = append(o.b, '{')
+	o.int("id", p.ID)
+	o.fields(views[record.KindPlan], r)
+	o.int("currentStepIndex", int64(p.CurrentStepIndex()))
+	o.bool("completed", r.State.Terminal())
+	o.name("userInputWaitState")
+	addWaitState(o, p)
+	o.name("parentActToolCall")
+	if p.ToolCall != nil {
+		addToolCall(o, p.ToolCall)
+	} else {
+		o.b = append(o.b, "null"...)
+	}
+	o.text("structureResult", compactText(p.StructureResult))
+	if p.Link != "" {
+		o.raw("link", `"`+string(p.Link)+`"`)
+	} else {
+		o.raw("link", "null")
+	}
+	o.value("figures", toFigures(&p.Figures))
+	o.value("total", toFigures(&p.Total))
+	list(o, "agentExecutionSequence", p.Steps, addStepOfTree)
+	list(o, "subPlanExecutionRecords", p.SubPlans, addPlan)
+	o.truncated(p.Truncated)
+	o.b = append(o.b, '}')
+}
+
+// addStepOfTree hides an error that the step recovered from on the way to its result.
+func addStepOfTree(o *object, st *tree.Step) {
+	r := &st.Record
+	if r.ErrorMessage != nil && strings.HasPrefix(*r.ErrorMessage, "System execution error at step") &&
+		r.State.Status() == record.StatusFinished && r.Result != nil && *r.Result != "" {
+		shown := *st
+		shown.Record.ErrorMessage = nil
+		st = &shown
+	}
+	addStep(o, st)
+}
+
+// waitView has what the executor contract shows of a wait.
+var waitView = viewOf(record.KindWait, []string{
+	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "startTime", "endTime", "expiresAt",
+}, nil)
+
+// defaultWaitTitle is the title of waits that have none.
+const defaultWaitTitle = "Awaiting user input."
+
+// addWaitState appends the form that a run waits for, or null.
+func addWaitState(o *object, p *tree.Plan) {
+	w := p.Wait
+	if w == nil {
+		o.b = append(o.b, "null"...)
+		return
+	}
+	o.b = append(o.b, '{')
+	o.text("planId", &p.Record.RootPlanID)
+	o.text("title", new(orDefault(w.Title, defaultWaitTitle)))
+	o.bool("waiting", true)
+	o.fields(waitView, w)
+	o.b = append(o.b, '}')
+}
+
+// The executor contract has these kinds without some fields: ids that the place in the tree
+// says, and the id of a tool call under another name.
+var (
+	stepView  = viewOf(record.KindAgentExecution, []string{"spanId"}, map[string]string{"maxSteps": "0", "currentStep": "0"})
+	cycleView = viewOf(record.KindThinkAct, []string{"rootPlanId", "stepId", "spanId"}, nil)
+	toolView  = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
+)
+
+// addStep appends an agent execution: in a tree with its sub-plans, alone with its cycles.
+func addStep(o *object, st *tree.Step) {
+	status := st.Record.State.Status()
+	o.b = append(o.b, '{')
+	o.int("id", st.ID)
+	o.fields(stepView, &st.Record)
+	o.raw("status", `"`+string(status)+`"`)
+	o.bool("completed", status == record.StatusFinished)
+	o.bool("running", status == record.StatusRunning)
+	o.bool("idle", status == record.StatusIdle)
+	addRollUps(o, st)
+	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
+	o.int("subPlanCount", int64(len(st.SubPlans)))
+	list(o, "subPlanExecutionRecords", st.SubPlans, addPlan)
+	o.truncated(st.Truncated)
+	o.b = append(o.b, '}')
+}
+
+// addRollUps appends what sums up the cycles of a step.
+func addRollUps(o *object, st *tree.Step) {
+	o.int("completedThinkActStepsCount", st.CompletedCycles)
+	o.text("latestMethodName", st.LatestToolName)
+	o.text("latestMethodArgs", st.LatestToolArgs)
+	o.int("latestRoundNumber", st.LatestRound)
+	o.value("figures", toFigures(&st.Figures))
+}
+
+func addCycle(o *object, c *tree.Cycle, stepID int64) {
+	var first record.ActTool
+	if len(c.ToolCalls) > 0 {
+		first = c.ToolCalls[0].Record
+	}
+	o.b = append(o.b, '{')
+	o.int("id", c.ID)
+	o.int("parentExecutionId", stepID)
+	o.fields(cycleView, &c.Record)
+	o.raw("status", `"`+string(c.Record.State.Status())+`"`)
+	o.bool("actionNeeded", len(c.ToolCalls) > 0)
+	o.text("toolName", first.Name)
+	o.text("toolParameters", first.Parameters)
+	list(o, "actToolInfoList", c.ToolCalls, addToolCall)
+	o.truncated(c.Truncated)
+	o.b = append(o.b, '}')
+}
+
+func addToolCall(o *object, t *tree.ToolCall) {
+	o.b = append(o.b, '{')
+	o.text("id", &t.Record.ToolCallID)
+	o.fields(toolView, &t.Record)
+	o.truncated(t.Truncated)
+	o.b = append(o.b, '}')
+}
+
+// figuresJSON is sums over model and tool calls.
+type figuresJSON struct {
+	ModelCalls               int64    `json:"modelCalls"`
+	ToolCalls                int64    `json:"toolCalls"`
+	Failures                 int64    `json:"failures"`
+	InputTokens              int64    `json:"inputTokens"`
+	OutputTokens             int64    `json:"outputTokens"`
+	CacheReadInputTokens     int64    `json:"cacheReadInputTokens"`
+	CacheCreationInputTokens int64    `json:"cacheCreationInputTokens"`
+	ReasoningTokens          int64    `json:"reasoningTokens"`
+	CostUSD                  *float64 `json:"costUsd"`
+	ThinkMs                  int64    `json:"thinkMs"`
+	ToolMs                   int64    `json:"toolMs"`
+	DurationMs               *int64   `json:"durationMs"`
+}
+
+func toFigures(f *tree.Figures) figuresJSON {
+	out := figuresJSON{
+		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens,
+		OutputTokens: f.OutputTokens, CacheReadInputTokens: f.CacheReadInputTokens, CacheCreationInputTokens: f.CacheCreationInputTokens,
+		ReasoningTokens: f.ReasoningTokens, ThinkMs: f.ThinkMs, ToolMs: f.ToolMs, DurationMs: f.DurationMs,
+	}
+	if f.CostUSD != nil { // sums of doubles: show dollars, not rounding
+		if cost := math.Round(*f.CostUSD*1e12) / 1e12; finite(cost) {
+			out.CostUSD = &cost
+		}
+	}
+	return out
+}
+
+// compactText compacts a text that is JSON, and keeps its order. Any other text stays as it
+// is.
+func compactText(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	return new(string(compacted([]byte(*s))))
+}
+
+// planSize is about how many bytes the JSON of a plan takes, rather more: a large body that
+// grew as it is made would be copied several times.
+func planSize(p *tree.Plan) int {
+	r := &p.Record
+	n := 2_048 + length(r.UserRequest, r.Summary, p.StructureResult, r.ErrorMessage) + len(r.Metadata)
+	for _, st := range p.Steps {
+		n += stepSize(st)
+	}
+	for _, sub := range p.SubPlans {
+		n += planSize(sub)
+	}
+	return n
+}
+
+func stepSize(st *tree.Step) int {
+	r := &st.Record
+	n := 1_280 + length(r.AgentDescription, r.AgentRequest, r.Result, r.ErrorMessage, st.LatestToolArgs) + len(r.Metadata)
+	for _, sub := range st.SubPlans {
+		n += planSize(sub)
+	}
+	for _, c := range st.Cycles {
+		r := &c.Record
+		n += 1_024 + length(r.ThinkInput, r.ThinkOutput, r.ActionDescription, r.ActionResult, r.ErrorMessage) + len(r.Metadata)
+		for _, t := range c.ToolCalls {
+			n += 512 + 2*length(t.Record.Parameters) + length(t.Record.Result, t.Record.ErrorMessage) + len(t.Record.Metadata)
+		}
+	}
+	return n
+}
+
+// length is how long some texts are together.
+func length(texts ...*string) (n int) {
+	for _, s := range texts {
+		n += len(orDefault(s, ""))
+	}
+	return n
+}

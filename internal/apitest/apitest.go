@@ -1,0 +1,64 @@
+// Package apitest serves a store's API in tests, as the command does.
+package apitest
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
+	"github.com/actlog/actlog/internal/receive"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/upkeep"
+)
+
+// Config says how the API is served. The zero value is ready to use.
+type Config struct {
+	HTTP          httpd.Config // Logger: by default nothing is logged
+	API           api.Config
+	LoopbackOnly  bool
+	MaxStreams    int            // default 2,000
+	ExportTimeout time.Duration  // default [receive.DefaultTimeout]
+	Upkeep        *upkeep.Upkeep // for the metrics; may be nil
+}
+
+// Server is the API's own door, and what the doors share.
+type Server struct {
+	http.Handler
+	Routes   []httpd.Route // of this door
+	HTTP     *httpd.Server
+	API      *api.Server
+	Hub      *live.Hub
+	Receiver *receive.Receiver
+}
+
+// New serves a store until the test ends.
+func New(t testing.TB, s *store.Store, config Config) *Server {
+	t.Helper()
+	if config.HTTP.Logger == nil {
+		config.HTTP.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.MaxStreams == 0 {
+		config.MaxStreams = 2_000
+	}
+	if config.Upkeep == nil {
+		config.Upkeep = new(upkeep.Upkeep)
+	}
+	hub := live.New(s, s.Feed(), config.HTTP.Logger, config.MaxStreams)
+	t.Cleanup(hub.Close)
+	server := httpd.New(config.HTTP)
+	server.Register(api.Metrics(s, config.Upkeep, hub))
+	receiver := receive.New(s, server, config.ExportTimeout)
+	native := api.New(s, hub, server, config.API)
+	routes := slices.Concat(native.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{server.Metrics()})
+	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, hub, receiver}
+}
+
+// OTLP is a door that takes exports only.
+func (s *Server) OTLP(loopbackOnly bool) http.Handler {
+	return s.HTTP.Handler(loopbackOnly, s.Receiver.Routes(receive.DoorHTTP)...)
+}

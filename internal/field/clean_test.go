@@ -1,0 +1,232 @@
+package field_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/record"
+)
+
+// cleanPlan cleans a plan. It is valid if what set changes in it is valid.
+func cleanPlan(set func(*record.Plan)) (*record.Plan, []string, error) {
+	p := &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}
+	set(p)
+	c, cut, err := field.Clean(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.(*record.Plan), cut, nil
+}
+
+func mustCleanPlan(t testing.TB, set func(*record.Plan)) (*record.Plan, []string) {
+	t.Helper()
+	p, cut, err := cleanPlan(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, cut
+}
+
+// TestCutAtCharacterBoundary checks that a text is cut at its limit, and never inside a
+// character.
+func TestCutAtCharacterBoundary(t *testing.T) {
+	t.Parallel()
+	for _, char := range []string{"x", "é", "日", "🔑"} {
+		for shift := range 4 {
+			name := strings.Repeat("-", shift) + strings.Repeat(char, record.MaxIDBytes)
+			p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Name = &name })
+			got := *p.Name
+			fits := len(name) <= record.MaxIDBytes
+			if !strings.HasPrefix(name, got) || len(got) > record.MaxIDBytes || !fits && len(got) <= record.MaxIDBytes-len(char) || strings.ContainsRune(got, '\uFFFD') {
+				t.Errorf("kept %d bytes of %q", len(got), char)
+			}
+			if slices.Contains(cut, "name") == fits {
+				t.Errorf("%q: cut %q", char, cut)
+			}
+		}
+	}
+	if got := field.Shorten("日", 2); got != "" {
+		t.Errorf("shortened to %q", got)
+	}
+}
+
+// TestCleanCopies checks that Clean repairs a copy and leaves the caller's change as it is.
+func TestCleanCopies(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 20, 12, 0, 0, 1, time.FixedZone("", 3600))
+	newPlan := func() *record.Plan {
+		return &record.Plan{RootPlanID: "a\x00", CurrentPlanID: "a\x00", Title: new("b\xff"), Tags: []string{"c\x00"}, TraceID: new(" "),
+			StartTime: new(start), Metadata: json.RawMessage(`{ "d": "\u0000" }`)}
+	}
+	p := newPlan()
+	c, _, err := field.Clean(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(newPlan(), p); diff != "" {
+		t.Errorf("the caller's change (-before +after):\n%s", diff)
+	}
+	want := &record.Plan{RootPlanID: "a\uFFFD", CurrentPlanID: "a\uFFFD", Title: new("b\uFFFD"), Tags: []string{"c\uFFFD"},
+		StartTime: new(time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)), Metadata: json.RawMessage(`{"d":"\ufffd"}`)}
+	if diff := cmp.Diff(record.Change(want), c); diff != "" {
+		t.Errorf("the cleaned change (-want +got):\n%s", diff)
+	}
+}
+
+// TestJSONIsRepaired checks that JSON is compacted, that characters Postgres refuses are
+// replaced, and that invalid JSON is refused.
+func TestJSONIsRepaired(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) string { return strings.Repeat(`{"a":`, n-1) + `{}` + strings.Repeat(`}`, n-1) }
+	for sent, want := range map[string]string{ // empty: refused
+		"{ \"b\" : 1.50,\n\"a\":[ null ] }": `{"b":1.50,"a":[null]}`,
+		`{"a":"\u0000\\u0000"}`:             `{"a":"\ufffd\\u0000"}`,
+		`{"\ud83d":"\ude00"}`:               `{"\ufffd":"\ufffd"}`,
+		`{"a":"\ud83d\ude00"}`:              `{"a":"\ud83d\ude00"}`,
+		`{"a":"\ud83d\ud83d\ude00"}`:        `{"a":"\ufffd\ud83d\ude00"}`,
+		`{"a":"\ud83d\n"}`:                  `{"a":"\ufffd\n"}`,
+		`{"a":"\uD83D"}`:                    `{"a":"\ufffd"}`,
+		"{\"a\":\"\xff\"}":                  "{\"a\":\"\uFFFD\"}",
+		`{"a":-1.5e-400}`:                   `{"a":-1.5e-400}`,
+		`{"a":1e400}`:                       "",
+		`{"1e400":"1e400"}`:                 `{"1e400":"1e400"}`,
+		`{"a":`:                             "",
+		`{"a":NaN}`:                         "",
+		`[]`:                                "",
+		`null`:                              "null",
+		` `:                                 "",
+		deep(record.MaxJSONDepth):           deep(record.MaxJSONDepth),
+		deep(record.MaxJSONDepth + 1):       "",
+		`{"a":"` + strings.Repeat("[", 200) + `"}`: `{"a":"` + strings.Repeat("[", 200) + `"}`,
+	} {
+		p, cut, err := cleanPlan(func(p *record.Plan) { p.Metadata = json.RawMessage(sent) })
+		var invalid *record.InvalidError
+		switch {
+		case want == "":
+			if !errors.As(err, &invalid) || invalid.Code != record.CodeInvalidValue || invalid.Field != "metadata" {
+				t.Errorf("%.60s: %v", sent, err)
+			}
+		case err != nil:
+			t.Errorf("%.60s: %v", sent, err)
+		case want == "null":
+			if p.Metadata != nil {
+				t.Errorf("%.60s: %s", sent, p.Metadata)
+			}
+		case string(p.Metadata) != want || cut != nil:
+			t.Errorf("%.60s: %.60s, cut %q", sent, p.Metadata, cut)
+		}
+	}
+}
+
+// TestLongJSON checks that JSON over the limit becomes a string that holds its beginning.
+func TestLongJSON(t *testing.T) {
+	t.Parallel()
+	for _, filling := range []string{"x", `\"`, "<", "日"} {
+		sent := `{"a":"` + strings.Repeat(filling, record.MaxTextBytes/len(filling)) + `"}`
+		p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Metadata = json.RawMessage(sent) })
+		var kept string
+		if err := json.Unmarshal(p.Metadata, &kept); err != nil || !strings.HasPrefix(sent, kept) || len(kept) < record.MaxTextBytes/8 {
+			t.Errorf("%q: kept %d bytes, %v", filling, len(kept), err)
+		}
+		if len(p.Metadata) > record.MaxTextBytes || !slices.Equal(cut, []string{"metadata"}) {
+			t.Errorf("%q: %d bytes, cut %q", filling, len(p.Metadata), cut)
+		}
+	}
+}
+
+// TestFormInputs checks that the inputs of a form are a list of objects whose values are
+// strings.
+func TestFormInputs(t *testing.T) {
+	t.Parallel()
+	for inputs, ok := range map[string]bool{
+		`[]`: true, `[{}]`: true, `[{"a":"b"},{"a":""}]`: true,
+		`{}`: false, `[null]`: false, `["a"]`: false, `[{"a":1}]`: false, `[{"a":null}]`: false, `[{"a":["b"]}]`: false,
+	} {
+		_, _, err := field.Clean(&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", FormInputs: json.RawMessage(inputs)})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", inputs, err)
+		}
+	}
+}
+
+// TestListsAreCut checks that too many items of a list are cut, and that a long item is.
+func TestListsAreCut(t *testing.T) {
+	t.Parallel()
+	p, cut := mustCleanPlan(t, func(p *record.Plan) { p.Tags = make([]string, record.MaxListItems+1) })
+	if len(p.Tags) != record.MaxListItems || !slices.Equal(cut, []string{"tags"}) {
+		t.Errorf("%d tags, cut %q", len(p.Tags), cut)
+	}
+	p, cut = mustCleanPlan(t, func(p *record.Plan) { p.Tags = []string{strings.Repeat("é", 200), "b"} })
+	if len(p.Tags[0]) != 254 || !slices.Equal(cut, []string{"tags"}) {
+		t.Errorf("a tag of %d bytes, cut %q", len(p.Tags[0]), cut)
+	}
+}
+
+// TestInvalidNumbers checks that numbers out of range are refused.
+func TestInvalidNumbers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]*record.ThinkAct{
+		"costUsd":     {CostUSD: new(math.NaN())},
+		"costUsd ":    {CostUSD: new(math.Inf(1))},
+		"costUsd  ":   {CostUSD: new(-0.01)},
+		"costUsd   ":  {CostUSD: new(1e13)},
+		"inputTokens": {InputTokens: new(int64(record.MaxCount + 1))},
+		"seq":         {Seq: math.MaxInt32},
+		"seq ":        {Seq: -1},
+		"attempt":     {Attempt: new(int64(0))},
+	} {
+		c.RootPlanID, c.StepID = "p", "s"
+		var invalid *record.InvalidError
+		if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(name) || invalid.Code != record.CodeInvalidValue {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCharactersAreCountedBeforeCut checks that the number of characters is that of the whole
+// text, and that a count without its text is ignored.
+func TestCharactersAreCountedBeforeCut(t *testing.T) {
+	t.Parallel()
+	c, cut, err := field.Clean(&record.ThinkAct{RootPlanID: "p", StepID: "s", ThinkInput: new(strings.Repeat("é", record.MaxTextBytes)), ThinkOutputChars: new(int64(9))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.(*record.ThinkAct)
+	if *got.ThinkInputChars != record.MaxTextBytes || got.ThinkOutputChars != nil || !slices.Equal(cut, []string{"thinkInput"}) {
+		t.Errorf("%d characters, %v; cut %q", *got.ThinkInputChars, got.ThinkOutputChars, cut)
+	}
+}
+
+// TestStillCut checks that a field is no longer cut once its value was replaced by a shorter
+// one.
+func TestStillCut(t *testing.T) {
+	t.Parallel()
+	all := []string{"title", "name", "tags", "metadata", "summary"}
+	for name, tt := range map[string]struct {
+		plan record.Plan
+		want []string
+	}{
+		"empty":    {record.Plan{}, []string{}},
+		"replaced": {record.Plan{Title: new("t"), Name: new("n"), Tags: []string{"a"}, Metadata: json.RawMessage(`{"a":1}`), Summary: new("")}, []string{}},
+		"as cut": {record.Plan{Title: new(strings.Repeat("x", record.MaxTextBytes-3)), Name: new(strings.Repeat("é", 127)), Tags: []string{"a", strings.Repeat("x", 255)},
+			Metadata: json.RawMessage(`"{"`)}, []string{"metadata", "name", "tags", "title"}},
+		"just full":      {record.Plan{Name: new(strings.Repeat("x", 252))}, []string{"name"}},
+		"not quite full": {record.Plan{Name: new(strings.Repeat("x", 251))}, []string{}},
+		"a full list":    {record.Plan{Tags: make([]string, record.MaxListItems)}, []string{"tags"}},
+	} {
+		if diff := cmp.Diff(tt.want, field.StillCut(&tt.plan, all)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := field.StillCut(&record.Plan{Name: new(strings.Repeat("x", 255))}, nil); len(got) != 0 {
+		t.Errorf("StillCut of a plan that was never cut: %q", got)
+	}
+}

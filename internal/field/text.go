@@ -1,0 +1,28 @@
+package field
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// replacement replaces what Postgres cannot store in a text: NUL, and bytes that are not
+// UTF-8.
+const replacement = "\uFFFD"
+
+func sanitize(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
+}
+
+// Shorten cuts s to at most limit bytes, at a character boundary.
+func Shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,120 @@
+// Package fieldsql owns every statement that follows from the table of fields: the merge and
+// the replacement of rows, and the select lists of all reads. Statements are made at run time.
+// It also owns the one decoder that reads rows into structs.
+package fieldsql
+
+import (
+	"fmt"
+
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/record"
+)
+
+// Table says where a kind is kept.
+type Table struct {
+	Kind record.Kind
+	Name string // in schema actlog
+	// Parted rows say where the detail of their tree lies; they take that from the root plan.
+	// Partitioned rows lie there themselves.
+	Parted, Partitioned bool
+}
+
+var tables = map[record.Kind]Table{
+	record.KindPlan:           {Name: "plan_execution_record", Parted: true},
+	record.KindAgentExecution: {Name: "agent_execution_record", Parted: true},
+	record.KindThinkAct:       {Name: "think_act_record", Parted: true, Partitioned: true},
+	record.KindActTool:        {Name: "act_tool_info", Parted: true, Partitioned: true},
+	record.KindThought:        {Name: "thought"},
+	record.KindArtifact:       {Name: "artifact"},
+	record.KindSource:         {Name: "source_reference"},
+	record.KindWait:           {Name: "wait_state"},
+}
+
+// TableOf returns the table of a kind.
+func TableOf(k record.Kind) Table {
+	t := tables[k]
+	t.Kind = k
+	return t
+}
+
+// Column is a column of a read.
+type Column struct {
+	Name string
+	Type string // of Postgres
+	SQL  string // its expression
+}
+
+// shownRollUps are the columns of a step that sum up its cycles and tool calls, for readers.
+var shownRollUps = []Column{
+	{Name: "completed_cycles", Type: "integer"}, {Name: "model_calls", Type: "integer"}, {Name: "tool_calls", Type: "integer"},
+	{Name: "failures", Type: "integer"}, {Name: "input_tokens", Type: "bigint"}, {Name: "output_tokens", Type: "bigint"},
+	{Name: "cache_read_input_tokens", Type: "bigint"}, {Name: "cache_creation_input_tokens", Type: "bigint"},
+	{Name: "reasoning_tokens", Type: "bigint"}, {Name: "cost_usd", Type: "numeric"}, {Name: "think_ms", Type: "bigint"},
+	{Name: "tool_ms", Type: "bigint"}, {Name: "latest_round", Type: "integer"}, {Name: "latest_tool_name", Type: "text"},
+	{Name: "latest_tool_args", Type: "text"},
+}
+
+// rollUps are all of them. The others serve reports.
+var rollUps = append([]Column{{Name: "cycles"}, {Name: "last_seen_at"}}, shownRollUps...)
+
+// Readable returns the columns of a kind that every reader may see, as alias.column: the
+// row's number, its fields, what was cut, and the roll-ups of a step.
+func Readable(k record.Kind, alias string) []Column {
+	columns := []Column{{Name: "id", Type: "bigint"}}
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Readable() {
+			columns = append(columns, Column{Name: f.Shown, Type: columnType(f)})
+		}
+	}
+	columns = append(columns, Column{Name: "truncated", Type: "text[]"})
+	if k == record.KindAgentExecution {
+		columns = append(columns, shownRollUps...)
+	}
+	for i := range columns {
+		columns[i].SQL = alias + "." + columns[i].Name
+	}
+	return columns
+}
+
+func columnType(f *field.Field) string {
+	switch {
+	case f.Small:
+		return "integer"
+	case f.Decimal:
+		return "numeric"
+	}
+	return parameterType(f)
+}
+
+// parameterType is the type in which values of a field are sent.
+func parameterType(f *field.Field) string {
+	switch f.Type {
+	case field.Int:
+		return "bigint"
+	case field.Float:
+		return "double precision"
+	case field.Bool:
+		return "boolean"
+	case field.Time:
+		return "timestamptz"
+	case field.Texts:
+		return "text[]"
+	case field.JSON:
+		return "json"
+	default:
+		return "text"
+	}
+}
+
+// keys returns the columns of a kind's key.
+func keys(k record.Kind) (columns []string) {
+	for _, f := range field.Fields(k) {
+		if f.Key {
+			columns = append(columns, f.Column)
+		}
+	}
+	return columns
+}
+
+func param(n int, of string) string { return fmt.Sprintf("$%d::%s", n, of) }

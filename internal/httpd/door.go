@@ -1,0 +1,189 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+)
+
+// door is what all requests through one listener pass. It serves some routes.
+type door struct {
+	server   *Server
+	loopback bool // answers to loopback names only
+	routes   map[string]Route
+	beacons  map[string]bool // paths
+}
+
+// Handler serves routes. With loopbackOnly it refuses requests whose Host is not a loopback
+// name, so that no web page reaches the record by a name of its own that leads here. HEAD is
+// answered wherever GET is.
+func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
+	d := &door{server: s, loopback: loopbackOnly, routes: map[string]Route{}, beacons: map[string]bool{}}
+	e := echo.New()
+	e.HTTPErrorHandler = d.handleError
+	e.Use(d.observe, s.recoverPanic)
+	if loopbackOnly {
+		e.Use(loopbackHost)
+	}
+	if len(s.config.Origins) > 0 {
+		e.Use(d.allowOrigins(s.config.Origins))
+	}
+	e.Use(d.authenticate, d.limitReads)
+	add := func(method string, r Route) {
+		d.routes[method+" "+r.Path] = r
+		e.Add(method, r.Path, r.Handle)
+	}
+	for _, r := range routes {
+		add(r.Method, r)
+		if r.Method == http.MethodGet {
+			add(http.MethodHead, r)
+		}
+		d.beacons[r.Path] = r.Beacon
+	}
+	return compressed(e)
+}
+
+// routeOf returns the route of a request and its path, "unmatched" if it has none. A request
+// without a route needs a key, too.
+func (d *door) routeOf(c echo.Context) (r Route, path string) {
+	if r, ok := d.routes[c.Request().Method+" "+c.Path()]; ok {
+		return r, c.Path()
+	}
+	return Route{Need: ScopeAny}, "unmatched"
+}
+
+// observe gives each request its id, counts it and logs it: where it went and how it ended,
+// never what was in it.
+func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := time.Now()
+		r := c.Request()
+		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}}
+		r.Body = noted.body
+		c.Set(requestKey, noted)
+		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
+		metrics := d.server.metrics
+		metrics.inFlight.Inc()
+		defer metrics.inFlight.Dec()
+		err := next(c)
+		begun := c.Response().Committed
+		if err != nil {
+			c.Error(err)
+		}
+		took, status := time.Since(began), c.Response().Status
+		route, path := d.routeOf(c)
+		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream && status == http.StatusOK)
+		if route.Answered != nil {
+			route.Answered(status)
+		}
+		level := slog.LevelInfo
+		if route.Quiet {
+			level = slog.LevelDebug
+		}
+		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", noted.key))
+		if err != nil && begun {
+			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
+		}
+		return nil
+	}
+}
+
+// recoverPanic turns a mistake of ours into an answer: it costs one request, not the server.
+func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+					panic(v)
+				}
+				err = s.panicked(v, "route", c.Path(), "id", requestOf(c).id)
+			}
+		}()
+		return next(c)
+	}
+}
+
+func loopbackHost(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !isLoopback(c.Request().Host) {
+			return &Problem{Status: http.StatusForbidden, Detail: "this server answers to loopback names only, such as localhost"}
+		}
+		return next(c)
+	}
+}
+
+// allowOrigins lets web pages of some origins send to the routes that are beacons. A page's
+// browser asks first, without a key. Beacons count as sent with credentials; there are none
+// here that a browser would add by itself.
+func (d *door) allowOrigins(origins []string) echo.MiddlewareFunc {
+	return middleware.CORSWithConfig(middleware.CORSConfig{
+		Skipper:      func(c echo.Context) bool { return !d.beacons[c.Request().URL.Path] },
+		AllowOrigins: origins,
+		AllowMethods: []string{http.MethodPost},
+		MaxAge:       int((2 * time.Hour).Seconds()), // browsers remember it no longer
+
+		AllowCredentials: true, UnsafeWildcardOriginWithAllowCredentials: true,
+	})
+}
+
+// authenticate checks that a request has a key that is good for its route, if keys are needed.
+func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		route, _ := d.routeOf(c)
+		if route.Need == ScopeNone {
+			return next(c)
+		}
+		name, refused := d.server.Admit(c.Request().Header.Get(echo.HeaderAuthorization), c.Request().Header.Get(keyHeader), route.Need)
+		requestOf(c).key = name
+		if refused != nil {
+			if refused.Status == http.StatusUnauthorized {
+				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
+			}
+			return refused
+		}
+		return next(c)
+	}
+}
+
+// limitReads bounds how long a read may take.
+func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		route, _ := d.routeOf(c)
+		if method := c.Request().Method; route.Long || route.Stream || method != http.MethodGet && method != http.MethodHead {
+			return next(c)
+		}
+		ctx, cancel := context.WithTimeout(c.Request().Context(), d.server.config.ReadTimeout)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
+}
+
+// handleError answers an error, and logs its cause if clients do not see it.
+func (d *door) handleError(err error, c echo.Context) {
+	p, known := ProblemOf(err)
+	if !known {
+		d.server.log.Error("request failed", "id", requestOf(c).id, "method", methodOf(c.Request()), "route", c.Path(), "status", p.Status, "error", err)
+	}
+	if c.Response().Committed {
+		return
+	}
+	drain(c)
+	if p.RetryAfter > 0 {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
+	}
+	refuse := sendProblem
+	if route, _ := d.routeOf(c); route.Refuse != nil {
+		refuse = route.Refuse
+	}
+	if err := refuse(c, p); err != nil {
+		d.server.log.Debug("send answer failed", "error", err)
+	}
+}

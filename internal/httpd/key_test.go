@@ -1,0 +1,146 @@
+package httpd_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+)
+
+// requests returns a request for each operation of the contract. Reads find nothing, and
+// writes write nothing.
+func requests() (all []request) {
+	paths, _ := apitest.TheContract().Find("paths")
+	for path, operations := range paths {
+		for method, operation := range operations.(obj) {
+			if method == "parameters" {
+				continue
+			}
+			r := request{method: strings.ToUpper(method), path: strings.NewReplacer("{planId}", "nobody", "{stepId}", "nobody").Replace(path), route: path}
+			security, has := operation.(obj)["security"].([]any)
+			r.open = has && len(security) == 0
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+type request struct {
+	method, path, route string
+	open                bool
+}
+
+// needs is the scope that an operation needs; empty: any key will do.
+func (r request) needs() httpd.Scope {
+	switch {
+	case r.path == "/api/v1/limits":
+		return ""
+	case r.method == http.MethodPost:
+		return httpd.ScopeWrite
+	case r.method == http.MethodDelete && strings.HasPrefix(r.path, "/api/v1/"):
+		return httpd.ScopeAdmin
+	}
+	return httpd.ScopeRead
+}
+
+func (r request) do(c *client, header ...string) answer {
+	if r.method == http.MethodPost {
+		return c.Do(r.method, r.path, strings.NewReader(`{"records":[]}`), append(header, "Content-Type", "application/json")...)
+	}
+	return c.Do(r.method, r.path, nil, header...)
+}
+
+func TestEveryRouteNeedsTheRightKey(t *testing.T) {
+	t.Parallel()
+	var lines []string
+	secrets := map[httpd.Scope]string{}
+	for _, scope := range []httpd.Scope{httpd.ScopeWrite, httpd.ScopeRead, httpd.ScopeAdmin} {
+		secret, line := apitest.NewKey(t, "of-"+string(scope), scope)
+		secrets[scope] = secret
+		lines = append(lines, line)
+	}
+	other, _ := apitest.NewKey(t, "other", httpd.ScopeRead)
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, lines...) }})
+	for _, r := range append(requests(), request{method: http.MethodGet, path: "/nowhere"}, request{method: http.MethodPut, path: "/api/v1/plans"}) {
+		for name, authorization := range map[string]string{
+			"none": "", "empty": "Bearer ", "another": "Bearer " + other, "basic": "Basic " + secrets[httpd.ScopeRead], "bare": secrets[httpd.ScopeRead],
+			"cut": "Bearer " + secrets[httpd.ScopeRead][:40], "longer": "Bearer " + secrets[httpd.ScopeRead] + "x", "hash": "Bearer " + strings.Split(lines[1], ":")[1],
+		} {
+			a := r.do(c, "Authorization", authorization)
+			if r.open {
+				wantStatus(t, a, http.StatusOK)
+				continue
+			}
+			wantProblem(t, a, http.StatusUnauthorized, nil)
+			if a.Header.Get("WWW-Authenticate") == "" || strings.Contains(string(a.Body), "of-") {
+				t.Errorf("%s %s, %s: %v %s", r.method, r.path, name, a.Header, a.Body)
+			}
+		}
+		for scope, secret := range secrets {
+			a := r.do(c.As(secret))
+			switch refused := a.Status == http.StatusForbidden; {
+			case a.Status == http.StatusUnauthorized:
+				t.Errorf("%s %s: a %s key is unknown", r.method, r.path, scope)
+			case r.route == "" || r.open || r.needs() == "":
+				if refused {
+					t.Errorf("%s %s: a %s key is refused", r.method, r.path, scope)
+				}
+			case refused != (scope != r.needs()):
+				t.Errorf("%s %s with a %s key: %d", r.method, r.path, scope, a.Status)
+			case refused:
+				wantProblem(t, a, http.StatusForbidden, nil)
+			}
+		}
+	}
+	both, line := apitest.NewKey(t, "both", httpd.ScopeWrite, httpd.ScopeRead)
+	c.Server.HTTP.SetKeys(apitest.Keys(t, line))
+	wantStatus(t, c.As(secrets[httpd.ScopeRead]).Get("/api/v1/plans"), http.StatusUnauthorized)
+	c = c.As(both)
+	c.Write(plan("p"))
+	c.Details("p")
+	wantStatus(t, c.Do(http.MethodDelete, "/api/v1/plans/p", nil), http.StatusForbidden)
+	wantStatus(t, c.Do(http.MethodDelete, details+"p", nil), http.StatusOK) // deletes nothing
+	c.Details("p")
+}
+
+func TestReadKeys(t *testing.T) {
+	t.Parallel()
+	_, line := apitest.NewKey(t, "a.b-c_d@e", httpd.ScopeWrite)
+	name, rest, _ := strings.Cut(line, ":")
+	hash, _, _ := strings.Cut(rest, ":")
+	keys, err := httpd.ReadKeys(strings.NewReader("\r\n # a comment\n  " + name + " : " + strings.ToUpper(hash) + " : write , read\r\n"))
+	if err != nil || keys.Len() != 1 {
+		t.Errorf("%v, %v", keys, err)
+	}
+	for name, tt := range map[string]struct{ file, says string }{
+		"nothing":       {"", "no key"},
+		"comments only": {"# none\n\n", "no key"},
+		"a bare key":    {"# x\n\nactlog_0123456789", "line 3: must be"},
+		"no scopes":     {"a:" + hash + ":", "line 1: key a"},
+		"a short hash":  {line + "\na:1234:read", "line 2: the SHA-256"},
+		"no hash":       {"a:" + strings.Repeat("x", 64) + ":read", "line 1: the SHA-256"},
+		"an odd scope":  {"a:" + hash + ":read,all", "no scope"},
+		"no name":       {":" + hash + ":read", "line 1: the name"},
+		"an odd name":   {"a b:" + hash + ":read", "line 1: the name"},
+		"a long name":   {strings.Repeat("a", 65) + ":" + hash + ":read", "line 1: the name"},
+		"twice":         {line + "\n" + line, "line 2: the same"},
+		"more":          {line + ":x", "line 1: must be"},
+	} {
+		_, err := httpd.ReadKeys(strings.NewReader(tt.file))
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q", name, err, tt.says)
+		} else if strings.Contains(err.Error(), "0123456789") {
+			t.Errorf("%s: the error quotes a secret: %v", name, err)
+		}
+	}
+	for _, bad := range []struct {
+		name   string
+		scopes []httpd.Scope
+	}{{"", []httpd.Scope{"read"}}, {"a:b", []httpd.Scope{"read"}}, {"a", nil}, {"a", []httpd.Scope{"any"}}, {"a", []httpd.Scope{"none"}}} {
+		if _, line, err := httpd.NewKey(bad.name, bad.scopes); err == nil {
+			t.Errorf("made %s", line)
+		}
+	}
+}

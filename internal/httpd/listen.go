@@ -1,0 +1,108 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"google.golang.org/grpc"
+)
+
+// Time-outs of connections. To read a body of 64 MiB may take a while; a client that sends
+// nothing may not.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 2 * time.Minute
+	writeTimeout      = 2 * time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// Listener is an address that a server listens on, and what it serves there.
+type Listener struct {
+	net.Listener
+	// Loopback reports that no other machine can reach it.
+	Loopback bool
+
+	shutdown func(context.Context) error // lets requests end; nil: nothing is served yet
+}
+
+// Listen listens on an address. The caller closes the listener.
+func Listen(ctx context.Context, address string, loopback bool) (*Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return &Listener{Listener: l, Loopback: loopback}, nil
+}
+
+// URL is the listener's address, as a client names it.
+func (l *Listener) URL() string { return "http://" + l.Addr().String() }
+
+// ServeHTTP serves HTTP to at most maxConnections clients until the listener is closed; more
+// clients wait. The error goes to failed.
+func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	l.start(maxConnections, server.Serve, failed)
+	l.shutdown = func(ctx context.Context) error {
+		if err := server.Shutdown(ctx); err != nil {
+			return errors.Join(fmt.Errorf("end requests: %w", err), server.Close())
+		}
+		return nil
+	}
+}
+
+// ServeGRPC is ServeHTTP for gRPC.
+func (l *Listener) ServeGRPC(g *grpc.Server, maxConnections int, failed chan<- error) {
+	l.start(maxConnections, g.Serve, failed)
+	l.shutdown = func(ctx context.Context) error {
+		done := make(chan struct{})
+		go func() {
+			g.GracefulStop()
+			close(done)
+		}()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			g.Stop()
+			<-done
+			return fmt.Errorf("end calls: %w", ctx.Err())
+		}
+	}
+}
+
+func (l *Listener) start(maxConnections int, serve func(net.Listener) error, failed chan<- error) {
+	limited := netutil.LimitListener(l.Listener, maxConnections)
+	go func() { failed <- serve(limited) }()
+}
+
+// Close closes all listeners at once, and waits until their requests have ended, or ctx has.
+func Close(ctx context.Context, listeners []*Listener) error {
+	errs := make(chan error, len(listeners))
+	for _, l := range listeners {
+		if l.shutdown == nil {
+			errs <- l.Listener.Close()
+			continue
+		}
+		go func() { errs <- l.shutdown(ctx) }()
+	}
+	var all error
+	for range listeners {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}

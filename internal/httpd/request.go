@@ -1,0 +1,96 @@
+package httpd
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// request is what is noted of a request while it is served.
+type request struct {
+	id   string
+	key  string // its name; empty if none was needed
+	body *countedBody
+}
+
+const requestKey = "request"
+
+func requestOf(c echo.Context) *request {
+	r, _ := c.Get(requestKey).(*request)
+	return r
+}
+
+// methodOf bounds what clients can make up.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
+}
+
+// usableID keeps the id that a client gave its request if it can stand in a log and a header,
+// and else makes one.
+func usableID(id string) string {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:/+=@", r)
+	}
+	if id == "" || len(id) > 128 || strings.ContainsFunc(id, strange) {
+		return rand.Text()
+	}
+	return id
+}
+
+// isLoopback reports whether a host, with or without a port, names this machine.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// countedBody counts what is read of a body, and notes its end.
+type countedBody struct {
+	io.ReadCloser
+	read  atomic.Int64
+	ended atomic.Bool
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read.Add(int64(n))
+	if errors.Is(err, io.EOF) {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+// drainFor is how long a refused body is read: a client that sends all of it before it reads
+// would else see a broken connection instead of the answer.
+const drainFor = 2 * time.Second
+
+// drain reads the rest of the body of a request that is refused.
+func drain(c echo.Context) {
+	r, noted := c.Request(), requestOf(c)
+	if r.ContentLength == 0 || noted.body.ended.Load() {
+		return
+	}
+	// If the connection cannot set a deadline, the server closes it instead.
+	if err := http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(drainFor)); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	c.Response().Header().Set("Connection", "close")
+}

@@ -1,0 +1,20 @@
+package httpd
+
+import "github.com/labstack/echo/v4"
+
+// Route is a path and all that is known of its requests before they are looked at.
+type Route struct {
+	Method, Path string
+	Need         Scope
+	Handle       echo.HandlerFunc
+
+	Quiet  bool // machines ask all day: its requests are logged at level debug
+	Long   bool // takes as long as its client does: no time-out
+	Stream bool // long, and how long says nothing about the server
+	Beacon bool // web pages of allowed origins may send there
+
+	// Refuse answers an error; nil: as a problem document.
+	Refuse func(c echo.Context, p *Problem) error
+	// Answered is called with the status of each answer; may be nil.
+	Answered func(status int)
+}

@@ -1,0 +1,112 @@
+// Package httpd owns what every door of the server shares: listeners, keys, host names, the
+// budget for request bodies, errors as problem documents, the log of requests, and their
+// metrics. Routes are data.
+package httpd
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Config says how requests are served. Zero values mean the defaults named here.
+type Config struct {
+	// Logger receives a line per request, and the causes of errors that clients do not see.
+	// Required.
+	Logger *slog.Logger
+	// Keys are those that clients need; nil: none is needed. See [Server.SetKeys].
+	Keys *Keys
+	// Version is shown by the metrics.
+	Version string
+	// ReadTimeout is how long a read may take. Default 30 s.
+	ReadTimeout time.Duration
+	// Origins are those of web pages that may send to routes that are beacons, "*" for any.
+	// Default: browsers let no page do so.
+	Origins []string
+	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
+	// Default 512 MiB.
+	BodyBytes int64
+}
+
+// Server is what the doors of a server share. It is safe for concurrent use.
+type Server struct {
+	config   Config
+	log      *slog.Logger
+	keys     atomic.Pointer[Keys]
+	bodies   Budget
+	metrics  *metrics
+	draining atomic.Bool
+}
+
+// New returns a server without doors.
+func New(config Config) *Server {
+	if config.ReadTimeout == 0 {
+		config.ReadTimeout = 30 * time.Second
+	}
+	if config.BodyBytes == 0 {
+		config.BodyBytes = 512 << 20
+	}
+	s := &Server{config: config, log: config.Logger, bodies: Budget{size: config.BodyBytes}}
+	s.metrics = newMetrics(config.Version, &s.bodies)
+	s.keys.Store(config.Keys)
+	return s
+}
+
+// Log returns the server's logger.
+func (s *Server) Log() *slog.Logger { return s.log }
+
+// Bodies returns the budget for request bodies, decompressed.
+func (s *Server) Bodies() *Budget { return &s.bodies }
+
+// SetKeys replaces the keys that clients need.
+func (s *Server) SetKeys(keys *Keys) { s.keys.Store(keys) }
+
+// Admit returns the name of the key that a request brings, and the problem if it is not good
+// for that. authorization and bare are the values of the two headers that may bring it.
+func (s *Server) Admit(authorization, bare string, need Scope) (name string, refused *Problem) {
+	keys := s.keys.Load()
+	if keys == nil {
+		return "", nil
+	}
+	return keys.admit(authorization, bare, need)
+}
+
+// Drain makes /readyz say that the server stops, so that balancers send it no new clients.
+// Everything else is still served.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Draining reports whether the server is about to stop.
+func (s *Server) Draining() bool { return s.draining.Load() }
+
+// Recover is for doors that are not HTTP: deferred, it turns a panic of a handler into an
+// error.
+func (s *Server) Recover(err *error, where ...any) {
+	if v := recover(); v != nil {
+		*err = s.panicked(v, where...)
+	}
+}
+
+var errPanicked = errors.New("a handler panicked")
+
+// panicked logs a panic and returns the error that answers the request.
+func (s *Server) panicked(v any, where ...any) error {
+	s.log.Error("a handler panicked", append(where, "panic", v, "stack", string(debug.Stack()))...)
+	return errPanicked
+}
+
+// Register adds metrics.
+func (s *Server) Register(more ...prometheus.Collector) { s.metrics.registry.MustRegister(more...) }
+
+// Metrics is the route of the metrics.
+func (s *Server) Metrics() Route {
+	// Answers are compressed with all others.
+	h := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{DisableCompression: true})
+	return Route{Method: http.MethodGet, Path: "/metrics", Need: ScopeRead, Quiet: true, Handle: echo.WrapHandler(h)}
+}

@@ -1,0 +1,142 @@
+// Package pg owns the connections to Postgres: the pool, the settings of a connection,
+// transactions, retries, and the one translator of Postgres' errors.
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// DB is a pool of connections to one database. It is safe for concurrent use.
+type DB struct {
+	*pgxpool.Pool
+	log *slog.Logger
+}
+
+// Config says which database to open, and how.
+type Config struct {
+	// URL is a postgres:// URL or a keyword/value string.
+	URL string
+	// MaxConns bounds the connections of the pool.
+	MaxConns int
+	// Logger receives warnings about the database's settings.
+	Logger *slog.Logger
+	// Tracer sees every statement of the pool; nil for none.
+	Tracer pgx.QueryTracer
+}
+
+// settings are those of every connection.
+var settings = map[string]string{
+	"application_name":              "actlog",
+	"default_transaction_isolation": "read committed",
+	"jit":                           "off",                // compiling costs more than any of these statements
+	"plan_cache_mode":               "force_generic_plan", // planning again costs more as well
+	"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
+	"lock_timeout":                  "2s",                 // a row that another session holds must not block other trees
+	"TimeZone":                      "UTC",
+	"DateStyle":                     "ISO, MDY", // the bounds of partitions are read as text
+}
+
+// Open connects and checks that the record can live in the database. The error wraps
+// [record.ErrUnavailable] if Postgres does not answer.
+func Open(ctx context.Context, config Config) (*DB, error) {
+	pc, err := pgxpool.ParseConfig(config.URL)
+	if err != nil {
+		return nil, err // its text hides the password
+	}
+	pc.MaxConns = int32(config.MaxConns)
+	pc.ConnConfig.Tracer = config.Tracer
+	pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{Pool: pool, log: config.Logger}
+	if err = d.check(ctx); err == nil {
+		err = d.checkSettings(ctx)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// check refuses databases that the record cannot live in.
+func (d *DB) check(ctx context.Context) error {
+	var version int
+	var encoding string
+	var noLZ4 bool // texts are compressed with it, and this server lacks it
+	err := d.QueryRow(ctx, `SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'),
+		EXISTS (SELECT FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.relnamespace = to_regnamespace('actlog') AND a.attcompression = 'l')
+		AND NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`).Scan(&version, &encoding, &noLZ4)
+	switch {
+	case err != nil:
+		return Translate(err)
+	case version < 140000:
+		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", version/10000)
+	case noLZ4:
+		return errors.New("texts of this record are compressed with lz4, and this Postgres was built without it: run it with server binaries that have it, such as those of Debian")
+	case encoding != "UTF8":
+		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
+	}
+	return nil
+}
+
+// checkSettings warns if a pooler drops settings: reads would become slow, and writers would
+// wait for each other. A pooler may change the name.
+func (d *DB) checkSettings(ctx context.Context) error {
+	names := slices.Sorted(maps.Keys(settings))
+	values := make([]string, len(names))
+	for i, name := range names {
+		values[i] = settings[name]
+	}
+	var lost []string
+	err := d.QueryRow(ctx, `SELECT COALESCE(array_agg(name ORDER BY name), '{}') FROM unnest($1::text[], $2::text[]) AS s (name, value)
+		WHERE name <> 'application_name' AND current_setting(name) <> value`, names, values).Scan(&lost)
+	if len(lost) > 0 {
+		d.log.Warn("settings of the connection did not reach the database, as with a pooler in between: set them for the role", "settings", lost)
+	}
+	return Translate(err)
+}
+
+// Connect opens a connection beside the pool. It is not traced.
+func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
+	config := d.Config().ConnConfig
+	config.Tracer = nil
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// Transact runs f in a transaction of several round trips. The transaction ends if this
+// program, or the network to it, is silent between two of them: what it locks must not stay
+// locked. Within a round trip, only TCP keepalives notice that.
+func (d *DB) Transact(ctx context.Context, f func(pgx.Tx) error) error {
+	begin := pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1min'"}
+	return pgx.BeginTxFunc(ctx, d.Pool, begin, f)
+}
+
+// Send runs a batch in one round trip. Unless it begins a transaction, it is one.
+func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(ctx, q).Close() }
+
+// Read runs a read, and once more if the connection turned out to be dead: after a restart of
+// Postgres the pool still holds connections to the old one.
+func Read[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
+	v, err := query()
+	if err != nil && ctx.Err() == nil && ConnectionLost(err) {
+		d.Reset() // the other connections are likely dead, too
+		v, err = query()
+	}
+	if err != nil && ctx.Err() != nil {
+		return v, err // the caller's own end, which looks like a time-out of the network
+	}
+	return v, Translate(err)
+}

@@ -1,0 +1,225 @@
+package receive_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/receive"
+)
+
+// connect serves OTLP/gRPC and connects to it.
+func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
+	c.T.Helper()
+	listener, err := new(net.ListenConfig).Listen(c.T.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	server := c.Server.Receiver.GRPC()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	conn, err := grpc.NewClient(listener.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	c.T.Cleanup(func() {
+		_ = conn.Close()
+		server.GracefulStop()
+		if err := <-served; err != nil {
+			c.T.Error(err)
+		}
+	})
+	return conn
+}
+
+// callTraces exports traces over a connection.
+func callTraces(ctx context.Context, conn *grpc.ClientConn, all ptrace.Traces, options ...grpc.CallOption) (ptraceotlp.ExportResponse, error) {
+	return ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(all), options...)
+}
+
+func wantCode(t testing.TB, err error, code codes.Code, says string) {
+	t.Helper()
+	if got := status.Convert(err); got.Code() != code || !strings.Contains(got.Message(), says) {
+		t.Errorf("%v %q, want %v %q", got.Code(), got.Message(), code, says)
+	}
+}
+
+func TestExportsByGRPC(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	conn := connect(c)
+	for n, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
+		all := apitest.AgentTrace(byte(n+1), nil)
+		all.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty().SetName("no ids")
+		response, err := callTraces(t.Context(), conn, all, options...)
+		if p := response.PartialSuccess(); err != nil || p.RejectedSpans() != 1 || !strings.Contains(p.ErrorMessage(), "trace id") {
+			t.Fatal(err, p.RejectedSpans(), p.ErrorMessage())
+		}
+		logs, err := plogotlp.NewGRPCClient(conn).Export(t.Context(), plogotlp.NewExportRequestFromLogs(someLogs(byte(n+1))), options...)
+		if err != nil || logs.PartialSuccess().RejectedLogRecords() != 0 {
+			t.Fatal(err)
+		}
+		step := lookup(t, c.Details(apitest.TraceID(byte(n+1))), "agentExecutionSequence.0.stepId").(string)
+		expect(t, c.Step(step), obj{"thinkActSteps.0.thinkOutput": "Paris is sunny."})
+	}
+	metrics := pmetric.NewMetrics()
+	metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetName("m")
+	if _, err := pmetricotlp.NewGRPCClient(conn).Export(t.Context(), pmetricotlp.NewExportRequestFromMetrics(metrics)); err != nil {
+		t.Error(err)
+	}
+	for _, sg := range []string{"traces", "logs", "metrics"} {
+		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`, map[string]float64{"traces": 2, "logs": 2, "metrics": 1}[sg])
+	}
+}
+
+// rawMessages sends and receives messages as they are.
+type rawMessages struct{}
+
+func (rawMessages) Name() string { return "proto" }
+
+func (rawMessages) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
+
+func (rawMessages) Unmarshal(b []byte, v any) error { *v.(*[]byte) = bytes.Clone(b); return nil }
+
+// call sends a message to the service of traces.
+func call(ctx context.Context, conn *grpc.ClientConn, message []byte, options ...grpc.CallOption) error {
+	var answer []byte
+	options = append(options, grpc.ForceCodec(rawMessages{}), grpc.MaxCallSendMsgSize(1<<30))
+	return conn.Invoke(ctx, tracesCall, &message, &answer, options...)
+}
+
+// tracesCall is the method of exports of traces.
+const tracesCall = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+func TestCallsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	conn := connect(c)
+	ctx := t.Context()
+	logs := apitest.Marshal(t, someLogs(1), new(plog.ProtoMarshaler).MarshalLogs)
+	wantCode(t, call(ctx, conn, []byte("{}")), codes.InvalidArgument, "reading traces")
+	wantCode(t, call(ctx, conn, logs), codes.InvalidArgument, "send it to /v1/logs")
+	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))), codes.ResourceExhausted, "over 20000 spans")
+	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "larger than max")
+	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "larger than max")
+	wantCode(t, call(ctx, conn, apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
+	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "Other")
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, stream.RecvMsg(new([]byte)), codes.Internal, "no request message")
+	if n := c.BodyBytes(); n != 0 {
+		t.Errorf("%d bytes of bodies are still held", n)
+	}
+	if err := call(ctx, conn, nil); err != nil { // an empty message is none too many
+		t.Error(err)
+	}
+	c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="traces",status="413"}`, 4)
+}
+
+func TestKeysOfCalls(t *testing.T) {
+	t.Parallel()
+	write, writeLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
+	read, readLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	log := new(apitest.Log)
+	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, writeLine, readLine) }})
+	conn := connect(c)
+	with := func(kv ...string) context.Context { return metadata.AppendToOutgoingContext(t.Context(), kv...) }
+	for _, tt := range []struct {
+		ctx  context.Context
+		code codes.Code
+	}{
+		{t.Context(), codes.Unauthenticated},
+		{with("authorization", "Bearer wrong"), codes.Unauthenticated},
+		{with("authorization", "Bearer "+read), codes.PermissionDenied},
+		{with("authorization", "Bearer "+write), codes.OK},
+		{with("x-api-key", write), codes.OK},
+	} {
+		_, err := callTraces(tt.ctx, conn, apitest.AgentTrace(1, nil))
+		if status.Code(err) != tt.code {
+			t.Errorf("%v, want %v", err, tt.code)
+		}
+	}
+	// Without a key, the message is not read.
+	wantCode(t, call(t.Context(), conn, make([]byte, 65<<20)), codes.Unauthenticated, "API key")
+	if found := log.Lines("msg=request", "door=grpc", "signal=traces", "status=200", "key=writer"); len(found) != 2 {
+		t.Errorf("%q", found)
+	}
+	if found := log.Lines(write); len(found) > 0 {
+		t.Errorf("the log has the key: %q", found)
+	}
+	c.As(read).Details(apitest.TraceID(1))
+}
+
+// TestMessagesThatArriveAtOnce are bounded over all connections: one more is refused until one
+// of them has arrived or its call has ended.
+func TestMessagesThatArriveAtOnce(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	var leave []context.CancelFunc
+	for len(leave) < receive.MaxReceiving {
+		conn := connect(c)
+		for range 32 { // as many as one connection may have
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall); err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, cancel)
+		}
+	}
+	conn := connect(c)
+	var err error
+	for err == nil { // until all of them are being waited for
+		err = call(t.Context(), conn, nil)
+	}
+	wantCode(t, err, codes.Unavailable, "again soon")
+	leave[0]()
+	for err != nil {
+		if err = call(t.Context(), conn, nil); err != nil {
+			wantCode(t, err, codes.Unavailable, "again soon")
+		}
+	}
+	for _, cancel := range leave {
+		cancel()
+	}
+}
+
+// TestCallsThatMayBeRepeated: the answer says when.
+func TestCallsThatMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	full, closed := serve(t), serve(t)
+	fillBodies(full)
+	closed.CloseStore()
+	for says, c := range map[string]*client{"again soon": full, "shutting down": closed} {
+		_, err := callTraces(t.Context(), connect(c), apitest.AgentTrace(1, nil))
+		wantCode(t, err, codes.Unavailable, says)
+		details := status.Convert(err).Details()
+		if len(details) != 1 || details[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration() != time.Second {
+			t.Errorf("%s: details %v", says, details)
+		}
+	}
+}

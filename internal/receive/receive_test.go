@@ -1,0 +1,595 @@
+package receive_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// fixtures are the bodies of one run each, as exporters sent them.
+var fixtures = map[string][]string{
+	"vercel":        {"vercel-ai7-001.json", "vercel-ai7-002.json"},
+	"vercel-pb":     {"vercel-ai7-pb-001.pb"},
+	"openai-agents": {"openai-agents-js-oi-001.json", "openai-agents-js-oi-002.json"},
+	"langgraph":     {"langgraph-js-oi-cfg-001.json", "langgraph-js-oi-cfg-002.json", "langgraph-js-oi-cfg-003.json"},
+}
+
+func readFixture(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "otlp", "testdata", "fixtures", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// fixtureBodies returns the bodies of a run in an encoding.
+func fixtureBodies(t testing.TB, run, contentType string) (bodies [][]byte) {
+	t.Helper()
+	for _, name := range fixtures[run] {
+		body := readFixture(t, name)
+		if is := map[bool]string{true: otlp.TypeProtobuf, false: otlp.TypeJSON}[strings.HasSuffix(name, ".pb")]; is != contentType {
+			unmarshal := new(ptrace.JSONUnmarshaler).UnmarshalTraces
+			if is == otlp.TypeProtobuf {
+				unmarshal = new(ptrace.ProtoUnmarshaler).UnmarshalTraces
+			}
+			all, err := unmarshal(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = apitest.Encodings[contentType](t, all)
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies
+}
+
+// goldenRecords returns the rows that a run means, and the id of its trace.
+func goldenRecords(t testing.TB, run string) (records []any, trace string) {
+	t.Helper()
+	for line := range strings.Lines(string(readFixture(t, run+".golden"))) {
+		var r obj
+		if err := json.NewDecoder(strings.NewReader(line)).Decode(&r); err != nil { // inferred stands behind it
+			t.Fatal(err)
+		}
+		records = append(records, r)
+		trace, _ = r["rootPlanId"].(string)
+	}
+	return records, trace
+}
+
+// seen returns everything that reads show of a tree, except for the numbers of rows, and
+// whether a call is inferred, which no record can say.
+func seen(c *client, trace string) (all []any) {
+	c.T.Helper()
+	tree := c.Details(trace)
+	all = append(all, tree)
+	var visit func(plan any)
+	visit = func(plan any) {
+		for _, agent := range plan.(obj)["agentExecutionSequence"].([]any) {
+			all = append(all, c.Step(agent.(obj)["stepId"].(string)))
+			for _, sub := range agent.(obj)["subPlanExecutionRecords"].([]any) {
+				visit(sub)
+			}
+		}
+	}
+	visit(tree)
+	var strip func(v any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case obj:
+			if _, number := v["id"].(float64); number {
+				delete(v, "id")
+			}
+			delete(v, "parentExecutionId")
+			delete(v, "inferred")
+			for _, member := range v {
+				strip(member)
+			}
+		case []any:
+			for _, item := range v {
+				strip(item)
+			}
+		}
+	}
+	strip(all)
+	return all
+}
+
+// senders are the ways in: each sends bodies of protobuf or JSON.
+var senders = map[string]func(c *client, contentType string, bodies [][]byte){
+	"server": func(c *client, contentType string, bodies [][]byte) {
+		for _, body := range bodies {
+			wantTaken(c.T, c.Export("/v1/traces", contentType, body), contentType)
+		}
+	},
+	"http": func(c *client, contentType string, bodies [][]byte) {
+		d := c.OTLP(true)
+		for _, body := range bodies {
+			wantTaken(c.T, d.Export("/v1/traces", contentType, body), contentType)
+		}
+	},
+	"grpc": func(c *client, contentType string, bodies [][]byte) {
+		if contentType != otlp.TypeProtobuf {
+			return
+		}
+		conn := connect(c)
+		for _, body := range bodies {
+			request := ptraceotlp.NewExportRequest()
+			if err := request.UnmarshalProto(body); err != nil {
+				c.T.Fatal(err)
+			}
+			if response, err := ptraceotlp.NewGRPCClient(conn).Export(c.T.Context(), request); err != nil || response.PartialSuccess().RejectedSpans() > 0 {
+				c.T.Fatal(response, err)
+			}
+		}
+	},
+}
+
+// TestEveryFixtureMakesItsTree by every door, in every encoding: the tree that its golden rows
+// make when they are written as records.
+func TestEveryFixtureMakesItsTree(t *testing.T) {
+	t.Parallel()
+	for run := range fixtures {
+		t.Run(run, func(t *testing.T) {
+			t.Parallel()
+			records, trace := goldenRecords(t, run)
+			written := serve(t)
+			written.Write(records...)
+			want := seen(written, trace)
+			for door, send := range senders {
+				for contentType := range apitest.Encodings {
+					if door == "grpc" && contentType != otlp.TypeProtobuf {
+						continue
+					}
+					t.Run(door+" "+contentType, func(t *testing.T) {
+						t.Parallel()
+						c := serve(t)
+						send(c, contentType, fixtureBodies(t, run, contentType))
+						if diff := cmp.Diff(want, seen(c, trace)); diff != "" {
+							t.Errorf("(-golden +sent):\n%s", diff)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// TestExportsMayBeCompressed, in each encoding.
+func TestExportsMayBeCompressed(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	n := byte(0)
+	for contentType, encode := range apitest.Encodings {
+		for encoding, pack := range map[string]func(testing.TB, []byte) []byte{
+			"": func(_ testing.TB, b []byte) []byte { return b }, "identity": func(_ testing.TB, b []byte) []byte { return b }, "gzip": apitest.Gzip, "zstd": apitest.Zstd,
+		} {
+			n++
+			body := encode(t, apitest.AgentTrace(n, nil))
+			wantTaken(t, c.Export("/v1/traces", contentType, pack(t, body), "Content-Encoding", encoding), contentType)
+			expect(t, c.Details(apitest.TraceID(n)), obj{"name": "planner", "state": "COMPLETED", "agentExecutionSequence.#": 1})
+		}
+	}
+	// As media types may be written.
+	a := c.Export("/v1/traces", "Application/X-Protobuf; charset=x", apitest.Encodings[otlp.TypeProtobuf](t, apitest.AgentTrace(99, nil)))
+	wantTaken(t, a, otlp.TypeProtobuf)
+	c.Details(apitest.TraceID(99))
+}
+
+func TestSpansThatAreRejectedAreCounted(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	for contentType, encode := range apitest.Encodings {
+		all := apitest.AgentTrace(1, nil)
+		spans := all.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		spans.AppendEmpty().SetName("no ids")
+		spans.AppendEmpty().SetTraceID([16]byte{1})
+		a := wantStatus(t, c.Export("/v1/traces", contentType, encode(t, all)), http.StatusOK)
+		response := ptraceotlp.NewExportResponse()
+		unmarshal := response.UnmarshalJSON
+		if contentType == otlp.TypeProtobuf {
+			unmarshal = response.UnmarshalProto
+		}
+		if err := unmarshal(a.Body); err != nil {
+			t.Fatal(err)
+		}
+		if p := response.PartialSuccess(); p.RejectedSpans() != 2 || !strings.Contains(p.ErrorMessage(), "trace id") {
+			t.Errorf("%s: %s", contentType, a.Body)
+		}
+		c.Details(apitest.TraceID(1)) // the others are on record
+	}
+	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 4)
+	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="traces"}`, 4)
+}
+
+func someLogs(n byte) plog.Logs {
+	all := plog.NewLogs()
+	records := all.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	choice := records.AppendEmpty()
+	choice.SetTraceID([16]byte{15: n})
+	choice.SetSpanID([8]byte{6: n, 7: 2})
+	choice.SetEventName("gen_ai.choice")
+	choice.SetTimestamp(1_795_176_000_500_000_000)
+	choice.Body().SetEmptyMap().PutEmptyMap("message").PutStr("content", "Paris is sunny.")
+	records.AppendEmpty().Body().SetStr("a line of a log")
+	return all
+}
+
+// TestLogsJoinTheirSpans, whichever comes first.
+func TestLogsJoinTheirSpans(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	n := byte(0)
+	for contentType, encode := range apitest.Encodings {
+		marshal := new(plog.JSONMarshaler).MarshalLogs
+		if contentType == otlp.TypeProtobuf {
+			marshal = new(plog.ProtoMarshaler).MarshalLogs
+		}
+		for _, logsFirst := range []bool{true, false} {
+			n++
+			traces, logs := encode(t, apitest.AgentTrace(n, nil)), apitest.Marshal(t, someLogs(n), marshal)
+			if logsFirst {
+				wantTaken(t, c.Export("/v1/logs", contentType, logs), contentType)
+				wantStatus(t, c.Get("/api/executor/details/"+apitest.TraceID(n)), http.StatusNotFound)
+			}
+			wantTaken(t, c.Export("/v1/traces", contentType, traces), contentType)
+			if !logsFirst {
+				wantTaken(t, c.Export("/v1/logs", contentType, logs), contentType)
+			}
+			step := lookup(t, c.Details(apitest.TraceID(n)), "agentExecutionSequence.0.stepId").(string)
+			expect(t, c.Step(step), obj{"thinkActSteps.0.thinkOutput": "Paris is sunny."})
+
+			wantRefused(t, c.Export("/v1/traces", contentType, logs), http.StatusBadRequest, contentType, "send it to /v1/logs")
+		}
+	}
+	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="logs"}`, 4)
+	c.WantMetric(`actlog_otlp_items_total{result="ignored",signal="logs"}`, 4)
+	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="logs",status="200"}`, 4)
+	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="traces",status="400"}`, 4)
+}
+
+func TestMetricsAreDropped(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	for contentType := range apitest.Encodings {
+		for _, body := range []string{"", `{"resourceMetrics":[]}`, "whatever", strings.Repeat("x", 1<<20)} {
+			wantTaken(t, c.Export("/v1/metrics", contentType, []byte(body)), contentType)
+		}
+	}
+	wantRefused(t, c.Export("/v1/metrics", "text/plain", nil), http.StatusUnsupportedMediaType, otlp.TypeJSON, otlp.TypeProtobuf)
+	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="metrics",status="200"}`, 8)
+	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="metrics",status="415"}`, 1)
+}
+
+// message is a field of protobuf that has a message.
+func message(number byte, content []byte) []byte {
+	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(content))), content...)
+}
+
+// manyTraces is as many traces of a span each, under a resource of so many bytes.
+func manyTraces(n, resource int) ptrace.Traces {
+	all := ptrace.NewTraces()
+	of := all.ResourceSpans().AppendEmpty()
+	noise := make([]byte, resource/2)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	of.Resource().Attributes().PutStr("large", hex.EncodeToString(noise))
+	spans := of.ScopeSpans().AppendEmpty().Spans()
+	for i := range n {
+		s := spans.AppendEmpty()
+		s.SetTraceID(pcommon.TraceID{15: byte(i + 1)})
+		s.SetSpanID(pcommon.SpanID{1})
+	}
+	return all
+}
+
+// TestExportsThatAreRefused: each limit of a body, and each way that it cannot be read.
+func TestExportsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	manySpans := message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))
+	deep := []byte{}
+	for range 5_000 {
+		deep = message(5, message(1, deep)) // an array with a value
+	}
+	deep = message(1, message(2, message(2, message(9, message(2, deep)))))
+	jsonSpans := func(spans string) string { return `{"resourceSpans":[{"scopeSpans":[{"spans":[` + spans + `]}]}]}` }
+	bomb := make([]byte, 65<<20)
+	for name, tt := range map[string]struct {
+		contentType, encoding string
+		body                  []byte
+		status                int
+		says                  string
+	}{
+		"no protobuf":              {otlp.TypeProtobuf, "", []byte("{}"), 400, "reading traces"},
+		"no JSON":                  {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
+		"odd ids":                  {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
+		"not packed":               {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
+		"cut off":                  {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "unexpected EOF"},
+		"deep protobuf":            {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
+		"deep JSON":                {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000"},
+		"many spans":               {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},
+		"many spans as JSON":       {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("{},", otlp.MaxSpans) + "{}")), 413, "over 20000 spans"},
+		"many parts":               {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts"},
+		"many parts as JSON":       {otlp.TypeJSON, "zstd", apitest.Zstd(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413, "over 2000000 parts"},
+		"a resource in each trace": {otlp.TypeProtobuf, "", apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes)), 413, "over 268435456 bytes"},
+		"a bomb of gzip":           {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bomb), 413, "over 67108864 bytes"},
+		"a bomb of zstd":           {otlp.TypeJSON, "zstd", apitest.Zstd(t, bomb), 413, "over 67108864 bytes"},
+		"another packing":          {otlp.TypeProtobuf, "br", nil, 415, "gzip, zstd or none"},
+		"twice packed":             {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "gzip, zstd or none"},
+		"another type":             {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"a form":                   {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"records":                  {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"no type":                  {"", "", []byte("{}"), 415, otlp.TypeProtobuf},
+		"the type of gRPC":         {"application/grpc", "", nil, 415, otlp.TypeProtobuf},
+		"an empty protobuf":        {otlp.TypeProtobuf, "", nil, 200, ""},
+		"an empty message":         {otlp.TypeJSON, "", []byte("{}"), 200, ""},
+		"what we do not know yet":  {otlp.TypeJSON, "", []byte(`{"resourceSpans":[],"new":{"a":1}}`), 200, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := *c
+			c.T = t
+			a := c.Export("/v1/traces", tt.contentType, tt.body, "Content-Encoding", tt.encoding)
+			if tt.status == http.StatusOK {
+				wantTaken(t, a, tt.contentType)
+				return
+			}
+			of := otlp.TypeJSON
+			if tt.contentType == otlp.TypeProtobuf {
+				of = tt.contentType
+			}
+			wantRefused(t, a, tt.status, of, tt.says)
+		})
+	}
+	t.Cleanup(func() {
+		if n := c.BodyBytes(); n != 0 {
+			t.Errorf("%d bytes of bodies are still held", n)
+		}
+	})
+}
+
+// TestChunksAreCounted: what the chunks of a body take beyond the body counts as well.
+func TestChunksAreCounted(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4_000_000 }})
+	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(1, 1_000_000))), otlp.TypeProtobuf)
+	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 503, otlp.TypeProtobuf, "send the same again")
+	if n := c.BodyBytes(); n != 0 {
+		t.Errorf("%d bytes of bodies are still held", n)
+	}
+}
+
+// TestSpansBeyondLimitsAreCut, which the row says; the rest is there.
+func TestSpansBeyondLimitsAreCut(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	n := byte(0)
+	for name, tt := range map[string]struct {
+		change func(ptrace.Span)
+		cut    string // what the row says; empty: nothing
+	}{
+		"attributes": {func(s ptrace.Span) {
+			for i := range otlp.MaxAttributes {
+				s.Attributes().PutInt(fmt.Sprint("k", i), 1)
+			}
+		}, "attributes"},
+		"a text": {func(s ptrace.Span) { s.Attributes().PutStr("x", strings.Repeat("x", otlp.MaxStringBytes+1)) }, "x"},
+		"a name": {func(s ptrace.Span) { s.SetName(strings.Repeat("n", otlp.MaxNameBytes+1)) }, "name"},
+		"a key":  {func(s ptrace.Span) { s.Attributes().PutStr(strings.Repeat("k", otlp.MaxNameBytes+1), "") }, "attributes"},
+		"events": {func(s ptrace.Span) {
+			s.Events().EnsureCapacity(2000)
+			for range otlp.MaxEvents + 1 {
+				s.Events().AppendEmpty()
+			}
+		}, "events"},
+		"links": {func(s ptrace.Span) {
+			for range otlp.MaxLinks + 1 {
+				s.Links().AppendEmpty()
+			}
+		}, "links"},
+		"nesting": {func(s ptrace.Span) {
+			m := s.Attributes().PutEmptyMap("deep")
+			for range 200 {
+				m = m.PutEmptyMap("m")
+			}
+		}, "deep"},
+		"an index": {func(s ptrace.Span) {
+			for _, i := range []string{"2147483647", "999999999", "99999999999999999999", "-1", "0"} {
+				s.Attributes().PutStr("llm.input_messages."+i+".message.role", "user")
+				s.Attributes().PutStr("llm.input_messages."+i+".message.contents."+i+".message_content.text", "hello")
+			}
+		}, ""},
+		"NUL": {func(s ptrace.Span) { s.SetName("a\x00\xff"); s.Attributes().PutStr("\x00", "\xff") }, ""},
+	} {
+		n++
+		id := n
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := *c
+			c.T = t
+			for contentType, encode := range apitest.Encodings {
+				wantTaken(t, c.Export("/v1/traces", contentType, apitest.Gzip(t, encode(t, apitest.AgentTrace(id, tt.change))), "Content-Encoding", "gzip"), contentType)
+				step := c.Step(lookup(t, c.Details(apitest.TraceID(id)), "agentExecutionSequence.0.stepId").(string))
+				expect(t, step, obj{"thinkActSteps.#": 1, "thinkActSteps.0.modelName": "m"})
+				metadata, _ := lookup(t, step, "thinkActSteps.0.metadata").(obj)
+				if said, _ := metadata["truncatedAttributes"].([]any); slices.Contains(said, any(tt.cut)) != (tt.cut != "") {
+					t.Errorf("%s: cut %q, want %q", contentType, said, tt.cut)
+				}
+			}
+		})
+	}
+}
+
+// TestMethodsOfExports: only POST is allowed, and no web page may send unless its origin is.
+func TestMethodsOfExports(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	for _, c := range []*client{c, c.OTLP(true)} {
+		for _, path := range []string{"/v1/traces", "/v1/logs", "/v1/metrics"} {
+			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
+				a := wantStatus(t, c.Do(method, path, nil), http.StatusMethodNotAllowed)
+				if allow := a.Header.Get("Allow"); !strings.Contains(allow, http.MethodPost) || strings.Contains(allow, http.MethodGet) {
+					t.Errorf("%s %s: Allow %q", method, path, allow)
+				}
+			}
+			a := c.Preflight(path, "https://shop.example")
+			if a.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: %v", path, a.Header)
+			}
+		}
+	}
+	d := c.OTLP(true)
+	for _, path := range []string{"/", "/v1", "/v1/traces/", "/v1/profiles", "/livez", "/metrics", "/api/v1/plans", "/api/v1/records"} {
+		wantStatus(t, d.Outside(http.MethodGet, path), http.StatusNotFound)
+		wantStatus(t, d.Outside(http.MethodPost, path), http.StatusNotFound)
+	}
+	// A page that has its own name lead here.
+	wantRefused(t, d.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "evil.example"), http.StatusForbidden, otlp.TypeJSON, "loopback")
+	wantTaken(t, c.OTLP(false).Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", "actlog.example"), otlp.TypeJSON)
+	c.WantMetric(`actlog_otlp_requests_total{door="http",signal="traces",status="200"}`, 1)
+	c.WantMetric(`actlog_otlp_requests_total{door="http",signal="traces",status="403"}`, 1)
+}
+
+// TestKeysOfExports: exports need the scope write; either header may bring the key.
+func TestKeysOfExports(t *testing.T) {
+	t.Parallel()
+	write, writeLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
+	read, readLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Keys = apitest.Keys(t, writeLine, readLine) }})
+	for _, c := range []*client{c, c.OTLP(false)} {
+		for contentType, encode := range apitest.Encodings {
+			body := encode(t, apitest.AgentTrace(1, nil))
+			wantRefused(t, c.Export("/v1/traces", contentType, body), http.StatusUnauthorized, contentType, "API key")
+			wantRefused(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", "wrong"), http.StatusUnauthorized, contentType, "API key")
+			wantRefused(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+read, "X-Api-Key", write), http.StatusForbidden, contentType, "write")
+			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Basic x", "X-Api-Key", write), contentType)
+			wantTaken(t, c.Export("/v1/traces", contentType, body, "X-Api-Key", write), contentType)
+			wantTaken(t, c.Export("/v1/traces", contentType, body, "Authorization", "Bearer "+write), contentType)
+		}
+	}
+	c.As(read).Details(apitest.TraceID(1))
+}
+
+func TestExportsThatMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	full, closed := serve(t), serve(t)
+	fillBodies(full)
+	closed.CloseStore()
+	for contentType, encode := range apitest.Encodings {
+		body := encode(t, apitest.AgentTrace(1, nil))
+		wantRefused(t, full.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "send the same again soon")
+		wantRefused(t, closed.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "shutting down")
+	}
+}
+
+// TestTracesThatCannotBeKept are counted as rejected; the others are on record.
+func TestTracesThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Store: func(c *store.Config) {
+		project := c.Project
+		c.Project = func(trace string, kept [][]byte, fresh []any) ([]record.Change, error) {
+			if trace == apitest.TraceID(2) {
+				return nil, errors.New("not this one")
+			}
+			return project(trace, kept, fresh)
+		}
+	}})
+	all := apitest.AgentTrace(1, nil)
+	apitest.AgentTrace(2, nil).ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+	apitest.AgentTrace(3, nil).ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+	for contentType, encode := range apitest.Encodings {
+		a := wantStatus(t, c.Export("/v1/traces", contentType, encode(t, all)), http.StatusOK)
+		response := ptraceotlp.NewExportResponse()
+		unmarshal := response.UnmarshalJSON
+		if contentType == otlp.TypeProtobuf {
+			unmarshal = response.UnmarshalProto
+		}
+		if err := unmarshal(a.Body); err != nil || response.PartialSuccess().RejectedSpans() != 2 || !strings.Contains(response.PartialSuccess().ErrorMessage(), "not this one") {
+			t.Errorf("%s: %v %q", contentType, err, a.Body)
+		}
+	}
+	c.Details(apitest.TraceID(1))
+	c.Details(apitest.TraceID(3))
+	wantStatus(t, c.Get("/api/executor/details/"+apitest.TraceID(2)), http.StatusNotFound)
+	logs := apitest.Marshal(t, someLogs(2), new(plog.JSONMarshaler).MarshalLogs)
+	if a := c.Export("/v1/logs", otlp.TypeJSON, logs); a.Status != http.StatusOK || !strings.Contains(string(a.Body), `"rejectedLogRecords":"1"`) {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	c.WantMetric(`actlog_otlp_items_total{result="accepted",signal="traces"}`, 8)
+	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="traces"}`, 4)
+	c.WantMetric(`actlog_otlp_items_total{result="rejected",signal="logs"}`, 1)
+}
+
+// TestARealExporterDeliversAll: while the database is away the exporter is answered 503, and
+// sends the same again until all is on record.
+func TestARealExporterDeliversAll(t *testing.T) {
+	t.Parallel()
+	db, _, allow := apitest.Outages(t)
+	c := serveWith(t, options{DB: db, Store: func(c *store.Config) { c.RetryFor = time.Millisecond }})
+	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(c.Base+"/v1/traces"), otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: 10 * time.Millisecond, MaxInterval: 100 * time.Millisecond, MaxElapsedTime: time.Hour}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, sdktrace.WithMaxExportBatchSize(7), sdktrace.WithExportTimeout(time.Hour)))
+	tracer := provider.Tracer("test")
+	allow(false)
+	var traces []string
+	for i := range 20 {
+		ctx, agent := tracer.Start(t.Context(), "invoke_agent planner", trace.WithAttributes(attribute.String("gen_ai.operation.name", "invoke_agent"), attribute.String("gen_ai.agent.name", fmt.Sprint("planner ", i))))
+		_, chat := tracer.Start(ctx, "chat m", trace.WithAttributes(attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.request.model", "m")))
+		chat.End()
+		agent.End()
+		traces = append(traces, agent.SpanContext().TraceID().String())
+	}
+	done := make(chan error, 1)
+	go func() { done <- provider.Shutdown(context.WithoutCancel(t.Context())) }()
+	for c.Metric(`actlog_otlp_requests_total{door="server",signal="traces",status="503"}`) < 2 {
+		runtime.Gosched()
+	}
+	allow(true)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range traces {
+		expect(t, c.Details(id), obj{"agentExecutionSequence.0.agentName": fmt.Sprint("planner ", i), "total.modelCalls": 1})
+	}
+}
+
+// fillBodies leaves no room for request bodies.
+func fillBodies(c *client) {
+	c.T.Helper()
+	if err := c.Server.HTTP.Bodies().Lease().Take(512 << 20); err != nil {
+		c.T.Fatal(err)
+	}
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// exports reads the rows of a kind as they were written.
+var exports = func() map[record.Kind]*fieldsql.Read {
+	all := map[record.Kind]*fieldsql.Read{}
+	for _, kind := range record.Kinds {
+		all[kind] = fieldsql.NewRead(fieldsql.Export(kind))
+	}
+	return all
+}()
+
+// Export calls each with changes that make the whole tree of a plan, root or not, again, here
+// or elsewhere. The root comes first, then kind by kind, parents before children, in the order
+// of their keys. The changes are of one moment and are read row by row, so a tree may be of
+// any size.
+//
+// They do not hold an exception, which is for one reader, nor what remains of detail that was
+// dropped. The error is [record.ErrNotFound] if there is no such plan. An error of each ends
+// the export.
+func (r *reader) Export(ctx context.Context, planID string, each func(record.Change) error) error {
+	// Closing rows that were not read to their end would read them. Cancelling does not.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tx, err := pg.Read(ctx, r.db, func() (pgx.Tx, error) {
+		return r.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // there is nothing to keep
+	home, err := r.queries.PlanHome(ctx, tx, planID)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	for _, kind := range record.Kinds {
+		args := []any{home.RootPlanID}
+		if fieldsql.TableOf(kind).Partitioned {
+			args = append(args, home.Part)
+		}
+		var failed error // each's own, which is not Postgres'
+		rows, err := tx.Query(ctx, exports[kind].SQL, args...)
+		if err == nil {
+			err = readWritten(exports[kind], rows, kind, func(row *field.Row) error {
+				for _, c := range row.Changes() {
+					if failed = each(c); failed != nil {
+						cancel()
+						return failed
+					}
+				}
+				return nil
+			})
+		}
+		if failed != nil {
+			return fmt.Errorf("export %s: %w", kind, failed)
+		}
+		if err != nil {
+			cancel()
+			return fmt.Errorf("export %s: %w", kind, pg.Translate(err))
+		}
+	}
+	return nil
+}
+
+// readWritten calls each with the rows of a kind as they were written.
+func readWritten(from *fieldsql.Read, rows pgx.Rows, kind record.Kind, each func(*field.Row) error) error {
+	var row *field.Row
+	written := new(struct {
+		Truncated []string
+		Revs      []*int64
+	})
+	return from.Rows(rows, func(record.Kind) ([]any, error) {
+		row = &field.Row{Change: record.New(kind)}
+		written.Truncated, written.Revs = nil, nil
+		return []any{row.Change, written}, nil
+	}, func() error {
+		row.Cut = written.Truncated
+		if written.Revs != nil {
+			row.Revs = make([]int64, field.Revisions(kind))
+			for i := range row.Revs {
+				row.Revs[i] = field.NoRevision
+				if i < len(written.Revs) && written.Revs[i] != nil { // fields newer than the row have none
+					row.Revs[i] = *written.Revs[i]
+				}
+			}
+		}
+		return each(row)
+	})
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// sendTimeout bounds one try of a transaction: a network may swallow the answer.
+const sendTimeout = time.Minute
+
+// sender commits batches.
+type sender struct {
+	db         *pg.DB
+	feed       *feed.Feed
+	tuning     *tuning
+	statements *statements
+	places     *places
+	counters   *counters
+	checkRoom  func() error // see Config.Room
+}
+
+// room returns the reason if the disk has no room for a transaction.
+func (s *sender) room() error {
+	if s.checkRoom == nil {
+		return nil
+	}
+	if err := s.checkRoom(); err != nil {
+		s.counters.failed()
+		return fmt.Errorf("%w: %w", record.ErrDiskFull, err)
+	}
+	return nil
+}
+
+// send commits a batch in one transaction. Locks are waited for as long as the connection
+// says, or as lockTimeout does.
+func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	start := time.Now()
+	fresh, err := s.sendBatch(ctx, b, lockTimeout)
+	if err != nil {
+		s.counters.failed()
+		return err
+	}
+	s.places.learn(b, fresh)
+	s.feed.Grew()
+	s.counters.committed(len(b.rows), b.folded, time.Since(start))
+	return nil
+}
+
+// sendBatch writes a batch the likely way, and if that was wrong in the way that assumes
+// nothing. It returns the trees that are new, if it knows them.
+func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
+	if s.places.unknown(b) >= s.tuning.manyRows {
+		fresh, err := s.sendMany(ctx, b, lockTimeout)
+		if notCopied(err) {
+			return nil, s.sendFew(ctx, b, assumed{}, lockTimeout)
+		}
+		return fresh, err
+	}
+	var a assumed
+	if len(b.rows) <= s.tuning.fewRows {
+		a = s.places.of(b)
+	}
+	err := s.sendFew(ctx, b, a, lockTimeout)
+	if pg.State(err) == fieldsql.StaleGuess {
+		s.places.doubt(b, a)
+		err = s.sendFew(ctx, b, assumed{}, lockTimeout)
+	}
+	return nil, err
+}
+
+// sendFew takes one round trip: a batch without begin and commit is one implicit transaction.
+func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) error {
+	var q pgx.Batch
+	if lockTimeout > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	}
+	s.queueBatch(&q, b, a)
+	b.touched.Append(&q)
+	return s.db.Send(ctx, &q)
+}
+
+// sendMany first finds which trees are new, and copies what belongs to them.
+func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
+	fresh := newTrees{}
+	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
+		var roots, rest pgx.Batch
+		passes := b.passes(nil)
+		if lockTimeout > 0 {
+			roots.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+		}
+		s.queueRoots(&roots, b, passes[0], assumed{})
+		fresh.queueNew(&roots, passes[0])
+		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
+			return err
+		}
+		left, err := fresh.copy(ctx, tx, native, passes[1:])
+		if err != nil {
+			return err
+		}
+		s.queuePasses(&rest, left, assumed{})
+		b.touched.Append(&rest)
+		return tx.SendBatch(ctx, &rest).Close()
+	})
+	return fresh, err
+}
+
+// queueBatch queues all statements of a batch but the one for the feed.
+func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
+	passes := b.passes(a.cycles)
+	s.queueRoots(q, b, passes[0], a)
+	s.queuePasses(q, passes[1:], a)
+}
+
+// queueRoots queues the first pass. Root plans that the batch does not write to, and that
+// should be on record, are only locked.
+func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assumed) {
+	if !a.part.IsZero() {
+		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
+		return
+	}
+	traces := lockTraces(q, roots)
+	s.statements.merge(q, roots, time.Time{})
+	if len(traces) > 0 {
+		q.Queue(db.TraceRecall, traces)
+	}
+}
+
+func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
+	for _, rows := range passes {
+		s.statements.merge(q, rows, a.part)
+	}
+}
+
+// lockTraces locks the traces that root plans name, and returns their ids: their rows belong
+// to the plans' trees and are to be made again. The transaction that makes them waits for the
+// locks, and so until the plans are on record.
+func lockTraces(q *pgx.Batch, roots []*field.Row) (ids []string) {
+	var keys []int64
+	for _, r := range roots {
+		if p := r.Change.(*record.Plan); p.TraceID != nil && isTraceID(*p.TraceID) {
+			ids, keys = append(ids, *p.TraceID), append(keys, traceKey(*p.TraceID))
+		}
+	}
+	if len(ids) > 0 {
+		slices.Sort(keys)
+		q.Queue(db.PlanLockTable)
+		q.Queue(db.TraceLock, keys)
+	}
+	return ids
+}
+
+func isTraceID(id string) bool {
+	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// traceKey is what the advisory lock of a trace is on: the digits of its id that every maker
+// of ids draws at random.
+func traceKey(id string) int64 {
+	n, _ := strconv.ParseUint(id[16:], 16, 64)
+	return int64(n)
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/record"
+)
+
+// statements returns the statements that merge rows, and remembers those of each shape.
+type statements struct {
+	tuning        *tuning
+	partitionDays int
+
+	mu  sync.Mutex
+	sql map[record.Kind]map[fieldsql.Shape]string
+}
+
+func newStatements(t *tuning, partitionDays int) *statements {
+	return &statements{tuning: t, partitionDays: partitionDays, sql: map[record.Kind]map[fieldsql.Shape]string{}}
+}
+
+// merge queues the statement that merges rows of a kind into their table. part is where the
+// rows lie; zero if that is not known.
+func (s *statements) merge(q *pgx.Batch, rows []*field.Row, part time.Time) {
+	kind := rows[0].Change.Kind()
+	shape := fieldsql.WholeShape(kind)
+	if len(rows) <= s.tuning.fewRows {
+		shape = fieldsql.ShapeOf(kind, rows...)
+	}
+	shape.Placed = !part.IsZero() && kind != record.KindPlan && fieldsql.TableOf(kind).Parted
+	sql := s.of(kind, &shape)
+	args := s.arguments(kind, shape, rows)
+	if shape.Placed {
+		args = append(args, part)
+	}
+	q.Queue(sql, args...)
+}
+
+// replace queues the statement that puts rows of a kind in place of those that traces made.
+func (s *statements) replace(q *pgx.Batch, rows []*field.Row) *pgx.QueuedQuery {
+	kind := rows[0].Change.Kind()
+	return q.Queue(replacements[kind], s.arguments(kind, fieldsql.TraceShape(kind), rows)...)
+}
+
+// replacements are the statements for the kinds that traces make.
+var replacements = map[record.Kind]string{
+	record.KindPlan:           fieldsql.Replace(record.KindPlan),
+	record.KindAgentExecution: fieldsql.Replace(record.KindAgentExecution),
+	record.KindThinkAct:       fieldsql.Replace(record.KindThinkAct),
+	record.KindActTool:        fieldsql.Replace(record.KindActTool),
+}
+
+// of returns the statement of a shape. If there are too many shapes, it is that of the whole
+// shape, and shape becomes that.
+func (s *statements) of(kind record.Kind, shape *fieldsql.Shape) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.sql[kind]
+	if known == nil {
+		known = map[fieldsql.Shape]string{}
+		s.sql[kind] = known
+	}
+	if known[*shape] == "" && len(known) >= s.tuning.maxShapes {
+		whole := fieldsql.WholeShape(kind)
+		whole.Placed = shape.Placed
+		*shape = whole
+	}
+	if known[*shape] == "" {
+		known[*shape] = fieldsql.Merge(kind, *shape)
+	}
+	return known[*shape]
+}
+
+// arguments returns those of a statement of a shape: one array per column, then the cut fields
+// and revisions, and for plans the days of a period.
+func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*field.Row) (args []any) {
+	for _, f := range shape.Named(kind) {
+		switch f.Type {
+		case field.Int:
+			args = append(args, column[int64](f, rows))
+		case field.Float:
+			args = append(args, column[float64](f, rows))
+		case field.Bool:
+			args = append(args, column[bool](f, rows))
+		case field.Time:
+			args = append(args, column[time.Time](f, rows))
+		default:
+			args = append(args, textColumn(f, rows))
+		}
+	}
+	optional := func(literal func(*field.Row) (string, bool)) {
+		texts := make([]*string, len(rows))
+		for i, r := range rows {
+			if text, ok := literal(r); ok {
+				texts[i] = &text
+			}
+		}
+		args = append(args, texts)
+	}
+	if shape.Cut {
+		optional(func(r *field.Row) (string, bool) { return arrayLiteral(r.Cut), len(r.Cut) > 0 })
+	}
+	if shape.Revs {
+		optional(func(r *field.Row) (string, bool) { return revsLiteral(r.Revs), r.Revs != nil })
+	}
+	if kind == record.KindPlan {
+		args = append(args, int32(s.partitionDays))
+	}
+	return args
+}
+
+// column returns the values of a field, nil for those that are not set.
+func column[T any](f *field.Field, rows []*field.Row) []*T {
+	out := make([]*T, len(rows))
+	for i, r := range rows {
+		switch v := f.In(r.Change).Interface().(type) {
+		case *T:
+			out[i] = v
+		case T:
+			out[i] = &v
+		}
+	}
+	return out
+}
+
+// textColumn is column for texts. Lists and JSON are sent as text.
+func textColumn(f *field.Field, rows []*field.Row) []*string {
+	out := make([]*string, len(rows))
+	for i, r := range rows {
+		switch v := f.In(r.Change); {
+		case v.IsZero():
+		case f.Type == field.Texts:
+			out[i] = new(arrayLiteral(v.Interface().([]string)))
+		case f.Type == field.JSON:
+			out[i] = new(string(v.Bytes()))
+		case v.Kind() == reflect.Pointer:
+			out[i] = new(v.Elem().String())
+		default:
+			out[i] = new(v.String())
+		}
+	}
+	return out
+}
+
+var arrayEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+func arrayLiteral(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = `"` + arrayEscape.Replace(v) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
+}
+
+func revsLiteral(revs []int64) string {
+	b := []byte{'{'}
+	for i, rev := range revs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if rev == field.NoRevision {
+			b = append(b, "NULL"...)
+		} else {
+			b = strconv.AppendInt(b, rev, 10)
+		}
+	}
+	return string(append(b, '}'))
+}

@@ -1,0 +1,295 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/record"
+)
+
+// largeEvery is how often the rows of a large trace are made, for each maxProjected spans that it
+// has.
+const largeEvery = 5 * time.Second
+
+// traceWriter reads and writes what is on record of traces.
+type traceWriter struct {
+	*projector
+	statements *statements
+	quiet      time.Duration // see Config.TraceQuiet
+}
+
+// readTraces locks traces and reads what is on record of them: their chunks, and the keys of
+// the rows in their trees, by root. The value of a key reports whether the row is shared:
+// written by native records, too, or only.
+func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomingTrace) (traces []*trace, onRecord map[string]map[record.Key]bool, err error) {
+	ids, keys, most := make([]string, len(group)), make([]int64, len(group)), t.tuning.maxProjected
+	byID := map[string]*trace{}
+	for i, in := range group {
+		ids[i], keys[i] = in.id, traceKey(in.id)
+		traces = append(traces, &trace{incomingTrace: in})
+		byID[in.id] = traces[i]
+		if len(in.chunks) == 0 {
+			most = 1 << 62
+		}
+	}
+	slices.Sort(keys)
+	var q pgx.Batch
+	q.Queue(db.PlanLockTable)
+	q.Queue(db.TraceLock, keys)
+	q.Queue(db.TraceLockRoots, ids)
+	q.Queue(db.TraceHold, ids)
+	q.Queue(db.TraceStates, t.quiet.Seconds(), ids).Query(func(rows pgx.Rows) error {
+		states, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.TraceStatesRow])
+		for _, st := range states {
+			byID[st.TraceID].TraceStatesRow = st
+		}
+		return err
+	})
+	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+		return nil, nil, err
+	}
+	known := ids[:0:0]
+	for _, tr := range traces {
+		if tr.isNew = tr.Complete == nil && !tr.Rooted && tr.NativeRoot == ""; !tr.isNew {
+			known = append(known, tr.id)
+		}
+	}
+	if len(known) == 0 {
+		return traces, nil, nil
+	}
+	q = pgx.Batch{}
+	q.Queue(db.TraceChunks, known, most).Query(func(rows pgx.Rows) error {
+		var id string
+		var chunk []byte
+		_, err := pgx.ForEachRow(rows, []any{&id, &chunk}, func() error {
+			byID[id].earlier = append(byID[id].earlier, chunk)
+			chunk = nil
+			return nil
+		})
+		return err
+	})
+	onRecord = map[string]map[record.Key]bool{}
+	q.Queue(db.TraceRows, known).Query(func(rows pgx.Rows) error {
+		var key record.Key
+		var shared bool
+		_, err := pgx.ForEachRow(rows, []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}, func() error {
+			if onRecord[key.Root] == nil {
+				onRecord[key.Root] = map[record.Key]bool{}
+			}
+			onRecord[key.Root][key] = shared
+			return nil
+		})
+		return err
+	})
+	return traces, onRecord, tx.SendBatch(ctx, &q).Close()
+}
+
+// writeTraces writes the rows of traces that differ, deletes those that are gone, and keeps
+// the spans. It returns the rows.
+func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying bool) (*batch, error) {
+	b, gone := t.batchOf(traces)
+	certain := feed.Touched{} // trees that are new
+	for _, tr := range traces {
+		if tr.isNew {
+			for key := range tr.rows {
+				certain.Add(key.Root, key.Kind)
+			}
+		}
+	}
+	w := &traceWrite{touched: feed.Touched{}}
+	w.deleteDetail(gone, b)
+	passes := b.passes(nil)
+	if copying && len(b.rows) >= t.tuning.manyRows && len(passes[0]) > 0 {
+		fresh := newTrees{}
+		w.returning(record.KindPlan, t.statements.replace(&w.q, passes[0]))
+		fresh.queueNew(&w.q, passes[0])
+		if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
+			return nil, err
+		}
+		for key := range b.rows {
+			if _, ok := fresh[key.Root]; ok {
+				w.touched.Add(key.Root, key.Kind)
+			}
+		}
+		left, err := fresh.copy(ctx, tx, otlp, passes[1:])
+		if err != nil {
+			return nil, err
+		}
+		w.q, passes = pgx.Batch{}, left
+	}
+	for _, rows := range passes {
+		if len(rows) > 0 {
+			w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows))
+		}
+	}
+	if steps := w.stepsToRollUp(gone, b); len(steps) > 0 {
+		t.statements.merge(&w.q, steps, time.Time{})
+	}
+	w.deleteStepsAndPlans(gone)
+	t.keepSpans(&w.q, traces)
+	if len(certain) > 0 {
+		certain.Append(&w.q)
+	}
+	if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(w.touched, func(root string, kinds map[record.Kind]bool) bool {
+		return certain[root] != nil && !kinds[feed.Deleted]
+	})
+	if len(w.touched) == 0 {
+		return b, nil
+	}
+	var last pgx.Batch
+	w.touched.Append(&last)
+	return b, tx.SendBatch(ctx, &last).Close()
+}
+
+// batchOf returns the rows of traces with placeholders for their parents, without those that
+// are kept as they are, and the keys of those that are gone.
+func (t *traceWriter) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]record.Key) {
+	b, gone = &batch{rows: map[record.Key]*field.Row{}}, map[record.Kind][]record.Key{}
+	for _, tr := range traces {
+		maps.Copy(b.rows, tr.rows)
+		for _, key := range tr.gone {
+			gone[key.Kind] = append(gone[key.Kind], key)
+		}
+	}
+	for _, row := range slices.Collect(maps.Values(b.rows)) {
+		b.placeholder(rootKey(row.Change.Key().Root))
+		b.addParents(row.Change)
+	}
+	for _, tr := range traces {
+		maps.DeleteFunc(b.rows, func(key record.Key, _ *field.Row) bool { _, ok := tr.kept[key]; return ok })
+	}
+	return b, gone
+}
+
+// traceWrite collects the statements of a transaction, and what they turn out to touch.
+type traceWrite struct {
+	q       pgx.Batch
+	touched feed.Touched
+}
+
+// returning reads the roots that a statement returns: those of the rows that it wrote.
+func (w *traceWrite) returning(kind record.Kind, statement *pgx.QueuedQuery) {
+	statement.Query(func(rows pgx.Rows) error {
+		var root string
+		_, err := pgx.ForEachRow(rows, []any{&root}, func() error {
+			w.touched.Add(root, kind)
+			return nil
+		})
+		return err
+	})
+}
+
+func (w *traceWrite) delete(sql string, args ...any) {
+	w.returning(feed.Deleted, w.q.Queue(sql, args...))
+}
+
+// deleteDetail deletes tool calls and cycles.
+func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch) {
+	if keys := gone[record.KindActTool]; len(keys) > 0 {
+		calls := map[[2]string]bool{} // that stand somewhere, by root
+		for key := range b.rows {
+			if key.Kind == record.KindActTool {
+				calls[[2]string{key.Root, key.ID}] = true
+			}
+		}
+		moved := make([]bool, len(keys))
+		for i, key := range keys {
+			moved[i] = calls[[2]string{key.Root, key.ID}]
+		}
+		c := columnsOf(keys)
+		w.delete(db.TraceDeleteActTools, c.roots, c.parents, c.seqs, c.ids, moved)
+	}
+	if keys := gone[record.KindThinkAct]; len(keys) > 0 {
+		c := columnsOf(keys)
+		w.delete(db.TraceDeleteThinkActs, c.roots, c.parents, c.seqs)
+	}
+}
+
+// deleteStepsAndPlans deletes steps, then sub-plans, then root plans.
+func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
+	if keys := gone[record.KindAgentExecution]; len(keys) > 0 {
+		c := columnsOf(keys)
+		w.delete(db.TraceDeleteSteps, c.roots, c.ids)
+	}
+	plans := gone[record.KindPlan]
+	if len(plans) == 0 {
+		return
+	}
+	isRoot := func(key record.Key) bool { return key.ID == key.Root }
+	isSub := func(key record.Key) bool { return key.ID != key.Root }
+	for _, others := range []func(record.Key) bool{isRoot, isSub} {
+		c := columnsOf(slices.DeleteFunc(slices.Clone(plans), others))
+		w.delete(db.TraceDeletePlans, c.roots, c.ids)
+	}
+}
+
+// stepsToRollUp returns the steps that are not replaced, and lost cycles or calls.
+func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch) (rows []*field.Row) {
+	steps := map[record.Key]bool{}
+	for _, key := range slices.Concat(gone[record.KindThinkAct], gone[record.KindActTool]) {
+		if step := stepOf(key); b.rows[step] == nil && !steps[step] {
+			steps[step] = true
+			w.touched.Add(step.Root, step.Kind)
+			rows = append(rows, &field.Row{Change: &record.AgentExecution{RootPlanID: step.Root, StepID: step.ID}})
+		}
+	}
+	return rows
+}
+
+// keyColumns are keys as arguments of a statement.
+type keyColumns struct {
+	roots, parents, ids []string
+	seqs                []int64
+}
+
+func columnsOf(keys []record.Key) (c keyColumns) {
+	for _, key := range keys {
+		c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq), append(c.ids, key.ID)
+	}
+	return c
+}
+
+// keepSpans queues what keeps the spans of traces, and says when their rows are due again.
+func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
+	var ids, chunkIDs []string
+	var roots []*string
+	var spans []int64
+	var due []*float64
+	var complete []bool
+	var projected []int32
+	var chunks [][]byte
+	for _, tr := range traces {
+		ids, spans, complete = append(ids, tr.id), append(spans, int64(tr.spans)), append(complete, *tr.Complete)
+		projected = append(projected, tr.Projected)
+		var root *string
+		if tr.root != "" {
+			root = &tr.root
+		}
+		roots = append(roots, root)
+		var in *float64 // seconds
+		switch {
+		case tr.large:
+			in = new(min(tr.DueSeconds, largeEvery.Seconds()*float64(tr.Spans+int64(tr.spans))/maxProjected))
+		case tr.live:
+			in = new(t.quiet.Seconds())
+		}
+		due = append(due, in)
+		for _, chunk := range tr.chunks {
+			chunkIDs, chunks = append(chunkIDs, tr.id), append(chunks, chunk)
+		}
+	}
+	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
+	if len(chunks) > 0 {
+		q.Queue(db.TraceKeepSpans, chunkIDs, chunks)
+	}
+}

@@ -1,0 +1,27 @@
+package store
+
+import "time"
+
+// tuning holds the thresholds of the store. Tests set other values.
+type tuning struct {
+	// fewRows have a statement of their own shape: to set up the whole one takes longer than
+	// they do.
+	fewRows int
+	// maxShapes bounds the shapes of a kind, whose plans each connection keeps. Later shapes
+	// are written by the whole statement.
+	maxShapes int
+	// manyRows are worth more than one round trip if they can be copied.
+	manyRows int
+	// doubtFor is how long a store does not rely on a guess about a tree that was wrong.
+	doubtFor time.Duration
+	// maxProjected is how many spans a trace may have for its rows to be made whenever spans
+	// come. The rows of a larger one are made from time to time.
+	maxProjected int64
+}
+
+func defaultTuning() *tuning {
+	return &tuning{fewRows: 16, maxShapes: 32, manyRows: 64, doubtFor: time.Minute, maxProjected: maxProjected}
+}
+
+// maxProjected is the default of tuning.maxProjected: a trace of more spans is large.
+const maxProjected = 20_000

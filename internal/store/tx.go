@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Tx is a transaction of [Store.InTx]: writes to the record, and other statements. It has the
+// methods of a connection that sqlc's queries take. It is for one goroutine.
+type Tx struct {
+	store   *Store
+	tx      pgx.Tx
+	batches []*batch
+}
+
+// InTx runs f in one transaction. When f returns nil, everything that it wrote is committed
+// together, and the feed learns of it. The transaction is rolled back if f returns an error.
+//
+// InTx calls f again, in a new transaction, if Postgres was away or another session was in the
+// way, for RetryFor; so f must have no effect but on the Tx. The errors are those of Write, or
+// f's own.
+func (s *Store) InTx(ctx context.Context, f func(*Tx) error) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("transaction: %w", err)
+	}
+	defer s.goroutines.Done()
+	deadline := time.Now().Add(s.config.RetryFor)
+	for attempt := 0; ; attempt++ {
+		err := s.inTx(ctx, f)
+		if err == nil || ctx.Err() != nil || !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil {
+			return pg.Translate(err)
+		}
+	}
+}
+
+func (s *Store) inTx(ctx context.Context, f func(*Tx) error) error {
+	if err := s.room(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.sending, cancel)()
+	t, start := &Tx{store: s}, time.Now()
+	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
+		t.tx, t.batches = tx, nil
+		if err := f(t); err != nil {
+			return err
+		}
+		touched := feed.Touched{}
+		for _, b := range t.batches {
+			for root, kinds := range b.touched {
+				for kind := range kinds {
+					touched.Add(root, kind)
+				}
+			}
+		}
+		if len(touched) == 0 {
+			return nil
+		}
+		var q pgx.Batch
+		touched.Append(&q)
+		return tx.SendBatch(ctx, &q).Close()
+	})
+	if err != nil {
+		s.counters.failed()
+		return err
+	}
+	for _, b := range t.batches {
+		s.places.learn(b, nil)
+		s.counters.committed(len(b.rows), b.folded, time.Since(start))
+	}
+	if len(t.batches) > 0 {
+		s.feed.Grew()
+	}
+	return nil
+}
+
+// Write writes changes as [Store.Write] does, in the transaction: nothing is on record before
+// it commits. Changes that are not valid are named in the result, and the others are written.
+// If Postgres refuses a change that passed every check, the whole transaction fails.
+//
+// A transaction that writes to several trees locks them in the order of its writes. Write to
+// them in one call, or in the order of their ids, or Postgres may end it as a deadlock.
+func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
+	entries, requests := t.store.prepare(changes)
+	result, err := t.store.result(entries)
+	if err != nil || len(requests) == 0 {
+		return result, err
+	}
+	valid := slices.DeleteFunc(entries, func(e *entry) bool { return e.err != nil })
+	b := newBatch(valid)
+	var q pgx.Batch
+	t.store.sender.queueBatch(&q, b, assumed{})
+	if err := t.tx.SendBatch(ctx, &q).Close(); err != nil {
+		return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
+	}
+	t.batches = append(t.batches, b)
+	return result, nil
+}
+
+// Exec runs a statement in the transaction.
+func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return t.tx.Exec(ctx, sql, args...)
+}
+
+// Query runs a query in the transaction.
+func (t *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return t.tx.Query(ctx, sql, args...)
+}
+
+// QueryRow runs a query of one row in the transaction.
+func (t *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return t.tx.QueryRow(ctx, sql, args...)
+}

@@ -1,0 +1,137 @@
+package upkeep_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
+)
+
+// projecting makes a store take traces.
+func projecting(c *store.Config) { c.Project = otlp.ProjectKept }
+
+func traceID(i int) string { return fmt.Sprintf("%032x", i+1) }
+
+// spansOf returns the spans of a real run with a sub-plan, as those of some trace, in the order of
+// their ends: the root is the last.
+func spansOf(t testing.TB, trace string) []otlp.Span {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("..", "otlp", "testdata", "fixtures", "vercel-ai7-pb-001.pb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := otlp.DecodeTraces(otlp.TypeProtobuf, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range batch.Spans {
+		batch.Spans[i].TraceID = trace
+	}
+	slices.SortStableFunc(batch.Spans, func(a, b otlp.Span) int { return cmp.Compare(a.End, b.End) })
+	return batch.Spans
+}
+
+// replace writes spans of one trace.
+func replace(t testing.TB, s *store.Store, spans []otlp.Span) {
+	t.Helper()
+	chunk, err := otlp.EncodeChunk(spans, new(otlp.MaxChunkBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ReplaceTraces(t.Context(), []store.Trace{{ID: spans[0].TraceID, Chunk: chunk, Spans: spans, Count: len(spans)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents returns a tree with its figures and row numbers, and all its rows.
+func contents(t testing.TB, s *store.Store, root string) string {
+	t.Helper()
+	all := []any{storetest.PlanTree(t, s, root)}
+	if err := s.Export(t.Context(), root, func(c record.Change) error {
+		all = append(all, c)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestLateSpans checks a trace whose spans were dropped: spans that arrive later do not change its
+// rows. A trace that still grows keeps its spans.
+func TestLateSpans(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, projecting)
+	u := storetest.Upkeep(t, s, upkeep.Config{TraceDays: 2})
+	silent, growing := spansOf(t, traceID(0)), spansOf(t, traceID(1))
+	replace(t, s, silent)
+	replace(t, s, growing[1:])
+	want := contents(t, s, traceID(0))
+	storetest.Exec(t, s, "SELECT actlog.add_partition('otlp_span', d - 5, d - 4) FROM (SELECT (now() AT TIME ZONE 'utc')::date AS d) AS x")
+	for _, days := range []int{5, 7} { // with a partition for that day, and without
+		storetest.Exec(t, s, `UPDATE actlog.otlp_span SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
+		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET part = (now() AT TIME ZONE 'utc')::date - $1::integer`, days)
+		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET last_seen_at = now() - INTERVAL '3 days' WHERE trace_id = $1`, traceID(0))
+		if err := upkeep.DropSpans(u, t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		if got := storetest.Lines(t, s.DB(), "SELECT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part AND t.part = (now() AT TIME ZONE 'utc')::date"); !slices.Equal(got, []string{traceID(1)}) {
+			t.Errorf("the spans of %v are kept", got)
+		}
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_span"); n != 1 {
+			t.Errorf("%d rows of spans are left", n)
+		}
+		replace(t, s, silent[len(silent)/2:])
+		if diff := gocmp.Diff(want, contents(t, s, traceID(0))); diff != "" {
+			t.Errorf("the tree changed (-before +after):\n%s", diff)
+		}
+	}
+	if n := len(partitions(t, s.DB().Pool, "otlp_span")); n != 1+1+upkeep.PartitionsAhead {
+		t.Errorf("%d partitions are left", n)
+	}
+	replace(t, s, growing[:1])
+	if diff := gocmp.Diff(storetest.RowKeys(otlp.Project(growing)), storetest.StoredKeys(t, s, traceID(1))); diff != "" {
+		t.Errorf("the trace that still grows (-projected +on record):\n%s", diff)
+	}
+}
+
+// TestSpansStayWithoutTraceDays checks that only a server that was given a retention drops spans.
+// A process that takes no traces, such as an agent, was not.
+func TestSpansStayWithoutTraceDays(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	s := storetest.OpenURL(t, url, projecting)
+	server := storetest.Upkeep(t, s, upkeep.Config{TraceDays: 30})
+	agent := storetest.Upkeep(t, storetest.OpenURL(t, url), upkeep.Config{})
+	for n, days := range []int{10, 40} {
+		replace(t, s, spansOf(t, traceID(n)))
+		storetest.Exec(t, s, `UPDATE actlog.otlp_span SET part = part - $1::integer WHERE trace_id = $2`, days, traceID(n))
+		storetest.Exec(t, s, `UPDATE actlog.otlp_trace SET part = part - $1::integer, last_seen_at = last_seen_at - make_interval(days => $1) WHERE trace_id = $2`, days, traceID(n))
+	}
+	for _, tt := range []struct {
+		by   *upkeep.Upkeep
+		left []string
+	}{{agent, []string{traceID(0), traceID(1)}}, {server, []string{traceID(0)}}} {
+		if err := tt.by.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := storetest.Lines(t, s.DB(), "SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
+			t.Errorf("the spans of %q are left, want %q", got, tt.left)
+		}
+	}
+}

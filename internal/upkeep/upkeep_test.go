@@ -1,0 +1,119 @@
+package upkeep_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
+)
+
+// TestSweepChanges checks that old rows of the change feed are swept and young ones are kept. There
+// are more old rows than one statement deletes.
+func TestSweepChanges(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	storetest.Exec(t, s, "INSERT INTO actlog.change (root_plan_id, kinds, at) SELECT 'r', '{plan}', now() - make_interval(hours => 25) FROM generate_series(1, 12000)")
+	storetest.Exec(t, s, "INSERT INTO actlog.change (root_plan_id, kinds, at) SELECT 'r', '{plan}', now() - make_interval(hours => 23) FROM generate_series(1, 7)")
+	if err := upkeep.SweepChanges(idle(t, s), t.Context(), 24); err != nil {
+		t.Fatal(err)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.change"); n != 7 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// TestSweepKeepsOldChangesAfterAYoungOne checks that the sweep ends at the first young change. The
+// time of a change is the start of its transaction, so times are not in the order of the numbers.
+func TestSweepKeepsOldChangesAfterAYoungOne(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	storetest.Exec(t, s, `INSERT INTO actlog.change (root_plan_id, kinds, at)
+		SELECT 'r' || i, '{plan}', CASE WHEN i = 3 THEN now() ELSE now() - interval '2 days' END FROM generate_series(1, 5) AS i ORDER BY i`)
+	if err := upkeep.SweepChanges(idle(t, s), t.Context(), 24); err != nil {
+		t.Fatal(err)
+	}
+	if left := storetest.Query[[]string](t, s, "SELECT array_agg(root_plan_id ORDER BY seq) FROM actlog.change"); !slices.Equal(left, []string{"r3", "r4", "r5"}) {
+		t.Errorf("left are %q", left)
+	}
+}
+
+// TestUpkeepRunsByItself checks that a started Upkeep does all its tasks without a call of Run,
+// and counts them.
+func TestUpkeepRunsByItself(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := open(t, pg.URL)
+	storetest.WriteTree(t, s, "detail", record.Completed)
+	storetest.WriteTree(t, s, "tree", record.Completed)
+	writeRun(t, s, "run", storetest.At(1))
+	storetest.Age(t, s, storetest.OldMonday, "detail")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '1 day' WHERE root_plan_id = 'detail'")
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = now() - interval '61 days' WHERE root_plan_id = 'tree'")
+	storetest.Exec(t, s, "UPDATE actlog.change SET at = at - interval '2 hours'")
+	silent(t, s, "run", "1 hour")
+	other := storetest.OpenURL(t, pg.URL)
+	keeper := storetest.Upkeep(t, other, upkeep.Config{DetailDays: 30, KeepDays: 60, ChangeHours: 1, InterruptAfter: 100 * time.Millisecond})
+	storetest.Until(t, "everything is done", func() bool {
+		return storetest.Query[bool](t, s, `SELECT count(*) = 2 AND bool_and(completed) AND NOT EXISTS (SELECT FROM actlog.change WHERE at < now() - interval '1 hour')
+			AND to_regclass('actlog.act_tool_info_p20260105') IS NULL AND EXISTS (SELECT FROM actlog.tool_daily)
+			FROM actlog.plan_execution_record WHERE current_plan_id = root_plan_id`)
+	})
+	storetest.Until(t, "it is counted", func() bool {
+		st := keeper.Stats()
+		return st.PartitionsDropped == 2 && other.Stats().TreesDeleted == 1 && st.RunsInterrupted == 1
+	})
+}
+
+// TestStats checks what an Upkeep counts when it is started.
+func TestStats(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	u := storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{})
+	want := upkeep.Stats{
+		PartitionsAdded: 3 * (1 + upkeep.PartitionsAhead),
+		PartitionsUntil: store.PeriodStart(today(t, pg.Pool), 7).AddDate(0, 0, 7*(1+upkeep.PartitionsAhead)),
+	}
+	if diff := cmp.Diff(want, u.Stats()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestStatementsUseIndexes checks that what runs each minute, or for every batch, reads no table as
+// a whole.
+func TestStatementsUseIndexes(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	if _, err := pg.Pool.Exec(t.Context(), `
+		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, parent_plan_id, told_state)
+			SELECT 'root-' || r, 'root-' || r || CASE WHEN s > 0 THEN '-sub-' || s ELSE '' END, DATE '2026-01-05' + 7 * (r % 4),
+				CASE WHEN s > 0 THEN 'root-' || r END, 'COMPLETED'
+			FROM generate_series(0, 1999) AS r, generate_series(0, 2) AS s;
+		ANALYZE actlog.plan_execution_record`); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pg.Pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; PREPARE unseen (text, float8) AS "+db.PlanUnseen+
+		"; PREPARE outdated (int, timestamptz, text) AS "+db.PlanOutdated+"; PREPARE changes (int) AS "+db.ChangeSweep+"; PREPARE live (date, date) AS "+db.PlanLive); err != nil {
+		t.Fatal(err)
+	}
+	for _, execute := range []string{"unseen('', 60)", "outdated(30, '-infinity', '')", "changes(24)", "live('2026-01-01', '2026-02-01')"} {
+		for _, line := range storetest.Lines(t, conn, "EXPLAIN EXECUTE "+execute) {
+			if strings.Contains(line, "Seq Scan on") {
+				t.Errorf("%s reads a whole table: %s", execute, strings.TrimSpace(line))
+			}
+		}
+	}
+}
