@@ -206,7 +206,7 @@ func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 	}
 	c.actStart = now
 	row := c.row("")
-	row.ActStartTime = &c.actStart
+	row.ActStartTime = &now
 	return []record.Change{row, call}
 }
 

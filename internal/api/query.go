@@ -84,7 +84,7 @@ func (q *query) time(name string) *time.Time {
 			return new(t.UTC())
 		}
 	}
-	q.err = httpd.BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %%2B) or a day such as 2026-11-20")
+	q.err = httpd.BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %2B) or a day such as 2026-11-20")
 	return nil
 }
 

@@ -88,6 +88,9 @@ func WantProblem(t testing.TB, a Answer, status int, field any) {
 	if diff := cmp.Diff(field, p["field"]); diff != "" {
 		t.Errorf("field of %s (-want +got):\n%s", a.Body, diff)
 	}
+	if detail, _ := p["detail"].(string); strings.Contains(detail, "%%") || strings.Contains(detail, "%!") {
+		t.Errorf("a format was not applied, or twice: %s", detail)
+	}
 }
 
 // NewKey makes a key, and the line of a file of keys that accepts it.

@@ -39,7 +39,7 @@ func newMetrics(version string, bodies *Budget) *metrics {
 	m.registry.MustRegister(
 		m.requests, m.durations, m.received, m.inFlight,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies, decompressed, that are held in memory.",
+			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies that are held in memory, decompressed, and of the spans decoded from them.",
 		}, func() float64 { return float64(bodies.used.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_body_bytes_max", Help: "How many may be held; beyond it, writes are answered 503.",

@@ -34,7 +34,7 @@ func BadField(field, detail string) error {
 // ErrGone means that a client does not read its answer any more.
 var ErrGone = errors.New("the client reads no further")
 
-const maybeWritten = "; the write may not have been committed: repeat it, writing twice does no harm"
+const maybeWritten = "; if this was a write, it may not be on record: repeat it, writing twice does no harm"
 
 // ProblemOf is the one table of errors and statuses. known is false for errors whose cause
 // clients do not see.
