@@ -231,14 +231,19 @@ func (q *Queries) PartitionList(ctx context.Context, db DBTX, tables []string) e
 }
 
 const PartitionOwned = `-- name: PartitionOwned :exec
-SELECT bool_and(pg_has_role(relowner, 'USAGE')) AND has_schema_privilege('actlog', 'CREATE') AS owned
+SELECT bool_and(pg_has_role(relowner, 'USAGE')) AND (NOT $1::boolean OR has_schema_privilege('actlog', 'CREATE')) AS owned
 FROM pg_class
-WHERE relnamespace = 'actlog'::regnamespace AND relname = ANY ($1::text[])
+WHERE relnamespace = 'actlog'::regnamespace AND relname = ANY ($2::text[])
 `
 
-// Reports whether the role owns some tables and may change them.
-func (q *Queries) PartitionOwned(ctx context.Context, db DBTX, names []string) error {
-	_, err := db.Exec(ctx, PartitionOwned, names)
+type PartitionOwnedParams struct {
+	Renames *bool
+	Names   []string
+}
+
+// Reports whether the role owns some tables and, if asked, may rename them.
+func (q *Queries) PartitionOwned(ctx context.Context, db DBTX, arg PartitionOwnedParams) error {
+	_, err := db.Exec(ctx, PartitionOwned, arg.Renames, arg.Names)
 	return err
 }
 

@@ -119,8 +119,8 @@ ORDER BY 3, 4, p.relname DESC;
 SELECT actlog.add_partition(@parent::text, @from_day::date, @to_day::date);
 
 -- name: PartitionOwned :exec
--- Reports whether the role owns some tables and may change them.
-SELECT bool_and(pg_has_role(relowner, 'USAGE')) AND has_schema_privilege('actlog', 'CREATE') AS owned
+-- Reports whether the role owns some tables and, if asked, may rename them.
+SELECT bool_and(pg_has_role(relowner, 'USAGE')) AND (NOT @renames::boolean OR has_schema_privilege('actlog', 'CREATE')) AS owned
 FROM pg_class
 WHERE relnamespace = 'actlog'::regnamespace AND relname = ANY (@names::text[]);
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -50,6 +51,7 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 	}
 	config.RuntimeParams["application_name"] = "actlog migrate"
 	config.RuntimeParams["client_min_messages"] = "warning"
+	config.RuntimeParams["lock_timeout"] = "900" // ms, see LockPatience
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
 	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
 	if err := m.prepare(ctx); err != nil {
@@ -79,11 +81,27 @@ func (m *Migrator) prepare(ctx context.Context) error {
 	return err
 }
 
-// Up applies every migration that is missing.
+// migrateFor is how long a migration gives way to sessions that hold its locks.
+const migrateFor = 5 * time.Minute
+
+// Up applies every migration that is missing. Its locks give way to backups and long reports: a
+// migration that waits for one would block every reader and writer behind it. So it tries again,
+// for five minutes.
 func (m *Migrator) Up(ctx context.Context) error {
-	done, err := m.provider.Up(ctx)
-	for _, r := range done {
-		m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
+	var err error
+	for deadline := time.Now().Add(migrateFor); ; {
+		var done []*goose.MigrationResult
+		done, err = m.provider.Up(ctx)
+		for _, r := range done {
+			m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
+		}
+		if !pg.Locked(err) || time.Now().After(deadline) {
+			break
+		}
+		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again", "error", err)
+		if err := pg.Pause(ctx, time.Second); err != nil {
+			return fmt.Errorf("migrate up: %w", err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("migrate up: %w", pg.Translate(err))

@@ -373,3 +373,25 @@ func TestOpenRefuses(t *testing.T) {
 		t.Error("Open made a schema")
 	}
 }
+
+// TestMigrationsGiveWay checks that a migration that waits for the lock of a long report does not
+// block writers behind it, and that it is done once the report ends.
+func TestMigrationsGiveWay(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	m := newMigrator(t, db.URL)
+	if err := m.Down(t.Context()); err != nil { // the newest adds a column to cycles
+		t.Fatal(err)
+	}
+	unlock := holdLock(t, db.Pool, "LOCK TABLE actlog.think_act_record IN ACCESS SHARE MODE")
+	done := make(chan error, 1)
+	go func() { done <- m.Up(t.Context()) }()
+	storetest.Until(t, "the migration waits for the lock", func() bool {
+		return storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'actlog.think_act_record'::regclass")[0] != "0"
+	})
+	execSQL(t, db.Pool, "BEGIN; LOCK TABLE actlog.think_act_record IN ROW EXCLUSIVE MODE; COMMIT") // as writers do; waits behind the migration
+	unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -26,33 +26,43 @@ type Tx struct {
 // together, and the feed learns of it. The transaction is rolled back if f returns an error.
 //
 // InTx calls f again, in a new transaction, if Postgres was away or another session was in the
-// way, for RetryFor; so f must have no effect but on the Tx. The errors are those of Write, or
-// f's own.
-func (s *Store) InTx(ctx context.Context, f func(*Tx) error) error {
+// way, for RetryFor; so f must have no effect but on the Tx. f is given a context that also ends
+// when the store is closed, or after a minute. The errors are those of Write, or f's own. If the
+// connection is lost during the commit, nobody knows whether it happened: InTx does not repeat
+// it, and returns [record.ErrUnavailable].
+func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) error {
 	if err := s.enter(); err != nil {
 		return fmt.Errorf("transaction: %w", err)
 	}
 	defer s.goroutines.Done()
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
-		err := s.inTx(ctx, f)
-		if err == nil || ctx.Err() != nil || !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil {
+		committing, err := s.inTx(ctx, f)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case committing && pg.ConnectionLost(err):
+			return pg.Translate(err)
+		case s.sending.Err() != nil:
+			return record.ErrClosed
+		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
 			return pg.Translate(err)
 		}
 	}
 }
 
-func (s *Store) inTx(ctx context.Context, f func(*Tx) error) error {
+// inTx is one transaction. committing reports that only the commit can have failed.
+func (s *Store) inTx(ctx context.Context, f func(context.Context, *Tx) error) (committing bool, err error) {
 	if err := s.room(); err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.sending, cancel)()
 	t, start := &Tx{store: s}, time.Now()
-	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
+	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
 		t.tx, t.batches = tx, nil
-		if err := f(t); err != nil {
+		if err := f(ctx, t); err != nil {
 			return err
 		}
 		touched := feed.Touched{}
@@ -63,16 +73,19 @@ func (s *Store) inTx(ctx context.Context, f func(*Tx) error) error {
 				}
 			}
 		}
-		if len(touched) == 0 {
-			return nil
+		if len(touched) > 0 {
+			var q pgx.Batch
+			touched.Append(&q)
+			if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+				return err
+			}
 		}
-		var q pgx.Batch
-		touched.Append(&q)
-		return tx.SendBatch(ctx, &q).Close()
+		committing = true
+		return nil
 	})
 	if err != nil {
 		s.counters.failed()
-		return err
+		return committing, err
 	}
 	for _, b := range t.batches {
 		s.places.learn(b, nil)
@@ -81,7 +94,7 @@ func (s *Store) inTx(ctx context.Context, f func(*Tx) error) error {
 	if len(t.batches) > 0 {
 		s.feed.Grew()
 	}
-	return nil
+	return true, nil
 }
 
 // Write writes changes as [Store.Write] does, in the transaction: nothing is on record before

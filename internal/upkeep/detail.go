@@ -137,7 +137,7 @@ func (u *Upkeep) detach(ctx context.Context, p period) error {
 		alter = append(alter, "ALTER TABLE "+table+" DETACH PARTITION "+name)
 	}
 	return u.inTurn(ctx, taskRetention, func(tx pgx.Tx) error {
-		attached, err := checkPartitions(ctx, tx, p.names(), partitionedTables...) // before anything is locked
+		attached, err := checkPartitions(ctx, tx, p.names(), true, partitionedTables...) // before anything is locked
 		if err != nil || !attached {
 			return err
 		}

@@ -182,14 +182,15 @@ func listPartitions(ctx context.Context, conn db.DBTX, tables ...string) ([]part
 }
 
 // checkPartitions reports whether all of some tables are partitions: another server may have
-// been quicker. The error is errNotOwner if the role may not change them and others.
-func checkPartitions(ctx context.Context, tx pgx.Tx, names []string, others ...string) (attached bool, err error) {
+// been quicker. The error is errNotOwner if the role does not own them and others, or may not
+// rename them although that is wanted.
+func checkPartitions(ctx context.Context, tx pgx.Tx, names []string, renames bool, others ...string) (attached bool, err error) {
 	var n int
 	if err := tx.QueryRow(ctx, db.PartitionAttached, names).Scan(&n); err != nil || n != len(names) {
 		return false, err
 	}
 	var owned bool
-	if err := tx.QueryRow(ctx, db.PartitionOwned, append(slices.Clone(names), others...)).Scan(&owned); err != nil {
+	if err := tx.QueryRow(ctx, db.PartitionOwned, renames, append(slices.Clone(names), others...)).Scan(&owned); err != nil {
 		return false, err
 	}
 	if !owned {

@@ -72,7 +72,7 @@ func (u *Upkeep) dropSpansIn(ctx context.Context, name string, days int) error {
 		drop, partition := "DROP TABLE actlog."+name, name != spanTable+"_default"
 		locks := "actlog.otlp_trace" // writers lock traces before their spans
 		if partition {
-			attached, err := checkPartitions(ctx, tx, []string{name})
+			attached, err := checkPartitions(ctx, tx, []string{name}, false)
 			if err != nil || !attached {
 				return err
 			}

@@ -114,7 +114,8 @@ const (
 // behind it.
 func (u *Upkeep) inTurn(ctx context.Context, task string, f func(pgx.Tx) error) error {
 	return u.db.Transact(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, store.LockPatience); err != nil {
+		// The bounds of partitions are read as texts. A pooler may drop the setting of the connection.
+		if _, err := tx.Exec(ctx, store.LockPatience+"; SET LOCAL datestyle = 'ISO'"); err != nil {
 			return err
 		}
 		mine, err := u.queries.TurnTake(ctx, tx, task)
