@@ -43,7 +43,7 @@ func DemoScript(delay time.Duration) scriptmodel.Script {
 				Turns: []scriptmodel.Turn{
 					says("There may be a document about it.", demoCall("read_file", demoArgs{"path": "docs/how-a-record-is-written.md"})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
-						demoCall("search", demoArgs{"pattern": "(?i)ON CONFLICT", "path": "queries"})),
+						demoCall("search", demoArgs{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
 					reply(demoReadMatch),
 					reply(demoExplainWriting),
 				},
@@ -106,9 +106,9 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	document, found, read := results[0], results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
-		return says(fmt.Sprintf("The queries do not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
+		return says(fmt.Sprintf("internal/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
 	}
-	return says(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in queries/, the first is %s. "+
+	return says(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/fieldsql/, the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
 		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document)))
 }
