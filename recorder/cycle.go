@@ -206,7 +206,7 @@ func (c *Cycle) act(now time.Time, call *record.ActTool) []record.Change {
 	}
 	c.actStart = now
 	row := c.row("")
-	row.ActStartTime = &now
+	row.ActStartTime = &c.actStart // it does not change any more
 	return []record.Change{row, call}
 }
 

@@ -100,7 +100,9 @@ func (c *Cycle) OpenTool(ctx context.Context, ref ToolRef) (context.Context, *To
 	if !ref.Pending {
 		t.start = cmp.Or(ref.StartTime, t.rec.now())
 		c.mu.Lock()
-		c.actStart = cmp.Or(c.actStart, t.start)
+		if c.actStart.IsZero() { // else a row may point to it
+			c.actStart = t.start
+		}
 		c.mu.Unlock()
 	}
 	return ContextWithLink(ctx, t.Link()), t
