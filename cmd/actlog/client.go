@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
 )
 
@@ -27,7 +28,7 @@ type planView struct {
 	UserRequest             string
 	Name                    string
 	State                   string
-	Link                    string
+	Link                    tree.Link
 	Summary                 string
 	ErrorMessage            string
 	Completed               bool

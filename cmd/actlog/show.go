@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/actlog/actlog/internal/tree"
 )
 
 type showCmd struct {
@@ -149,7 +151,7 @@ func branches(last bool) (branch, under string) {
 }
 
 func inferred(p *planView) string {
-	if p.Link == "inferred" {
+	if p.Link == tree.LinkInferred {
 		return "(place inferred)"
 	}
 	return ""

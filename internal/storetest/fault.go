@@ -156,3 +156,11 @@ func (l *Load) Check(t testing.TB, s *store.Store) {
 		t.Errorf("total %+v, acknowledged %d", total, sum)
 	}
 }
+
+// CheckNoDeadlocks checks that Postgres had to end no transaction as a deadlock.
+func CheckNoDeadlocks(t testing.TB, s *store.Store) {
+	t.Helper()
+	if n := Query[int](t, s, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
+		t.Errorf("%d deadlocks", n)
+	}
+}

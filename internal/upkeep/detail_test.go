@@ -345,9 +345,7 @@ func TestTwoServersDrop(t *testing.T) {
 	if n := storetest.Query[int](t, s, "SELECT sum(calls)::integer FROM actlog.tool_daily"); n != 80 {
 		t.Errorf("%d calls are counted", n)
 	}
-	if n := storetest.Query[int](t, s, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
-		t.Errorf("%d deadlocks", n)
-	}
+	storetest.CheckNoDeadlocks(t, s)
 }
 
 // TestDropDetailUnderLoad checks that no writer sees an error while detail is dropped, that
@@ -396,9 +394,7 @@ func TestDropDetailUnderLoad(t *testing.T) {
 	if n := storetest.Query[int](t, s, "SELECT calls::integer FROM actlog.tool_daily WHERE tool_name = 'many'"); n != 20000 {
 		t.Errorf("%d calls are counted", n)
 	}
-	if n := storetest.Query[int](t, s, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n != 0 {
-		t.Errorf("%d deadlocks", n)
-	}
+	storetest.CheckNoDeadlocks(t, s)
 }
 
 // TestDropDetailDuringALongReport checks that a drop gives way to a report that reads the detail,
