@@ -312,10 +312,11 @@ func manyTraces(n, resource int) ptrace.Traces {
 	return all
 }
 
-// TestExportsThatAreRefused: each limit of a body, and each way that it cannot be read.
+// TestExportsThatAreRefused: each limit of a body, and each way that it cannot be read. The
+// large bodies come side by side: the budget has room for all of them.
 func TestExportsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	c := serve(t)
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4 << 30 }})
 	manySpans := message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))
 	deep := []byte{}
 	for range 5_000 {
