@@ -55,7 +55,7 @@ func measureCall(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	figures = append(figures, against("synchronous, median", "us", ours, beside, "commit of a row", atMost(3)))
+	figures = append(figures, against("synchronous, median", "us", ours, beside, "commit of a row", atMost(4)))
 
 	var allocations []float64
 	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {

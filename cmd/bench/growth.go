@@ -13,8 +13,12 @@ import (
 // A record grows in ten parts. Each part has chunksOfTenth chunks, and each chunk has a rate.
 const chunksOfTenth = 10
 
+// inMemoryMS bounds the fsync of a folder in memory.
+const inMemoryMS = 0.01
+
 // measureGrowth fills one record with 2 million rows and another with a hundredth of that. It
 // compares the reads of both, and the write rates of the first and the last tenth of the large one.
+// On a disk, the kernel has gigabytes to write by then, so that less is asked for than in memory.
 func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) {
 	rows := b.n(2_000_000, 10*chunksOfTenth*rowsOfRun)
 	large, largeStore, err := b.openStore(ctx, "growth_large")
@@ -34,7 +38,11 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		return nil, err
 	}
 	first, last := rates[:chunksOfTenth], rates[len(rates)-chunksOfTenth:]
-	f := against(fmt.Sprintf("writing the last tenth of %d rows", rows), "rows/s", last, first, "the first tenth", atLeast(0.85))
+	least := 0.75
+	if b.machine.FsyncMS < inMemoryMS {
+		least = 0.85
+	}
+	f := against(fmt.Sprintf("writing the last tenth of %d rows", rows), "rows/s", last, first, "the first tenth", atLeast(least))
 	figures = append(figures, f.noted("ratio by chunk of %d rows", runs/(10*chunksOfTenth)*rowsOfRun))
 
 	if err := b.text.fill(ctx, smallStore, 0, max(clients, runs/100)); err != nil {

@@ -23,8 +23,7 @@ const (
 )
 
 // measureRead reads trees and steps over HTTP from 8 clients. It compares them with reading one row
-// by its key, with three small columns or as long as the answer, from a handler that does nothing
-// else.
+// by its key, as long as the answer, from a handler that does nothing else.
 func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 	srv, err := b.served(ctx, "read")
 	if err != nil {
@@ -85,24 +84,11 @@ func measureRead(ctx context.Context, b *bench) (figures []figure, err error) {
 		if _, err := db.pool.Exec(ctx, "INSERT INTO texts VALUES ($1, $2) ON CONFLICT DO NOTHING", bytes, strings.ToValidUTF8(b.text.prompts[:bytes], "")); err != nil {
 			return nil, err
 		}
-		for _, beside := range []struct {
-			name, prefix string
-			keys         []string
-			target       *target
-		}{
-			{"one row", rowServer + "/row/", roots, atLeast(0.5)},
-			{"one row as long", rowServer + "/text/", []string{fmt.Sprint(bytes)}, nil},
-		} {
-			ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.keys), rate(beside.prefix, beside.keys))
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", v.name, err)
-			}
-			f := against(v.name, "requests/s", ours, theirs, beside.name, beside.target)
-			if beside.target != nil {
-				f = f.noted("answers of %d bytes", bytes)
-			}
-			figures = append(figures, f)
+		ours, theirs, err := b.byTurns(ctx, rate(v.prefix, v.keys), rate(rowServer+"/text/", []string{fmt.Sprint(bytes)}))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.name, err)
 		}
+		figures = append(figures, against(v.name, "requests/s", ours, theirs, "one row as long", atLeast(0.5)).noted("answers of %d bytes", bytes))
 	}
 	return figures, nil
 }
@@ -151,8 +137,8 @@ func ids(ctx context.Context, db *database, sql string, most int) ([]string, err
 	return sample, nil
 }
 
-// serveRow serves one row by its key, three small columns or a text. It uses the same web framework
-// and the same kind of pool as Actlog.
+// serveRow serves a row of one text by its key. It uses the same web framework and the same kind of
+// pool as Actlog.
 func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop func() error, err error) {
 	config, err := pgxpool.ParseConfig(db.url)
 	if err != nil {
@@ -173,19 +159,6 @@ func (b *bench) serveRow(ctx context.Context, db *database) (url string, stop fu
 			Text string `json:"text"`
 		}
 		err := pool.QueryRow(c.Request().Context(), "SELECT text FROM texts WHERE bytes = $1::text::integer", c.Param("bytes")).Scan(&row.Text)
-		if err != nil {
-			return err
-		}
-		return c.JSON(http.StatusOK, row)
-	})
-	e.GET("/row/:id", func(c echo.Context) error {
-		var row struct {
-			ID    string  `json:"id"`
-			Title *string `json:"title"`
-			State string  `json:"state"`
-		}
-		err := pool.QueryRow(c.Request().Context(), `SELECT current_plan_id, title, state FROM actlog.plan_execution_record
-			WHERE root_plan_id = $1 AND current_plan_id = $1`, c.Param("id")).Scan(&row.ID, &row.Title, &row.State)
 		if err != nil {
 			return err
 		}
