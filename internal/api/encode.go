@@ -203,7 +203,7 @@ func (o *object) attempts(past []record.Attempt, c record.Change) {
 func addAttempt(o *object, a record.Attempt) {
 	o.b = append(o.b, '{')
 	o.int("attempt", a.Number)
-	o.raw("state", `"`+string(a.State)+`"`)
+	o.text("state", (*string)(&a.State))
 	o.time("startTime", a.StartTime)
 	o.time("endTime", a.EndTime)
 	o.text("errorMessage", a.ErrorMessage)
