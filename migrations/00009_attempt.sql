@@ -150,7 +150,204 @@ $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.first_start(jsonb) IS 'When the first of the earlier attempts at a step or a tool call began; null: not reported.';
 
+-- Reports. ------------------------------------------------------------------------
+
+-- Few rows have attempts before their current one.
+CREATE INDEX agent_attempts ON actlog.agent_execution_record (root_plan_id) WHERE attempts IS NOT NULL;
+CREATE INDEX think_act_attempts ON actlog.think_act_record (root_plan_id) WHERE attempts IS NOT NULL;
+CREATE INDEX act_tool_attempts ON actlog.act_tool_info (root_plan_id) WHERE attempts IS NOT NULL;
+
+CREATE VIEW report.attempt AS
+SELECT
+    x.level, COALESCE(x.start_time, x.end_time, p.first_seen_at) AS attempted_at,
+    x.root_plan_id, x.plan_id, x.step_id, x.seq, x.tool_call_id, x.part,
+    COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
+    COALESCE(p.release, r.release) AS release, COALESCE(p.user_id, r.user_id) AS user_id,
+    p.name AS plan_name, x.agent_name, x.tool_name, x.attempt, x.retried, x.state, x.last_state, x.error_kind,
+    split_part(left(x.error_message, 500), E'\n', 1) AS error, x.start_time, x.end_time,
+    CASE WHEN x.start_time <= x.end_time THEN extract(epoch FROM x.end_time - x.start_time)::double precision WHEN x.end_time < x.start_time THEN 0 END AS duration_seconds
+FROM (
+    SELECT
+        'agent_execution' AS level, a.root_plan_id, a.shown_plan_id AS plan_id, a.step_id, NULL::integer AS seq, NULL::text AS tool_call_id,
+        a.part, a.agent_name, NULL::text AS tool_name, a.state AS last_state,
+        t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
+    FROM actlog.agent_execution_record AS a
+    CROSS JOIN LATERAL (
+        SELECT e.attempt, true AS retried, COALESCE(e.state, 'IDLE') AS state, e."startTime" AS start_time, e."endTime" AS end_time,
+            e."errorMessage" AS error_message, e."errorKind" AS error_kind
+        FROM jsonb_to_recordset(a.attempts) AS e (attempt integer, state text, "startTime" timestamptz, "endTime" timestamptz, "errorMessage" text, "errorKind" text)
+        UNION ALL
+        SELECT a.attempt, false, a.state, a.start_time, a.end_time, a.error_message, a.error_kind
+    ) AS t
+    WHERE a.attempts IS NOT NULL
+    UNION ALL
+    SELECT
+        'think_act', c.root_plan_id, a.shown_plan_id, c.step_id, c.seq, NULL, c.part, a.agent_name, NULL, c.state,
+        t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
+    FROM actlog.think_act_record AS c
+    CROSS JOIN LATERAL (
+        SELECT e.attempt, true AS retried, COALESCE(e.state, 'PENDING') AS state, COALESCE(e."thinkStartTime", e."actStartTime") AS start_time,
+            GREATEST(e."thinkEndTime", e."actEndTime") AS end_time, e."errorMessage" AS error_message, e."errorKind" AS error_kind
+        FROM jsonb_to_recordset(c.attempts) AS e (attempt integer, state text, "thinkStartTime" timestamptz, "thinkEndTime" timestamptz,
+            "actStartTime" timestamptz, "actEndTime" timestamptz, "errorMessage" text, "errorKind" text)
+        UNION ALL
+        SELECT c.attempt, false, c.state, COALESCE(c.think_start_time, c.act_start_time), GREATEST(c.think_end_time, c.act_end_time), c.error_message, c.error_kind
+    ) AS t
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
+    WHERE c.attempts IS NOT NULL
+    UNION ALL
+    SELECT
+        'tool_call', c.root_plan_id, a.shown_plan_id, c.step_id, c.seq, c.tool_call_id, c.part, a.agent_name, c.name, c.state,
+        t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
+    FROM actlog.act_tool_info AS c
+    CROSS JOIN LATERAL (
+        SELECT e.attempt, true AS retried, COALESCE(e.state, 'PENDING') AS state, e."startTime" AS start_time, e."endTime" AS end_time,
+            e."errorMessage" AS error_message, e."errorKind" AS error_kind
+        FROM jsonb_to_recordset(c.attempts) AS e (attempt integer, state text, "startTime" timestamptz, "endTime" timestamptz, "errorMessage" text, "errorKind" text)
+        UNION ALL
+        SELECT c.attempt, false, c.state, c.start_time, c.end_time, c.error_message, c.error_kind
+    ) AS t
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
+    WHERE c.attempts IS NOT NULL
+) AS x
+LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = x.root_plan_id AND p.current_plan_id = x.plan_id
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = x.root_plan_id AND r.current_plan_id = x.root_plan_id;
+
+CREATE OR REPLACE VIEW report.failure AS
+SELECT
+    f.level, f.failed_at, f.root_plan_id, f.plan_id, f.step_id, f.seq, f.tool_call_id, f.part,
+    COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
+    COALESCE(p.release, r.release) AS release, p.name AS plan_name, f.agent_name, f.tool_name, f.state, f.error_kind,
+    split_part(left(f.error_message, 500), E'\n', 1) AS error, f.attempt
+FROM (
+    SELECT
+        'plan' AS level, COALESCE(x.end_time, x.start_time, x.first_seen_at) AS failed_at, x.root_plan_id, x.current_plan_id AS plan_id,
+        NULL::text AS step_id, NULL::integer AS seq, NULL::text AS tool_call_id, x.part,
+        NULL::text AS agent_name, NULL::text AS tool_name, x.state, x.error_kind, x.error_message, NULL::integer AS attempt
+    FROM actlog.plan_execution_record AS x
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'agent_execution', COALESCE(x.end_time, x.start_time), x.root_plan_id, x.shown_plan_id,
+        x.step_id, NULL, NULL, x.part, x.agent_name, NULL, x.state, x.error_kind, x.error_message, COALESCE(x.attempt, 1)
+    FROM actlog.agent_execution_record AS x
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'think_act', COALESCE(GREATEST(x.think_end_time, x.act_end_time), x.act_start_time, x.think_start_time), x.root_plan_id, a.shown_plan_id,
+        x.step_id, x.seq, NULL, x.part, a.agent_name, NULL, x.state, x.error_kind, x.error_message, COALESCE(x.attempt, 1)
+    FROM actlog.think_act_record AS x
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'tool_call', COALESCE(x.end_time, x.start_time), x.root_plan_id, a.shown_plan_id,
+        x.step_id, x.seq, x.tool_call_id, x.part, a.agent_name, x.name, x.state, x.error_kind, x.error_message, COALESCE(x.attempt, 1)
+    FROM actlog.act_tool_info AS x
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL -- attempts before the current one
+    SELECT
+        t.level, COALESCE(t.end_time, t.attempted_at), t.root_plan_id, t.plan_id,
+        t.step_id, t.seq, t.tool_call_id, t.part, t.agent_name, t.tool_name, t.state, t.error_kind, t.error, t.attempt
+    FROM report.attempt AS t
+    WHERE t.retried AND t.state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+) AS f
+LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.plan_id
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id AND r.current_plan_id = f.root_plan_id;
+
+COMMENT ON VIEW report.attempt IS 'One row per attempt at each step, cycle and tool call that was attempted again. Where retried is true, state and error say why. Filter on attempted_at.';
+COMMENT ON COLUMN report.attempt.level IS 'What was attempted: agent_execution, think_act or tool_call.';
+COMMENT ON COLUMN report.attempt.attempted_at IS 'When the attempt began; if that was not reported, when it ended, else when its plan was first seen.';
+COMMENT ON COLUMN report.attempt.attempt IS 'The number of the attempt, from 1.';
+COMMENT ON COLUMN report.attempt.retried IS 'Whether a later attempt followed.';
+COMMENT ON COLUMN report.attempt.state IS 'How the attempt went: as in the other views.';
+COMMENT ON COLUMN report.attempt.last_state IS 'How the current attempt went: COMPLETED if the retries helped.';
+COMMENT ON COLUMN report.attempt.start_time IS 'When the attempt began: the earliest start that was reported; of a cycle, when its thinking began.';
+COMMENT ON COLUMN report.attempt.end_time IS 'When the attempt ended: the latest end that was reported.';
+COMMENT ON COLUMN report.attempt.duration_seconds IS 'Seconds from start to end of the attempt; null until both are known.';
+COMMENT ON VIEW report.failure IS 'One row for each plan, step, cycle and tool call that is FAILED, INTERRUPTED or BLOCKED, and for each such attempt before the current one. A failure at one level often causes one at the level above. Filter on failed_at.';
+COMMENT ON COLUMN report.failure.attempt IS 'Which attempt at the step, cycle or tool call failed, from 1; null for a plan.';
+
+-- The other columns mean what they mean in the other views.
+-- +goose StatementBegin
+DO $$
+DECLARE
+    c record;
+BEGIN
+    FOR c IN
+        SELECT DISTINCT ON (a.attname) a.attname, col_description(o.attrelid, o.attnum) AS comment
+        FROM pg_attribute AS a
+        JOIN pg_attribute AS o ON o.attname = a.attname AND o.attrelid IN ('report.failure'::regclass, 'report.tool_call'::regclass)
+        WHERE a.attrelid = 'report.attempt'::regclass AND a.attnum > 0 AND col_description(a.attrelid, a.attnum) IS NULL
+        ORDER BY a.attname, o.attrelid
+    LOOP
+        EXECUTE format('COMMENT ON COLUMN report.attempt.%I IS %L', c.attname, c.comment);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
 -- +goose Down
+
+-- A view cannot lose a column, so it is made again, with its comments.
+CREATE TEMPORARY TABLE said ON COMMIT DROP AS
+    SELECT attname, col_description(attrelid, attnum) AS comment
+    FROM pg_attribute
+    WHERE attrelid = 'report.failure'::regclass AND attnum > 0 AND attname <> 'attempt';
+DROP VIEW report.failure;
+DROP VIEW report.attempt;
+CREATE VIEW report.failure AS
+SELECT
+    f.level, f.failed_at, f.root_plan_id, f.plan_id, f.step_id, f.seq, f.tool_call_id, f.part,
+    COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
+    COALESCE(p.release, r.release) AS release, p.name AS plan_name, f.agent_name, f.tool_name, f.state, f.error_kind,
+    split_part(left(f.error_message, 500), E'\n', 1) AS error
+FROM (
+    SELECT
+        'plan' AS level, COALESCE(x.end_time, x.start_time, x.first_seen_at) AS failed_at, x.root_plan_id, x.current_plan_id AS plan_id,
+        NULL::text AS step_id, NULL::integer AS seq, NULL::text AS tool_call_id, x.part,
+        NULL::text AS agent_name, NULL::text AS tool_name, x.state, x.error_kind, x.error_message
+    FROM actlog.plan_execution_record AS x
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'agent_execution', COALESCE(x.end_time, x.start_time), x.root_plan_id, x.shown_plan_id,
+        x.step_id, NULL, NULL, x.part, x.agent_name, NULL, x.state, x.error_kind, x.error_message
+    FROM actlog.agent_execution_record AS x
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'think_act', COALESCE(GREATEST(x.think_end_time, x.act_end_time), x.act_start_time, x.think_start_time), x.root_plan_id, a.shown_plan_id,
+        x.step_id, x.seq, NULL, x.part, a.agent_name, NULL, x.state, x.error_kind, x.error_message
+    FROM actlog.think_act_record AS x
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+    UNION ALL
+    SELECT
+        'tool_call', COALESCE(x.end_time, x.start_time), x.root_plan_id, a.shown_plan_id,
+        x.step_id, x.seq, x.tool_call_id, x.part, a.agent_name, x.name, x.state, x.error_kind, x.error_message
+    FROM actlog.act_tool_info AS x
+    LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id AND a.step_id = x.step_id
+    WHERE x.told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED')
+) AS f
+LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.plan_id
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id AND r.current_plan_id = f.root_plan_id;
+COMMENT ON VIEW report.failure IS 'One row for each plan, step, cycle and tool call that is FAILED, INTERRUPTED or BLOCKED. A failure at one level often causes one at the level above. Filter on failed_at.';
+-- +goose StatementBegin
+DO $$
+DECLARE
+    c record;
+BEGIN
+    FOR c IN SELECT attname, comment FROM said LOOP
+        EXECUTE format('COMMENT ON COLUMN report.failure.%I IS %L', c.attname, c.comment);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+DROP INDEX actlog.act_tool_attempts;
+DROP INDEX actlog.think_act_attempts;
+DROP INDEX actlog.agent_attempts;
 
 COMMENT ON COLUMN actlog.agent_execution_record.start_time IS 'When the step began: the earliest start that was reported.';
 COMMENT ON COLUMN actlog.agent_execution_record.last_seen_at IS 'Roll-up: the latest time that was reported for the cycles and tool calls of the step.';
