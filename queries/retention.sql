@@ -183,7 +183,7 @@ link AS MATERIALIZED (
         FROM actlog.act_tool_info AS c
         JOIN actlog.agent_execution_record AS a ON a.root_plan_id = c.root_plan_id AND a.step_id = c.step_id
         WHERE c.root_plan_id = page.root_plan_id AND c.tool_call_id = page.tool_call_id AND c.part = page.part
-        ORDER BY a.start_time NULLS LAST, a.step_id, c.seq
+        ORDER BY LEAST(a.start_time, actlog.first_start(a.attempts)) NULLS LAST, a.step_id, c.seq
         LIMIT 1
     ) AS t
 ),

@@ -23,7 +23,7 @@ type ActTool struct {
 	Attempt        *int64          `record:"attempt,attempt,min=1,small"`
 	ErrorMessage   *string         `record:"errorMessage,text,scoped"`
 	ErrorKind      *string         `record:"errorKind,name,scoped"`
-	StartTime      *time.Time      `record:"startTime,least"`
+	StartTime      *time.Time      `record:"startTime,least,scoped"`
 	EndTime        *time.Time      `record:"endTime,greatest,scoped"`
 	SpanID         *string         `record:"spanId,id"`
 	Metadata       json.RawMessage `record:"metadata,object"`

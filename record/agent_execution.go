@@ -6,7 +6,8 @@ import (
 )
 
 // AgentExecution is a step: one agent working on one step of a plan. A higher Attempt opens
-// it again.
+// it again: state, times and error start from scratch, and those of the earlier attempts stay
+// on record as [Attempt].
 type AgentExecution struct {
 	RootPlanID       string          `record:"rootPlanId,key"`
 	StepID           string          `record:"stepId,key"`
@@ -22,7 +23,7 @@ type AgentExecution struct {
 	CurrentStep      *int64          `record:"currentStep,small"`
 	Attempt          *int64          `record:"attempt,attempt,min=1,small"`
 	State            *State          `record:"state,state,scoped,column=told_state,shown=state"`
-	StartTime        *time.Time      `record:"startTime,least"`
+	StartTime        *time.Time      `record:"startTime,least,scoped"`
 	EndTime          *time.Time      `record:"endTime,greatest,scoped"`
 	Result           *string         `record:"result,text"`
 	ErrorMessage     *string         `record:"errorMessage,text,scoped"`

@@ -10,6 +10,12 @@ const (
 	MaxJSONDepth = 100
 	// MaxListItems bounds lists of texts. Longer ones are cut.
 	MaxListItems = 1_000
+	// MaxPastAttempts bounds the earlier attempts that are kept of a step, cycle or tool call:
+	// those with the highest numbers.
+	MaxPastAttempts = 1_000
+	// MaxAttemptTextBytes bounds the error of an attempt in the list of attempts. Longer ones
+	// are cut there.
+	MaxAttemptTextBytes = 16 << 10
 	// MaxCount bounds counts and costs, so that their sums fit a bigint: one absurd figure
 	// must not spoil the figures of everything above it.
 	MaxCount = 1_000_000_000_000

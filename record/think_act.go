@@ -14,10 +14,10 @@ type ThinkAct struct {
 	StepID                   string          `record:"stepId,key"`
 	Seq                      int64           `record:"seq,key,small"`
 	Rev                      *int64          `record:"rev,revision"`
-	ThinkStartTime           *time.Time      `record:"thinkStartTime,least"`
+	ThinkStartTime           *time.Time      `record:"thinkStartTime,least,scoped"`
 	ThinkEndTime             *time.Time      `record:"thinkEndTime,greatest,scoped"`
-	FirstTokenTime           *time.Time      `record:"firstTokenTime"`
-	ActStartTime             *time.Time      `record:"actStartTime,least"`
+	FirstTokenTime           *time.Time      `record:"firstTokenTime,scoped"`
+	ActStartTime             *time.Time      `record:"actStartTime,least,scoped"`
 	ActEndTime               *time.Time      `record:"actEndTime,greatest,scoped"`
 	ThinkInput               *string         `record:"thinkInput,text"`
 	ThinkOutput              *string         `record:"thinkOutput,text"`

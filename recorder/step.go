@@ -226,9 +226,10 @@ func (s *Step) begin(row *record.AgentExecution) bool {
 }
 
 // Retry starts the next attempt at the step and returns its handle: the step is RUNNING again,
-// without end and error. Its cycles count on, so that those of earlier attempts stay on record.
-// From now on the record ignores what the handle of an earlier attempt reports about state, end
-// and error.
+// without end and error, and its time counts from now. How the earlier attempts went stays on
+// record. The cycles of the step count on, so that those of earlier attempts stay as well. What
+// the handle of an earlier attempt still reports about state, times and error counts for that
+// attempt.
 func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 	s.handUp(ctx) // the earlier attempt is rarely called again
 	next := s.plan.attempt(s.id, s.state.nextAttempt(s.attempt), s.state)

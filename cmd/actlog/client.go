@@ -46,7 +46,7 @@ type stepView struct {
 	AgentName               string
 	AgentRequest            string
 	State                   string
-	Attempt                 int
+	attempted
 	Result                  string
 	ErrorMessage            string
 	StartTime               *time.Time
@@ -55,9 +55,24 @@ type stepView struct {
 	ThinkActSteps           []*cycleView
 }
 
+// attempted is what a step, a cycle or a tool call says of its attempts.
+type attempted struct {
+	Attempt  int
+	Attempts []attemptView
+}
+
+type attemptView struct {
+	Attempt            int
+	State              string
+	StartTime, EndTime *time.Time
+	ErrorKind          string
+	ErrorMessage       string
+}
+
 type cycleView struct {
 	Seq             int
 	State           string
+	attempted
 	ThinkInput      string
 	ThinkOutput     string
 	ErrorMessage    string
@@ -75,6 +90,7 @@ type toolCallView struct {
 	ID           string
 	Name         string
 	State        string
+	attempted
 	Parameters   string
 	Result       string
 	ErrorMessage string

@@ -193,6 +193,42 @@ func TestVersionVariableIsIgnored(t *testing.T) {
 	}
 }
 
+// N1: TestShowAttempts expects a line for each attempt before the current one, in a tree and in a
+// step.
+func TestShowAttempts(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	second := new(int64(2))
+	storetest.Write(t, s,
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(0), EndTime: at(8_000), ErrorKind: new("io"), ErrorMessage: new("disk \x1b[31mfull\nat /data")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: second, State: new(record.Interrupted)},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: new(int64(3)), State: new(record.Completed), StartTime: at(20_000), EndTime: at(21_000)},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, State: new(record.Failed), ErrorMessage: new("overloaded")},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, Attempt: second, State: new(record.Completed)},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("fetch"), State: new(record.Failed), StartTime: at(0), EndTime: at(500), ErrorMessage: new("no route")},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Attempt: second, State: new(record.Running)},
+	)
+	const steps = "attempt 1  FAILED  8s  io  disk [31mfull\nINDENTattempt 2  INTERRUPTED\n"
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"show", "p"}, []string{"writer  COMPLETED  1s, 1 tool call  attempt 3  s\n   " + strings.ReplaceAll(steps, "INDENT", "   ")}},
+		{[]string{"show", "p", "--step", "s"}, []string{
+			"writer  COMPLETED  1s, 1 tool call  attempt 3\n" + strings.ReplaceAll(steps, "INDENT", ""),
+			"#0  COMPLETED  attempt 2\n   attempt 1  FAILED  overloaded\n",
+			"   fetch  RUNNING  attempt 2\n      attempt 1  FAILED  500ms  no route\n",
+		}},
+	} {
+		out := must(t, append(tt.args, "--server", url)...)
+		for _, want := range tt.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in\n%s", tt.args, want, out)
+			}
+		}
+	}
+}
+
 // TestShow compares a tree and a step that have everything with golden files.
 func TestShow(t *testing.T) {
 	t.Parallel()

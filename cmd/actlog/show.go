@@ -116,11 +116,8 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		attempt := ""
-		if st.Attempt > 1 {
-			attempt = "attempt " + strconv.Itoa(st.Attempt)
-		}
-		v.line(indent+branch, v.bold(cmp.Or(st.AgentName, "(unnamed agent)")), v.state(st.State), v.figures(st.Figures), attempt, v.faint(st.StepID))
+		v.line(indent+branch, v.bold(cmp.Or(st.AgentName, "(unnamed agent)")), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(st.StepID))
+		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, 100)
 		for j, sub := range st.SubPlanExecutionRecords {
 			v.subPlan(indent+under, sub, j == len(st.SubPlanExecutionRecords)-1)
@@ -128,6 +125,24 @@ func (v *view) children(indent string, p *planView) {
 	}
 	for i, sub := range p.SubPlanExecutionRecords {
 		v.subPlan(indent, sub, len(p.AgentExecutionSequence)+i == n-1)
+	}
+}
+
+// number is empty for the first attempt.
+func (a attempted) number() string {
+	if a.Attempt <= 1 {
+		return ""
+	}
+	return "attempt " + strconv.Itoa(a.Attempt)
+}
+
+// pastAttempts draws a line for each attempt before the current one.
+func (v *view) pastAttempts(prefix string, a attempted) {
+	for _, past := range a.Attempts {
+		if past.Attempt < a.Attempt {
+			first, _, _ := strings.Cut(past.ErrorMessage, "\n")
+			v.line(prefix, "attempt "+strconv.Itoa(past.Attempt), v.state(past.State), took(past.StartTime, past.EndTime), clean(past.ErrorKind), v.red(shorten(first, 100)))
+		}
 	}
 }
 
@@ -180,18 +195,21 @@ func (v *view) figures(f figuresView) string {
 
 // step draws a step with its cycles and tool calls.
 func (v *view) step(st *stepView) {
-	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.state(st.State), v.figures(st.Figures))
+	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.state(st.State), v.figures(st.Figures), st.number())
+	v.pastAttempts("", st.attempted)
 	v.text("", "asked:   ", st.AgentRequest, 110)
 	for _, c := range st.ThinkActSteps {
 		v.line("")
-		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took(c.ThinkStartTime, c.ThinkEndTime), tokens(c.InputTokens, c.OutputTokens), clean(c.FinishReason))
+		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took(c.ThinkStartTime, c.ThinkEndTime), tokens(c.InputTokens, c.OutputTokens), clean(c.FinishReason), c.number())
+		v.pastAttempts("   ", c.attempted)
 		if c.ThinkInput != "" {
 			v.line("   ", "in:      "+shorten(c.ThinkInput, 100)+"  "+v.faint("("+grouped(c.InputCharCount)+" characters)"))
 		}
 		v.text("   ", "thought: ", c.ThinkOutput, 110)
 		v.failure("   ", "", c.ErrorMessage, 110)
 		for _, t := range c.ActToolInfoList {
-			v.line("   ", v.bold(t.Name), shorten(t.Parameters, 80), v.state(t.State), took(t.StartTime, t.EndTime))
+			v.line("   ", v.bold(t.Name), shorten(t.Parameters, 80), v.state(t.State), took(t.StartTime, t.EndTime), t.number())
+			v.pastAttempts("      ", t.attempted)
 			v.failure("      ", "", t.ErrorMessage, 100)
 			if t.ErrorMessage == "" {
 				v.text("      ", "", t.Result, 110)

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -37,6 +38,9 @@ func addBeside(o *object, r store.Row) {
 func addRow(o *object, r store.Row) {
 	o.int("id", r.ID)
 	o.fields(views[r.Record.Kind()], r.Record)
+	if field.HasAttempts(r.Record.Kind()) {
+		o.attempts(r.PastAttempts, r.Record)
+	}
 	if r.RollUps != nil {
 		addRollUps(o, r.RollUps)
 	}

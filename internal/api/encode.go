@@ -114,6 +114,21 @@ func appendTexts(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
+func (o *object) time(name string, t *time.Time) {
+	o.name(name)
+	if t == nil {
+		o.b = append(o.b, "null"...)
+	} else {
+		o.b = appendTime(o.b, t)
+	}
+}
+
+func appendTime(b []byte, t *time.Time) []byte {
+	b = append(b, '"')
+	b = t.AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
 // value adds a member of any other type. v has nothing that JSON cannot hold.
 func (o *object) value(name string, v any) {
 	o.name(name)
@@ -148,9 +163,7 @@ func (f *shownField) append(b []byte, v reflect.Value) []byte {
 			return append(b, f.unset...)
 		}
 		if f.Type == field.Time {
-			b = append(b, '"')
-			b = v.Interface().(*time.Time).AppendFormat(b, time.RFC3339Nano)
-			return append(b, '"')
+			return appendTime(b, v.Interface().(*time.Time))
 		}
 		v = v.Elem()
 	}
@@ -176,6 +189,27 @@ func (f *shownField) append(b []byte, v reflect.Value) []byte {
 	default:
 		return segjson.AppendEscape(b, v.String(), 0)
 	}
+}
+
+// attempts adds the list of the attempts at what a record is about, its own as the last one. It
+// is empty if there was one attempt only.
+func (o *object) attempts(past []record.Attempt, c record.Change) {
+	if own := field.AttemptOf(c); own.Number > 1 {
+		past = append(slices.Clip(past), own)
+	}
+	list(o, "attempts", past, addAttempt)
+}
+
+func addAttempt(o *object, a record.Attempt) {
+	o.b = append(o.b, '{')
+	o.int("attempt", a.Number)
+	o.text("state", (*string)(&a.State))
+	o.time("startTime", a.StartTime)
+	o.time("endTime", a.EndTime)
+	o.text("errorMessage", a.ErrorMessage)
+	o.text("errorKind", a.ErrorKind)
+	o.truncated(a.Truncated)
+	o.b = append(o.b, '}')
 }
 
 // finite reports whether JSON can express a number. Clients send no others.

@@ -261,7 +261,11 @@ func with(o obj, more ...obj) obj {
 }
 
 func wantItem(r store.Row) obj {
-	return with(wantFields(r.Record), obj{"id": r.ID, "truncated": orNone(r.Truncated)})
+	out := with(wantFields(r.Record), obj{"id": r.ID, "truncated": orNone(r.Truncated)})
+	if field.HasAttempts(r.Record.Kind()) {
+		maps.Copy(out, wantAttempts(r.PastAttempts, r.Record))
+	}
+	return out
 }
 
 func wantRow(r store.Row) obj {
@@ -318,7 +322,9 @@ func wantAll[T any](items []T, want func(T) obj) []any {
 func wantStepOfTree(st *tree.Step) obj {
 	out, r := wantStep(st), &st.Record
 	if r.ErrorMessage != nil && strings.HasPrefix(*r.ErrorMessage, "System execution error at step") && r.State.Status() == record.StatusFinished && r.Result != nil && *r.Result != "" {
-		out["errorMessage"] = nil
+		recovered := *r
+		recovered.ErrorMessage = nil
+		out["errorMessage"], out["attempts"] = nil, wantAttempts(st.PastAttempts, &recovered)["attempts"]
 	}
 	return out
 }
@@ -326,7 +332,7 @@ func wantStepOfTree(st *tree.Step) obj {
 func wantStep(st *tree.Step) obj {
 	r := &st.Record
 	status := r.State.Status()
-	return with(wantFields(r, "spanId"), wantRollUps(st), obj{
+	return with(wantFields(r, "spanId"), wantRollUps(st), wantAttempts(st.PastAttempts, r), obj{
 		"id": st.ID, "maxSteps": orDefault(reflect.ValueOf(r.MaxSteps), 0), "currentStep": orDefault(reflect.ValueOf(r.CurrentStep), 0), "status": status,
 		"completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE",
 		"subPlanCount": len(st.SubPlans), "subPlanExecutionRecords": wantAll(st.SubPlans, wantPlan), "truncated": orNone(st.Truncated),
@@ -336,7 +342,7 @@ func wantStep(st *tree.Step) obj {
 
 func wantCycle(c *tree.Cycle) obj {
 	r := &c.Record
-	out := with(wantFields(r, "rootPlanId", "stepId", "spanId"), obj{
+	out := with(wantFields(r, "rootPlanId", "stepId", "spanId"), wantAttempts(c.PastAttempts, r), obj{
 		"id": c.ID, "status": r.State.Status(), "actionNeeded": len(c.ToolCalls) > 0, "toolName": nil, "toolParameters": nil,
 		"actToolInfoList": wantAll(c.ToolCalls, wantToolCall), "truncated": orNone(c.Truncated),
 	})
@@ -347,7 +353,17 @@ func wantCycle(c *tree.Cycle) obj {
 }
 
 func wantToolCall(c *tree.ToolCall) obj {
-	return with(wantFields(&c.Record, "rootPlanId", "stepId", "seq", "toolCallId", "spanId"), obj{"id": c.Record.ToolCallID, "truncated": orNone(c.Truncated)})
+	return with(wantFields(&c.Record, "rootPlanId", "stepId", "seq", "toolCallId", "spanId"), wantAttempts(c.PastAttempts, &c.Record), obj{"id": c.Record.ToolCallID, "truncated": orNone(c.Truncated)})
+}
+
+// wantAttempts returns the earlier attempts and that of the record, if it is not the first.
+func wantAttempts(past []record.Attempt, c record.Change) obj {
+	if own := field.AttemptOf(c); own.Number > 1 {
+		past = append(slices.Clone(past), own)
+	}
+	return obj{"attempts": wantAll(past, func(a record.Attempt) obj {
+		return obj{"attempt": a.Number, "state": a.State, "startTime": a.StartTime, "endTime": a.EndTime, "errorMessage": a.ErrorMessage, "errorKind": a.ErrorKind, "truncated": orNone(a.Truncated)}
+	})}
 }
 
 // Random values.
@@ -443,12 +459,17 @@ func few[T any](t *rapid.T, depth int, one func(*rapid.T, int) T) (list []T) {
 }
 
 func anyRow(t *rapid.T, kind record.Kind) store.Row {
-	r := store.Row{ID: rapid.Int64().Draw(t, "id"), Record: record.New(kind), Truncated: anyList(t)}
+	r := store.Row{ID: rapid.Int64().Draw(t, "id"), Record: record.New(kind), Truncated: anyList(t), PastAttempts: few(t, 0, anyAttempt)}
 	anyRecord(t, r.Record)
 	if kind == record.KindAgentExecution && rapid.Bool().Draw(t, "sums") {
 		r.RollUps = anyStep(t, 3)
 	}
 	return r
+}
+
+func anyAttempt(t *rapid.T, _ int) (a record.Attempt) {
+	anything(t, reflect.ValueOf(&a).Elem(), 0)
+	return a
 }
 
 func anyPlan(t *rapid.T, depth int) *tree.Plan {
@@ -471,7 +492,7 @@ func anyPlan(t *rapid.T, depth int) *tree.Plan {
 func anyStep(t *rapid.T, depth int) *tree.Step {
 	st := &tree.Step{
 		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), Figures: anyFigures(t), CompletedCycles: rapid.Int64().Draw(t, "cycles"),
-		LatestRound: rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t),
+		LatestRound: rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t), PastAttempts: few(t, depth, anyAttempt),
 		SubPlans: few(t, depth, anyPlan), Cycles: few(t, depth, anyCycle),
 	}
 	anyRecord(t, &st.Record)
@@ -479,13 +500,13 @@ func anyStep(t *rapid.T, depth int) *tree.Step {
 }
 
 func anyCycle(t *rapid.T, depth int) *tree.Cycle {
-	c := &tree.Cycle{ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), ToolCalls: few(t, depth, anyToolCall)}
+	c := &tree.Cycle{ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), PastAttempts: few(t, depth, anyAttempt), ToolCalls: few(t, depth, anyToolCall)}
 	anyRecord(t, &c.Record)
 	return c
 }
 
-func anyToolCall(t *rapid.T, _ int) *tree.ToolCall {
-	c := &tree.ToolCall{ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t)}
+func anyToolCall(t *rapid.T, depth int) *tree.ToolCall {
+	c := &tree.ToolCall{ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), PastAttempts: few(t, depth, anyAttempt)}
 	anyRecord(t, &c.Record)
 	return c
 }

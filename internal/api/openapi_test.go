@@ -169,8 +169,9 @@ func TestContractHasEveryMemberOfRows(t *testing.T) {
 	t.Parallel()
 	schema, _ := contract().Find("components", "schemas", "EventRow")
 	derived := map[record.Kind][]string{
-		record.KindAgentExecution: {"completedThinkActStepsCount", "latestMethodName", "latestMethodArgs", "latestRoundNumber", "figures"},
-		record.KindActTool:        {"inferred"},
+		record.KindAgentExecution: {"completedThinkActStepsCount", "latestMethodName", "latestMethodArgs", "latestRoundNumber", "figures", "attempts"},
+		record.KindThinkAct:       {"attempts"},
+		record.KindActTool:        {"inferred", "attempts"},
 	}
 	for _, kind := range record.Kinds {
 		row := store.Row{Record: record.New(kind)}

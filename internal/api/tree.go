@@ -87,6 +87,7 @@ func addStep(o *object, st *tree.Step) {
 	o.b = append(o.b, '{')
 	o.int("id", st.ID)
 	o.fields(stepView, &st.Record)
+	o.attempts(st.PastAttempts, &st.Record)
 	o.raw("status", `"`+string(status)+`"`)
 	o.bool("completed", status == record.StatusFinished)
 	o.bool("running", status == record.StatusRunning)
@@ -117,6 +118,7 @@ func addCycle(o *object, c *tree.Cycle, stepID int64) {
 	o.int("id", c.ID)
 	o.int("parentExecutionId", stepID)
 	o.fields(cycleView, &c.Record)
+	o.attempts(c.PastAttempts, &c.Record)
 	o.raw("status", `"`+string(c.Record.State.Status())+`"`)
 	o.bool("actionNeeded", len(c.ToolCalls) > 0)
 	o.text("toolName", first.Name)
@@ -130,6 +132,7 @@ func addToolCall(o *object, t *tree.ToolCall) {
 	o.b = append(o.b, '{')
 	o.text("id", &t.Record.ToolCallID)
 	o.fields(toolView, &t.Record)
+	o.attempts(t.PastAttempts, &t.Record)
 	o.truncated(t.Truncated)
 	o.b = append(o.b, '}')
 }

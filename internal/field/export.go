@@ -18,11 +18,20 @@ const maxExportBytes = 8 << 20
 // none; its cycles make it.
 //
 // A value that was cut is exported longer than its limit, so that it is cut at the same
-// place, and named as cut, again.
-func (r *Row) Changes() []record.Change {
+// place, and named as cut, again. Earlier attempts come first.
+func (r *Row) Changes() (changes []record.Change) {
 	if step, ok := r.Change.(*record.AgentExecution); ok && step.PlanID == "" {
 		return nil
 	}
+	for _, p := range r.Past {
+		changes = append(changes, p.ownChanges(r.Change)...)
+	}
+	return append(changes, r.ownChanges(r.Change)...)
+}
+
+// ownChanges returns the changes without those of earlier attempts. whole has what every change
+// to the row must say.
+func (r *Row) ownChanges(whole record.Change) []record.Change {
 	var parts []*exportPart
 	at := func(rev int64, bytes int) record.Change {
 		for _, p := range parts {
@@ -31,7 +40,7 @@ func (r *Row) Changes() []record.Change {
 				return p.change
 			}
 		}
-		parts = append(parts, &exportPart{change: r.skeleton(rev), rev: rev, bytes: bytes})
+		parts = append(parts, &exportPart{change: r.skeleton(rev, whole), rev: rev, bytes: bytes})
 		return parts[len(parts)-1].change
 	}
 	fields := Fields(r.Change.Kind())
@@ -70,14 +79,16 @@ type exportPart struct {
 }
 
 // skeleton returns a change with what every change to the row must say.
-func (r *Row) skeleton(rev int64) record.Change {
+func (r *Row) skeleton(rev int64, whole record.Change) record.Change {
 	c := record.New(r.Change.Kind())
 	fields := Fields(c.Kind())
 	for i := range fields {
 		switch f := &fields[i]; {
 		case f.Role == Revision && rev != NoRevision:
 			f.In(c).Set(reflect.ValueOf(&rev))
-		case f.Key, f.Required, f.Rule == Attempt:
+		case f.Key, f.Required:
+			f.In(c).Set(f.In(whole))
+		case f.Rule == Attempt:
 			f.In(c).Set(f.In(r.Change))
 		}
 	}

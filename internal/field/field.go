@@ -125,6 +125,7 @@ func (f *Field) Text(c record.Change) (s string, ok bool) {
 // kindTable holds the fields of a kind.
 type kindTable struct {
 	fields    []Field
+	attempt   *Field
 	byName    map[string]int
 	revisions int
 }
@@ -136,6 +137,9 @@ var tables = func() map[record.Kind]*kindTable {
 		for i, f := range t.fields {
 			t.byName[f.Name] = i
 			t.revisions = max(t.revisions, f.Rev)
+			if f.Rule == Attempt {
+				t.attempt = &t.fields[i]
+			}
 		}
 		all[kind] = t
 	}
@@ -150,6 +154,13 @@ func ByName(k record.Kind, name string) (place int, ok bool) {
 	place, ok = tables[k].byName[name]
 	return place, ok
 }
+
+// HasAttempts reports whether rows of a kind are attempted again. Those that are have Scoped
+// fields.
+func HasAttempts(k record.Kind) bool { return attemptField(k) != nil }
+
+// attemptField returns the field with the number of the attempt; nil if the kind has none.
+func attemptField(k record.Kind) *Field { return tables[k].attempt }
 
 // Revisions returns how many fields of a kind have a revision.
 func Revisions(k record.Kind) int { return tables[k].revisions }

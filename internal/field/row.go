@@ -22,6 +22,9 @@ type Row struct {
 	Revs []int64
 	// Cut names the fields whose values were cut.
 	Cut []string
+	// Past holds the attempts before the row's own, in their order: rows that have nothing but
+	// the number of their attempt, the Scoped fields and their revisions.
+	Past []*Row
 }
 
 // NewRow cleans a change and makes a row of it. The error is a [*record.InvalidError].
@@ -53,6 +56,15 @@ func noRevisions(k record.Kind) []int64 { return slices.Repeat([]int64{NoRevisio
 func (r *Row) Learn(later *Row) {
 	fields := Fields(r.Change.Kind())
 	attempts := r.compareAttempts(later)
+	switch {
+	case attempts > 0:
+		r.addPast(r.ownAttempt())
+	case attempts < 0:
+		r.addPast(later.ownAttempt())
+	}
+	for _, p := range later.Past {
+		r.addPast(p.Clone())
+	}
 	if r.Revs == nil && later.Revs != nil {
 		r.Revs = noRevisions(r.Change.Kind())
 	}
@@ -104,13 +116,11 @@ func (r *Row) rev(f *Field) int64 {
 // names no attempt belongs to the first: if it belonged to the present one, the result
 // would depend on when it arrives.
 func (r *Row) compareAttempts(later *Row) int {
-	fields := Fields(r.Change.Kind())
-	for i := range fields {
-		if f := &fields[i]; f.Rule == Attempt {
-			return cmp.Compare(attempt(f, later.Change), attempt(f, r.Change))
-		}
+	f := attemptField(r.Change.Kind())
+	if f == nil {
+		return 0
 	}
-	return 0
+	return cmp.Compare(attempt(f, later.Change), attempt(f, r.Change))
 }
 
 func attempt(f *Field, c record.Change) int64 {
@@ -118,6 +128,61 @@ func attempt(f *Field, c record.Change) int64 {
 		return v.Elem().Int()
 	}
 	return 1
+}
+
+// ownAttempt returns what r says about its own attempt, as it is kept in Past, or nil if it
+// says nothing.
+func (r *Row) ownAttempt() *Row {
+	p := &Row{Change: record.New(r.Change.Kind())}
+	number := attemptField(r.Change.Kind())
+	said := !number.In(r.Change).IsZero()
+	fields := Fields(r.Change.Kind())
+	for i := range fields {
+		f := &fields[i]
+		v := f.In(r.Change)
+		if !f.Key && !f.Scoped || v.IsZero() {
+			continue
+		}
+		f.In(p.Change).Set(v)
+		said = said || f.Scoped
+		if f.Rev > 0 && r.rev(f) != NoRevision {
+			if p.Revs == nil {
+				p.Revs = noRevisions(r.Change.Kind())
+			}
+			p.Revs[f.Rev-1] = r.rev(f)
+		}
+	}
+	if !said {
+		return nil
+	}
+	number.In(p.Change).Set(reflect.ValueOf(new(attempt(number, r.Change))))
+	p.shortenTexts()
+	return p
+}
+
+// shortenTexts bounds the texts of an attempt in Past.
+func (r *Row) shortenTexts() {
+	fields := Fields(r.Change.Kind())
+	for i := range fields {
+		f := &fields[i]
+		if s, ok := f.Text(r.Change); ok && f.Scoped && len(s) > record.MaxAttemptTextBytes {
+			f.In(r.Change).Set(reflect.ValueOf(new(Shorten(s, record.MaxAttemptTextBytes))))
+		}
+	}
+}
+
+// addPast adds an attempt to Past, or to what Past has of it. p may be nil.
+func (r *Row) addPast(p *Row) {
+	if p == nil {
+		return
+	}
+	i, found := slices.BinarySearchFunc(r.Past, p, func(at, p *Row) int { return p.compareAttempts(at) })
+	if found {
+		r.Past[i].Learn(p)
+		return
+	}
+	r.Past = slices.Insert(r.Past, i, p)
+	r.Past = r.Past[max(0, len(r.Past)-record.MaxPastAttempts):]
 }
 
 // takes reports whether the later value of a field replaces r's.
@@ -193,9 +258,14 @@ func (f *Field) compare(a, b reflect.Value) int {
 
 // Replace returns r with what a source says now in place of what it said before. Values of
 // r that the source did not say before belong to others and stay. before and now may be
-// nil: the source said nothing, or says nothing any more.
+// nil: the source said nothing, or says nothing any more. Sources know no attempts: what they
+// say counts for the first one if that is on record, else for the row's own.
 func (r *Row) Replace(before, now *Row) *Row {
 	out := r.Clone()
+	scoped := out
+	if len(out.Past) > 0 && attempt(attemptField(r.Change.Kind()), out.Past[0].Change) == 1 {
+		scoped = out.Past[0]
+	}
 	value := func(row *Row, f *Field) reflect.Value {
 		if row == nil {
 			return reflect.Zero(f.In(r.Change).Type())
@@ -212,9 +282,16 @@ func (r *Row) Replace(before, now *Row) *Row {
 		if f.Rule == Fixed {
 			continue
 		}
-		if stands := owner.In(r.Change); stands.IsZero() || owner.saidBy(value(before, owner), stands) {
-			f.In(out.Change).Set(value(now, f))
+		from, to := r, out
+		if f.Scoped {
+			from, to = scoped, scoped
 		}
+		if stands := owner.In(from.Change); stands.IsZero() || owner.saidBy(value(before, owner), stands) {
+			f.In(to.Change).Set(value(now, f))
+		}
+	}
+	if scoped != out {
+		scoped.shortenTexts()
 	}
 	if now != nil {
 		out.addCut(now.Cut)
@@ -236,5 +313,9 @@ func (f *Field) saidBy(said, stands reflect.Value) bool {
 
 // Clone returns a copy whose fields can be set without changing r.
 func (r *Row) Clone() *Row {
-	return &Row{Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut)}
+	out := &Row{Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut)}
+	for _, p := range r.Past {
+		out.Past = append(out.Past, p.Clone())
+	}
+	return out
 }

@@ -98,6 +98,12 @@ func normalized(r *field.Row) *field.Row {
 	if len(r.Cut) == 0 {
 		r.Cut = nil
 	}
+	for i, p := range r.Past {
+		r.Past[i] = normalized(p)
+		if len(p.Revs) > 0 && slices.Max(p.Revs) == field.NoRevision {
+			r.Past[i].Revs = nil
+		}
+	}
 	return r
 }
 

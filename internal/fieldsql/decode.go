@@ -172,6 +172,11 @@ func (d *decoder) set(to reflect.Value, raw []byte, c *pgconn.FieldDescription) 
 			return nil
 		}
 	case c.Format != pgx.BinaryFormatCode:
+	case c.DataTypeOID == pgtype.JSONBOID && len(raw) > 0: // after a byte with its version
+		if j, ok := p.(*json.RawMessage); ok {
+			*j = slices.Clone(raw[1:])
+			return nil
+		}
 	case c.DataTypeOID == pgtype.Int4OID && len(raw) == 4:
 		if d.setInt(p, int64(int32(binary.BigEndian.Uint32(raw)))) {
 			return nil

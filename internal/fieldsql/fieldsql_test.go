@@ -40,7 +40,7 @@ func TestEveryShape(t *testing.T) {
 			alwaysUpdated := k == record.KindPlan || k == record.KindAgentExecution // even if only keys are set
 			for _, shape := range shapesOf(k) {
 				params := len(shape.Named(k))
-				for _, has := range []bool{shape.Cut, shape.Revs, shape.Placed, k == record.KindPlan} {
+				for _, has := range []bool{shape.Cut, shape.Revs, shape.Past(k), shape.Placed, k == record.KindPlan} {
 					if has {
 						params++
 					}
@@ -54,8 +54,10 @@ func TestEveryShape(t *testing.T) {
 			}
 			if table.Parted { // a kind that spans make rows of
 				params := len(fieldsql.TraceShape(k).Named(k)) + 2
-				if k == record.KindPlan {
-					params++
+				for _, has := range []bool{fieldsql.TraceShape(k).Past(k), k == record.KindPlan} {
+					if has {
+						params++
+					}
 				}
 				prepare("replace", fieldsql.Replace(k), params)
 			}
@@ -111,7 +113,7 @@ func TestNamed(t *testing.T) {
 		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars"},
 		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice"},
 		{record.KindActTool, "attempt", false, "rootPlanId stepId seq toolCallId attempt"},
-		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind endTime"},
+		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind startTime endTime"},
 		{record.KindPlan, "title", false, "rootPlanId currentPlanId title"},
 	} {
 		shape := fieldsql.Shape{Reopens: tt.reopens}

@@ -76,6 +76,9 @@ func Written(k record.Kind, rest string) string {
 		}
 	}
 	columns = append(columns, "r.truncated", "r.revs")
+	if field.HasAttempts(k) {
+		columns = append(columns, "r.attempts")
+	}
 	return "SELECT\n    " + strings.Join(columns, newLine) + "\nFROM actlog." + TableOf(k).Name + " AS r\n" + rest
 }
 
@@ -128,6 +131,9 @@ func (p Page) SQL() string {
 		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
 			sizes = append(sizes, "COALESCE(octet_length(t."+f.Column+"::text), 0)")
 		}
+	}
+	if field.HasAttempts(p.Kind) {
+		sizes = append(sizes, "COALESCE(octet_length(t.attempts::text), 0)")
 	}
 	order := strings.Join(p.Order, ", ")
 	return fmt.Sprintf(`SELECT y.*

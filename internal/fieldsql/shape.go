@@ -13,7 +13,8 @@ type Shape struct {
 	// Revs and Cut say whether any row has revisions, or fields that were cut.
 	Revs, Cut bool
 	// Reopens says whether any row may belong to a later attempt than the first. Then the
-	// fields that an attempt resets are named although no row sets them.
+	// fields that an attempt resets are named although no row sets them, and rows may bring
+	// earlier attempts.
 	Reopens bool
 	// Placed says that the part of all rows is a parameter, so that Postgres opens no other
 	// partition. Otherwise each row takes it from its root plan. A placed tool call also checks
@@ -62,7 +63,7 @@ func ShapeOf(k record.Kind, rows ...*field.Row) (shape Shape) {
 
 // Named returns the fields that a statement of the shape names. Their values are its first
 // parameters, one array per field. Then follow the names of cut fields and the revisions, if
-// the shape has them.
+// the shape has them, and the earlier attempts, if it has [Shape.Past].
 func (s Shape) Named(k record.Kind) (named []*field.Field) {
 	fields := field.Fields(k)
 	set := func(place int) bool { return s.Fields&(1<<place) != 0 }
@@ -82,3 +83,6 @@ func (s Shape) Named(k record.Kind) (named []*field.Field) {
 	}
 	return named
 }
+
+// Past reports whether rows of the shape may bring earlier attempts.
+func (s Shape) Past(k record.Kind) bool { return s.Reopens && field.HasAttempts(k) }

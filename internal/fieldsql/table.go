@@ -58,7 +58,7 @@ var shownRollUps = []Column{
 var rollUps = append([]Column{{Name: "cycles"}, {Name: "last_seen_at"}}, shownRollUps...)
 
 // Readable returns the columns of a kind that every reader may see, as alias.column: the
-// row's number, its fields, what was cut, and the roll-ups of a step.
+// row's number, its fields, what was cut, its earlier attempts, and the roll-ups of a step.
 func Readable(k record.Kind, alias string) []Column {
 	columns := []Column{{Name: "id", Type: "bigint"}}
 	fields := field.Fields(k)
@@ -68,6 +68,9 @@ func Readable(k record.Kind, alias string) []Column {
 		}
 	}
 	columns = append(columns, Column{Name: "truncated", Type: "text[]"})
+	if field.HasAttempts(k) {
+		columns = append(columns, Column{Name: "attempts", Type: "jsonb"})
+	}
 	if k == record.KindAgentExecution {
 		columns = append(columns, shownRollUps...)
 	}

@@ -11,8 +11,8 @@ import (
 
 // Merge returns the statement of a shape. It takes many rows, as one array per column, and
 // merges each into the row on record by the rules of its fields. After the arrays of
-// [Shape.Named] come the names of cut fields and the revisions, if the shape has them, then
-// the part, if the shape is placed.
+// [Shape.Named] come the names of cut fields and the revisions, if the shape has them, the
+// earlier attempts, if it has [Shape.Past], then the part, if the shape is placed.
 //
 // A shape of keys only makes the rows that are missing. Plans are locked even then, in the
 // order of their keys: a writer to a tree has to hold its root plan. The statement of plans
@@ -55,7 +55,7 @@ func newStatement(k record.Kind, shape Shape, origin string) *statement {
 		s.rolled = rollUps
 	}
 	s.params = len(s.named)
-	for _, more := range []bool{s.Cut, s.Revs} {
+	for _, more := range []bool{s.Cut, s.Revs, s.Past(k)} {
 		if more {
 			s.params++
 		}
@@ -125,6 +125,9 @@ func (s *statement) columns() (out []assignment) {
 	if s.Revs {
 		add("revs", "u.revs::bigint[]")
 	}
+	if s.Past(s.Kind) {
+		add("attempts", "u.attempts::jsonb")
+	}
 	switch {
 	case s.Kind == record.KindPlan: // periods are counted as in store.periodStart
 		add("part", fmt.Sprintf("COALESCE(root.part, today.day - (today.day - DATE '2001-01-01') %% %s)", param(s.params+1, "integer")))
@@ -173,6 +176,9 @@ func (s *statement) arrays() (params, names []string) {
 	if s.Revs {
 		add("revs", "text")
 	}
+	if s.Past(s.Kind) {
+		add("attempts", "text")
+	}
 	return params, names
 }
 
@@ -220,7 +226,7 @@ LEFT JOIN LATERAL (
         SELECT x.name, left(x.parameters, 1000) AS args
         FROM actlog.act_tool_info AS x
         WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = PART
-        ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, x.start_time DESC NULLS FIRST, x.tool_call_id DESC
+        ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, LEAST(x.start_time, actlog.first_start(x.attempts)) DESC NULLS FIRST, x.tool_call_id DESC
         LIMIT 1
     ) AS l ON true
 ) AS rolled ON PART >= COALESCE((
@@ -276,6 +282,9 @@ func (s *statement) merge() string {
 	case s.Parted:
 		add("revs", "COALESCE(r.revs, "+s.noRevs()+")")
 	}
+	if untouched, past := s.past(); past != "" {
+		add("attempts", "CASE WHEN "+untouched+" THEN r.attempts ELSE "+past+" END")
+	}
 	return updateSet(append(set, s.rolledAgain()...)) + "\nWHERE " + s.changes()
 }
 
@@ -296,6 +305,9 @@ func (s *statement) changes() string {
 	}
 	if s.rolled != nil {
 		any = append(any, s.rolledDiffers())
+	}
+	if untouched, past := s.past(); past != "" {
+		any = append(any, "NOT ("+untouched+") AND r.attempts IS DISTINCT FROM "+past)
 	}
 	return strings.Join(any, "\n    OR ")
 }
@@ -326,8 +338,15 @@ func (s *statement) replace() string {
 		set = append(set, assignment{f.Column, value})
 		old, new = append(old, "r."+f.Column+cast), append(new, value+cast)
 	}
-	set = append(append(set, s.rolledAgain()...), assignment{"truncated", "excluded.truncated"})
-	old, new = append(old, "r.truncated"), append(new, "excluded.truncated")
+	set = append(set, s.rolledAgain()...)
+	whole := []string{"truncated"}
+	if s.Past(s.Kind) {
+		whole = append(whole, "attempts")
+	}
+	for _, column := range whole {
+		set = append(set, assignment{column, "excluded." + column})
+		old, new = append(old, "r."+column), append(new, "excluded."+column)
+	}
 	differs := "(\n    " + strings.Join(old, newLine) + "\n) IS DISTINCT FROM (\n    " + strings.Join(new, newLine) + "\n)"
 	if s.rolled != nil {
 		differs += " OR " + s.rolledDiffers()
@@ -357,6 +376,52 @@ func (s *statement) byAttempt(f *field.Field, higher, same, lower string) string
 	}
 	return fmt.Sprintf("CASE %s WHEN 1 THEN %s WHEN 0 THEN %s ELSE %s END", compareAttempts, higher, same, lower)
 }
+
+// past returns the earlier attempts after the merge, and when they stay as they are without
+// it: always, if nothing is attempted again. past is empty if the statement names nothing that
+// belongs to an attempt.
+func (s *statement) past() (untouched, past string) {
+	if !slices.ContainsFunc(s.body, func(f *field.Field) bool { return f.Scoped || f.Rule == field.Attempt }) {
+		return "", ""
+	}
+	if !s.Reopens { // what is written may belong to an earlier attempt than the row's
+		return firstAttempt, s.mergedAttempts("jsonb_build_object('attempt', r.attempt)", "NULL", s.ownAttempt("excluded"))
+	}
+	return compareAttempts + " = 0 AND excluded.attempts IS NULL",
+		s.mergedAttempts(s.ownAttempt("r"), "excluded.attempts", s.ownAttempt("excluded"))
+}
+
+func (s *statement) mergedAttempts(own, told, toldOwn string) string {
+	return fmt.Sprintf("actlog.merge_attempts(r.attempts, %s, %s, %s, %s)", own, told, toldOwn, attemptRules[s.Kind])
+}
+
+// ownAttempt is what a row says about its own attempt. The function leaves out what is NULL.
+func (s *statement) ownAttempt(row string) string {
+	members := []string{"'attempt', " + row + ".attempt", "'revs', " + row + ".revs"}
+	for _, f := range s.body {
+		if f.Scoped {
+			members = append(members, fmt.Sprintf("'%s', %s.%s", f.Name, row, f.Column))
+		}
+	}
+	return "jsonb_build_object(" + strings.Join(members, ", ") + ")"
+}
+
+// attemptRules says for actlog.merge_attempts what belongs to an attempt: by name, the rule
+// of the field, its place among the revisions, and whether it is a time.
+var attemptRules = func() map[record.Kind]string {
+	all := map[record.Kind]string{}
+	for _, k := range record.Kinds {
+		var members []string
+		for _, f := range field.Fields(k) {
+			if f.Scoped {
+				rule := map[field.Rule]string{field.Newest: "newest", field.Forward: "forward", field.Least: "least", field.Greatest: "greatest"}[f.Rule]
+				members = append(members, fmt.Sprintf(`"%s": {"rule": "%s", "rev": %d, "time": %t}`, f.Name, rule, f.Rev, f.Type == field.Time))
+			}
+		}
+		all[k] = "'{" + strings.Join(members, ", ") + "}'::jsonb"
+	}
+	return all
+}()
 
 const (
 	firstAttempt    = "COALESCE(r.attempt, 1) = 1" // the row is at the first attempt

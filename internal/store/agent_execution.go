@@ -81,7 +81,7 @@ func compareCalls(a, b *tree.ToolCall) int {
 	return cmp.Or(
 		cmp.Compare(a.Record.Seq, b.Record.Seq),
 		tree.CompareNullsLast(a.Record.CallIndex, b.Record.CallIndex, cmp.Compare),
-		tree.CompareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
+		tree.CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
 		strings.Compare(a.Record.ToolCallID, b.Record.ToolCallID),
 	)
 }

@@ -103,7 +103,7 @@ func newCopied(kind record.Kind, origin string, trees newTrees, rows []*field.Ro
 	for _, f := range c.fields {
 		c.columns = append(c.columns, f.Column)
 	}
-	c.columns = append(c.columns, "truncated", "revs", "part", "origin")
+	c.columns = append(c.columns, "truncated", "revs", "attempts", "part", "origin") // kinds with detail have attempts
 	return c
 }
 
@@ -134,14 +134,17 @@ func (c *copied) Values() ([]any, error) {
 			c.values = append(c.values, v.Interface())
 		}
 	}
-	var cut, revs any
+	var cut, revs, past any
 	if len(r.Cut) > 0 {
 		cut = r.Cut
 	}
 	if r.Revs != nil {
 		revs = revisions(r.Revs)
 	}
-	return append(c.values, cut, revs, c.trees[r.Change.Key().Root], c.origin), nil
+	if list, ok := r.PastJSON(); ok {
+		past = list
+	}
+	return append(c.values, cut, revs, past, c.trees[r.Change.Key().Root], c.origin), nil
 }
 
 // numeric rounds to the 15 digits that Postgres keeps when it turns a float into a numeric: a

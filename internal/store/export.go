@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -79,12 +80,16 @@ func readWritten(from *fieldsql.Read, rows pgx.Rows, kind record.Kind, each func
 	written := new(struct {
 		Truncated []string
 		Revs      []*int64
+		Attempts  json.RawMessage
 	})
 	return from.Rows(rows, func(record.Kind) ([]any, error) {
 		row = &field.Row{Change: record.New(kind)}
-		written.Truncated, written.Revs = nil, nil
+		written.Truncated, written.Revs, written.Attempts = nil, nil, nil
 		return []any{row.Change, written}, nil
-	}, func() error {
+	}, func() (err error) {
+		if row.Past, err = field.ParsePast(kind, written.Attempts); err != nil {
+			return err
+		}
 		row.Cut = written.Truncated
 		if written.Revs != nil {
 			row.Revs = make([]int64, field.Revisions(kind))

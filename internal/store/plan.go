@@ -79,12 +79,12 @@ const (
             SELECT s.step_id, s.latest_round
             FROM actlog.agent_execution_record AS s
             WHERE s.root_plan_id = p.root_plan_id AND s.shown_plan_id = p.current_plan_id
-            ORDER BY s.step_index DESC NULLS FIRST, s.start_time DESC NULLS FIRST, s.step_id DESC
+            ORDER BY s.step_index DESC NULLS FIRST, LEAST(s.start_time, actlog.first_start(s.attempts)) DESC NULLS FIRST, s.step_id DESC
             LIMIT 1
         ) AS step
         JOIN actlog.act_tool_info AS z ON z.root_plan_id = p.root_plan_id AND z.step_id = step.step_id AND z.seq = step.latest_round - 1
         WHERE z.part = $2::date
-        ORDER BY z.call_index DESC NULLS FIRST, z.start_time DESC NULLS FIRST, z.tool_call_id DESC
+        ORDER BY z.call_index DESC NULLS FIRST, LEAST(z.start_time, actlog.first_start(z.attempts)) DESC NULLS FIRST, z.tool_call_id DESC
         LIMIT 1
     ) END`
 )
@@ -129,7 +129,7 @@ func firstCalls(n *nodes) map[string]*tree.ToolCall {
 	}
 	started := make(map[string]*time.Time, len(n.steps))
 	for _, st := range n.steps {
-		started[st.Record.StepID] = st.Record.StartTime
+		started[st.Record.StepID] = st.Began()
 	}
 	calls := make(map[string]*tree.ToolCall, len(n.calls))
 	for _, t := range n.calls {

@@ -52,8 +52,8 @@ func questions(t testing.TB) (page string, all []question) {
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
 		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
 	}
-	if len(all) != 20 {
-		t.Fatalf("%d questions, want 20", len(all))
+	if len(all) != 21 {
+		t.Fatalf("%d questions, want 21", len(all))
 	}
 	return string(content), all
 }
@@ -308,6 +308,43 @@ func TestReportWaits(t *testing.T) {
 	}
 }
 
+// N1: TestReportAttempts checks that each attempt at what was attempted again has a row that says
+// how it went, and that failed attempts are failures, too. What was attempted once has no row.
+func TestReportAttempts(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	s := storetest.OpenURL(t, db.URL)
+	step := record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("writer"), State: new(record.Failed), StartTime: at(1), EndTime: at(3), ErrorKind: new("io"), ErrorMessage: new("disk full\nat /data")}
+	cycle := record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 1, State: new(record.Interrupted), ActStartTime: at(2), ThinkEndTime: at(4), ActEndTime: at(3)}
+	call := record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "t", Name: new("fetch"), State: new(record.Cancelled)}
+	steps, cycles, calls := step, cycle, call
+	steps.Attempt, steps.State, steps.StartTime, steps.EndTime, steps.ErrorKind, steps.ErrorMessage = new(int64(2)), new(record.Completed), at(10), at(14), nil, nil
+	cycles.Attempt, cycles.State = new(int64(2)), new(record.Failed)
+	calls.Attempt, calls.State = new(int64(3)), new(record.Running)
+	once := &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "once", State: new(record.Completed)}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Name: new("report"), UserID: new("ada")}, once, &cycles, &steps, &call, &step, &cycle, &calls)
+	got := storetest.Lines(t, db.Pool, `
+		SELECT concat_ws(' ', level, plan_name, user_id, agent_name, tool_name, step_id, seq, tool_call_id, attempt, retried, state, last_state, error_kind, error,
+			extract(second FROM start_time)::integer, extract(second FROM end_time)::integer, duration_seconds, attempted_at IS NOT NULL)
+		FROM report.attempt ORDER BY level, attempt`)
+	want := []string{
+		"agent_execution report ada writer s 1 t FAILED COMPLETED io disk full 1 3 2 t",
+		"agent_execution report ada writer s 2 f COMPLETED COMPLETED 10 14 4 t",
+		"think_act report ada writer s 1 1 t INTERRUPTED FAILED 2 4 2 t",
+		"think_act report ada writer s 1 2 f FAILED FAILED 2 4 2 t",
+		"tool_call report ada writer fetch s 1 t 1 t CANCELLED RUNNING t",
+		"tool_call report ada writer fetch s 1 t 3 f RUNNING RUNNING t",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+	got = storetest.Lines(t, db.Pool, "SELECT concat_ws(' ', level, plan_name, agent_name, attempt, state, error_kind, error, extract(second FROM failed_at)::integer) FROM report.failure ORDER BY level, attempt")
+	want = []string{"agent_execution report writer 1 FAILED io disk full 3", "think_act report writer 1 INTERRUPTED 4", "think_act report writer 2 FAILED 4"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
 // TestStuckRuns checks which runs the page and the dashboard list as stuck. A run is not stuck if
 // its sub-plan works, waits for a human or was paused.
 func TestStuckRuns(t *testing.T) {
@@ -477,6 +514,7 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 		}
 		if g.chance(4) {
 			step.Attempt = new(int64(2))
+			g.add(g.failedAttempt(step, i))
 		}
 		end = began
 		for seq := range int64(1 + g.r.IntN(3)) {
@@ -493,6 +531,18 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 		}
 	}
 	return end, state
+}
+
+// failedAttempt returns why a step is attempted again.
+func (g *reportSeed) failedAttempt(step *record.AgentExecution, i int) record.Change {
+	first := &record.AgentExecution{
+		RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, State: new(record.Failed), ErrorKind: new("overloaded"), ErrorMessage: new("the model is overloaded\ntry later"),
+		StartTime: new(step.StartTime.Add(-30 * time.Second)), EndTime: new(step.StartTime.Add(-time.Second)),
+	}
+	if i == 1 {
+		first.ErrorKind, first.ErrorMessage = new("context_length"), new("the input is longer than the model accepts")
+	}
+	return first
 }
 
 // cycle adds one cycle of a step and its calls. It returns the end of the cycle, and whether a call
@@ -598,6 +648,7 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	})
 	slices.Sort(read)
 	cut := []string{
+		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
 		"plan plan_execution_record.title", "running plan_execution_record.title", "wait wait_state.title",
 	}

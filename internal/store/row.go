@@ -20,6 +20,8 @@ type Row struct {
 	// Record has the state that reads show. The plan of a step is the one it is shown under.
 	Record    record.Change
 	Truncated []string
+	// PastAttempts are those before the record's own, in their order.
+	PastAttempts []record.Attempt
 	// RollUps holds those of a step, and nothing else of it; nil for other kinds.
 	RollUps *tree.Step
 }
@@ -80,10 +82,11 @@ func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row,
 	count := new(struct{ Found *int64 })
 	var row *Row
 	var into []any
+	var earlier earlierAttempts
 	err = page.Rows(from, func(record.Kind) ([]any, error) {
 		rows = append(rows, Row{Record: record.New(kind)})
 		row = &rows[len(rows)-1]
-		into = append(into[:0], row.Record, row, count)
+		into = append(into[:0], row.Record, row, count, earlier.of(kind, &row.PastAttempts))
 		if kind == record.KindAgentExecution {
 			row.RollUps = new(tree.Step)
 			into = append(into, row.RollUps, &row.RollUps.Figures)
@@ -94,7 +97,7 @@ func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row,
 			row.RollUps.Figures.DurationMs = tree.Duration(step.StartTime, step.EndTime)
 		}
 		row.Truncated = field.StillCut(row.Record, row.Truncated)
-		return nil
+		return earlier.read()
 	})
 	if count.Found != nil {
 		found = int(*count.Found)

@@ -79,8 +79,8 @@ func (s *statements) of(kind record.Kind, shape *fieldsql.Shape) string {
 	return known[*shape]
 }
 
-// arguments returns those of a statement of a shape: one array per column, then the cut fields
-// and revisions, and for plans the days of a period.
+// arguments returns those of a statement of a shape: one array per column, then the cut fields,
+// revisions and earlier attempts, and for plans the days of a period.
 func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*field.Row) (args []any) {
 	for _, f := range shape.Named(kind) {
 		switch f.Type {
@@ -110,6 +110,9 @@ func (s *statements) arguments(kind record.Kind, shape fieldsql.Shape, rows []*f
 	}
 	if shape.Revs {
 		optional(func(r *field.Row) (string, bool) { return revsLiteral(r.Revs), r.Revs != nil })
+	}
+	if shape.Past(kind) {
+		optional((*field.Row).PastJSON)
 	}
 	if kind == record.KindPlan {
 		args = append(args, int32(s.partitionDays))

@@ -774,3 +774,46 @@ func TestTracesAreUnavailable(t *testing.T) {
 		t.Error("a store without a projection accepted a trace")
 	}
 }
+
+// N1: TestTraceBesideAttempts checks a step that a trace and native records write to. What the trace
+// says about state, times and error stays with the first attempt, also if more spans come when the
+// step is attempted again. A step whose first native record is of a later attempt has none before
+// it: the trace fills what that attempt does not say.
+func TestTraceBesideAttempts(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, takeTraces)
+	spans := agentTrace(t, traceID(0))
+	var step record.AgentExecution
+	for _, c := range otlp.Project(spans) {
+		if a, ok := c.(*record.AgentExecution); ok {
+			step = *a
+			break
+		}
+	}
+	ended := step.EndTime.Truncate(time.Microsecond)
+	again := &record.AgentExecution{RootPlanID: step.RootPlanID, PlanID: step.PlanID, StepID: step.StepID, Attempt: new(int64(2)), State: new(record.Running)}
+	read := func() *tree.Step { return storetest.StepDetail(t, s, step.StepID) }
+
+	writeSpans(t, s, spans...)
+	storetest.Write(t, s, again)
+	for range 2 {
+		st := read()
+		if r := st.Record; *r.State != record.Running || r.EndTime != nil || r.StartTime != nil {
+			t.Errorf("the second attempt: %s from %v to %v", *r.State, r.StartTime, r.EndTime)
+		}
+		if len(st.PastAttempts) != 1 || st.PastAttempts[0].State != *step.State || !st.PastAttempts[0].EndTime.Equal(ended) {
+			t.Errorf("the first attempt: %+v", st.PastAttempts)
+		}
+		writeSpans(t, s, spans[:1]...) // the trace is projected again
+	}
+
+	if err := s.DeletePlan(t.Context(), step.RootPlanID); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Write(t, s, again)
+	writeSpans(t, s, spans...)
+	st := read()
+	if len(st.PastAttempts) != 0 || *st.Record.Attempt != 2 || !st.Record.EndTime.Equal(ended) {
+		t.Errorf("attempts %+v before %+v", st.PastAttempts, st.Record)
+	}
+}

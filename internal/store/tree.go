@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/tree"
@@ -56,6 +58,7 @@ func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, pa
 	n := new(nodes)
 	home := new(struct{ Part time.Time }) // from the section that has it
 	var into []any
+	var earlier earlierAttempts
 	err = of.Rows(rows, func(kind record.Kind) ([]any, error) {
 		into = into[:0]
 		switch kind {
@@ -64,22 +67,43 @@ func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, pa
 			into = append(into, &p.Record, &p.Plan, p, home)
 		case record.KindAgentExecution:
 			st := added(&n.steps)
-			into = append(into, &st.Record, st, &st.Figures, home)
+			into = append(into, &st.Record, st, &st.Figures, home, earlier.of(kind, &st.PastAttempts))
 		case record.KindThinkAct:
 			c := added(&n.cycles)
-			into = append(into, &c.Record, c)
+			into = append(into, &c.Record, c, earlier.of(kind, &c.PastAttempts))
 		case record.KindActTool:
 			t := added(&n.calls)
-			into = append(into, &t.Record, t)
+			into = append(into, &t.Record, t, earlier.of(kind, &t.PastAttempts))
 		case record.KindWait:
 			into = append(into, added(&n.waits))
 		default:
 			return nil, fmt.Errorf("read a row of kind %q", kind)
 		}
 		return into, nil
-	}, nil)
+	}, earlier.read)
 	n.part = home.Part
 	return n, err
+}
+
+// earlierAttempts reads the earlier attempts of a row. Few rows have any.
+type earlierAttempts struct {
+	Attempts json.RawMessage // the column
+	kind     record.Kind
+	to       *[]record.Attempt
+}
+
+// of makes room for those of the next row.
+func (e *earlierAttempts) of(kind record.Kind, to *[]record.Attempt) *earlierAttempts {
+	*e = earlierAttempts{kind: kind, to: to}
+	return e
+}
+
+func (e *earlierAttempts) read() (err error) {
+	if e.Attempts != nil {
+		*e.to, err = field.PastAttempts(e.kind, e.Attempts)
+		e.Attempts = nil
+	}
+	return err
 }
 
 func added[T any](to *[]*T) *T {

@@ -79,6 +79,13 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 		}
 		setField(f, c, v)
 	}
+	if field.HasAttempts(k) { // of one version, too, several attempts
+		var attempt *int64
+		if n := rapid.IntRange(0, 3).Draw(t, "attempt"); n > 0 {
+			attempt = new(int64(n))
+		}
+		reflect.ValueOf(c).Elem().FieldByName("Attempt").Set(reflect.ValueOf(attempt))
+	}
 	switch c := c.(type) {
 	case *record.Plan:
 		c.RootPlanID, c.CurrentPlanID = u.root, u.root
@@ -162,7 +169,7 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 					changes = append(changes, draw(rt, u))
 				}
 				storetest.Write(t, rapid.SampledFrom([]*store.Store{whole, copying}).Draw(rt, "first by"), changes...)
-				want := storetest.Dump(t, s, u.root)
+				want := storetest.Dump(t, s, u.root) + keptAttempts(t, s, u.root)
 
 				other := testTree{record.NewPlanID()}
 				moved := make([]record.Change, len(changes))
@@ -175,12 +182,23 @@ func TestAnyOrderAnySplitAnyRepetition(t *testing.T) {
 					storetest.Write(t, rapid.SampledFrom([]*store.Store{s, s, whole, copying}).Draw(rt, "by"), shuffled[:n]...)
 					shuffled = shuffled[n:]
 				}
-				if diff := cmp.Diff(want, storetest.Dump(t, s, other.root)); diff != "" {
+				if diff := cmp.Diff(want, storetest.Dump(t, s, other.root)+keptAttempts(t, s, other.root)); diff != "" {
 					rt.Fatalf("the reads differ (-one write +shuffled):\n%s", diff)
 				}
 			})
 		})
 	}
+}
+
+// keptAttempts returns the earlier attempts at everything in a tree as they are kept, with their
+// revisions.
+func keptAttempts(t testing.TB, s *store.Store, root string) string {
+	t.Helper()
+	return strings.ReplaceAll(strings.Join(storetest.Lines(t, s.DB(), `
+		SELECT concat_ws(' ', x.step_id, x.attempts) FROM actlog.agent_execution_record AS x WHERE x.root_plan_id = $1
+		UNION ALL SELECT concat_ws(' ', x.step_id, x.seq, x.attempts) FROM actlog.think_act_record AS x WHERE x.root_plan_id = $1
+		UNION ALL SELECT concat_ws(' ', x.step_id, x.seq, x.tool_call_id, x.attempts) FROM actlog.act_tool_info AS x WHERE x.root_plan_id = $1
+		ORDER BY 1`, root), "\n"), root, "ROOT")
 }
 
 // replaceRoot returns the same change to another tree.

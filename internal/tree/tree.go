@@ -54,6 +54,7 @@ type Step struct {
 	ID              int64
 	Record          record.AgentExecution
 	Truncated       []string
+	PastAttempts    []record.Attempt // those before the record's own, in their order
 	Figures         Figures
 	CompletedCycles int64
 	LatestRound     int64
@@ -67,22 +68,40 @@ type Step struct {
 
 // Cycle is a think-act cycle with its tool calls, in order.
 type Cycle struct {
-	ID        int64
-	Record    record.ThinkAct
-	Truncated []string
-	ToolCalls []*ToolCall
+	ID           int64
+	Record       record.ThinkAct
+	Truncated    []string
+	PastAttempts []record.Attempt // as those of a step
+	ToolCalls    []*ToolCall
 }
 
 // ToolCall is one tool call.
 type ToolCall struct {
-	ID        int64
-	Record    record.ActTool
-	Truncated []string
+	ID           int64
+	Record       record.ActTool
+	Truncated    []string
+	PastAttempts []record.Attempt // as those of a step
+}
+
+// Began returns when the first attempt at the step began, or nil. The place of a step follows
+// from it, so that another attempt does not move the step.
+func (s *Step) Began() *time.Time { return began(s.Record.StartTime, s.PastAttempts) }
+
+// Began is for a tool call as for a step.
+func (t *ToolCall) Began() *time.Time { return began(t.Record.StartTime, t.PastAttempts) }
+
+func began(first *time.Time, past []record.Attempt) *time.Time {
+	for i := range past {
+		if t := past[i].StartTime; t != nil && (first == nil || t.Before(*first)) {
+			first = t
+		}
+	}
+	return first
 }
 
 // Figures are sums over model calls and tool calls. InputTokens includes cached tokens.
 // CostUSD is nil if no cost is known. DurationMs is end minus start in milliseconds, or nil
-// until both are known.
+// until both are known; of a step, those of its last attempt.
 type Figures struct {
 	ModelCalls, ToolCalls, Failures                int64
 	InputTokens, OutputTokens                      int64
@@ -236,8 +255,8 @@ func (b *builder) planOf(s *Step) *Plan {
 func likeliestStep(steps []*Step, t *time.Time) *Step {
 	var latest *Step
 	for _, s := range steps {
-		start := s.Record.StartTime
-		if t != nil && start != nil && !start.After(*t) && (latest == nil || start.After(*latest.Record.StartTime)) {
+		start := s.Began()
+		if t != nil && start != nil && !start.After(*t) && (latest == nil || start.After(*latest.Began())) {
 			latest = s
 		}
 	}
@@ -324,7 +343,7 @@ func comparePlans(a, b *Plan) int {
 func compareSteps(a, b *Step) int {
 	return cmp.Or(
 		CompareNullsLast(a.Record.StepIndex, b.Record.StepIndex, cmp.Compare),
-		CompareNullsLast(a.Record.StartTime, b.Record.StartTime, time.Time.Compare),
+		CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
 		strings.Compare(a.Record.StepID, b.Record.StepID),
 	)
 }

@@ -213,6 +213,60 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// N1: TestRetriesStayOnRecord checks that a step, a cycle and a tool call that are attempted again
+// keep the attempts that failed, with their own times.
+func TestRetriesStayOnRecord(t *testing.T) {
+	t.Parallel()
+	rec, reader := setup(t)
+	ctx, plan, err := rec.StartPlan(t.Context(), recorder.PlanInfo{Title: "Answer"})
+	ok(t, err)
+	ctx, first, err := plan.StartStep(ctx, recorder.StepInfo{AgentName: "writer"})
+	ok(t, err)
+	cycle, err := first.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?"})
+	ok(t, err)
+	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Err: errors.New("overloaded")}))
+	again, err := first.StartCycle(ctx, recorder.CycleInfo{Seq: new(int64(cycle.Seq())), Attempt: 2})
+	ok(t, err)
+	ok(t, again.EndThink(ctx, recorder.ThinkResult{Output: "fetch"}))
+	_, call, err := again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 1})
+	ok(t, err)
+	ok(t, call.End(ctx, recorder.ToolResult{Err: errors.New("no route")}))
+	_, call, err = again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 2, CallIndex: new(int64(0))})
+	ok(t, err)
+	ok(t, call.End(ctx, recorder.ToolResult{Result: "rows"}))
+	ok(t, again.End(ctx, recorder.CycleResult{}))
+	ok(t, first.End(ctx, recorder.StepResult{Err: errors.New("disk full")}))
+	ctx, second, err := first.Retry(ctx)
+	ok(t, err)
+	ok(t, second.End(ctx, recorder.StepResult{Result: "done"}))
+	ok(t, plan.End(ctx, recorder.PlanResult{}))
+
+	st := storetest.StepDetail(t, reader, first.ID())
+	c := st.Cycles[0]
+	tool := c.ToolCalls[0]
+	for what, row := range map[string]struct {
+		past       []record.Attempt
+		state      *record.State
+		start, end *time.Time
+		failed     string
+	}{
+		"step":  {st.PastAttempts, st.Record.State, st.Record.StartTime, st.Record.EndTime, "disk full"},
+		"cycle": {c.PastAttempts, c.Record.State, c.Record.ThinkStartTime, c.Record.ThinkEndTime, "overloaded"},
+		"call":  {tool.PastAttempts, tool.Record.State, tool.Record.StartTime, tool.Record.EndTime, "no route"},
+	} {
+		if len(row.past) != 1 || *row.state != record.Completed {
+			t.Fatalf("%s: %s after %+v", what, *row.state, row.past)
+		}
+		a := row.past[0]
+		if a.Number != 1 || a.State != record.Failed || *a.ErrorMessage != row.failed {
+			t.Errorf("%s: the first attempt was %+v", what, a)
+		}
+		if a.EndTime.Before(*a.StartTime) || row.start.Before(*a.EndTime) || row.end.Before(*row.start) {
+			t.Errorf("%s: attempts from %v to %v, then from %v to %v", what, a.StartTime, a.EndTime, row.start, row.end)
+		}
+	}
+}
+
 // The end of a cancelled run is on record.
 func TestCancelledRun(t *testing.T) {
 	t.Parallel()
