@@ -48,11 +48,20 @@ func (s *Server) writeRecords(c echo.Context) error {
 	for _, rejected := range result.Rejected {
 		answer.Rejected = append(answer.Rejected, wire.Reject(places[rejected.Index], rejected.Err))
 	}
-	if len(answer.Rejected) == 0 {
-		return sendJSON(c, http.StatusOK, answer)
-	}
 	slices.SortFunc(answer.Rejected, func(a, b wire.Rejection) int { return a.Index - b.Index })
-	return sendJSON(c, http.StatusMultiStatus, answer)
+	return sendJSON(c, statusOf(&answer), answer)
+}
+
+// statusOf returns the status of an answer. It is an error only if nothing was accepted, so
+// that clients that look at nothing else do not take that for success.
+func statusOf(a *wire.Answer) int {
+	switch {
+	case len(a.Rejected) == 0:
+		return http.StatusOK
+	case a.Accepted == 0:
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusMultiStatus
 }
 
 var (

@@ -152,7 +152,36 @@ func TestElementsThatAreNoRecords(t *testing.T) {
 	}
 }
 
-// TestAllBad: still 207, nothing accepted.
+// TestStatusOfRecords: the status is an error if every record was refused, by the decoder or by
+// the store, and only then (N2).
+func TestStatusOfRecords(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	const good, unread, refused = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`, `5`, `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","toolCallId":"t"}`
+	for _, tt := range []struct {
+		records []string
+		status  int
+	}{
+		{nil, http.StatusOK},
+		{[]string{good}, http.StatusOK},
+		{[]string{good, unread}, http.StatusMultiStatus},
+		{[]string{refused, unread, good}, http.StatusMultiStatus},
+		{[]string{unread}, http.StatusUnprocessableEntity},
+		{[]string{refused}, http.StatusUnprocessableEntity},
+		{[]string{refused, unread}, http.StatusUnprocessableEntity},
+	} {
+		for contentType, body := range map[string]string{
+			wire.TypeJSON: `{"records":[` + strings.Join(tt.records, ",") + `]}`, wire.TypeNDJSON: strings.Join(tt.records, "\n"),
+		} {
+			status, a := c.PostBody(contentType, []byte(body))
+			if status != tt.status || a.Accepted+len(a.Rejected) != len(tt.records) {
+				t.Errorf("%s: %d %+v, want %d", body, status, a, tt.status)
+			}
+		}
+	}
+}
+
+// TestAllBad: the answer names each of the records.
 func TestAllBad(t *testing.T) {
 	t.Parallel()
 	status, a := serve(t).Post(5, obj{"kind": "plan", "rootPlanId": "p"})
@@ -160,7 +189,7 @@ func TestAllBad(t *testing.T) {
 		{Index: 0, Code: "malformed", Message: "a record must be a JSON object"},
 		{Index: 1, Code: "missing_field", Field: "currentPlanId", Message: "currentPlanId is required"},
 	}}
-	if diff := cmp.Diff(want, a); diff != "" || status != http.StatusMultiStatus {
+	if diff := cmp.Diff(want, a); diff != "" || status != http.StatusUnprocessableEntity {
 		t.Errorf("%d (-want +got):\n%s", status, diff)
 	}
 }
