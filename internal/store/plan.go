@@ -26,7 +26,7 @@ import (
 // the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
 // partitions. The caller compares it with the part of the plans.
 var planTree = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
-    SELECT root_plan_id, completed
+    SELECT root_plan_id
     FROM actlog.plan_execution_record
     WHERE current_plan_id = $1::text
     ORDER BY first_seen_at DESC, root_plan_id DESC
@@ -66,7 +66,7 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
 			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
 		From: `FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked WHERE NOT completed) AND w.state = 'WAITING'`,
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`,
 	},
 ))
 
@@ -109,16 +109,30 @@ func (r *reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, 
 			p.ToolCall = calls[*p.Record.ToolCallID]
 		}
 		if p.Record.CurrentPlanID == planID {
-			exceptionWaits = p.ExceptionWaits
-			if len(n.waits) > 0 && !p.Record.State.Terminal() {
-				p.Wait = slices.MinFunc(n.waits, compareWaits)
-			}
+			exceptionWaits, p.Wait = p.ExceptionWaits, openWait(n)
 		}
 	}
 	if plan = tree.Build(planID, plans, n.steps); plan == nil {
 		return nil, false, record.ErrNotFound
 	}
 	return plan, exceptionWaits, nil
+}
+
+// openWait returns the first open wait of a plan that has not ended, or nil: nobody waits for the
+// answer to a question of a plan that has ended.
+func openWait(n *nodes) *record.Wait {
+	if len(n.waits) == 0 {
+		return nil
+	}
+	ended := make(map[string]bool, len(n.plans))
+	for _, p := range n.plans {
+		ended[p.Record.CurrentPlanID] = p.Record.State.Terminal()
+	}
+	waits := slices.DeleteFunc(n.waits, func(w *record.Wait) bool { return ended[w.PlanID] })
+	if len(waits) == 0 {
+		return nil
+	}
+	return slices.MinFunc(waits, compareWaits)
 }
 
 // firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step

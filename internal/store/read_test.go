@@ -261,10 +261,16 @@ func TestOpenWait(t *testing.T) {
 	if w := storetest.PlanTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
 		t.Errorf("form = %s", w.FormInputs)
 	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
-	if got := shown(root); got != "" {
-		t.Errorf("a cancelled plan shows wait %s", got)
+	// N12: every plan shows the wait until the plan that waits has ended, even if it has ended itself.
+	ended := func(plan string) {
+		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: plan, State: new(record.Cancelled)})
 	}
+	storetest.Write(t, s, &record.Wait{RootPlanID: root, PlanID: root, WaitID: "of the root", StartTime: at(4)})
+	expect("with a wait of the root", "of the root")
+	ended(root)
+	expect("after the root has ended", "later")
+	ended(sub)
+	expect("after both have ended", "")
 }
 
 // TestStructureResult checks that the result of a plan that has ended is the result of the last

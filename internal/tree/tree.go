@@ -33,7 +33,7 @@ type Plan struct {
 	// ParentStepID is the step of the tool call that started the plan, if the row of that
 	// tool call was dropped; else empty.
 	ParentStepID string
-	// Wait is the open wait of the tree. Only the requested plan has it.
+	// Wait is the first open wait of a plan of the tree that has not ended. Only the requested plan has it.
 	Wait *record.Wait
 	// StructureResult is the last tool result of a completed plan. Only the requested plan
 	// has it.
