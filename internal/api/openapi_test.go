@@ -332,7 +332,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	}
 	switch f.Type {
 	case field.Text:
-		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] == json.Number("255")) {
+		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] != nil) {
 			t.Errorf("%s: longer is refused: %v, by the contract: %v", f.Name, limited, property["maxLength"])
 		}
 	case field.Int:
@@ -350,6 +350,9 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	case field.Float:
 		if f.Name == "costUsd" && (refuses(0.0) || !refuses(-0.1) || refuses(1e12) || !refuses(1.1e12)) {
 			t.Errorf("%s is not within its limits", f.Name)
+		}
+		if f.Name != "costUsd" && (property["maximum"] != json.Number("1") || refuses(0.0) || !refuses(-0.1) || refuses(1.0) || !refuses(1.1)) {
+			t.Errorf("%s is not from 0 to 1", f.Name)
 		}
 	}
 }

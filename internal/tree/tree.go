@@ -81,8 +81,7 @@ type ToolCall struct {
 }
 
 // Figures are sums over model calls and tool calls. InputTokens includes cached tokens.
-// CostUSD is nil if no cost is known. DurationMs is end minus start in milliseconds, or nil
-// until both are known.
+// CostUSD is nil if no cost is known. DurationMs is the [Duration].
 type Figures struct {
 	ModelCalls, ToolCalls, Failures                int64
 	InputTokens, OutputTokens                      int64
@@ -113,9 +112,10 @@ func (f *Figures) add(o *Figures) {
 	}
 }
 
-// Duration returns end minus start in milliseconds, or nil until both are known.
+// Duration returns end minus start in milliseconds. It returns nil until both are known, and if the
+// end is before the start: the clocks that reported them disagree, so nothing is known.
 func Duration(start, end *time.Time) *int64 {
-	if start == nil || end == nil {
+	if start == nil || end == nil || end.Before(*start) {
 		return nil
 	}
 	return new(end.Sub(*start).Milliseconds())
