@@ -453,12 +453,12 @@ func TestHTTPRoundTrip(t *testing.T) {
 			))
 			flush()
 
-			p, _, err := s.PlanTree(t.Context(), plan.ID())
+			p, _, err := s.PlanTree(t.Context(), "", plan.ID())
 			ok(t, err)
 			if *p.Record.State != record.Completed || *p.Record.Summary != "S" || p.Record.Tags[0] != "x" || p.Total.ToolCalls != 1 || *p.Total.CostUSD != 0.25 {
 				t.Errorf("plan is %+v", p.Record)
 			}
-			d, err := s.StepDetail(t.Context(), step.ID())
+			d, err := s.StepDetail(t.Context(), "", step.ID())
 			ok(t, err)
 			if c := d.Cycles[0].Record; *d.Record.State != record.Failed || len(*c.ThinkInput) > record.MaxTextBytes || !strings.HasPrefix(*c.ThinkInput, "ab\uFFFDé\uFFFD\n") {
 				t.Errorf("step is %+v", d.Record)

@@ -146,6 +146,8 @@ func leastAnswers(t testing.TB) map[string]obj {
 	started := &tree.Plan{Record: plan.Record, ToolCall: tool, Wait: new(record.Wait)}
 	object := func(v any) obj { return v.(obj) }
 	out := map[string]obj{"Plan": object(decoded(t, api.EncodePlan(plan))), "Step": object(decoded(t, api.EncodeStep(step)))}
+	cut := &tree.Plan{Record: plan.Record, Omitted: new(tree.Omitted)}
+	out["Omitted"] = object(lookup(t, decoded(t, api.EncodePlan(cut)), "omitted"))
 	out["Cycle"] = object(lookup(t, out["Step"], "thinkActSteps.0"))
 	out["ToolCall"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "parentActToolCall"))
 	out["Wait"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "userInputWaitState"))

@@ -17,6 +17,9 @@ import (
 
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
+	if q := queryOf(c); q.err != nil {
+		return q.err
+	}
 	r := c.Request()
 	lease := s.bodies.Lease()
 	defer lease.Return()
@@ -77,6 +80,11 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	q := queryOf(c, "root")
+	root := q.text("root")
+	if q.err != nil {
+		return q.err
+	}
 	select {
 	case s.exports <- struct{}{}:
 		defer func() { <-s.exports }()
@@ -84,7 +92,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 		return errExports
 	}
 	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ExportPatience}, 64<<10)
-	err = s.store.Export(c.Request().Context(), id, func(change record.Change) error {
+	err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error {
 		if c.Request().Method == http.MethodHead {
 			return errHead
 		}
@@ -133,6 +141,9 @@ type limitsJSON struct {
 }
 
 func (s *Server) limits(c echo.Context) error {
+	if q := queryOf(c); q.err != nil {
+		return q.err
+	}
 	return sendJSON(c, http.StatusOK, limitsJSON{
 		MaxBodyBytes: wire.MaxBodyBytes, MaxRecords: wire.MaxRecords, MaxTextBytes: record.MaxTextBytes,
 		MaxIDBytes: record.MaxIDBytes, MaxJSONDepth: record.MaxJSONDepth,
