@@ -397,7 +397,7 @@ func TestContractExampleIsAccepted(t *testing.T) {
 	c.Write(example["records"].([]any)...)
 	expect(t, c.Details("plan-7"), obj{
 		"title": "Quarterly report", "state": "COMPLETED", "summary": "Done",
-		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "plan-8",
+		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "plan-7-sales",
 	})
 }
 

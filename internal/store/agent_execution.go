@@ -18,8 +18,8 @@ import (
 // the step's id, $2 the part and $3 the root, as in planTree.
 var stepDetail = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part DESC, id DESC") + fieldsql.Union(
 	fieldsql.Section{
-		Kind:    record.KindAgentExecution,
-		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"), 
+		Kind: record.KindAgentExecution,
+		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "a.part"},
 			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "(SELECT also_under FROM asked)"}),
 		From: `FROM actlog.agent_execution_record AS a
