@@ -56,12 +56,12 @@ asked AS MATERIALIZED (
     )
 )
 SELECT
-    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
+    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind, p.placeholder,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM asked
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
     LIMIT 1
@@ -101,10 +101,15 @@ func (q *Queries) PlanGlance(ctx context.Context, db DBTX, arg PlanGlanceParams)
 const PlanHome = `-- name: PlanHome :one
 SELECT root_plan_id, part
 FROM actlog.plan_execution_record
-WHERE current_plan_id = $1::text
-ORDER BY first_seen_at DESC, root_plan_id DESC
+WHERE current_plan_id = $1::text AND ($2::text IS NULL OR root_plan_id = $2::text)
+ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
 LIMIT 1
 `
+
+type PlanHomeParams struct {
+	PlanID     string
+	RootPlanID *string
+}
 
 type PlanHomeRow struct {
 	RootPlanID string
@@ -112,9 +117,9 @@ type PlanHomeRow struct {
 }
 
 // Returns the root and the part of the tree of a plan. If several roots have a plan of that
-// id, the newest wins.
-func (q *Queries) PlanHome(ctx context.Context, db DBTX, planID string) (PlanHomeRow, error) {
-	row := db.QueryRow(ctx, PlanHome, planID)
+// id and no root is given, the root plan of that id wins, else the newest.
+func (q *Queries) PlanHome(ctx context.Context, db DBTX, arg PlanHomeParams) (PlanHomeRow, error) {
+	row := db.QueryRow(ctx, PlanHome, arg.PlanID, arg.RootPlanID)
 	var i PlanHomeRow
 	err := row.Scan(&i.RootPlanID, &i.Part)
 	return i, err
@@ -125,15 +130,16 @@ SELECT
     p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
     CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
+    p.placeholder,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
-    -- The cheapest conditions stand first.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at
+    -- The cheapest conditions stand first. A placeholder is in no state.
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < ($1::timestamptz, $2::text)
-        AND ($3::text IS NULL OR x.state = $3::text)
+        AND ($3::text IS NULL OR x.state = $3::text AND NOT actlog.is_placeholder(x))
         AND ($4::text IS NULL OR COALESCE(x.project, 'default') = $4::text)
         AND ($5::text IS NULL OR x.name = $5::text)
         AND ($6::text IS NULL OR x.user_id = $6::text)
@@ -295,19 +301,25 @@ func (q *Queries) PlanNew(ctx context.Context, db DBTX, rootPlanIds []string) ([
 const PlanPlace = `-- name: PlanPlace :one
 SELECT root_plan_id, state
 FROM actlog.plan_execution_record
-WHERE current_plan_id = $1::text
-ORDER BY first_seen_at DESC, root_plan_id DESC
+WHERE current_plan_id = $1::text AND ($2::text IS NULL OR root_plan_id = $2::text)
+ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
 LIMIT 1
 `
+
+type PlanPlaceParams struct {
+	PlanID     string
+	RootPlanID *string
+}
 
 type PlanPlaceRow struct {
 	RootPlanID string
 	State      string
 }
 
-// Returns the root of the tree that a plan belongs to, and the state of the plan.
-func (q *Queries) PlanPlace(ctx context.Context, db DBTX, planID string) (PlanPlaceRow, error) {
-	row := db.QueryRow(ctx, PlanPlace, planID)
+// Returns the root of the tree that a plan belongs to, as PlanHome does, and the state of the
+// plan.
+func (q *Queries) PlanPlace(ctx context.Context, db DBTX, arg PlanPlaceParams) (PlanPlaceRow, error) {
+	row := db.QueryRow(ctx, PlanPlace, arg.PlanID, arg.RootPlanID)
 	var i PlanPlaceRow
 	err := row.Scan(&i.RootPlanID, &i.State)
 	return i, err

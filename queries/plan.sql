@@ -47,15 +47,16 @@ SELECT
     p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
     CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
+    p.placeholder,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
-    -- The cheapest conditions stand first.
-    SELECT x.*
+    -- The cheapest conditions stand first. A placeholder is in no state.
+    SELECT x.*, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
-        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text)
+        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT actlog.is_placeholder(x))
         AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
         AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
@@ -93,19 +94,20 @@ ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
 
 -- name: PlanHome :one
 -- Returns the root and the part of the tree of a plan. If several roots have a plan of that
--- id, the newest wins.
+-- id and no root is given, the root plan of that id wins, else the newest.
 SELECT root_plan_id, part
 FROM actlog.plan_execution_record
-WHERE current_plan_id = @plan_id::text
-ORDER BY first_seen_at DESC, root_plan_id DESC
+WHERE current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR root_plan_id = sqlc.narg('root_plan_id')::text)
+ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanPlace :one
--- Returns the root of the tree that a plan belongs to, and the state of the plan.
+-- Returns the root of the tree that a plan belongs to, as PlanHome does, and the state of the
+-- plan.
 SELECT root_plan_id, state
 FROM actlog.plan_execution_record
-WHERE current_plan_id = @plan_id::text
-ORDER BY first_seen_at DESC, root_plan_id DESC
+WHERE current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR root_plan_id = sqlc.narg('root_plan_id')::text)
+ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanGlance :exec
@@ -128,12 +130,12 @@ asked AS MATERIALIZED (
     )
 )
 SELECT
-    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind,
+    p.root_plan_id, p.name, p.project, p.state, p.start_time, p.end_time, p.last_seen_at, p.error_kind, p.placeholder,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM asked
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.*
+    SELECT x.*, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
     LIMIT 1

@@ -33,6 +33,10 @@ func (e *LockedError) Error() string {
 // Unwrap returns [ErrUnavailable].
 func (e *LockedError) Unwrap() error { return ErrUnavailable }
 
+// ErrEnded means that something was to start, or to change its state, in a plan, step, cycle or
+// tool call that has ended. The error that wraps it names which.
+var ErrEnded = errors.New("has ended")
+
 // ErrClosed means that the record was closed by its owner.
 var ErrClosed = errors.New("record closed")
 

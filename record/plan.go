@@ -6,7 +6,8 @@ import (
 )
 
 // Plan is one run of anything: a root plan (RootPlanID and CurrentPlanID are the
-// same) or a sub-plan, which a tool call of ParentPlanID started.
+// same) or a sub-plan, which a tool call of ParentPlanID started. TraceID is the trace of the run in
+// OpenTelemetry: 32 hex digits.
 type Plan struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	CurrentPlanID  string          `record:"currentPlanId,key"`
@@ -23,7 +24,7 @@ type Plan struct {
 	Environment    *string         `record:"environment,name"`
 	Release        *string         `record:"release,name"`
 	ConversationID *string         `record:"conversationId,id"`
-	TraceID        *string         `record:"traceId,id"`
+	TraceID        *string         `record:"traceId,trace"`
 	State          *State          `record:"state,state,column=told_state,shown=state"`
 	StartTime      *time.Time      `record:"startTime,least"`
 	EndTime        *time.Time      `record:"endTime,greatest"`

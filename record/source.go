@@ -2,7 +2,7 @@ package record
 
 import "encoding/json"
 
-// Source is a reference to something that an agent read and relied on.
+// Source is a reference to something that an agent read and relied on. RelevanceScore is from 0 to 1.
 type Source struct {
 	RootPlanID     string          `record:"rootPlanId,key"`
 	PlanID         string          `record:"planId,key"`
@@ -16,7 +16,7 @@ type Source struct {
 	LineEnd        *int64          `record:"lineEnd,small"`
 	Snippet        *string         `record:"snippet,text"`
 	Description    *string         `record:"description,text"`
-	RelevanceScore *float64        `record:"relevanceScore"`
+	RelevanceScore *float64        `record:"relevanceScore,fraction"`
 	Metadata       json.RawMessage `record:"metadata,object"`
 }
 

@@ -2,7 +2,8 @@ package record
 
 import "time"
 
-// Thought is an entry of the reasoning log. Iteration is -1 for a fatal error.
+// Thought is an entry of the reasoning log. Iteration is -1 for a fatal error. Confidence is from 0
+// to 1.
 type Thought struct {
 	RootPlanID        string       `record:"rootPlanId,key"`
 	PlanID            string       `record:"planId,key"`
@@ -15,7 +16,7 @@ type Thought struct {
 	Type              *ThoughtType `record:"type,enum"`
 	Content           *string      `record:"content,text"`
 	RelatedOperations []string     `record:"relatedOperations,name"`
-	Confidence        *float64     `record:"confidence"`
+	Confidence        *float64     `record:"confidence,fraction"`
 	Time              *time.Time   `record:"time"`
 }
 

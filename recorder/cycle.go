@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,9 +46,13 @@ type Cycle struct {
 }
 
 // StartCycle records a cycle as RUNNING: its think phase begins now. The step's currentStep counts
-// the cycles.
+// the cycles. If the step or its plan has ended, the error wraps [record.ErrEnded].
 func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
-	c := s.newCycle(s.state.claimSeq(info.Seq), info.Attempt)
+	refused := s.open()
+	c := s.newCycle(s.state.claimSeq(info.Seq, refused == nil), info.Attempt)
+	if c.refused = refused; refused != nil {
+		return c, fmt.Errorf("%s: %w", action{"start", c}, refused)
+	}
 	c.provider, c.thinkStart = info.Provider, s.rec.now()
 	what := action{"start", c}
 	metadata, encodeErr := metadataOf(info.Metadata)
@@ -65,7 +70,9 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 }
 
 func (s *Step) newCycle(seq, attempt int64) *Cycle {
-	return &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter}, step: s, seq: seq, attempt: cmp.Or(attempt, s.attempt)}
+	c := &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter}, step: s, seq: seq, attempt: cmp.Or(attempt, s.attempt)}
+	c.handle = c
+	return c
 }
 
 // CycleRef says which cycle [Step.OpenCycle] opens, and where to go on in it. The times are as
@@ -90,7 +97,7 @@ type CycleRef struct {
 // OpenCycle returns a handle of a cycle that is on record already, and sends nothing. The handle
 // then behaves like one that [Step.StartCycle] returned. New cycles of the step count on from it.
 func (s *Step) OpenCycle(ref CycleRef) *Cycle {
-	c := s.newCycle(s.state.claimSeq(&ref.Seq), ref.Attempt)
+	c := s.newCycle(s.state.claimSeq(&ref.Seq, true), ref.Attempt)
 	c.provider, c.thinkStart, c.actStart, c.nextCall = ref.Provider, ref.ThinkStartTime, ref.ActStartTime, ref.NextCall
 	c.thinkEnded = !ref.ThinkEndTime.IsZero()
 	c.answered = c.thinkEnded

@@ -335,7 +335,7 @@ func (s *HTTPSink) attempt(ctx context.Context, body []byte, encoding string, n 
 		return nil, &awayError{cause: s.redact("read answer: " + err.Error())}
 	}
 	switch status := resp.StatusCode; {
-	case status == http.StatusOK || status == http.StatusMultiStatus:
+	case status == http.StatusOK, status == http.StatusMultiStatus, status == http.StatusUnprocessableEntity:
 		return s.parse(answer, n)
 	case status == http.StatusRequestEntityTooLarge:
 		return nil, errRefusedSize

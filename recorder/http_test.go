@@ -177,6 +177,7 @@ func TestHTTPRefusals(t *testing.T) {
 		{"403", says(403, "<html>"), "the server denies access: 403 Forbidden"},
 		{"404", says(404, ""), "the server refuses the request: 404 Not Found"},
 		{"415", says(415, ""), "415 Unsupported Media Type"},
+		{"422 of another server", says(422, `{"detail":"no such tenant"}`), "the answer is not that of an Actlog server: it accepts 0 and rejects 0 of 3 records"},
 		{"redirect", says(307, "", "Location", "https://evil.example/?key="+key), "the server redirects to https://evil.example/ (307), which is not followed"},
 		{"a web page", says(200, "<html>"), "the answer is not that of an Actlog server"},
 		{"too few accounted for", says(200, `{"accepted":2,"rejected":[]}`), "accepts 2 and rejects 0 of 3 records"},
@@ -216,6 +217,30 @@ func TestHTTPContext(t *testing.T) {
 			t.Errorf("got %v after %s", err, time.Since(start))
 		}
 	})
+}
+
+// N2: a request of which everything was refused is answered 422. That is decided for good, record by
+// record, as with 207: it is not sent again, and the other requests of the write are.
+func TestHTTPAllRefused(t *testing.T) {
+	t.Parallel()
+	server := answering(func(r *http.Request) (*http.Response, error) {
+		items, err := wire.DecodeBody(r.Body, r.Header.Get("Content-Type"), r.Header.Get("Content-Encoding"), nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(items) > 1:
+			return says(200, fmt.Sprintf(`{"accepted":%d,"rejected":[]}`, len(items)))(r)
+		}
+		return says(422, `{"accepted":0,"rejected":[{"index":0,"code":"invalid_value","field":"value","message":"value must be nice"}]}`)(r)
+	})
+	result, err := httpSink(t, server).Write(t.Context(), artifacts(1_001))
+	ok(t, err)
+	if result.Accepted != 1_000 || len(result.Rejected) != 1 || result.Rejected[0].Index != 1_000 || result.Rejected[0].Err.Error() != "invalid_value: value must be nice" {
+		t.Errorf("got %+v", result)
+	}
+	if len(server.requests) != 2 {
+		t.Errorf("%d requests", len(server.requests))
+	}
 }
 
 // Many records are split, and a refused one is named by its index among all of them.
@@ -428,12 +453,12 @@ func TestHTTPRoundTrip(t *testing.T) {
 			))
 			flush()
 
-			p, _, err := s.PlanTree(t.Context(), plan.ID())
+			p, _, err := s.PlanTree(t.Context(), "", plan.ID())
 			ok(t, err)
 			if *p.Record.State != record.Completed || *p.Record.Summary != "S" || p.Record.Tags[0] != "x" || p.Total.ToolCalls != 1 || *p.Total.CostUSD != 0.25 {
 				t.Errorf("plan is %+v", p.Record)
 			}
-			d, err := s.StepDetail(t.Context(), step.ID())
+			d, err := s.StepDetail(t.Context(), "", step.ID())
 			ok(t, err)
 			if c := d.Cycles[0].Record; *d.Record.State != record.Failed || len(*c.ThinkInput) > record.MaxTextBytes || !strings.HasPrefix(*c.ThinkInput, "ab\uFFFDé\uFFFD\n") {
 				t.Errorf("step is %+v", d.Record)

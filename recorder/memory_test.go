@@ -173,11 +173,11 @@ type run struct {
 	call                      *recorder.ToolCall
 }
 
-func startRun(t *testing.T, b *bundle) *run {
+func startRun(t *testing.T, b *bundle, planned ...recorder.StepInfo) *run {
 	t.Helper()
 	r := &run{bundle: b}
 	var err error
-	r.planCtx, r.plan, err = b.StartPlan(t.Context(), recorder.PlanInfo{Title: "a run"})
+	r.planCtx, r.plan, err = b.StartPlan(t.Context(), recorder.PlanInfo{Title: "a run", Steps: planned})
 	ok(t, err)
 	r.stepCtx, r.step, err = r.plan.StartStep(r.planCtx, recorder.StepInfo{AgentName: "reader"})
 	ok(t, err)

@@ -55,7 +55,8 @@ type Plan struct {
 
 // StartPlan records a plan as RUNNING. In the context of a tool call, as [Cycle.StartTool] and
 // [Extract] return it, the plan is the sub-plan of that call. In a context without a link it is a
-// root plan. In the context of a plan or step outside any tool call StartPlan returns an
+// root plan. A link does not say whether its call still runs: a tool that starts work in the
+// background may return before the sub-plan starts. In the context of a plan or step outside any tool call StartPlan returns an
 // [*record.InvalidError] and writes nothing: a sub-plan hangs under a tool call, so start one, or
 // set [PlanInfo.Root].
 //
@@ -76,6 +77,7 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 		reporter: reporter{rec: r}, link: link, conversation: info.ConversationID, start: r.now(),
 		knowsSteps: true, steps: map[string]*stepState{},
 	}
+	p.handle = p
 	ctx = ContextWithLink(ctx, p.link)
 	what := action{"start", p}
 
@@ -128,11 +130,13 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 // link.RootPlanID may be empty for a root plan. The plan has a heartbeat from the first step on
 // that is started with this handle.
 func (r *Recorder) OpenPlan(link Link) *Plan {
-	return &Plan{
+	p := &Plan{
 		reporter: reporter{rec: r},
 		link:     Link{RootPlanID: cmp.Or(link.RootPlanID, link.PlanID), PlanID: link.PlanID, Project: link.Project},
 		steps:    map[string]*stepState{},
 	}
+	p.handle = p
+	return p
 }
 
 // PlanRef says which plan [Recorder.ContinuePlan] goes on with, and where.
@@ -206,7 +210,8 @@ func (p *Plan) Link() Link { return p.link }
 // Steps returns the handles of [PlanInfo.Steps], in that order. [Step.Start] starts one.
 func (p *Plan) Steps() []*Step { return slices.Clone(p.planned) }
 
-// SetState records another state that does not end the plan, such as [record.Paused].
+// SetState records another state that does not end the plan, such as [record.Paused]. After the end
+// the error wraps [record.ErrEnded].
 func (p *Plan) SetState(ctx context.Context, state record.State) error {
 	row := p.row()
 	row.State = &state

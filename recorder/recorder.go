@@ -22,6 +22,10 @@
 // its record can ignore it. What a handle could not report about itself because the sink failed
 // is sent with the next call on it or on anything below it.
 //
+// Nothing starts in a plan, step or cycle that has ended: the error wraps [record.ErrEnded]. What is
+// known late of something that has ended is still recorded: ends, answers of models, thoughts,
+// artifacts, sources, decisions, exceptions.
+//
 // Handles are safe for concurrent use.
 package recorder
 

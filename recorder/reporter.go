@@ -14,8 +14,10 @@ import (
 // complete again as soon as the sink is back. A handle reports few things about itself, so it
 // keeps little, and nothing once it is out of use.
 type reporter struct {
-	rec    *Recorder
-	parent *reporter
+	rec     *Recorder
+	parent  *reporter
+	handle  named // whose reporter it is
+	refused error // why the handle was not allowed to start; nothing of it goes on record
 
 	mu     sync.Mutex
 	unsent []record.Change
@@ -60,6 +62,9 @@ func (r *reporter) send(ctx context.Context, what action, changes ...record.Chan
 func (r *reporter) write(ctx context.Context, what action, changes []record.Change) (settled bool, err error) {
 	batch := changes
 	for up := r; up != nil; up = up.parent {
+		if up.refused != nil {
+			return true, fmt.Errorf("%s: %w", what, up.refused)
+		}
 		up.mu.Lock()
 		if len(up.unsent) > 0 {
 			batch = slices.Concat(up.unsent, batch)
@@ -93,11 +98,29 @@ func (r *reporter) forget(sent []record.Change) {
 	}
 }
 
+// admit lets a new handle start, unless a handle above it has ended: what is live in something that
+// has ended would stay live for ever. What such a handle reports later is refused as well, even its
+// end, because nothing of it began.
+func (r *reporter) admit() { r.refused = r.parent.open() }
+
+// open returns an error that wraps [record.ErrEnded] if the handle, or one above it, has ended.
+func (r *reporter) open() error {
+	for up := r; up != nil; up = up.parent {
+		if up.hasEnded() {
+			return fmt.Errorf("%s %w", up.handle.name(), record.ErrEnded)
+		}
+	}
+	return nil
+}
+
 // setState sends a change of state. It refuses a state that ends: an end carries more than a state.
 func (r *reporter) setState(ctx context.Context, on named, state record.State, change record.Change) error {
 	what := action{"set the state of", on}
 	if state == "" || state.Terminal() {
 		return invalidState(what, "must be one that does not end, not %q", state)
+	}
+	if err := r.open(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return r.send(ctx, what, change)
 }

@@ -66,9 +66,11 @@ type stepState struct {
 }
 
 // StartStep records a step as RUNNING: a new one or, by [StepInfo.ID], one that is known already.
-// The context that it returns carries the step's link.
+// The context that it returns carries the step's link. If the plan has ended, the error wraps
+// [record.ErrEnded].
 func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *Step, error) {
 	s, row, encodeErr := p.newStep(info)
+	s.admit()
 	s.begin(row)
 	what := action{"start", s}
 	changes := []record.Change{row}
@@ -120,7 +122,9 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 
 // attempt returns the handle of an attempt at a step.
 func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
-	return &Step{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id, attempt: attempt, state: state}
+	s := &Step{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id, attempt: attempt, state: state}
+	s.handle = s
+	return s
 }
 
 // StepRef says which step [Plan.OpenStep] opens, and where to go on in it.
@@ -193,11 +197,12 @@ func (s *Step) Link() Link {
 }
 
 // Start records a planned step as RUNNING. The context that it returns carries the step's link. A
-// step that was started already stays as it is.
+// step that was started already stays as it is. If it or its plan has ended, the error wraps
+// [record.ErrEnded].
 func (s *Step) Start(ctx context.Context) (context.Context, error) {
 	what := action{"start", s}
-	if s.hasEnded() && s.startTime().IsZero() {
-		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: it has ended", what)
+	if err := s.open(); err != nil {
+		return ContextWithLink(ctx, s.Link()), fmt.Errorf("%s: %w", what, err)
 	}
 	var changes []record.Change
 	if row := s.row(""); s.begin(row) {
@@ -229,16 +234,17 @@ func (s *Step) begin(row *record.AgentExecution) bool {
 // without end and error, and its time counts from now. How the earlier attempts went stays on
 // record. The cycles of the step count on, so that those of earlier attempts stay as well. What
 // the handle of an earlier attempt still reports about state, times and error counts for that
-// attempt.
+// attempt. A step of a plan that has ended is not re-opened: the error wraps [record.ErrEnded].
 func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 	s.handUp(ctx) // the earlier attempt is rarely called again
 	next := s.plan.attempt(s.id, s.state.nextAttempt(s.attempt), s.state)
+	next.admit()
 	ctx, err := next.Start(ctx)
 	return ctx, next, err
 }
 
 // SetState records another state that does not end the step, such as [record.Paused] or
-// [record.Waiting].
+// [record.Waiting]. After the end of the step or its plan the error wraps [record.ErrEnded].
 func (s *Step) SetState(ctx context.Context, state record.State) error {
 	return s.setState(ctx, s, state, s.row(state))
 }
@@ -286,15 +292,18 @@ func (s *stepState) nextAttempt(current int64) int64 {
 	return s.attempt
 }
 
-// claimSeq returns the number of a new cycle: the given one, or the next.
-func (s *stepState) claimSeq(given *int64) int64 {
+// claimSeq returns the number of a new cycle: the given one, or the next. A cycle that is not
+// admitted leaves the number to another.
+func (s *stepState) claimSeq(given *int64, admitted bool) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seq := s.nextSeq
 	if given != nil {
 		seq = *given
 	}
-	s.nextSeq = max(s.nextSeq, seq+1)
+	if admitted {
+		s.nextSeq = max(s.nextSeq, seq+1)
+	}
 	return seq
 }
 

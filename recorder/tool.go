@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -45,9 +46,10 @@ type ToolCall struct {
 // StartTool records a tool call as RUNNING. Call it before the tool runs, and run the tool with
 // the context that it returns. That carries the link of the call, so that a plan started in it is
 // a sub-plan of the call. The first call of a cycle begins its act phase. Several calls of a cycle
-// may run at once.
+// may run at once. If the cycle, or what it belongs to, has ended, the error wraps [record.ErrEnded].
 func (c *Cycle) StartTool(ctx context.Context, info ToolInfo) (context.Context, *ToolCall, error) {
 	t, row, encodeErr := c.newToolCall(info, record.Running)
+	t.admit()
 	t.start = t.rec.now()
 	row.StartTime = &t.start
 	what := action{"start", t}
@@ -80,7 +82,9 @@ func (c *Cycle) newToolCall(info ToolInfo, state record.State) (*ToolCall, *reco
 }
 
 func (c *Cycle) toolCall(id string, attempt int64) *ToolCall {
-	return &ToolCall{reporter: reporter{rec: c.rec, parent: &c.reporter}, cycle: c, id: id, attempt: cmp.Or(attempt, c.attempt)}
+	t := &ToolCall{reporter: reporter{rec: c.rec, parent: &c.reporter}, cycle: c, id: id, attempt: cmp.Or(attempt, c.attempt)}
+	t.handle = t
+	return t
 }
 
 // ToolRef says which tool call [Cycle.OpenTool] opens.
@@ -133,8 +137,13 @@ func (t *ToolCall) Link() Link {
 }
 
 // Start records a call that the model asked for ([ThinkResult.Tools]) as RUNNING, as
-// [Cycle.StartTool] does. A call that was started already stays as it is.
+// [Cycle.StartTool] does. A call that was started already stays as it is. If it, or what it belongs
+// to, has ended, the error wraps [record.ErrEnded].
 func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
+	what := action{"start", t}
+	if err := t.open(); err != nil {
+		return ContextWithLink(ctx, t.Link()), fmt.Errorf("%s: %w", what, err)
+	}
 	var changes []record.Change
 	t.mu.Lock()
 	if t.start.IsZero() {
@@ -144,10 +153,11 @@ func (t *ToolCall) Start(ctx context.Context) (context.Context, error) {
 		changes = t.cycle.act(t.start, row)
 	}
 	t.mu.Unlock()
-	return ContextWithLink(ctx, t.Link()), t.report(ctx, action{"start", t}, changes...)
+	return ContextWithLink(ctx, t.Link()), t.report(ctx, what, changes...)
 }
 
 // SetState records another state that does not end the call, such as [record.AwaitingApproval].
+// After the end of the call, or of what it belongs to, the error wraps [record.ErrEnded].
 func (t *ToolCall) SetState(ctx context.Context, state record.State) error {
 	return t.setState(ctx, t, state, t.row(state))
 }

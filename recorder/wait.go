@@ -28,9 +28,10 @@ type Wait struct {
 }
 
 // StartWait records that the plan waits for a human, at the step and tool call of the plan that
-// ctx is in. Their states stay as they are.
+// ctx is in. Their states stay as they are. If the plan has ended, the error wraps [record.ErrEnded].
 func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 	w := p.OpenWait(cmp.Or(info.ID, record.NewWaitID()))
+	w.admit()
 	w.start = p.rec.now()
 	what := action{"start", w}
 	var inputs json.RawMessage
@@ -53,7 +54,9 @@ func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 // OpenWait returns a handle of a wait of the plan that is on record already, and sends nothing.
 // Use it to decide the wait in the process that receives the human's answer.
 func (p *Plan) OpenWait(id string) *Wait {
-	return &Wait{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id}
+	w := &Wait{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id}
+	w.handle = w
+	return w
 }
 
 func (w *Wait) name() string { return "wait " + w.id }

@@ -182,7 +182,7 @@ func TestDocsRoles(t *testing.T) {
 			&record.ActTool{RootPlanID: root, StepID: root + "-step", Seq: 0, ToolCallID: "tool", Name: new("n")},
 			&record.Thought{RootPlanID: root, PlanID: root, ThoughtID: root}, &record.Artifact{RootPlanID: root, PlanID: root, Name: root},
 			&record.Source{RootPlanID: root, PlanID: root, SourceID: root}, &record.Wait{RootPlanID: root, PlanID: root, WaitID: root})
-		if _, err := s.StepDetail(t.Context(), root+"-step"); err != nil {
+		if _, err := s.StepDetail(t.Context(), "", root+"-step"); err != nil {
 			t.Error(err)
 		}
 	}

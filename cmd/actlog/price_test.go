@@ -30,7 +30,7 @@ func TestPrice(t *testing.T) {
 	if stdout, _ := price(exitDone, "apply", "--since", "2026-11-01"); stdout != "calls priced: 1\n" {
 		t.Errorf("apply: %q", stdout)
 	}
-	if d, err := s.StepDetail(t.Context(), "s"); err != nil || d.Figures.CostUSD == nil || *d.Figures.CostUSD != 3 {
+	if d, err := s.StepDetail(t.Context(), "", "s"); err != nil || d.Figures.CostUSD == nil || *d.Figures.CostUSD != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	stdout, _ := price(exitDone, "list", "house")

@@ -58,11 +58,11 @@ func measureGrowth(ctx context.Context, b *bench) (figures []figure, err error) 
 		read      func(ctx context.Context, s *store.Store, id string) error
 	}{
 		{"tree", "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY 1", func(ctx context.Context, s *store.Store, id string) error {
-			_, _, err := s.PlanTree(ctx, id)
+			_, _, err := s.PlanTree(ctx, "", id)
 			return err
 		}},
 		{"step", "SELECT step_id FROM actlog.agent_execution_record ORDER BY 1", func(ctx context.Context, s *store.Store, id string) error {
-			_, err := s.StepDetail(ctx, id)
+			_, err := s.StepDetail(ctx, "", id)
 			return err
 		}},
 	} {

@@ -122,7 +122,7 @@ func perSecond(times int, do func() error) (float64, error) {
 }
 
 func readLargeTree(ctx context.Context, s *store.Store, root string) error {
-	p, _, err := s.PlanTree(ctx, root)
+	p, _, err := s.PlanTree(ctx, "", root)
 	if err != nil {
 		return err
 	}

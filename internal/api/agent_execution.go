@@ -9,11 +9,16 @@ func (s *Server) step(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.sendStep(c, id)
+	q := queryOf(c, "root")
+	root := q.text("root")
+	if q.err != nil {
+		return q.err
+	}
+	return s.sendStep(c, root, id)
 }
 
-func (s *Server) sendStep(c echo.Context, id string) error {
-	st, err := s.store.StepDetail(c.Request().Context(), id)
+func (s *Server) sendStep(c echo.Context, root, id string) error {
+	st, err := s.store.StepDetail(c.Request().Context(), root, id)
 	if err != nil {
 		return err
 	}

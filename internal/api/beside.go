@@ -16,12 +16,12 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		q := queryOf(c, "limit", "cursor")
-		after, limit := q.cursor(name), q.limit()
+		q := queryOf(c, "root", "limit", "cursor")
+		root, after, limit := q.text("root"), q.cursor(name), q.limit()
 		if q.err != nil {
 			return q.err
 		}
-		rows, next, err := s.store.Beside(c.Request().Context(), kind, id, orDefault(after, store.Position{}), limit)
+		rows, next, err := s.store.Beside(c.Request().Context(), kind, root, id, orDefault(after, store.Position{}), limit)
 		if err != nil {
 			return err
 		}

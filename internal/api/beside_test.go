@@ -40,7 +40,7 @@ func TestListsBesideAPlan(t *testing.T) {
 	c.Write(plan("p"), subPlan("p", "sub", "p", "t"), plan("empty"),
 		thought("p", "p", "e"), thought("p", "p", "d", obj{"iteration": 9}), thought("p", "p", "z", obj{"iteration": -1}),
 		thought("p", "p", "y", obj{"time": at(1)}), thought("p", "p", "x", obj{"time": at(1), "iteration": 2}), thought("p", "p", "w", obj{"time": at(1), "iteration": 2}),
-		thought("p", "p", "last of all times", obj{"time": "9999-12-31T23:59:59.999999Z"}), thought("p", "p", "first", obj{"time": "0001-01-01T00:00:00Z", "iteration": 2147483646}),
+		thought("p", "p", "last of all times", obj{"time": "2262-12-31T23:59:59.999999Z"}), thought("p", "p", "first", obj{"time": "1970-01-01T00:00:00Z", "iteration": 2147483646}),
 		thought("p", "sub", "of the sub-plan"),
 		artifact("p", "p", "b"), artifact("p", "p", "a b/c"), artifact("p", "p", "B"), artifact("p", "sub", "s"),
 		source("p", "p", "2"), source("p", "p", "10"), source("p", "p", "ж"), source("p", "sub", "s"),

@@ -289,7 +289,11 @@ func wantPlan(p *tree.Plan) obj {
 		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(), "userInputWaitState": nil, "parentActToolCall": nil,
 		"structureResult": nil, "link": nil, "figures": api.FiguresOf(&p.Figures), "total": api.FiguresOf(&p.Total), "truncated": orNone(p.Truncated),
 		"agentExecutionSequence": wantAll(p.Steps, wantStepOfTree), "subPlanExecutionRecords": wantAll(p.SubPlans, wantPlan),
+		"placeholder": p.Placeholder, "alsoUnder": orNone(p.AlsoUnder), "omitted": nil,
 	})
+	if o := p.Omitted; o != nil {
+		out["omitted"] = obj{"plans": o.Plans, "planIds": orNone(o.PlanIDs)}
+	}
 	if w := p.Wait; w != nil {
 		out["userInputWaitState"] = obj{
 			"planId": r.RootPlanID, "title": orDefault(reflect.ValueOf(w.Title), "Awaiting user input."), "waiting": true, "waitId": w.WaitID,
@@ -335,7 +339,7 @@ func wantStep(st *tree.Step) obj {
 	return with(wantFields(r, "spanId"), wantRollUps(st), wantAttempts(st.PastAttempts, r), obj{
 		"id": st.ID, "maxSteps": orDefault(reflect.ValueOf(r.MaxSteps), 0), "currentStep": orDefault(reflect.ValueOf(r.CurrentStep), 0), "status": status,
 		"completed": status == "FINISHED", "running": status == "RUNNING", "idle": status == "IDLE",
-		"subPlanCount": len(st.SubPlans), "subPlanExecutionRecords": wantAll(st.SubPlans, wantPlan), "truncated": orNone(st.Truncated),
+		"subPlanCount": int64(len(st.SubPlans)) + st.Omitted, "alsoUnder": orNone(st.AlsoUnder), "subPlanExecutionRecords": wantAll(st.SubPlans, wantPlan), "truncated": orNone(st.Truncated),
 		"thinkActSteps": wantAll(st.Cycles, func(c *tree.Cycle) obj { return with(wantCycle(c), obj{"parentExecutionId": st.ID}) }),
 	})
 }
@@ -478,6 +482,10 @@ func anyPlan(t *rapid.T, depth int) *tree.Plan {
 		Link:  rapid.SampledFrom([]tree.Link{"", tree.LinkToolCall, tree.LinkInferred}).Draw(t, "link"),
 		Steps: few(t, depth, anyStep), SubPlans: few(t, depth, anyPlan),
 	}
+	p.Placeholder, p.AlsoUnder = rapid.Bool().Draw(t, "placeholder"), anyList(t)
+	if rapid.Bool().Draw(t, "cut") {
+		p.Omitted = &tree.Omitted{Plans: rapid.Int64().Draw(t, "omitted"), PlanIDs: anyList(t)}
+	}
 	anyRecord(t, &p.Record)
 	if rapid.Bool().Draw(t, "called") {
 		p.ToolCall = anyToolCall(t, depth)
@@ -493,7 +501,7 @@ func anyStep(t *rapid.T, depth int) *tree.Step {
 	st := &tree.Step{
 		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), Figures: anyFigures(t), CompletedCycles: rapid.Int64().Draw(t, "cycles"),
 		LatestRound: rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t), PastAttempts: few(t, depth, anyAttempt),
-		SubPlans: few(t, depth, anyPlan), Cycles: few(t, depth, anyCycle),
+		SubPlans: few(t, depth, anyPlan), Cycles: few(t, depth, anyCycle), AlsoUnder: anyList(t), Omitted: int64(rapid.IntRange(0, 3).Draw(t, "omitted")),
 	}
 	anyRecord(t, &st.Record)
 	return st

@@ -38,15 +38,15 @@ func (s *Server) planEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.sendEvents(c, id)
+	q := queryOf(c, "root", "after")
+	return s.sendEvents(c, q, id)
 }
 
 // allEvents streams all root plans.
-func (s *Server) allEvents(c echo.Context) error { return s.sendEvents(c, "") }
+func (s *Server) allEvents(c echo.Context) error { return s.sendEvents(c, queryOf(c, "after"), "") }
 
-func (s *Server) sendEvents(c echo.Context, planID string) error {
-	q := queryOf(c, "after")
-	after := q.text("after")
+func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
+	root, after := q.text("root"), q.text("after")
 	if q.err != nil {
 		return q.err
 	}
@@ -56,7 +56,7 @@ func (s *Server) sendEvents(c echo.Context, planID string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
-	stream, err := s.hub.Open(ctx, planID, after, encoder{})
+	stream, err := s.hub.Open(ctx, root, planID, after, encoder{})
 	switch {
 	case errors.Is(err, live.ErrEnded): // so that browsers do not reconnect
 		return c.NoContent(http.StatusNoContent)
@@ -144,19 +144,20 @@ func (w *eventWriter) flush() error {
 
 // planEventJSON is a root plan at a glance.
 type planEventJSON struct {
-	RootPlanID string        `json:"rootPlanId"`
-	Kinds      []string      `json:"kinds"`
-	Deleted    bool          `json:"deleted"`
-	State      *record.State `json:"state"`
-	Completed  bool          `json:"completed"`
-	Project    *string       `json:"project"`
-	Name       *string       `json:"name"`
-	StartTime  *time.Time    `json:"startTime"`
-	EndTime    *time.Time    `json:"endTime"`
-	LastSeenAt *time.Time    `json:"lastSeenAt"`
-	ErrorKind  *string       `json:"errorKind"`
-	Steps      int64         `json:"steps"`
-	Total      figuresJSON   `json:"total"`
+	RootPlanID  string        `json:"rootPlanId"`
+	Kinds       []string      `json:"kinds"`
+	Deleted     bool          `json:"deleted"`
+	State       *record.State `json:"state"`
+	Completed   bool          `json:"completed"`
+	Placeholder bool          `json:"placeholder"`
+	Project     *string       `json:"project"`
+	Name        *string       `json:"name"`
+	StartTime   *time.Time    `json:"startTime"`
+	EndTime     *time.Time    `json:"endTime"`
+	LastSeenAt  *time.Time    `json:"lastSeenAt"`
+	ErrorKind   *string       `json:"errorKind"`
+	Steps       int64         `json:"steps"`
+	Total       figuresJSON   `json:"total"`
 }
 
 // encoder makes the data of events.
@@ -171,7 +172,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 		p := &plans[i]
 		r := &p.Record
 		out.Plans[i] = planEventJSON{
-			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, State: r.State, Name: r.Name,
+			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, Placeholder: p.Placeholder, State: r.State, Name: r.Name,
 			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: toFigures(&p.Total),
 		}
 		if !p.Deleted {

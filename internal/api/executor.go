@@ -21,8 +21,13 @@ func (s *Server) executorDetails(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
+	q := knownQueryOf(c, "root", "maxDepth")
+	root, maxDepth := q.text("root"), q.maxDepth()
+	if q.err != nil {
+		return q.err
+	}
 	ctx := c.Request().Context()
-	p, exceptionWaits, err := s.store.PlanTree(ctx, id)
+	p, exceptionWaits, err := s.store.PlanTree(ctx, root, id)
 	if err != nil {
 		return err
 	}
@@ -35,7 +40,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 			return sendJSON(c, http.StatusInternalServerError, map[string]string{"error": message})
 		}
 	}
-	return sendPlan(c, p)
+	return sendPlan(c, p, maxDepth)
 }
 
 // executorDelete deletes nothing: the original's UI calls it after every run.
@@ -47,7 +52,7 @@ func (s *Server) executorDelete(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
-	if _, _, err := s.store.PlanTree(c.Request().Context(), id); err != nil {
+	if _, _, err := s.store.PlanTree(c.Request().Context(), "", id); err != nil {
 		return err
 	}
 	return sendJSON(c, http.StatusOK, map[string]string{"message": "Execution record found (no deletion needed)", "planId": id})
@@ -62,5 +67,10 @@ func (s *Server) executorStep(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}
-	return s.sendStep(c, id)
+	q := knownQueryOf(c, "root")
+	root := q.text("root")
+	if q.err != nil {
+		return q.err
+	}
+	return s.sendStep(c, root, id)
 }

@@ -528,7 +528,7 @@ func TestPlanRelations(t *testing.T) {
 		"a blank call is none":      {plan("p", obj{"rootPlanId": "r", "parentPlanId": "r", "toolCallId": " "}), "toolCallId"},
 	} {
 		status, a := c.Post(tt.record)
-		if status != http.StatusMultiStatus || a.Rejected[0].Code != "invalid_relation" || a.Rejected[0].Field != tt.field {
+		if status != http.StatusUnprocessableEntity || a.Rejected[0].Code != "invalid_relation" || a.Rejected[0].Field != tt.field {
 			t.Errorf("%s: %d %+v", name, status, a)
 		}
 	}

@@ -146,6 +146,8 @@ func leastAnswers(t testing.TB) map[string]obj {
 	started := &tree.Plan{Record: plan.Record, ToolCall: tool, Wait: new(record.Wait)}
 	object := func(v any) obj { return v.(obj) }
 	out := map[string]obj{"Plan": object(decoded(t, api.EncodePlan(plan))), "Step": object(decoded(t, api.EncodeStep(step)))}
+	cut := &tree.Plan{Record: plan.Record, Omitted: new(tree.Omitted)}
+	out["Omitted"] = object(lookup(t, decoded(t, api.EncodePlan(cut)), "omitted"))
 	out["Cycle"] = object(lookup(t, out["Step"], "thinkActSteps.0"))
 	out["ToolCall"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "parentActToolCall"))
 	out["Wait"] = object(lookup(t, decoded(t, api.EncodePlan(started)), "userInputWaitState"))
@@ -333,7 +335,7 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	}
 	switch f.Type {
 	case field.Text:
-		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] == json.Number("255")) {
+		if limited := refuses(strings.Repeat("x", record.MaxIDBytes+1)); limited != (property["maxLength"] != nil) {
 			t.Errorf("%s: longer is refused: %v, by the contract: %v", f.Name, limited, property["maxLength"])
 		}
 	case field.Int:
@@ -351,6 +353,9 @@ func checkField(t *testing.T, kind record.Kind, f *field.Field, property obj) {
 	case field.Float:
 		if f.Name == "costUsd" && (refuses(0.0) || !refuses(-0.1) || refuses(1e12) || !refuses(1.1e12)) {
 			t.Errorf("%s is not within its limits", f.Name)
+		}
+		if f.Name != "costUsd" && (property["maximum"] != json.Number("1") || refuses(0.0) || !refuses(-0.1) || refuses(1.0) || !refuses(1.1)) {
+			t.Errorf("%s is not from 0 to 1", f.Name)
 		}
 	}
 }
@@ -393,7 +398,7 @@ func TestContractExampleIsAccepted(t *testing.T) {
 	c.Write(example["records"].([]any)...)
 	expect(t, c.Details("plan-7"), obj{
 		"title": "Quarterly report", "state": "COMPLETED", "summary": "Done",
-		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "plan-8",
+		"agentExecutionSequence.0.subPlanExecutionRecords.0.currentPlanId": "plan-7-sales",
 	})
 }
 

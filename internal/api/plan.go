@@ -20,14 +20,20 @@ func (s *Server) plan(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p, _, err := s.store.PlanTree(c.Request().Context(), id)
+	q := queryOf(c, "root", "maxDepth")
+	root, maxDepth := q.text("root"), q.maxDepth()
+	if q.err != nil {
+		return q.err
+	}
+	p, _, err := s.store.PlanTree(c.Request().Context(), root, id)
 	if err != nil {
 		return err
 	}
-	return sendPlan(c, p)
+	return sendPlan(c, p, maxDepth)
 }
 
-func sendPlan(c echo.Context, p *tree.Plan) error {
+func sendPlan(c echo.Context, p *tree.Plan, maxDepth int) error {
+	p.Cut(maxDepth)
 	o := &object{make([]byte, 0, planSize(p))}
 	addPlan(o, p)
 	return sendTagged(c, o.b)
@@ -38,6 +44,9 @@ func (s *Server) deletePlan(c echo.Context) error {
 	id, err := nativeID(c, "planId")
 	if err != nil {
 		return err
+	}
+	if q := queryOf(c); q.err != nil {
+		return q.err
 	}
 	if err := s.store.DeletePlan(c.Request().Context(), id); err != nil {
 		return err
@@ -56,6 +65,7 @@ func addItem(o *object, p store.PlanSummary) {
 	o.int("id", p.ID)
 	o.fields(itemView, &p.Record)
 	o.bool("completed", p.Record.State.Terminal())
+	o.bool("placeholder", p.Placeholder)
 	o.int("steps", p.Steps)
 	o.value("total", toFigures(&p.Total))
 	o.truncated(p.Truncated)

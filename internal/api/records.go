@@ -17,6 +17,9 @@ import (
 
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
+	if q := queryOf(c); q.err != nil {
+		return q.err
+	}
 	r := c.Request()
 	lease := s.bodies.Lease()
 	defer lease.Return()
@@ -48,11 +51,20 @@ func (s *Server) writeRecords(c echo.Context) error {
 	for _, rejected := range result.Rejected {
 		answer.Rejected = append(answer.Rejected, wire.Reject(places[rejected.Index], rejected.Err))
 	}
-	if len(answer.Rejected) == 0 {
-		return sendJSON(c, http.StatusOK, answer)
-	}
 	slices.SortFunc(answer.Rejected, func(a, b wire.Rejection) int { return a.Index - b.Index })
-	return sendJSON(c, http.StatusMultiStatus, answer)
+	return sendJSON(c, statusOf(&answer), answer)
+}
+
+// statusOf returns the status of an answer. It is an error only if nothing was accepted, so
+// that clients that look at nothing else do not take that for success.
+func statusOf(a *wire.Answer) int {
+	switch {
+	case len(a.Rejected) == 0:
+		return http.StatusOK
+	case a.Accepted == 0:
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusMultiStatus
 }
 
 var (
@@ -68,6 +80,11 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	q := queryOf(c, "root")
+	root := q.text("root")
+	if q.err != nil {
+		return q.err
+	}
 	select {
 	case s.exports <- struct{}{}:
 		defer func() { <-s.exports }()
@@ -75,7 +92,7 @@ func (s *Server) exportRecords(c echo.Context) error {
 		return errExports
 	}
 	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ExportPatience}, 64<<10)
-	err = s.store.Export(c.Request().Context(), id, func(change record.Change) error {
+	err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error {
 		if c.Request().Method == http.MethodHead {
 			return errHead
 		}
@@ -124,6 +141,9 @@ type limitsJSON struct {
 }
 
 func (s *Server) limits(c echo.Context) error {
+	if q := queryOf(c); q.err != nil {
+		return q.err
+	}
 	return sendJSON(c, http.StatusOK, limitsJSON{
 		MaxBodyBytes: wire.MaxBodyBytes, MaxRecords: wire.MaxRecords, MaxTextBytes: record.MaxTextBytes,
 		MaxIDBytes: record.MaxIDBytes, MaxJSONDepth: record.MaxJSONDepth,

@@ -71,7 +71,8 @@ var wrongValues = map[field.Type][]string{
 	field.Int:   {`"5"`, `1.5`, `-2`, `1e300`, `true`, `{}`, `92233720368547758080`},
 	field.Float: {`"0.5"`, `{}`, `1e400`, `true`},
 	field.Time: {`"yesterday"`, `1763640000`, `"2026-11-20"`, `"2026-11-20T12:00:00"`, `"10000-01-01T00:00:00Z"`, `"2026-13-01T00:00:00Z"`,
-		`"9999-12-31T23:59:59-01:00"`, `"0000-01-01T00:00:00Z"`, `[2026,11,20,12,0]`, `""`},
+		`"9999-12-31T23:59:59-01:00"`, `"0000-01-01T00:00:00Z"`, `"0001-01-01T00:00:00Z"`,
+		`"1969-12-31T23:59:59Z"`, `"1970-01-01T00:00:00+01:00"`, `"2263-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `[2026,11,20,12,0]`, `""`},
 	field.Texts: {`"x"`, `[1]`, `[null]`, `{}`, `[["x"]]`},
 	field.JSON:  {`[]`, `"x"`, `5`, `true`, `{"a":1e400}`, `{"a":` + strings.Repeat("[", 149) + strings.Repeat("]", 149) + `}`},
 }
@@ -110,8 +111,8 @@ func TestBadRecords(t *testing.T) {
 					}
 				}
 				values := wrongValues[f.Type]
-				if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" {
-					values = nil
+				if f.AnyJSON || kind == record.KindArtifact && f.Name == "value" { // N27: the depth holds for all JSON
+					values = []string{strings.Repeat("[", 101) + strings.Repeat("]", 101), `[` + strings.Repeat(`{"a":`, 100) + `{}` + strings.Repeat(`}`, 100) + `]`}
 				}
 				if f.Name == "formInputs" {
 					values = []string{`{}`, `"x"`, `[1]`, `["x"]`, `[null]`, `[{"a":1}]`, `[{"a":null}]`, `[{"a":{}}]`}
@@ -123,6 +124,13 @@ func TestBadRecords(t *testing.T) {
 				}
 				if property["maxLength"] != nil {
 					values = append(slices.Clone(values), `"`+strings.Repeat("x", 300)+`"`, `"`+strings.Repeat("é", 128)+`"`)
+				}
+				if property["pattern"] != nil { // N27
+					values = append(slices.Clone(values), `"zz"`, `"0af7651916cd43dd8448eb211c80319"`, `"0af7651916cd43dd8448eb211c80319cc"`,
+						`"0af7651916cd43dd8448eb211c80319g"`, `"00000000000000000000000000000000"`, `"0af76519-16cd-43dd-8448-eb211c80319"`)
+				}
+				if property["maximum"] == json.Number("1") { // N27
+					values = append(slices.Clone(values), `2`, `1.0001`, `-0.1`)
 				}
 				for _, v := range values {
 					bad(record.Code(v), record.CodeInvalidValue, f.Name, with(f.Name))
@@ -152,7 +160,36 @@ func TestElementsThatAreNoRecords(t *testing.T) {
 	}
 }
 
-// TestAllBad: still 207, nothing accepted.
+// TestStatusOfRecords: the status is an error if every record was refused, by the decoder or by
+// the store, and only then (N2).
+func TestStatusOfRecords(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	const good, unread, refused = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`, `5`, `{"kind":"plan","rootPlanId":"p","currentPlanId":"p","toolCallId":"t"}`
+	for _, tt := range []struct {
+		records []string
+		status  int
+	}{
+		{nil, http.StatusOK},
+		{[]string{good}, http.StatusOK},
+		{[]string{good, unread}, http.StatusMultiStatus},
+		{[]string{refused, unread, good}, http.StatusMultiStatus},
+		{[]string{unread}, http.StatusUnprocessableEntity},
+		{[]string{refused}, http.StatusUnprocessableEntity},
+		{[]string{refused, unread}, http.StatusUnprocessableEntity},
+	} {
+		for contentType, body := range map[string]string{
+			wire.TypeJSON: `{"records":[` + strings.Join(tt.records, ",") + `]}`, wire.TypeNDJSON: strings.Join(tt.records, "\n"),
+		} {
+			status, a := c.PostBody(contentType, []byte(body))
+			if status != tt.status || a.Accepted+len(a.Rejected) != len(tt.records) {
+				t.Errorf("%s: %d %+v, want %d", body, status, a, tt.status)
+			}
+		}
+	}
+}
+
+// TestAllBad: the answer names each of the records.
 func TestAllBad(t *testing.T) {
 	t.Parallel()
 	status, a := serve(t).Post(5, obj{"kind": "plan", "rootPlanId": "p"})
@@ -160,7 +197,7 @@ func TestAllBad(t *testing.T) {
 		{Index: 0, Code: "malformed", Message: "a record must be a JSON object"},
 		{Index: 1, Code: "missing_field", Field: "currentPlanId", Message: "currentPlanId is required"},
 	}}
-	if diff := cmp.Diff(want, a); diff != "" || status != http.StatusMultiStatus {
+	if diff := cmp.Diff(want, a); diff != "" || status != http.StatusUnprocessableEntity {
 		t.Errorf("%d (-want +got):\n%s", status, diff)
 	}
 }
@@ -181,7 +218,7 @@ func TestOddValuesThatAreAccepted(t *testing.T) {
 		"a lone surrogate in a text":    {`{` + key + `,"title":"a\ud83db"}`, "title", "a\uFFFDb"},
 		"a pair of surrogates":          {`{` + key + `,"title":"\ud83d\ude00"}`, "title", "😀"},
 		"a lone surrogate in an id":     {`{` + key + `,"userId":"\udc00x"}`, "userId", "\uFFFDx"},
-		"NUL in an id":                  {`{` + key + `,"traceId":"\u0000"}`, "traceId", "\uFFFD"},
+		"NUL in an id":                  {`{` + key + `,"conversationId":"\u0000"}`, "conversationId", "\uFFFD"},
 		"a blank optional id":           {`{` + key + `,"traceId":" "}`, "traceId", nil},
 		"NUL in metadata":               {`{` + key + `,"metadata":{"a\u0000":"\u0000"}}`, "metadata", obj{"a\uFFFD": "\uFFFD"}},
 		"a lone surrogate in metadata":  {`{` + key + `,"metadata":{"\ud83d":["\ude00\ud83d","\\ud83d"]}}`, "metadata", obj{"\uFFFD": []any{"\uFFFD\uFFFD", `\ud83d`}}},
@@ -192,8 +229,11 @@ func TestOddValuesThatAreAccepted(t *testing.T) {
 		"the last of duplicate members": {`{` + key + `,"title":"a","title":"b"}`, "title", "b"},
 		"an offset becomes UTC":         {`{` + key + `,"startTime":"2026-11-20T15:30:00.5+03:30"}`, "startTime", "2026-11-20T12:00:00.5Z"},
 		"nanoseconds are cut":           {`{` + key + `,"startTime":"2026-11-20T12:00:00.123456789Z"}`, "startTime", "2026-11-20T12:00:00.123456Z"},
-		"the year 1":                    {`{` + key + `,"startTime":"0001-01-01T00:00:00Z"}`, "startTime", "0001-01-01T00:00:00Z"},
-		"the year 9999":                 {`{` + key + `,"endTime":"9999-12-31T23:59:59.999999Z"}`, "endTime", "9999-12-31T23:59:59.999999Z"},
+		"a clock that was never set":    {`{` + key + `,"startTime":"1970-01-01T00:00:00Z"}`, "startTime", "1970-01-01T00:00:00Z"},
+		"the year 2262":                 {`{` + key + `,"endTime":"2262-12-31T23:59:59.999999Z"}`, "endTime", "2262-12-31T23:59:59.999999Z"},
+		"an end before its start":       {`{` + key + `,"startTime":"2026-11-20T12:00:00Z","endTime":"2026-11-20T11:00:00Z"}`, "figures.durationMs", nil},
+		"a trace id in upper case":      {`{` + key + `,"traceId":"0AF7651916CD43DD8448EB211C80319C"}`, "traceId", "0af7651916cd43dd8448eb211c80319c"},
+		"a trace id that is a UUID":     {`{` + key + `,"traceId":"0af76519-16cd-43dd-8448-eb211c80319c"}`, "traceId", "0af7651916cd43dd8448eb211c80319c"},
 		"a name that is too long":       {`{` + key + `,"name":"` + strings.Repeat("é", 200) + `"}`, "name", strings.Repeat("é", 127)},
 		"names that are cut are named":  {`{` + key + `,"name":"` + strings.Repeat("é", 200) + `","tags":["` + strings.Repeat("x", 300) + `"]}`, "truncated", []any{"name", "tags"}},
 		"parameters as an object":       {`{` + toolKey + `,"parameters":{ "b" : 1, "a" : [ 1.0, null ] }}`, call + "parameters", `{"b":1,"a":[1.0,null]}`},
@@ -201,7 +241,8 @@ func TestOddValuesThatAreAccepted(t *testing.T) {
 		"a result that is a number":     {`{` + toolKey + `,"result":1.50}`, call + "result", `1.50`},
 		"a result that is false":        {`{` + toolKey + `,"result":false}`, call + "result", `false`},
 		"a whole number, oddly written": {`{` + toolKey + `,"callIndex":1.2e1}`, call + "callIndex", 12},
-		"a result 9,000 levels deep":    {`{` + toolKey + `,"result":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, call + "result", strings.Repeat("[", 9000) + strings.Repeat("]", 9000)},
+		"a result 100 levels deep":      {`{` + toolKey + `,"result":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, call + "result", strings.Repeat("[", 100) + strings.Repeat("]", 100)},
+		"JSON in a text at any depth":   {`{` + toolKey + `,"result":"` + strings.Repeat("[", 9000) + `"}`, call + "result", strings.Repeat("[", 9000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -53,12 +53,12 @@ type Store interface {
 	Ready(ctx context.Context) error
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
 	DeletePlan(ctx context.Context, rootPlanID string) error
-	PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error)
+	PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error)
 	ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error)
-	StepDetail(ctx context.Context, stepID string) (*tree.Step, error)
+	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
 	Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanSummary, error)
-	Beside(ctx context.Context, kind record.Kind, planID string, after store.Position, limit int) (rows []store.Row, next *store.Position, err error)
-	Export(ctx context.Context, planID string, each func(record.Change) error) error
+	Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after store.Position, limit int) (rows []store.Row, next *store.Position, err error)
+	Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error
 }
 
 // Server answers requests from a store.

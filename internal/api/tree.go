@@ -34,7 +34,25 @@ func addPlan(o *object, p *tree.Plan) {
 	o.value("total", toFigures(&p.Total))
 	list(o, "agentExecutionSequence", p.Steps, addStepOfTree)
 	list(o, "subPlanExecutionRecords", p.SubPlans, addPlan)
+	o.bool("placeholder", p.Placeholder)
+	o.name("alsoUnder")
+	o.b = appendTexts(o.b, p.AlsoUnder)
+	o.name("omitted")
+	if p.Omitted != nil {
+		addOmitted(o, p.Omitted)
+	} else {
+		o.b = append(o.b, "null"...)
+	}
 	o.truncated(p.Truncated)
+	o.b = append(o.b, '}')
+}
+
+// addOmitted appends which sub-plans are left out.
+func addOmitted(o *object, omitted *tree.Omitted) {
+	o.b = append(o.b, '{')
+	o.int("plans", omitted.Plans)
+	o.name("planIds")
+	o.b = appendTexts(o.b, omitted.PlanIDs)
 	o.b = append(o.b, '}')
 }
 
@@ -94,8 +112,10 @@ func addStep(o *object, st *tree.Step) {
 	o.bool("idle", status == record.StatusIdle)
 	addRollUps(o, st)
 	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
-	o.int("subPlanCount", int64(len(st.SubPlans)))
+	o.int("subPlanCount", int64(len(st.SubPlans))+st.Omitted)
 	list(o, "subPlanExecutionRecords", st.SubPlans, addPlan)
+	o.name("alsoUnder")
+	o.b = appendTexts(o.b, st.AlsoUnder)
 	o.truncated(st.Truncated)
 	o.b = append(o.b, '}')
 }

@@ -239,7 +239,7 @@ func (c *Client) PostBody(contentType string, body []byte) (int, wire.Answer) {
 	c.T.Helper()
 	a := c.Do(http.MethodPost, "/api/v1/records", bytes.NewReader(body), "Content-Type", contentType)
 	var out wire.Answer
-	if a.Status != http.StatusOK && a.Status != http.StatusMultiStatus {
+	if a.Status != http.StatusOK && a.Status != http.StatusMultiStatus && a.Status != http.StatusUnprocessableEntity {
 		c.T.Fatalf("POST records: %d %.500s", a.Status, a.Body)
 	}
 	if err := json.Unmarshal(a.Body, &out); err != nil {

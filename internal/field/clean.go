@@ -92,13 +92,17 @@ func (f *Field) clean(v reflect.Value) (cut bool, err error) {
 		return false, f.checkFloat(v.Elem().Float())
 	case Time:
 		t := v.Interface().(*time.Time).UTC().Truncate(time.Microsecond)
-		if y := t.Year(); y < 1 || y > 9999 {
-			return false, f.invalid("must lie in the years 1 to 9999")
+		if y := t.Year(); y < minYear || y > maxYear {
+			return false, f.invalid("must lie in the years %d to %d", minYear, maxYear)
 		}
 		v.Set(reflect.ValueOf(&t))
 	}
 	return false, nil
 }
+
+// Times outside of these years come from values that were never set, not from clocks, however
+// wrong: a clock that knows no time begins in 1970, and 64 bits of nanoseconds end in 2262.
+const minYear, maxYear = 1970, 2262
 
 // maxSmall leaves room for one more in an integer column: rounds are seq + 1.
 const maxSmall = math.MaxInt32 - 1
@@ -124,6 +128,8 @@ func (f *Field) checkFloat(n float64) error {
 	switch {
 	case math.IsNaN(n) || math.IsInf(n, 0):
 		return f.invalid("must be a finite number")
+	case f.fraction && (n < 0 || n > 1):
+		return f.invalid("must be from 0 to 1")
 	case f.Decimal && n < 0:
 		return f.invalid("must not be negative")
 	case f.Decimal && n > record.MaxCount:
@@ -151,6 +157,11 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 	if f.values != nil && !slices.Contains(f.values, s) {
 		return false, f.invalid("must be one of %s", strings.Join(f.values, ", "))
 	}
+	if f.trace {
+		if s = plainTraceID(s); s == "" {
+			return false, f.invalid("must be a trace id: 32 hex digits, not all of them 0")
+		}
+	}
 	if f.limit > 0 && len(s) > f.limit {
 		if !f.cuts {
 			return false, f.invalid("must be at most %d bytes, not %d", f.limit, len(s))
@@ -168,6 +179,18 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 		v.SetString(s)
 	}
 	return cut, nil
+}
+
+// plainTraceID returns a trace id as traces have it: 32 lower-case hex digits. It also takes
+// upper case, and the dashes of a UUID. It returns "" for any other text.
+func plainTraceID(s string) string {
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		s = strings.ReplaceAll(s, "-", "")
+	}
+	if s = strings.ToLower(s); len(s) != 32 || strings.Trim(s, "0123456789abcdef") != "" || strings.Trim(s, "0") == "" {
+		return ""
+	}
+	return s
 }
 
 func (f *Field) cleanTexts(v reflect.Value) (cut bool, err error) {

@@ -230,3 +230,47 @@ func TestStillCut(t *testing.T) {
 		t.Errorf("StillCut of a plan that was never cut: %q", got)
 	}
 }
+
+// TestImplausibleValues checks the values that are refused although their type is right, and their
+// neighbours that are not (N27).
+func TestImplausibleValues(t *testing.T) {
+	t.Parallel()
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	plan := func(set func(*record.Plan)) record.Change {
+		p := &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}
+		set(p)
+		return p
+	}
+	traced := func(id string) record.Change { return plan(func(p *record.Plan) { p.TraceID = &id }) }
+	begun := func(year int) record.Change {
+		return plan(func(p *record.Plan) { p.StartTime = new(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)) })
+	}
+	thought := func(confidence float64) record.Change {
+		return &record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "t", Confidence: &confidence}
+	}
+	source := func(score float64) record.Change {
+		return &record.Source{RootPlanID: "p", PlanID: "p", SourceID: "s", RelevanceScore: &score}
+	}
+	for _, tt := range []struct {
+		field    string
+		ok, fail []record.Change
+	}{
+		{"traceId", []record.Change{traced(trace), traced(strings.ToUpper(trace)), traced("0af76519-16cd-43dd-8448-eb211c80319c"), traced(" ")},
+			[]record.Change{traced("zz"), traced(trace[1:]), traced(trace + "0"), traced(strings.Repeat("0", 32)), traced("-" + trace[1:]), traced(trace[:31] + "é")}},
+		{"startTime", []record.Change{begun(1970), begun(2026), begun(2262)}, []record.Change{begun(1), begun(1969), begun(2263), begun(9999), begun(-1)}},
+		{"confidence", []record.Change{thought(0), thought(0.5), thought(1)}, []record.Change{thought(2), thought(-0.1), thought(math.NaN())}},
+		{"relevanceScore", []record.Change{source(0), source(1)}, []record.Change{source(1.01), source(-1), source(math.Inf(1))}},
+	} {
+		for _, c := range tt.ok {
+			if _, _, err := field.Clean(c); err != nil {
+				t.Errorf("%s: %v", tt.field, err)
+			}
+		}
+		for i, c := range tt.fail {
+			var invalid *record.InvalidError
+			if _, _, err := field.Clean(c); !errors.As(err, &invalid) || invalid.Field != tt.field || invalid.Code != record.CodeInvalidValue {
+				t.Errorf("%s, %d: %v", tt.field, i, err)
+			}
+		}
+	}
+}

@@ -85,13 +85,15 @@ type Field struct {
 	// Of is the field that a [Follows] field belongs to.
 	Of *Field
 
-	index  int
-	limit  int   // bytes; 0 for no limit
-	cuts   bool  // longer values are cut, not refused
-	min    int64 // of numbers
-	counts bool  // the number of characters of Of
-	values []string
-	shape  string // of JSON: object, stringMaps or any
+	index int
+	limit int   // bytes; 0 for no limit
+	cuts  bool  // longer values are cut, not refused
+	min   int64 // of numbers
+	// fraction bounds a number by 0 and 1. trace makes a text the id of a trace.
+	fraction, trace bool
+	counts          bool // the number of characters of Of
+	values          []string
+	shape           string // of JSON: object, stringMaps or any
 }
 
 // Sent reports whether clients send the field. The others are computed here.
@@ -173,8 +175,8 @@ const MaxFields = 64
 //	record:"<name on the wire>[,option...]"
 //
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
-// long), enum, anyJSON. JSON: json, object, stringMaps. Numbers: small, decimal,
-// min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, of=<field>. Roles:
+// long), trace, enum, anyJSON. JSON: json, object, stringMaps. Numbers: small, decimal,
+// fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, of=<field>. Roles:
 // revision, once, heartbeat, derived. Others: scoped, column=<name>, shown=<column>.
 func readTags(k record.Kind) []Field {
 	t := reflect.TypeOf(record.New(k)).Elem()
@@ -210,6 +212,10 @@ func readTags(k record.Kind) []Field {
 				f.Small = true
 			case "decimal":
 				f.Decimal = true
+			case "fraction":
+				f.fraction = true
+			case "trace":
+				f.trace, f.limit = true, record.MaxIDBytes
 			case "min":
 				f.min, _ = strconv.ParseInt(value, 10, 64)
 			case "state":

@@ -19,7 +19,7 @@ import (
 // members, and replaces what Postgres or its JSON functions cannot take:
 // invalid UTF-8, escaped NULs and lone surrogates.
 func cleanJSON(raw []byte) (json.RawMessage, error) {
-	if err := checkDepth(raw); err != nil {
+	if err := CheckDepth(raw); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
@@ -33,8 +33,9 @@ func cleanJSON(raw []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
-// checkDepth bounds the nesting before anything recurses into the value.
-func checkDepth(raw []byte) error {
+// CheckDepth bounds the nesting of a JSON value by [record.MaxJSONDepth], before anything recurses
+// into it. The error says what the value must be.
+func CheckDepth(raw []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(raw); i++ {
 		switch c := raw[i]; {

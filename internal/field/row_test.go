@@ -69,9 +69,11 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 		case f.Type == field.Int:
 			set(int64(n))
 		case f.Type == field.Float:
-			set(float64(n) / 2)
+			set(float64(n) / 4)
 		case f.Type == field.Time:
 			set(time.Date(2026, 11, 20, 12, 0, n, 0, time.UTC))
+		case f.Name == "traceId":
+			set(fmt.Sprintf("%032x", n))
 		case n == 3 && f.Name == "name":
 			set(strings.Repeat("x", 300)) // too long, so it is cut
 		default:

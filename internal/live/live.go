@@ -73,7 +73,7 @@ type Encoder interface {
 
 // Store is what a hub reads.
 type Store interface {
-	PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error)
+	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)
 	Rows(ctx context.Context, rootPlanID string, f *store.RowFilter) ([]store.Row, error)
 	LivePlans(ctx context.Context) ([]store.PlanGlance, error)
 	GlanceAt(ctx context.Context, rootPlanIDs []string) ([]store.PlanGlance, error)
@@ -128,13 +128,13 @@ func New(s Store, f *feed.Feed, log *slog.Logger, maxStreams int) *Hub {
 }
 
 // Open begins a stream of the tree that a plan belongs to, or, if planID is empty, of all root
-// plans: behind a cursor, or, if that is empty, with the present state. ctx bounds the
-// beginning. The caller closes the stream.
+// plans: behind a cursor, or, if that is empty, with the present state. rootPlanID is the root
+// that the plan is under; it may be empty, see [store.Store.PlanTree]. ctx bounds the beginning. The caller closes the stream.
 //
 // The error is [ErrFull], [ErrEnded], [record.ErrNotFound] if there is no such plan, a
 // [*record.InvalidError] if after is not a cursor, [record.ErrUnavailable] or
 // [record.ErrClosed].
-func (h *Hub) Open(ctx context.Context, planID, after string, encoder Encoder) (_ *Stream, err error) {
+func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encoder Encoder) (_ *Stream, err error) {
 	f, err := h.enter()
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (h *Hub) Open(ctx context.Context, planID, after string, encoder Encoder) (
 	}
 	root := ""
 	if planID != "" {
-		if root, s.state, err = h.store.PlanPlace(ctx, planID); err != nil {
+		if root, s.state, err = h.store.PlanPlace(ctx, rootPlanID, planID); err != nil {
 			return nil, err
 		}
 	}

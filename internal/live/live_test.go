@@ -119,7 +119,7 @@ func TestOneReadForAll(t *testing.T) {
 	encoders := []lister{{"- ", &encoded}, {"* ", &encoded}}
 	streams := make([]*live.Stream, 20)
 	for i := range streams {
-		st, err := hub.Open(t.Context(), "p", "", encoders[i%2])
+		st, err := hub.Open(t.Context(), "", "p", "", encoders[i%2])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestAlive(t *testing.T) {
 			t.Cleanup(hub.Close)
 			var streams []*live.Stream
 			for range 6 { // more than may read at the same time
-				st, err := hub.Open(t.Context(), "p", "", slowEncoder{ready: ready})
+				st, err := hub.Open(t.Context(), "", "p", "", slowEncoder{ready: ready})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +225,7 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	s, hub := open(t, nil)
 	storetest.Write(t, s, plan("p", record.Running), plan("over", record.Failed))
-	st, err := hub.Open(t.Context(), "over", "", lister{})
+	st, err := hub.Open(t.Context(), "", "over", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestEnds(t *testing.T) {
 	if got := strings.Join(types, " "); got != "rows done" || !errors.Is(err, io.EOF) {
 		t.Errorf("%s, then %v", got, err)
 	}
-	st, err = hub.Open(t.Context(), "p", "", lister{})
+	st, err = hub.Open(t.Context(), "", "p", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("cut: %v", err)
 	}
 	st.Close()
-	last, err := hub.Open(t.Context(), "", "", lister{})
+	last, err := hub.Open(t.Context(), "", "", "", lister{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	last.Close()
-	if _, err := hub.Open(t.Context(), "p", "", lister{}); !errors.Is(err, record.ErrClosed) {
+	if _, err := hub.Open(t.Context(), "", "p", "", lister{}); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }

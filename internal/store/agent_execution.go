@@ -15,18 +15,13 @@ import (
 
 // stepDetail reads a step, its cycles and its tool calls in one statement, in rows of three
 // kinds and in no order: a join of cycles and calls would send each cycle once per call. $1 is
-// the step's id, $2 the part, as in planTree.
-var stepDetail = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
-    SELECT root_plan_id
-    FROM actlog.agent_execution_record
-    WHERE step_id = $1::text
-    ORDER BY part DESC, id DESC
-    LIMIT 1
-)
-` + fieldsql.Union(
+// the step's id, $2 the part and $3 the root, as in planTree.
+var stepDetail = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part DESC, id DESC") + fieldsql.Union(
 	fieldsql.Section{
-		Kind:    record.KindAgentExecution,
-		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"), fieldsql.Column{Name: "part", Type: "date", SQL: "a.part"}),
+		Kind: record.KindAgentExecution,
+		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
+			fieldsql.Column{Name: "part", Type: "date", SQL: "a.part"},
+			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "(SELECT also_under FROM asked)"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text`,
 	},
@@ -44,10 +39,11 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 	},
 ))
 
-// StepDetail reads a step with its cycles and tool calls, in one statement. The error is
-// [record.ErrNotFound] if there is no such step.
-func (r *reader) StepDetail(ctx context.Context, stepID string) (*tree.Step, error) {
-	n, err := r.nodes(ctx, stepDetail, stepID)
+// StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
+// root that the step is under. If it is empty and several roots have a step of that id, the
+// newest comes first. The error is [record.ErrNotFound] if there is no such step.
+func (r *reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
+	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
 	if err != nil {
 		return nil, err
 	}

@@ -71,15 +71,15 @@ func positionOf(c record.Change) *Position {
 	return &p
 }
 
-// besidePages reads a page of the rows beside a plan. $1 is the plan, $2 the limit, and from
-// $3 on the position behind which the page begins. A plan without such rows gives a row
+// besidePages reads a page of the rows beside a plan. $1 is the plan, $2 the limit, $3 the root
+// or NULL, and from $4 on the position behind which the page begins. A plan without such rows gives a row
 // without values.
 var besidePages = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
 	for kind, keys := range besideOrders {
 		var order, after []string
 		for i, key := range keys {
-			order, after = append(order, key.sql), append(after, fmt.Sprintf("$%d::%s", i+3, key.kind))
+			order, after = append(order, key.sql), append(after, fmt.Sprintf("$%d::%s", i+4, key.kind))
 		}
 		rows := fieldsql.Page{
 			Kind:  kind,
@@ -89,8 +89,8 @@ var besidePages = func() map[record.Kind]*fieldsql.Read {
 		all[kind] = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
     SELECT root_plan_id, current_plan_id
     FROM actlog.plan_execution_record
-    WHERE current_plan_id = $1::text
-    ORDER BY first_seen_at DESC, root_plan_id DESC
+    WHERE current_plan_id = $1::text AND ($3::text IS NULL OR root_plan_id = $3::text)
+    ORDER BY ` + planOrder + `
     LIMIT 1
 )
 SELECT i.found, ` + fieldsql.Select(fieldsql.Readable(kind, "i")) + `
@@ -103,11 +103,12 @@ ORDER BY i.place`)
 
 // Beside lists the thoughts, artifacts, sources or waits of a plan: up to limit rows behind a
 // position, in the order of their times, numbers and ids. next is the position of the last
-// one if others follow, else nil. The error is [record.ErrNotFound] if there is no such plan.
-func (r *reader) Beside(ctx context.Context, kind record.Kind, planID string, after Position, limit int) (rows []Row, next *Position, err error) {
+// one if others follow, else nil. The root is chosen as by [Store.PlanTree]. The error is
+// [record.ErrNotFound] if there is no such plan.
+func (r *reader) Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int) (rows []Row, next *Position, err error) {
 	var found int
 	_, err = pg.Read(ctx, r.db, func() (_ struct{}, err error) {
-		args := []any{planID, int32(limit) + 1}
+		args := []any{planID, int32(limit) + 1, orNil(rootPlanID)}
 		for _, key := range besideOrders[kind] {
 			args = append(args, key.value(after))
 		}

@@ -57,13 +57,17 @@ func TestReadQueryPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date) AS "+store.StepDetailSQL+
+	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
 		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
 		t.Fatal(err)
 	}
 	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)`)
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
-	for _, execute := range []string{"tree('root-5', '2026-01-12')", "tree('root-5-sub-1', '2026-01-12')", "detail('root-5-step-3', '2026-01-12')", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')"} {
+	for _, execute := range []string{
+		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', 'root-5')",
+		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')",
+		"cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
+	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns the error of the query
 		if err != nil {

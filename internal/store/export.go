@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
@@ -24,13 +25,13 @@ var exports = func() map[record.Kind]*fieldsql.Read {
 
 // Export calls each with changes that make the whole tree of a plan, root or not, again, here
 // or elsewhere. The root comes first, then kind by kind, parents before children, in the order
-// of their keys. The changes are of one moment and are read row by row, so a tree may be of
+// of their keys. The root is chosen as by [Store.PlanTree]. The changes are of one moment and are read row by row, so a tree may be of
 // any size.
 //
 // They do not hold an exception, which is for one reader, nor what remains of detail that was
 // dropped. The error is [record.ErrNotFound] if there is no such plan. An error of each ends
 // the export.
-func (r *reader) Export(ctx context.Context, planID string, each func(record.Change) error) error {
+func (r *reader) Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error {
 	// Closing rows that were not read to their end would read them. Cancelling does not.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,7 +42,7 @@ func (r *reader) Export(ctx context.Context, planID string, each func(record.Cha
 		return err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // there is nothing to keep
-	home, err := r.queries.PlanHome(ctx, tx, planID)
+	home, err := r.queries.PlanHome(ctx, tx, db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)})
 	if err != nil {
 		return pg.Translate(err)
 	}

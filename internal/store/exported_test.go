@@ -21,7 +21,7 @@ import (
 // exported returns the export of a tree.
 func exported(t testing.TB, s *store.Store, planID string) (changes []record.Change) {
 	t.Helper()
-	if err := s.Export(t.Context(), planID, func(c record.Change) error {
+	if err := s.Export(t.Context(), "", planID, func(c record.Change) error {
 		changes = append(changes, c)
 		return nil
 	}); err != nil {
@@ -145,7 +145,7 @@ func TestExport(t *testing.T) {
 			t.Errorf("export of %s: %.2000s", id, b)
 		}
 	}
-	if err := s.Export(t.Context(), "unknown", func(record.Change) error { return nil }); !errors.Is(err, record.ErrNotFound) {
+	if err := s.Export(t.Context(), "", "unknown", func(record.Change) error { return nil }); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("export of an unknown plan: %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestExportStopsWithReader(t *testing.T) {
 	stop := errors.New("stop")
 	for range 5 {
 		n := 0
-		err := s.Export(t.Context(), "p", func(record.Change) error {
+		err := s.Export(t.Context(), "", "p", func(record.Change) error {
 			if n++; n == 5 {
 				return stop
 			}
@@ -172,7 +172,7 @@ func TestExportStopsWithReader(t *testing.T) {
 			t.Errorf("after %d changes: %v", n, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		err = s.Export(ctx, "p", func(record.Change) error { cancel(); return nil })
+		err = s.Export(ctx, "", "p", func(record.Change) error { cancel(); return nil })
 		if !errors.Is(err, context.Canceled) || errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("cancelled: %v", err)
 		}
@@ -189,7 +189,7 @@ func TestExportIsSnapshot(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "old"})
 	var ids []string
-	if err := s.Export(t.Context(), "p", func(c record.Change) error {
+	if err := s.Export(t.Context(), "", "p", func(c record.Change) error {
 		if c.Kind() == record.KindPlan {
 			storetest.Write(t, s, &record.Thought{RootPlanID: "p", PlanID: "p", ThoughtID: "new"})
 			if err := s.DeletePlan(t.Context(), "p"); err != nil {

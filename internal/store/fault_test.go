@@ -103,7 +103,7 @@ func TestPostgresAway(t *testing.T) {
 			t.Errorf("write: %v", err)
 		}
 	}
-	if _, _, err := s.PlanTree(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
+	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("read: %v", err)
 	}
 	if err := s.Ready(t.Context()); !errors.Is(err, record.ErrUnavailable) {
@@ -403,7 +403,7 @@ func TestRefusedAtCommit(t *testing.T) {
 	}
 	storetest.PlanTree(t, s, "good")
 	storetest.StepDetail(t, s, "s")
-	if _, _, err := s.PlanTree(t.Context(), "bad"); !errors.Is(err, record.ErrNotFound) {
+	if _, _, err := s.PlanTree(t.Context(), "", "bad"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("the refused plan: %v", err)
 	}
 }
@@ -532,7 +532,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	full.Store(false)
 	storetest.Until(t, "writes succeed again", func() bool { _, err := s.Write(t.Context(), plans("r", 1)); return err == nil })
-	if _, _, err := s.PlanTree(t.Context(), "q0"); !errors.Is(err, record.ErrNotFound) {
+	if _, _, err := s.PlanTree(t.Context(), "", "q0"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("the refused plan: %v", err)
 	}
 }

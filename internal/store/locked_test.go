@@ -80,7 +80,7 @@ func TestLockedRow(t *testing.T) {
 		}))
 		storetest.Write(t, s, title(fmt.Sprintf("free-%d", n), "x"))
 		storetest.Until(t, "the free tree of the write is on record", func() bool {
-			_, _, err := s.PlanTree(t.Context(), beside)
+			_, _, err := s.PlanTree(t.Context(), "", beside)
 			return err == nil
 		})
 	}

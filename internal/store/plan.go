@@ -24,21 +24,16 @@ import (
 // plans, its steps with their roll-ups, the tool calls that started sub-plans, and the open
 // waits. The plan that was asked for also has the last tool result, if it is completed. $1 is
 // the plan's id. $2 is the part: as a parameter, it keeps Postgres from opening the other
-// partitions. The caller compares it with the part of the plans.
-var planTree = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
-    SELECT root_plan_id, completed
-    FROM actlog.plan_execution_record
-    WHERE current_plan_id = $1::text
-    ORDER BY first_seen_at DESC, root_plan_id DESC
-    LIMIT 1
-)
-` + fieldsql.Union(
+// partitions. The caller compares it with the part of the plans. $3 is the root, or NULL.
+var planTree = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindPlan,
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "exception_waits", Type: "boolean", SQL: exceptionWaits},
+			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
+			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END"},
 			fieldsql.Column{Name: "structure_result", Type: "text", SQL: structureResult}),
 		From: `FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
@@ -66,7 +61,7 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 		Columns: fieldsql.Only(fieldsql.Readable(record.KindWait, "w"),
 			"root_plan_id", "plan_id", "wait_id", "type", "title", "form_description", "form_inputs", "start_time"),
 		From: `FROM actlog.wait_state AS w
-WHERE w.root_plan_id = (SELECT root_plan_id FROM asked WHERE NOT completed) AND w.state = 'WAITING'`,
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked) AND w.state = 'WAITING'`,
 	},
 ))
 
@@ -89,11 +84,13 @@ const (
     ) END`
 )
 
-// PlanTree reads the hierarchy of a plan, root or not, in one statement. exceptionWaits
-// reports that the plan has an exception that no reader was served yet, see
-// [Store.ServeException]. The error is [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
-	n, err := r.nodes(ctx, planTree, planID)
+// PlanTree reads the hierarchy of a plan, root or not, in one statement. rootPlanID is the root
+// that the plan is under. If it is empty and several roots have a plan of that id, the root
+// plan of that id comes first, then the newest. exceptionWaits reports that the plan has an
+// exception that no reader was served yet, see [Store.ServeException]. The error is
+// [record.ErrNotFound] if there is no such plan.
+func (r *reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+	n, err := r.nodes(ctx, planTree, rootPlanID, planID)
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,16 +106,30 @@ func (r *reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, 
 			p.ToolCall = calls[*p.Record.ToolCallID]
 		}
 		if p.Record.CurrentPlanID == planID {
-			exceptionWaits = p.ExceptionWaits
-			if len(n.waits) > 0 && !p.Record.State.Terminal() {
-				p.Wait = slices.MinFunc(n.waits, compareWaits)
-			}
+			exceptionWaits, p.Wait = p.ExceptionWaits, openWait(n)
 		}
 	}
 	if plan = tree.Build(planID, plans, n.steps); plan == nil {
 		return nil, false, record.ErrNotFound
 	}
 	return plan, exceptionWaits, nil
+}
+
+// openWait returns the first open wait of a plan that has not ended, or nil: nobody waits for the
+// answer to a question of a plan that has ended.
+func openWait(n *nodes) *record.Wait {
+	if len(n.waits) == 0 {
+		return nil
+	}
+	ended := make(map[string]bool, len(n.plans))
+	for _, p := range n.plans {
+		ended[p.Record.CurrentPlanID] = p.Record.State.Terminal()
+	}
+	waits := slices.DeleteFunc(n.waits, func(w *record.Wait) bool { return ended[w.PlanID] })
+	if len(waits) == 0 {
+		return nil
+	}
+	return slices.MinFunc(waits, compareWaits)
 }
 
 // firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step
@@ -215,12 +226,13 @@ type PlanCursor struct {
 // PlanSummary is a root plan in a list, with the figures of its whole tree. Its texts are cut to
 // 1,000 characters. It has no request, summary and metadata.
 type PlanSummary struct {
-	ID        int64
-	Record    record.Plan
-	Truncated []string
-	Cursor    PlanCursor
-	Steps     int64
-	Total     tree.Figures
+	ID          int64
+	Record      record.Plan
+	Placeholder bool // see [tree.Plan]
+	Truncated   []string
+	Cursor      PlanCursor
+	Steps       int64
+	Total       tree.Figures
 }
 
 // Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many.
@@ -271,25 +283,21 @@ func (r *reader) planList(ctx context.Context, p db.PlanListParams, timeout time
 	return plans, err
 }
 
-func orNil(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// PlanPlace returns the root of the tree that a plan belongs to, and the plan's state. The error
-// is [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
-	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) { return r.queries.PlanPlace(ctx, r.db, planID) })
+// PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and
+// the plan's state. The error is [record.ErrNotFound] if there is no such plan.
+func (r *reader) PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error) {
+	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) {
+		return r.queries.PlanPlace(ctx, r.db, db.PlanPlaceParams{PlanID: planID, RootPlanID: orNil(underRoot)})
+	})
 	return p.RootPlanID, record.State(p.State), err
 }
 
 // PlanGlance is a root plan with the figures of its whole tree, and no texts.
 type PlanGlance struct {
-	Record record.Plan
-	Steps  int64
-	Total  tree.Figures
+	Record      record.Plan
+	Placeholder bool // see [tree.Plan]
+	Steps       int64
+	Total       tree.Figures
 }
 
 // MaxLive is how many live plans [Store.LivePlans] returns.

@@ -58,9 +58,9 @@ func TestReadsAreOneStatement(t *testing.T) {
 	for name, read := range map[string]func(){
 		"tree of the root":   func() { storetest.PlanTree(t, s, root) },
 		"tree of a sub-plan": func() { storetest.PlanTree(t, s, root+"7") },
-		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "nothing") },
+		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "", "nothing") },
 		"detail of a step":   func() { storetest.StepDetail(t, s, root+"-s7") },
-		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "nothing") },
+		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "", "nothing") },
 	} {
 		if n := sent.count(read); n != 1 {
 			t.Errorf("%s: %d statements", name, n)
@@ -72,10 +72,10 @@ func TestReadsAreOneStatement(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	if _, _, err := s.PlanTree(t.Context(), "nothing"); !errors.Is(err, record.ErrNotFound) {
+	if _, _, err := s.PlanTree(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("tree: %v", err)
 	}
-	if _, err := s.StepDetail(t.Context(), "nothing"); !errors.Is(err, record.ErrNotFound) {
+	if _, err := s.StepDetail(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("detail: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestCancelledReadIsNotAnOutage(t *testing.T) {
 		},
 	} {
 		ctx, cancel := end()
-		_, _, err := s.PlanTree(ctx, "p")
+		_, _, err := s.PlanTree(ctx, "", "p")
 		if !errors.Is(err, ctx.Err()) || errors.Is(err, record.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -261,10 +261,16 @@ func TestOpenWait(t *testing.T) {
 	if w := storetest.PlanTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
 		t.Errorf("form = %s", w.FormInputs)
 	}
-	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
-	if got := shown(root); got != "" {
-		t.Errorf("a cancelled plan shows wait %s", got)
+	// N12: every plan shows the wait until the plan that waits has ended, even if it has ended itself.
+	ended := func(plan string) {
+		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: plan, State: new(record.Cancelled)})
 	}
+	storetest.Write(t, s, &record.Wait{RootPlanID: root, PlanID: root, WaitID: "of the root", StartTime: at(4)})
+	expect("with a wait of the root", "of the root")
+	ended(root)
+	expect("after the root has ended", "later")
+	ended(sub)
+	expect("after both have ended", "")
 }
 
 // TestStructureResult checks that the result of a plan that has ended is the result of the last
@@ -429,7 +435,7 @@ func TestExceptionIsServedOnce(t *testing.T) {
 		return served.Load()
 	}
 	waits := func() bool {
-		_, w, err := stores[0].PlanTree(t.Context(), root)
+		_, w, err := stores[0].PlanTree(t.Context(), "", root)
 		if err != nil {
 			t.Fatal(err)
 		}

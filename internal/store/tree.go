@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,12 +37,38 @@ type planNode struct {
 	ExceptionWaits bool
 }
 
-// nodes runs a statement of sections for an id. The statement takes the part in which the
-// detail lies, so that Postgres opens one partition only. If the likely part was wrong, it
-// runs once more.
-func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*nodes, error) {
-	part := likelyPart(id, time.Now(), r.partitionDays)
-	run := func() (*nodes, error) { return r.readNodes(ctx, of, id, part) }
+// planOrder is the order of plans of one id under several roots: the root plan of that id, then
+// the newest.
+const planOrder = "root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC"
+
+// maxAlsoUnder bounds the roots that are named besides the first.
+const maxAlsoUnder = 20
+
+// asked returns the start of a statement: the root under which an id is read, $1, and the others
+// that it is also under. $3 is the root that was given, or NULL.
+func asked(table, key, order string) string {
+	return fmt.Sprintf(`WITH asked AS MATERIALIZED (
+    SELECT found.roots[1] AS root_plan_id, found.roots[2:] AS also_under
+    FROM (
+        SELECT ARRAY(
+            SELECT root_plan_id
+            FROM actlog.%s
+            WHERE %s = $1::text AND ($3::text IS NULL OR root_plan_id = $3::text)
+            ORDER BY %s
+            LIMIT %d
+        ) AS roots
+        OFFSET 0 -- else the array is made twice
+    ) AS found
+)
+`, table, key, order, maxAlsoUnder+1)
+}
+
+// nodes runs a statement of sections for an id, under a root if one is given. The statement
+// takes the part in which the detail lies, so that Postgres opens one partition only. If the
+// likely part was wrong, it runs once more.
+func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string) (*nodes, error) {
+	part := likelyPart(cmp.Or(rootPlanID, id), time.Now(), r.partitionDays)
+	run := func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, part) }
 	n, err := pg.Read(ctx, r.db, run)
 	if err == nil && !n.part.IsZero() && !n.part.Equal(part) {
 		part = n.part
@@ -50,8 +77,8 @@ func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*node
 	return n, err
 }
 
-func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, part time.Time) (*nodes, error) {
-	rows, err := r.db.Query(ctx, of.SQL, id, part)
+func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
+	rows, err := r.db.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +131,13 @@ func (e *earlierAttempts) read() (err error) {
 		e.Attempts = nil
 	}
 	return err
+}
+
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func added[T any](to *[]*T) *T {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,9 @@ func fillFields(t *testing.T, c record.Change, except ...string) {
 		switch f.Type {
 		case field.Text:
 			value = new(f.Name + " of " + string(c.Kind()))
+			if f.Name == "traceId" {
+				value = new(strings.Repeat("1", 32))
+			}
 		case field.Int:
 			value = new(int64(100 + i))
 		case field.Float:

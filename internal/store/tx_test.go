@@ -42,7 +42,7 @@ func TestInTx(t *testing.T) {
 		if result.Accepted != 1 || !slices.Equal(refused(result), []int{1}) {
 			t.Errorf("result = %+v", result)
 		}
-		if _, _, err := s.PlanTree(ctx, "p"); !errors.Is(err, record.ErrNotFound) {
+		if _, _, err := s.PlanTree(ctx, "", "p"); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("the plan on another connection before the commit: %v", err)
 		}
 		var title string
@@ -80,7 +80,7 @@ func TestInTxRollsBack(t *testing.T) {
 	if !errors.Is(err, failed) {
 		t.Errorf("error = %v", err)
 	}
-	if _, _, err := s.PlanTree(t.Context(), "p"); !errors.Is(err, record.ErrNotFound) {
+	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("after the rollback: %v", err)
 	}
 }

@@ -81,7 +81,7 @@ func Write(t testing.TB, s *store.Store, changes ...record.Change) {
 // PlanTree reads the hierarchy of a plan.
 func PlanTree(t testing.TB, s *store.Store, id string) *tree.Plan {
 	t.Helper()
-	p, _, err := s.PlanTree(t.Context(), id)
+	p, _, err := s.PlanTree(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func PlanTree(t testing.TB, s *store.Store, id string) *tree.Plan {
 // StepDetail reads a step with its cycles.
 func StepDetail(t testing.TB, s *store.Store, id string) *tree.Step {
 	t.Helper()
-	st, err := s.StepDetail(t.Context(), id)
+	st, err := s.StepDetail(t.Context(), "", id)
 	if err != nil {
 		t.Fatal(err)
 	}

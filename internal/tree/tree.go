@@ -33,7 +33,13 @@ type Plan struct {
 	// ParentStepID is the step of the tool call that started the plan, if the row of that
 	// tool call was dropped; else empty.
 	ParentStepID string
-	// Wait is the open wait of the tree. Only the requested plan has it.
+	// Placeholder reports that nothing but the id of the plan was ever recorded: other records
+	// named it.
+	Placeholder bool
+	// AlsoUnder are other roots that have a plan of this id. Only the requested plan has them,
+	// and only if it was requested without a root.
+	AlsoUnder []string
+	// Wait is the first open wait of a plan of the tree that has not ended. Only the requested plan has it.
 	Wait *record.Wait
 	// StructureResult is the last tool result of a completed plan. Only the requested plan
 	// has it.
@@ -47,7 +53,20 @@ type Plan struct {
 	SubPlans []*Plan
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total Figures
+
+	// Omitted is what [Plan.Cut] left out below the plan; nil if it left out nothing.
+	Omitted *Omitted
 }
+
+// Omitted says which sub-plans are left out of a tree.
+type Omitted struct {
+	Plans int64 // how many, at any depth
+	// PlanIDs are the plans whose sub-plans are left out, at most [MaxOmittedIDs].
+	PlanIDs []string
+}
+
+// MaxOmittedIDs bounds the plans that [Omitted] names.
+const MaxOmittedIDs = 20
 
 // Step is an agent execution with figures summed up over its cycles.
 type Step struct {
@@ -62,8 +81,13 @@ type Step struct {
 	LatestToolArgs  *string
 	// SubPlans are the sub-plans that the tool calls of the step started. Build sets them.
 	SubPlans []*Plan
+	// Omitted is how many of them [Plan.Cut] left out.
+	Omitted int64
 	// Cycles are set in the detail of a step, not in a tree.
 	Cycles []*Cycle
+	// AlsoUnder are other roots that have a step of this id. They are set in the detail of a step
+	// that was requested without a root.
+	AlsoUnder []string
 }
 
 // Cycle is a think-act cycle with its tool calls, in order.
@@ -100,8 +124,8 @@ func began(first *time.Time, past []record.Attempt) *time.Time {
 }
 
 // Figures are sums over model calls and tool calls. InputTokens includes cached tokens.
-// CostUSD is nil if no cost is known. DurationMs is end minus start in milliseconds, or nil
-// until both are known; of a step, those of its last attempt.
+// CostUSD is nil if no cost is known. DurationMs is the [Duration]; of a step, that of its last
+// attempt.
 type Figures struct {
 	ModelCalls, ToolCalls, Failures                int64
 	InputTokens, OutputTokens                      int64
@@ -132,9 +156,10 @@ func (f *Figures) add(o *Figures) {
 	}
 }
 
-// Duration returns end minus start in milliseconds, or nil until both are known.
+// Duration returns end minus start in milliseconds. It returns nil until both are known, and if the
+// end is before the start: the clocks that reported them disagree, so nothing is known.
 func Duration(start, end *time.Time) *int64 {
-	if start == nil || end == nil {
+	if start == nil || end == nil || end.Before(*start) {
 		return nil
 	}
 	return new(end.Sub(*start).Milliseconds())
@@ -187,8 +212,8 @@ type owner struct {
 	link Link
 }
 
-// maxDepth limits how deep sub-plans are nested, because readers of the tree recurse.
-const maxDepth = 20_000
+// MaxDepth limits how deep sub-plans are nested, because readers of the tree recurse.
+const MaxDepth = 20_000
 
 // findOwners finds an owner for every sub-plan. All chains of owners end at the root: a plan
 // that is too deep is placed under the root, and so is the first plan of a cycle.
@@ -217,7 +242,7 @@ func (b *builder) findOwners(plans []*Plan) {
 		}
 		for _, p := range slices.Backward(path) {
 			depths[p] = depths[b.owners[p].plan] + 1
-			if depths[p] > maxDepth {
+			if depths[p] > MaxDepth {
 				b.owners[p] = owner{plan: b.root, link: LinkInferred}
 				depths[p] = 1
 			}
@@ -294,6 +319,45 @@ func (p *Plan) sum() {
 		c.sum()
 		p.Total.add(&c.Total)
 	}
+}
+
+// Cut leaves out sub-plans that are nested more than depth levels below p. Figures and totals still
+// include them. A plan whose sub-plans are left out, and p, say so in Omitted.
+func (p *Plan) Cut(depth int) {
+	var all Omitted
+	p.cut(depth, &all)
+	if all.Plans > 0 {
+		p.Omitted = &all
+	}
+}
+
+func (p *Plan) cut(depth int, all *Omitted) {
+	if depth > 0 {
+		for c := range p.Children() {
+			c.cut(depth-1, all)
+		}
+		return
+	}
+	below := p.countBelow()
+	if below == 0 {
+		return
+	}
+	p.Omitted = &Omitted{Plans: below, PlanIDs: []string{p.Record.CurrentPlanID}}
+	p.SubPlans = nil
+	for _, s := range p.Steps {
+		s.Omitted, s.SubPlans = int64(len(s.SubPlans)), nil
+	}
+	if all.Plans += below; len(all.PlanIDs) < MaxOmittedIDs {
+		all.PlanIDs = append(all.PlanIDs, p.Record.CurrentPlanID)
+	}
+}
+
+// countBelow returns how many plans there are below p.
+func (p *Plan) countBelow() (n int64) {
+	for c := range p.Children() {
+		n += 1 + c.countBelow()
+	}
+	return n
 }
 
 // Children returns the sub-plans of the plan itself and of its steps, in the order of the

@@ -59,7 +59,7 @@ func replace(t testing.TB, s *store.Store, spans []otlp.Span) {
 func contents(t testing.TB, s *store.Store, root string) string {
 	t.Helper()
 	all := []any{storetest.PlanTree(t, s, root)}
-	if err := s.Export(t.Context(), root, func(c record.Change) error {
+	if err := s.Export(t.Context(), "", root, func(c record.Change) error {
 		all = append(all, c)
 		return nil
 	}); err != nil {

@@ -210,6 +210,9 @@ func decodeField(f *field.Field, v reflect.Value, raw jsontext.Value) error {
 			if !f.AnyJSON {
 				return wrong("a string")
 			}
+			if err := field.CheckDepth(raw); err != nil {
+				return invalid(record.CodeInvalidValue, f.Name, err.Error())
+			}
 			var b bytes.Buffer
 			if err := json.Compact(&b, raw); err != nil {
 				return wrong("valid JSON")
