@@ -16,13 +16,18 @@ import (
 )
 
 type listCmd struct {
-	State   string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
-	Agent   string `help:"Only plans in which this agent worked." placeholder:"NAME"`
-	Project string `help:"Only plans of this project." placeholder:"NAME"`
-	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
-	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
-	Limit   int    `help:"The most plans to list." default:"50"`
-	JSON    bool   `help:"Print the plans as JSON, one per line."`
+	State        string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
+	Name         string `help:"Only plans of this name." placeholder:"NAME"`
+	Agent        string `help:"Only plans in which this agent worked." placeholder:"NAME"`
+	Project      string `help:"Only plans of this project." placeholder:"NAME"`
+	User         string `help:"Only plans of this user." placeholder:"ID"`
+	Conversation string `help:"Only plans of this conversation." placeholder:"ID"`
+	Tag          string `help:"Only plans with this tag." placeholder:"TAG"`
+	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
+	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
+	Q            string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
+	Limit        int    `help:"The most plans to list, at least 1." default:"50"`
+	JSON         bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
 }
 
@@ -46,18 +51,28 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.State != "" && !slices.Contains(planStates(), c.State) {
 		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
 	}
+	if c.Limit < 1 {
+		return usageError(fmt.Sprintf("--limit %d: must be at least 1", c.Limit))
+	}
 	query := url.Values{}
-	for name, value := range map[string]string{"state": c.State, "agent": c.Agent, "project": c.Project, "q": c.Q} {
+	for name, value := range map[string]string{
+		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
+		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag, "q": c.Q,
+	} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	if c.Since != "" {
-		since, err := parseSince(c.Since, time.Now())
+	now := time.Now()
+	for name, value := range map[string]string{"since": c.Since, "until": c.Until} {
+		if value == "" {
+			continue
+		}
+		at, err := parseTime("--"+name, value, now)
 		if err != nil {
 			return err
 		}
-		query.Set("since", since.UTC().Format(time.RFC3339Nano))
+		query.Set(name, at.UTC().Format(time.RFC3339Nano))
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
@@ -108,8 +123,8 @@ func (p *planItem) row() string {
 		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
 }
 
-// parseSince reads a time, or how long ago it was.
-func parseSince(s string, now time.Time) (time.Time, error) {
+// parseTime reads the time of a flag, or how long ago it was.
+func parseTime(flag, s string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
@@ -118,5 +133,5 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError(fmt.Sprintf("--since %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", s))
+	return time.Time{}, usageError(fmt.Sprintf("%s %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", flag, s))
 }
