@@ -33,7 +33,7 @@ type planView struct {
 	ErrorMessage            string
 	Completed               bool
 	StartTime               *time.Time
-	LastSeenAt              *time.Time
+	LastSignOfLife          *time.Time
 	AgentExecutionSequence  []*stepView
 	SubPlanExecutionRecords []*planView
 	ParentActToolCall       *toolCallView

@@ -43,8 +43,11 @@ type planItem struct {
 	StartTime  *time.Time
 	Steps      int64
 	Total      figuresView
-	ErrorKind  string // only in events
-	Deleted    bool   // only in events
+	// Only in lists.
+	LastSignOfLife *time.Time
+	// Only in events.
+	ErrorKind string
+	Deleted   bool
 }
 
 func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
@@ -76,7 +79,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
-		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
+		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
 	}
 	for left := c.Limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(left, listPage)))
@@ -96,7 +99,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 			if err := json.Unmarshal(raw, &p); err != nil {
 				return fmt.Errorf("list plans: %w", err)
 			}
-			fmt.Fprintln(w, p.row())
+			fmt.Fprintln(w, p.row(now))
 		}
 		left -= len(page.Items)
 		if page.NextCursor == "" {
@@ -114,12 +117,12 @@ func planStates() (all []string) {
 	return all
 }
 
-func (p *planItem) row() string {
+func (p *planItem) row(now time.Time) string {
 	began := ""
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), p.State, began, p.Total.took(), p.Steps,
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), clean(p.State), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
 		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
 }
 

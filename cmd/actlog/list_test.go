@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func TestListFilters(t *testing.T) {
 		}
 	}
 	for _, name := range listFilters(t) {
-		if flags[name] == nil && name != "limit" && name != "cursor" {
+		if flags[name] == nil {
 			t.Errorf("the API has the filter %s, and list has none", name)
 		}
 	}
@@ -47,15 +48,22 @@ func TestListFilters(t *testing.T) {
 // listFilters returns the members of the query of the API's list.
 func listFilters(t *testing.T) (names []string) {
 	t.Helper()
-	var spec struct {
-		Paths      map[string]struct{ Get struct{ Parameters []struct{ Name, In, Ref string } } }
-		Components struct{ Parameters map[string]struct{ Name, In string } }
+	raw, err := os.ReadFile("../../internal/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(apitest.Spec(), &spec); err != nil {
+	var spec struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []struct{ Name string } }
+		}
+	}
+	if err := yaml.Unmarshal(raw, &spec); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range spec.Paths["/api/v1/plans"].Get.Parameters {
-		names = append(names, p.Name)
+		if p.Name != "" { // pages are references
+			names = append(names, p.Name)
+		}
 	}
 	if !slices.Contains(names, "userId") {
 		t.Fatalf("filters: %q", names)

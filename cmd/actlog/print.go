@@ -158,6 +158,14 @@ func took(start, end *time.Time) string {
 	return duration(end.Sub(*start))
 }
 
+// silence is how long ago the last sign of life was; empty if none is known.
+func silence(last *time.Time, now time.Time) string {
+	if last == nil {
+		return ""
+	}
+	return duration(max(now.Sub(*last), 0).Round(time.Second))
+}
+
 // dollars shows an amount to a hundredth of a cent.
 func dollars(usd float64) string {
 	if usd > 0 && usd < 0.0001 {

@@ -56,6 +56,7 @@ func addItem(o *object, p store.PlanSummary) {
 	o.int("id", p.ID)
 	o.fields(itemView, &p.Record)
 	o.bool("completed", p.Record.State.Terminal())
+	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.int("steps", p.Steps)
 	o.value("total", toFigures(&p.Total))
 	o.truncated(p.Truncated)
