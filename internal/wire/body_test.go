@@ -66,6 +66,9 @@ func TestUnreadableBodies(t *testing.T) {
 				if mediaType == wire.TypeJSON && name == "cut lines" {
 					continue // they are no such JSON, cut or not
 				}
+				if name == "a bomb" && (encoding == "gzip") != (mediaType == wire.TypeJSON) {
+					continue // each takes a second
+				}
 				var err error
 				if mediaType == "" {
 					_, err = wire.ReadBody(strings.NewReader(tt.body), encoding, nil)
