@@ -48,6 +48,11 @@ SELECT
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
     CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
     p.placeholder,
+    CASE WHEN NOT p.completed THEN GREATEST(f.latest, (
+        SELECT max(GREATEST(x.last_seen_at, x.start_time, x.end_time))
+        FROM actlog.plan_execution_record AS x
+        WHERE x.root_plan_id = p.root_plan_id
+    )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
@@ -86,7 +91,8 @@ CROSS JOIN LATERAL (
         COALESCE(sum(a.reasoning_tokens), 0)::bigint AS reasoning_tokens,
         sum(a.cost_usd) AS cost_usd,
         COALESCE(sum(a.think_ms), 0)::bigint AS think_ms,
-        COALESCE(sum(a.tool_ms), 0)::bigint AS tool_ms
+        COALESCE(sum(a.tool_ms), 0)::bigint AS tool_ms,
+        max(GREATEST(a.last_seen_at, a.start_time, a.end_time)) AS latest
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f

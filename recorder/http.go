@@ -83,11 +83,18 @@ var _ Sink = (*HTTPSink)(nil)
 // does not connect yet. The error says what is wrong with the address or the key.
 func NewHTTP(serverURL string, options HTTPOptions) (*HTTPSink, error) {
 	u, err := url.Parse(serverURL)
+	shown := "server URL"
+	if !strings.Contains(serverURL, "@") { // before which there may be a password
+		shown = fmt.Sprintf("server URL %.200q", serverURL)
+	}
+	scheme, _, found := strings.Cut(strings.ToLower(serverURL), "://")
 	switch {
-	case err != nil: // which would show the address, and that may hold a password
-		return nil, errors.New("server URL: is no URL")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("server URL %s: must begin with http:// or https:// and name a host", u.Redacted())
+	case !found || scheme != "http" && scheme != "https":
+		return nil, fmt.Errorf("%s: must begin with http:// or https://, such as http://127.0.0.1:8420", shown)
+	case err != nil: // it would show the address
+		return nil, fmt.Errorf("%s: is not valid; it must look like http://127.0.0.1:8420", shown)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%s: must name a host, such as http://127.0.0.1:8420", shown)
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("server URL: %s must have neither query nor fragment", u.Host)
 	case strings.ContainsFunc(options.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }):

@@ -348,6 +348,20 @@ func TestNewHTTP(t *testing.T) {
 	}
 }
 
+// TestNewHTTPNamesTheScheme (N26): addresses without http:// are a common mistake.
+func TestNewHTTPNamesTheScheme(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"127.0.0.1:8520", "localhost:8520", "[::1]:8520", "actlog.example", "actlog.example/base", "//actlog.example", "ada:secret@actlog.example:8520", "ada:secret@127.0.0.1"} {
+		_, err := recorder.NewHTTP(url, recorder.HTTPOptions{})
+		if err == nil || !strings.Contains(err.Error(), "must begin with http:// or https://") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: got %v", url, err)
+		}
+	}
+	if _, err := recorder.NewHTTP("HTTP://actlog.example", recorder.HTTPOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Over a real connection: one that breaks in the middle of an answer, a redirect that a client would
 // follow, and a server that is gone.
 func TestHTTPNetwork(t *testing.T) {

@@ -33,7 +33,7 @@ type planView struct {
 	ErrorMessage            string
 	Completed               bool
 	StartTime               *time.Time
-	LastSeenAt              *time.Time
+	LastSignOfLife          *time.Time
 	AgentExecutionSequence  []*stepView
 	SubPlanExecutionRecords []*planView
 	ParentActToolCall       *toolCallView
@@ -235,6 +235,9 @@ func (c *client) open(ctx context.Context, what, method, path string, header htt
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)
+	if errors.Is(err, context.Canceled) {
+		return nil, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+	}
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok { // its text repeats the address
 			err = failed.Err

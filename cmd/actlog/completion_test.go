@@ -16,7 +16,7 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve migrate ready key show list tail export import psql price demo completion"},
+		{[]string{""}, "serve migrate ready key show list tail delete export import psql price demo completion"},
 		{[]string{"s"}, "serve show"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
@@ -28,6 +28,8 @@ func TestBashCompletion(t *testing.T) {
 		{[]string{"list", "--state", "=", "F"}, "FAILED"}, // bash makes = a word of its own
 		{[]string{"list", "--json", "--state", "C"}, "COMPLETED CANCELLED"},
 		{[]string{"completion", "z"}, "zsh"},
+		{[]string{"list", "--u"}, "--until --user"},
+		{[]string{"delete", "--y"}, "--yes"},
 		{[]string{"show", ""}, ""},
 	} {
 		test := script + `

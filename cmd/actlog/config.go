@@ -10,18 +10,31 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/actlog/actlog/internal/embedpg"
 )
 
-// The program's exit codes.
+// The program's exit codes. A command that a signal stopped before it was done has that of
+// [interruption].
 const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
+
+// interruption is the signal that stopped a command before it was done.
+type interruption struct{ syscall.Signal }
+
+func (i interruption) Error() string {
+	return "stopped by " + map[syscall.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}[i.Signal]
+}
+
+// exitCode is the one that shells have for commands that a signal ended: 130 after Ctrl-C, 143
+// after SIGTERM.
+func (i interruption) exitCode() int { return 128 + int(i.Signal) }
 
 // cli is the command line. Every flag is also an environment variable: ACTLOG_ and the name of
 // the flag in capitals.
@@ -35,6 +48,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
+	Delete  deleteCmd  `cmd:"" help:"Delete root plans and everything below them, for good."`
 	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
@@ -83,23 +97,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "actlog: %s\n", err)
 		var parseError *kong.ParseError
 		if errors.As(err, &parseError) && parseError.Context != nil && parseError.Context.Command() != "" {
-			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for its arguments and flags.\n", strings.Fields(parseError.Context.Command())[0])
+			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for its arguments and flags.\n", commandName(parseError.Context))
 		} else {
 			fmt.Fprintln(stderr, `Run "actlog --help" for the commands.`)
 		}
 		return exitUsage
 	}
 	e := &env{stdin: os.Stdin, stdout: stdout, stderr: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
-	switch err := parsed.Run(e); {
-	case err == nil:
+	if err = parsed.Run(e); err == nil {
 		return exitDone
-	case errors.As(err, new(usageError)):
-		fmt.Fprintf(stderr, "actlog: %s\n", err)
-		return exitUsage
-	default:
-		fmt.Fprintf(stderr, "actlog: %s\n", err)
-		return exitFailed
 	}
+	fmt.Fprintf(stderr, "actlog: %s\n", err)
+	var stopped interruption
+	switch {
+	case errors.As(err, &stopped), errors.As(context.Cause(ctx), &stopped):
+		return stopped.exitCode()
+	case errors.As(err, new(usageError)):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// commandName returns the command that was parsed, and its subcommand, without arguments.
+func commandName(parsed *kong.Context) string {
+	var names []string
+	for _, part := range parsed.Path {
+		if part.Command != nil {
+			names = append(names, part.Command.Name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // usageError is a wrong value of a flag, or a wrong combination of flags. The exit code is
@@ -110,8 +137,34 @@ func (e usageError) Error() string { return string(e) }
 
 // databaseFlags name the database of the record.
 type databaseFlags struct {
-	DatabaseURL string `help:"Postgres that keeps the record, postgres://user:password@host/database. Default: a private one in the data folder." placeholder:"URL"`
+	DatabaseURL string `help:"Postgres that keeps the record, postgres://user:password@host/database. Default: a private one in the data folder. Better pass a password in ACTLOG_DATABASE_URL: other users can see command lines." placeholder:"URL"`
 	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
+}
+
+// noRecord says what to do about a database without a record.
+const noRecord = "this database holds no record: it has no tables of Actlog (--database-url or --data-dir names another one; actlog serve, or actlog migrate up, makes a record)"
+
+// use calls do with the URL of the configured or of the private database, and then closes it.
+// It makes no private one: if there is none, it returns an error.
+func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) error) error {
+	if f.DatabaseURL == "" {
+		switch made, err := embedpg.Made(f.folder()); {
+		case err != nil:
+			return err
+		case !made:
+			return fmt.Errorf("there is no record in the folder %s: name its folder with --data-dir, or its database with --database-url (actlog serve makes a record)", f.DataDir)
+		}
+	}
+	return f.useOrMake(ctx, e, do)
+}
+
+// useOrMake is use, but makes the private database if there is none.
+func (f databaseFlags) useOrMake(ctx context.Context, e *env, do func(url string) error) error {
+	url, closeDatabase, err := f.open(ctx, e)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(url), closeDatabase())
 }
 
 // open returns the URL of the configured database, or of the private one. It starts the private
@@ -121,17 +174,19 @@ func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatab
 	if f.DatabaseURL != "" {
 		return f.DatabaseURL, nothing, nil
 	}
-	dir := filepath.Join(f.DataDir, "postgres")
-	postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: dir, Logger: e.log})
+	postgres, err := embedpg.Start(ctx, embedpg.Config{Dir: f.folder(), Logger: e.log})
 	switch {
 	case errors.Is(err, embedpg.ErrInUse): // a server runs it
-		url, err = embedpg.RunningURL(dir)
+		url, err = embedpg.RunningURL(f.folder())
 		return url, nothing, err
 	case err != nil:
 		return "", nil, err
 	}
 	return postgres.URL(), func() error { return postgres.Close(context.WithoutCancel(ctx)) }, nil
 }
+
+// folder is the folder of the private Postgres.
+func (f databaseFlags) folder() string { return filepath.Join(f.DataDir, "postgres") }
 
 // defaultServer is the address of a server with default flags.
 const defaultServer = "http://127.0.0.1:8420"

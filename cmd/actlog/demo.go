@@ -100,6 +100,7 @@ func watchPlan(ctx context.Context, e *env, server, planID string, ended <-chan 
 		return nil, err
 	}
 	drawing := newDrawing(e.stdout)
+	defer drawing.watch()()
 	tick := time.NewTicker(demoPoll)
 	defer tick.Stop()
 	for {

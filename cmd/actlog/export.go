@@ -77,7 +77,7 @@ func (c *client) export(ctx context.Context, id string, out io.Writer) (records 
 	resp, err := c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
 	for wait := busyFor(err); wait > 0 && time.Now().Add(wait).Before(deadline); wait = busyFor(err) {
 		if !sleep(ctx, wait) {
-			return 0, ctx.Err()
+			return 0, context.Cause(ctx)
 		}
 		stall.Reset(exportStall)
 		resp, err = c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
@@ -109,7 +109,8 @@ func (c *client) export(ctx context.Context, id string, out io.Writer) (records 
 	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what, plural(records, "record"), cmp.Or(context.Cause(ctx), err))
 }
 
-// atomicFile is a file that gets its name only when it is complete. It compresses what
+// atomicFile is a file that gets its name only when it is complete. Only its owner can read it,
+// also if it replaces a file that others could read. It compresses what
 // is written to it if its name asks for that.
 type atomicFile struct {
 	io.Writer                 // compressor or buffer
@@ -130,7 +131,7 @@ func createAtomic(path string) (f *atomicFile, err error) {
 	if info, err := os.Stat(f.path); err == nil && !info.Mode().IsRegular() {
 		f.partial, flags = f.path, os.O_WRONLY
 	}
-	if f.file, err = os.OpenFile(f.partial, flags, 0o666); err != nil {
+	if f.file, err = os.OpenFile(f.partial, flags, 0o600); err != nil {
 		return nil, err
 	}
 	f.buffer = bufio.NewWriterSize(f.file, 256<<10)

@@ -146,7 +146,7 @@ type importer struct {
 // run imports a file. It reports and notes problems of the file itself. The error that
 // it returns is one that other files would meet, too.
 func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error {
-	f, err := openRecords(path, stdin)
+	f, err := openRecords(ctx, path, stdin)
 	if err != nil {
 		im.complain(err)
 		return nil

@@ -16,13 +16,18 @@ import (
 )
 
 type listCmd struct {
-	State   string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
-	Agent   string `help:"Only plans in which this agent worked." placeholder:"NAME"`
-	Project string `help:"Only plans of this project." placeholder:"NAME"`
-	Since   string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
-	Q       string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
-	Limit   int    `help:"The most plans to list." default:"50"`
-	JSON    bool   `help:"Print the plans as JSON, one per line."`
+	State        string `help:"Only plans in this state, such as FAILED." placeholder:"STATE"`
+	Name         string `help:"Only plans of this name." placeholder:"NAME"`
+	Agent        string `help:"Only plans in which this agent worked." placeholder:"NAME"`
+	Project      string `help:"Only plans of this project." placeholder:"NAME"`
+	User         string `help:"Only plans of this user." placeholder:"ID"`
+	Conversation string `help:"Only plans of this conversation." placeholder:"ID"`
+	Tag          string `help:"Only plans with this tag." placeholder:"TAG"`
+	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
+	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
+	Q            string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
+	Limit        int    `help:"The most plans to list, at least 1." default:"50"`
+	JSON         bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
 }
 
@@ -38,30 +43,43 @@ type planItem struct {
 	StartTime  *time.Time
 	Steps      int64
 	Total      figuresView
-	ErrorKind  string // only in events
-	Deleted    bool   // only in events
+	// Only in lists.
+	LastSignOfLife *time.Time
+	// Only in events.
+	ErrorKind string
+	Deleted   bool
 }
 
 func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.State != "" && !slices.Contains(planStates(), c.State) {
 		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
 	}
+	if c.Limit < 1 {
+		return usageError(fmt.Sprintf("--limit %d: must be at least 1", c.Limit))
+	}
 	query := url.Values{}
-	for name, value := range map[string]string{"state": c.State, "agent": c.Agent, "project": c.Project, "q": c.Q} {
+	for name, value := range map[string]string{
+		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
+		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag, "q": c.Q,
+	} {
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	if c.Since != "" {
-		since, err := parseSince(c.Since, time.Now())
+	now := time.Now()
+	for name, value := range map[string]string{"since": c.Since, "until": c.Until} {
+		if value == "" {
+			continue
+		}
+		at, err := parseTime("--"+name, value, now)
 		if err != nil {
 			return err
 		}
-		query.Set("since", since.UTC().Format(time.RFC3339Nano))
+		query.Set(name, at.UTC().Format(time.RFC3339Nano))
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
-		fmt.Fprintln(w, "PLAN\tSTATE\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
+		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
 	}
 	for left := c.Limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(left, listPage)))
@@ -81,7 +99,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 			if err := json.Unmarshal(raw, &p); err != nil {
 				return fmt.Errorf("list plans: %w", err)
 			}
-			fmt.Fprintln(w, p.row())
+			fmt.Fprintln(w, p.row(now))
 		}
 		left -= len(page.Items)
 		if page.NextCursor == "" {
@@ -99,17 +117,17 @@ func planStates() (all []string) {
 	return all
 }
 
-func (p *planItem) row() string {
+func (p *planItem) row(now time.Time) string {
 	began := ""
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), p.State, began, p.Total.took(), p.Steps,
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), clean(p.State), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
 		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
 }
 
-// parseSince reads a time, or how long ago it was.
-func parseSince(s string, now time.Time) (time.Time, error) {
+// parseTime reads the time of a flag, or how long ago it was.
+func parseTime(flag, s string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
@@ -118,5 +136,5 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError(fmt.Sprintf("--since %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", s))
+	return time.Time{}, usageError(fmt.Sprintf("%s %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", flag, s))
 }

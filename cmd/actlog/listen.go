@@ -43,10 +43,14 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err err
 			return nil, err
 		}
 		l, err := httpd.Listen(ctx, address, loopback)
-		if err == nil {
-			d.all = append(d.all, l)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("%w; stop the program that listens there, maybe another actlog, or name another address with %s", err, flag)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		return l, err
+		d.all = append(d.all, l)
+		return l, nil
 	}
 	if d.api, err = add(listenFlag, c.Listen); err != nil {
 		return d, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/actlog/actlog/internal/store"
 )
@@ -33,7 +34,7 @@ type migrationView struct {
 }
 
 func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
-	return withMigrator(ctx, c.databaseFlags, e, (*store.Migrator).Up)
+	return c.useOrMake(ctx, e, func(url string) error { return migrateUp(ctx, url, e.log) })
 }
 
 func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
@@ -46,6 +47,9 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+		if !slices.ContainsFunc(migrations, func(m store.Migration) bool { return m.Applied }) {
+			fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
+		}
 		if c.JSON {
 			views := make([]migrationView, len(migrations))
 			for i, v := range migrations {
@@ -57,15 +61,6 @@ func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {
 			return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, map[bool]string{true: "yes", false: "no"}[m.Applied])
 		})
 	})
-}
-
-// use calls do with the URL of the configured or the private database, and then closes it.
-func (f databaseFlags) use(ctx context.Context, e *env, do func(url string) error) error {
-	url, closeDatabase, err := f.open(ctx, e)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(url), closeDatabase())
 }
 
 func withMigrator(ctx context.Context, flags databaseFlags, e *env, do func(*store.Migrator, context.Context) error) error {

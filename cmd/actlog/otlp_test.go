@@ -322,7 +322,7 @@ func TestImportSplitsAndJoinsExports(t *testing.T) {
 // doors returns the addresses for OTLP that a program prints.
 func (p *program) doors(t *testing.T) (overHTTP, overGRPC string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^actlog takes OTLP on http://(\S+) \(--otlp-(grpc-)?listen\)$`).FindAllStringSubmatch(p.stderr.String(), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^actlog takes OTLP (?:on http://|over gRPC on )(\S+) \(--otlp-(grpc-)?listen\)$`).FindAllStringSubmatch(p.stderr.String(), -1) {
 		if m[2] == "" {
 			overHTTP = "http://" + m[1]
 		} else {

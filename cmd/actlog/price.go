@@ -174,6 +174,9 @@ func parseDay(flag, s string) (time.Time, error) {
 func withStore(ctx context.Context, flags databaseFlags, e *env, do func(*store.Store) error) error {
 	return flags.use(ctx, e, func(url string) error {
 		s, err := store.Open(ctx, store.Config{DatabaseURL: url, Logger: e.log})
+		if errors.Is(err, store.ErrNotMade) {
+			return errors.New(noRecord)
+		}
 		if err != nil {
 			return err
 		}

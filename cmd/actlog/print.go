@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
 // encodeAll writes items as JSON, one per line.
@@ -55,6 +58,61 @@ func shorten(s string, limit int) string {
 	return b.String()
 }
 
+// colourCode is a sequence by which a view sets a colour. Lines have no others: recorded texts
+// were shortened.
+var colourCode = regexp.MustCompile("^\x1b\\[[0-9;]*m")
+
+// fit returns a line that takes at most width columns of a terminal, with an ellipsis if
+// something is missing. Colours stay.
+func fit(line string, width int) string {
+	room := width
+	if columns(line) > width {
+		room = width - 1 // for the ellipsis
+	}
+	var b strings.Builder
+	full := false
+	for line != "" {
+		if code := colourCode.FindString(line); code != "" {
+			b.WriteString(code)
+			line = line[len(code):]
+			continue
+		}
+		character, rest, _, _ := uniseg.FirstGraphemeClusterInString(line, -1)
+		line = rest
+		if full {
+			continue
+		}
+		if room -= columns(character); room < 0 {
+			full = true
+			character = "…"
+		}
+		b.WriteString(character)
+	}
+	return b.String()
+}
+
+// columns returns how many columns of a terminal a line takes at most: terminals that do not
+// know an emoji of several parts show the parts side by side.
+func columns(line string) (n int) {
+	for line != "" {
+		if code := colourCode.FindString(line); code != "" {
+			line = line[len(code):]
+			continue
+		}
+		character, rest, whole, _ := uniseg.FirstGraphemeClusterInString(line, -1)
+		line = rest
+		parts := 0
+		for _, r := range character {
+			if r >= '\U0001F3FB' && r <= '\U0001F3FF' { // a skin tone is no part of a character for them
+				parts += 2
+			}
+			parts += uniseg.StringWidth(string(r))
+		}
+		n += max(whole, parts)
+	}
+	return n
+}
+
 func duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -98,6 +156,14 @@ func took(start, end *time.Time) string {
 		return ""
 	}
 	return duration(end.Sub(*start))
+}
+
+// silence is how long ago the last sign of life was; empty if none is known.
+func silence(last *time.Time, now time.Time) string {
+	if last == nil {
+		return ""
+	}
+	return duration(max(now.Sub(*last), 0).Round(time.Second))
 }
 
 // dollars shows an amount to a hundredth of a cent.

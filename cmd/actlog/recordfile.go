@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ type recordFile struct {
 	begun bool // the first line was returned
 }
 
-// openRecords opens a file of records. "-" is stdin.
-func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
+// openRecords opens a file of records. "-" is stdin, which is read until ctx ends.
+func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFile, err error) {
 	f := &recordFile{name: path, size: -1, maxLine: maxRecordLine}
 	defer func() {
 		if err != nil {
@@ -45,20 +46,23 @@ func openRecords(path string, stdin io.Reader) (_ *recordFile, err error) {
 			err = fmt.Errorf("%s: %w", f.name, err)
 		}
 	}()
+	var content io.ReadCloser
 	if path == "-" {
 		f.name = "stdin"
+		content = interruptible(ctx, stdin)
+		f.closers = append(f.closers, content)
 	} else {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, errors.Unwrap(err) // the prefix names the file
 		}
+		content = file
 		f.closers = append(f.closers, file)
-		stdin = file
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			f.size = info.Size()
 		}
 	}
-	f.text = bufio.NewReaderSize(&countingReader{stdin, &f.read}, 64<<10)
+	f.text = bufio.NewReaderSize(&countingReader{content, &f.read}, 64<<10)
 	if err := f.decompress(); err != nil {
 		return nil, err
 	}

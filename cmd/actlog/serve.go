@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpListenFlag)
 	}
 	if l := s.doors.otlpGRPC; l != nil {
-		fmt.Fprintf(e.stderr, "actlog takes OTLP on %s (%s)\n", l.URL(), otlpGRPCFlag)
+		fmt.Fprintf(e.stderr, "actlog takes OTLP over gRPC on %s (%s)\n", l.Addr(), otlpGRPCFlag)
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n", s.url)
 	return s.wait(ctx)
@@ -125,7 +124,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: otlp.ProjectKept, TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
-		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(c.DataDir, "postgres"), Logger: s.log})
+		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log})
 		if err != nil {
 			return err
 		}

@@ -106,8 +106,8 @@ func (v *view) plan(p *planView) {
 		v.line("", v.yellow("waits for "+strings.ToLower(strings.ReplaceAll(clean(w.Type), "_", " "))+":"), shorten(w.Title, 100))
 		v.text("", "", w.FormDescription, 100)
 	}
-	if p.LastSeenAt != nil && !p.Completed {
-		v.line("", v.faint("last sign of life "+duration(max(v.now.Sub(*p.LastSeenAt), 0).Round(time.Second))+" ago"))
+	if silent := silence(p.LastSignOfLife, v.now); silent != "" {
+		v.line("", v.faint("last sign of life "+silent+" ago"))
 	}
 	v.children("", p)
 }

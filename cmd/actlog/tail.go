@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,13 +10,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tmaxmax/go-sse"
-	"golang.org/x/term"
 )
 
 type tailCmd struct {
@@ -50,15 +47,12 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 		}
 	case c.Plan != "" && isTerminal(e.stdout):
 		drawing := newDrawing(e.stdout)
+		defer drawing.watch()()
 		t.show = func(event string, _ json.RawMessage) error { return t.redraw(ctx, drawing, event) }
 	default:
 		t.show = t.printChanges
 	}
-	err := t.follow(ctx)
-	if ctx.Err() != nil { // Ctrl-C is the usual end
-		err = nil
-	}
-	return err
+	return t.follow(ctx)
 }
 
 // tailEvent is an event as JSON.
@@ -80,13 +74,16 @@ type tail struct {
 }
 
 // follow reads streams until the plan has ended. Each stream continues where the last one
-// broke.
+// broke. The error is the cause of ctx if that ends first.
 func (t *tail) follow(ctx context.Context) error {
 	var lastSeen time.Time // zero: the server never answered
 	for attempt := 0; ; attempt++ {
 		began, done, err := t.stream(ctx)
-		if done || ctx.Err() != nil {
+		switch {
+		case done:
 			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		}
 		if began {
 			lastSeen, attempt = time.Now(), 0
@@ -97,7 +94,7 @@ func (t *tail) follow(ctx context.Context) error {
 		}
 		wait := cmp.Or(busy, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
 		if !sleep(ctx, wait/2+rand.N(wait)) {
-			return nil
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -165,7 +162,7 @@ func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {
 		return nil
 	}
 	if !sleep(ctx, tailRedraw-time.Since(t.drawn)) {
-		return nil
+		return context.Cause(ctx)
 	}
 	p, err := t.client.plan(ctx, t.plan)
 	switch {
@@ -251,70 +248,4 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 		return "source " + r.SourceID, []string{clean(r.Type), shorten(r.URI, 100)}
 	}
 	return r.Kind + " " + r.WaitID, []string{shorten(r.Title, 70), state}
-}
-
-// drawing draws a tree as it grows. On a terminal it draws over the tree before; elsewhere
-// it adds the lines that are new.
-type drawing struct {
-	w        io.Writer
-	terminal bool
-	shown    string
-	lines    int
-}
-
-func newDrawing(w io.Writer) *drawing { return &drawing{w: w, terminal: isTerminal(w)} }
-
-// draw draws a tree. The last drawing is complete, even if it is higher than the terminal.
-func (d *drawing) draw(p *planView, last bool) {
-	var b bytes.Buffer
-	v := &view{w: &b, colour: hasColour(d.w), brief: !d.terminal && !last, now: time.Now()}
-	v.plan(p)
-	switch drawn := b.String(); {
-	case d.terminal:
-		if height := d.height(); !last && v.lines >= height {
-			drawn, v.lines = bottom(drawn, height-1), height-1 // the cursor cannot return to lines above the screen
-		}
-		if drawn == d.shown {
-			return
-		}
-		// Wrapping is off, or a long line would count as several.
-		fmt.Fprintf(d.w, "%s\x1b[?7l%s\x1b[?7h", strings.Repeat("\x1b[1A\x1b[2K", d.lines), drawn)
-		d.shown, d.lines = drawn, v.lines
-	case last:
-		fmt.Fprintf(d.w, "\n%s", drawn)
-	default:
-		fmt.Fprint(d.w, newLines(d.shown, drawn))
-		d.shown = drawn
-	}
-}
-
-// height returns the height of the terminal in lines.
-func (d *drawing) height() int {
-	if f, ok := d.w.(*os.File); ok {
-		if _, height, err := term.GetSize(int(f.Fd())); err == nil && height > 1 {
-			return height
-		}
-	}
-	return 24
-}
-
-// bottom returns the last lines of a text.
-func bottom(s string, lines int) string {
-	all := strings.SplitAfter(strings.TrimSuffix(s, "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "") + "\n"
-}
-
-// newLines returns the lines of a drawing that were not in the one before.
-func newLines(before, now string) string {
-	old := map[string]bool{}
-	for line := range strings.Lines(before) {
-		old[line] = true
-	}
-	var b strings.Builder
-	for line := range strings.Lines(now) {
-		if !old[line] {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/actlog/actlog/internal/apitest"
@@ -46,12 +47,13 @@ func (w *watched) await(t *testing.T, text string) {
 // startTail runs tail in the background.
 func startTail(t *testing.T, args ...string) (out *watched, stop func(), code <-chan int) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop = func() { cancel(interruption{syscall.SIGINT}) }
+	t.Cleanup(stop)
 	ended := make(chan int, 1)
 	out = new(watched)
 	go func() { ended <- run(ctx, append([]string{"tail"}, args...), out, out) }()
-	return out, cancel, ended
+	return out, stop, ended
 }
 
 func runningPlan(root string, more ...record.Change) []record.Change {
@@ -110,7 +112,7 @@ func TestTailAllPlans(t *testing.T) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", State: new(record.Failed), ErrorKind: new("timeout")})
 	out.await(t, "  q  FAILED  timeout")
 	stop()
-	if got := <-code; got != exitDone {
+	if got := <-code; got != 130 { // N5
 		t.Errorf("exit code %d", got)
 	}
 }

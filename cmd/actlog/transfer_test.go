@@ -458,6 +458,26 @@ func TestExportOutput(t *testing.T) {
 	}
 }
 
+// TestExportIsPrivate (N22): only its owner can read an export, also where it replaces a file that
+// others could read, whatever the compression.
+func TestExportIsPrivate(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, fullRun()...)
+	for _, name := range []string{"f", "f.gz", "f.zst"} {
+		file := filepath.Join(t.TempDir(), name)
+		for range 2 {
+			must(t, "export", "plan-1", "-o", file, "--server", url)
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			}
+			if err := os.Chmod(file, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestNotAnActlogServer expects a hint when something else answers.
 func TestNotAnActlogServer(t *testing.T) {
 	t.Parallel()

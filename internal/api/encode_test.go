@@ -286,7 +286,7 @@ func wantRollUps(st *tree.Step) obj {
 func wantPlan(p *tree.Plan) obj {
 	r := &p.Record
 	out := with(wantFields(r), obj{
-		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(), "userInputWaitState": nil, "parentActToolCall": nil,
+		"id": p.ID, "currentStepIndex": p.CurrentStepIndex(), "completed": r.State.Terminal(), "lastSignOfLife": p.LastSignOfLife, "userInputWaitState": nil, "parentActToolCall": nil,
 		"structureResult": nil, "link": nil, "figures": api.FiguresOf(&p.Figures), "total": api.FiguresOf(&p.Total), "truncated": orNone(p.Truncated),
 		"agentExecutionSequence": wantAll(p.Steps, wantStepOfTree), "subPlanExecutionRecords": wantAll(p.SubPlans, wantPlan),
 		"placeholder": p.Placeholder, "alsoUnder": orNone(p.AlsoUnder), "omitted": nil,

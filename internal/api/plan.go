@@ -66,6 +66,7 @@ func addItem(o *object, p store.PlanSummary) {
 	o.fields(itemView, &p.Record)
 	o.bool("completed", p.Record.State.Terminal())
 	o.bool("placeholder", p.Placeholder)
+	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.int("steps", p.Steps)
 	o.value("total", toFigures(&p.Total))
 	o.truncated(p.Truncated)

@@ -9,6 +9,13 @@ import (
 	"strings"
 )
 
+// Made reports whether dir holds the data of a private Postgres, running or not. The error says
+// why that cannot be seen.
+func Made(dir string) (bool, error) {
+	major, err := dataVersion(filepath.Join(dir, "data"))
+	return major > 0, err
+}
+
 // RunningURL returns the address of the server that another program runs in dir, like
 // [Server.URL]. If no server runs there, the error wraps [os.ErrNotExist].
 func RunningURL(dir string) (string, error) {

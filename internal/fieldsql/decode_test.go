@@ -14,7 +14,7 @@ import (
 // columns.
 func TestFailedBatch(t *testing.T) {
 	t.Parallel()
-	read := fieldsql.NewRead("SELECT 1 / 0 AS seq")
+	read := fieldsql.NewRead("SELECT 'no number'::text::bigint AS seq")
 	var q pgx.Batch
 	var got error
 	q.Queue(read.SQL).Query(func(rows pgx.Rows) error {

@@ -141,10 +141,16 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 	default:
 		err, decode = bounds.checkJSON(body), json
 	}
-	if err != nil {
-		return all, err
+	if err == nil {
+		if all, err = decode(body); err == nil {
+			return all, nil
+		}
+		err = errWire
 	}
-	return decode(body)
+	if errors.Is(err, errWire) {
+		err = fault(mediaType, body, root)
+	}
+	return all, err
 }
 
 func isProtobuf(contentType string) bool { return strings.HasPrefix(contentType, TypeProtobuf) }

@@ -45,49 +45,18 @@ type limits struct{ parts, spans int }
 // bodyLimits are those of a request.
 var bodyLimits = limits{maxParts, MaxSpans}
 
-// message is a message type of OTLP that may hold other messages.
-type message uint8
-
-const (
-	leaf message = iota
-	traces
-	logs
-	resourceSpans
-	resourceLogs
-	resource
-	scopeSpans
-	scopeLogs
-	scope
-	span
-	logRecord
-	event
-	link
-	keyValue
-	anyValue
-	array
-	keyValues
-)
-
 // fieldTypes lists which fields of which messages are messages.
-var fieldTypes = [...]map[uint64]message{
-	leaf:          nil,
-	traces:        {1: resourceSpans},
-	logs:          {1: resourceLogs},
-	resourceSpans: {1: resource, 2: scopeSpans},
-	resourceLogs:  {1: resource, 2: scopeLogs},
-	resource:      {1: keyValue},
-	scopeSpans:    {1: scope, 2: span},
-	scopeLogs:     {1: scope, 2: logRecord},
-	scope:         {3: keyValue},
-	span:          {9: keyValue, 11: event, 13: link},
-	logRecord:     {5: anyValue, 6: keyValue},
-	event:         {3: keyValue},
-	link:          {4: keyValue},
-	keyValue:      {2: anyValue},
-	anyValue:      {5: array, 6: keyValues},
-	array:         {1: anyValue},
-	keyValues:     {1: keyValue},
-}
+var fieldTypes = func() (types [messages]map[uint64]message) {
+	for m, members := range schema {
+		types[m] = map[uint64]message{}
+		for _, f := range members {
+			if f.of != leaf {
+				types[m][f.number] = f.of
+			}
+		}
+	}
+	return types
+}()
 
 // checkProtobuf walks a protobuf message, and enforces the limits that must hold before it is decoded.
 // It subtracts what the message holds from the limits.

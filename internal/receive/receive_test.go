@@ -335,7 +335,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 		"no JSON":                  {otlp.TypeJSON, "", []byte("{"), 400, "reading traces"},
 		"odd ids":                  {otlp.TypeJSON, "", []byte(jsonSpans(`{"traceId":"abc"}`)), 400, "reading traces"},
 		"not packed":               {otlp.TypeJSON, "gzip", []byte("{}"), 400, "gzip"},
-		"cut off":                  {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "unexpected EOF"},
+		"cut off":                  {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("x"), 1000))[:20], 400, "the body is cut off"},
 		"deep protobuf":            {otlp.TypeProtobuf, "", deep, 400, "deeper than 2000"},
 		"deep JSON":                {otlp.TypeJSON, "", []byte(jsonSpans(strings.Repeat("[", 100_000))), 400, "deeper than 2000"},
 		"many spans":               {otlp.TypeProtobuf, "", manySpans, 413, "over 20000 spans"},

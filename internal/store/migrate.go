@@ -43,7 +43,7 @@ type Migration struct {
 	Applied bool
 }
 
-// NewMigrator connects, and makes schema actlog if it is missing.
+// NewMigrator connects. Only [Migrator.Up] makes something.
 func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Migrator, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -61,6 +61,20 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 }
 
 func (m *Migrator) prepare(ctx context.Context) error {
+	if err := m.db.PingContext(ctx); err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
+	if err != nil {
+		return err
+	}
+	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, migrations.FS,
+		goose.WithTableName(migrations.VersionTable), goose.WithSessionLocker(locker))
+	return err
+}
+
+// makeSchema makes schema actlog if it is missing.
+func (m *Migrator) makeSchema(ctx context.Context) error {
 	// CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists. The owner of
 	// a prepared database may lack it.
 	var exists bool
@@ -72,13 +86,23 @@ func (m *Migrator) prepare(ctx context.Context) error {
 			return err // 23505: another migrator was quicker
 		}
 	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second, for five minutes
+	return nil
+}
+
+// made reports whether the database has the table of its migrations.
+func (m *Migrator) made(ctx context.Context) (made bool, err error) {
+	err = m.db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", migrations.VersionTable).Scan(&made)
+	return made, err
+}
+
+// Made reports whether a database has a record, migrated to any version.
+func Made(ctx context.Context, databaseURL string) (bool, error) {
+	m, err := NewMigrator(ctx, databaseURL, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return err
+		return false, err
 	}
-	m.provider, err = goose.NewProvider(goose.DialectPostgres, m.db, migrations.FS,
-		goose.WithTableName(migrations.VersionTable), goose.WithSessionLocker(locker))
-	return err
+	made, err := m.made(ctx)
+	return made, errors.Join(pg.Translate(err), m.Close())
 }
 
 // migrateFor is how long a migration gives way to sessions that hold its locks.
@@ -88,7 +112,10 @@ const migrateFor = 5 * time.Minute
 // migration that waits for one would block every reader and writer behind it. So it tries again,
 // for five minutes.
 func (m *Migrator) Up(ctx context.Context) error {
-	var err error
+	err := m.makeSchema(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate up: make schema %s: %w", migrations.Schema, pg.Translate(err))
+	}
 	for deadline := time.Now().Add(migrateFor); ; {
 		var done []*goose.MigrationResult
 		done, err = m.provider.Up(ctx)
@@ -118,9 +145,13 @@ func (m *Migrator) Up(ctx context.Context) error {
 
 // Down takes the newest applied migration back, and removes what it holds.
 func (m *Migrator) Down(ctx context.Context) error {
-	done, err := m.provider.Down(ctx)
+	var done *goose.MigrationResult
+	made, err := m.made(ctx)
+	if made {
+		done, err = m.provider.Down(ctx)
+	}
 	switch {
-	case errors.Is(err, goose.ErrNoNextVersion):
+	case err == nil && !made, errors.Is(err, goose.ErrNoNextVersion):
 		return errors.New("migrate down: no migration is applied")
 	case errors.Is(err, goose.ErrVersionNotFound):
 		return errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
@@ -131,17 +162,26 @@ func (m *Migrator) Down(ctx context.Context) error {
 	return nil
 }
 
-// Status lists the migrations, oldest first.
-func (m *Migrator) Status(ctx context.Context) ([]Migration, error) {
-	status, err := m.provider.Status(ctx)
+// Status lists the migrations, oldest first. It changes nothing in the database.
+func (m *Migrator) Status(ctx context.Context) (all []Migration, err error) {
+	made, err := m.made(ctx)
+	if err == nil && !made {
+		for _, s := range m.provider.ListSources() {
+			all = append(all, Migration{Version: s.Version, Name: s.Path})
+		}
+		return all, nil
+	}
+	var status []*goose.MigrationStatus
+	if err == nil {
+		status, err = m.provider.Status(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", pg.Translate(err))
 	}
-	out := make([]Migration, len(status))
-	for i, s := range status {
-		out[i] = Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied}
+	for _, s := range status {
+		all = append(all, Migration{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
 	}
-	return out, nil
+	return all, nil
 }
 
 // Close disconnects.
@@ -150,11 +190,17 @@ func (m *Migrator) Close() error { return m.db.Close() }
 // ErrNotMigrated means that the database lacks migrations of this version.
 var ErrNotMigrated = errors.New("database is not migrated: run actlog migrate up")
 
+// ErrNotMade means that the database has no record at all. It wraps [ErrNotMigrated].
+var ErrNotMade = fmt.Errorf("%w: it holds no record", ErrNotMigrated)
+
 // checkMigrated returns [ErrNotMigrated] unless every migration is applied.
 func checkMigrated(ctx context.Context, d *pg.DB) error {
 	var version int64
 	err := d.QueryRow(ctx, "SELECT COALESCE(max(version_id), 0) FROM "+migrations.VersionTable+" WHERE is_applied").Scan(&version)
-	if code := pg.State(err); err != nil && code != "42P01" && code != "3F000" { // no such table, no such schema
+	switch code := pg.State(err); {
+	case code == "42P01", code == "3F000": // no such table, no such schema
+		return ErrNotMade
+	case err != nil:
 		return pg.Translate(err)
 	}
 	if version < newestVersion {

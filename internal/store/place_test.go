@@ -96,6 +96,16 @@ func TestPlaceOfTree(t *testing.T) {
 	}
 }
 
+// TestStaleGuessSaysWhatItIs (N26): the error of a wrong guess in Postgres' log is no division by
+// zero.
+func TestStaleGuessSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	_, err := pgtest.New(t).Pool.Exec(t.Context(), "SELECT actlog.stale_guess('why')")
+	if err == nil || !strings.Contains(err.Error(), "why") || !strings.Contains(err.Error(), "SQLSTATE YA001") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestKnownCycleIsNotWritten checks that a tool call writes its cycle only if the store does not
 // know that the cycle is on record.
 func TestKnownCycleIsNotWritten(t *testing.T) {

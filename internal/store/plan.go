@@ -39,8 +39,9 @@ var planTree = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id"
 WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
-		Kind:    record.KindAgentExecution,
-		Columns: fieldsql.Readable(record.KindAgentExecution, "a"),
+		Kind: record.KindAgentExecution,
+		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
+			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
@@ -233,6 +234,8 @@ type PlanSummary struct {
 	Cursor      PlanCursor
 	Steps       int64
 	Total       tree.Figures
+	// LastSignOfLife is that of [tree.Plan].
+	LastSignOfLife *time.Time
 }
 
 // Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many.

@@ -53,6 +53,9 @@ type Plan struct {
 	SubPlans []*Plan
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total Figures
+	// LastSignOfLife is the latest time that was reported of a plan that has not ended, or of
+	// anything below it: heartbeats, starts and ends. It is nil for a plan that has ended.
+	LastSignOfLife *time.Time
 
 	// Omitted is what [Plan.Cut] left out below the plan; nil if it left out nothing.
 	Omitted *Omitted
@@ -79,6 +82,8 @@ type Step struct {
 	LatestRound     int64
 	LatestToolName  *string
 	LatestToolArgs  *string
+	// LastSeenAt is the latest time of the step's cycles and tool calls.
+	LastSeenAt *time.Time
 	// SubPlans are the sub-plans that the tool calls of the step started. Build sets them.
 	SubPlans []*Plan
 	// Omitted is how many of them [Plan.Cut] left out.
@@ -311,14 +316,32 @@ func (b *builder) attach(plans []*Plan) {
 	}
 }
 
-// sum computes the totals of p and of all plans below it.
-func (p *Plan) sum() {
+// sum computes the totals of p and of all plans below it, and returns the latest time among them.
+func (p *Plan) sum() *time.Time {
 	p.Figures.DurationMs = Duration(p.Record.StartTime, p.Record.EndTime)
 	p.Total = p.Figures
+	last := latest(p.Record.LastSeenAt, p.Record.StartTime, p.Record.EndTime)
+	for _, s := range p.Steps {
+		last = latest(last, s.LastSeenAt, s.Record.StartTime, s.Record.EndTime)
+	}
 	for c := range p.Children() {
-		c.sum()
+		last = latest(last, c.sum())
 		p.Total.add(&c.Total)
 	}
+	if !p.Record.State.Terminal() {
+		p.LastSignOfLife = last
+	}
+	return last
+}
+
+// latest returns the latest of the times that are known.
+func latest(times ...*time.Time) (last *time.Time) {
+	for _, t := range times {
+		if t != nil && (last == nil || t.After(*last)) {
+			last = t
+		}
+	}
+	return last
 }
 
 // Cut leaves out sub-plans that are nested more than depth levels below p. Figures and totals still

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -43,75 +44,127 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(b
 	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
 		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
 	}
-	plain, err := decompress(body, contentEncoding)
+	plain, err := newPlainReader(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	bounded := &boundedReader{r: plain, left: MaxBodyBytes, take: take}
 	if mediaType == TypeNDJSON {
-		return decodeLines(bounded)
+		return decodeLines(plain)
 	}
-	return decodeEnvelope(bounded)
+	return decodeEnvelope(plain)
 }
 
 // ReadBody returns a body of any type, decompressed. take and the errors are those of
 // [DecodeBody].
 func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
-	plain, err := decompress(body, contentEncoding)
+	plain, err := newPlainReader(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, take: take})
-	if err != nil {
-		return nil, fmt.Errorf("read body: %w", err)
-	}
-	return all, nil
+	return io.ReadAll(plain)
 }
 
-func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "", "identity":
-		return io.NopCloser(body), nil
-	case "gzip":
-		r, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, fmt.Errorf("the body is not gzip: %w", err)
-		}
-		return r, nil
-	case "zstd":
-		// One thread and a bounded window: a small body must not cost much.
-		r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, fmt.Errorf("the body is not zstd: %w", err)
-		}
-		return r.IOReadCloser(), nil
-	}
-	return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
+// plainReader reads a body, decompressed. It fails at its limit, instead of ending there.
+type plainReader struct {
+	io.Closer
+	plain    io.Reader // what the decompressor returns
+	sent     *sentReader
+	encoding string // empty: the body is not compressed
+	left     int64
+	take     func(bytes int64) error
+	err      error // the first one but io.EOF: decoders hide it behind their own
 }
 
-// boundedReader fails at its limit, instead of ending there.
-type boundedReader struct {
-	r    io.Reader
-	left int64
-	take func(bytes int64) error
+// sentReader reads a body as it was sent, and keeps the first error but io.EOF: decompressors do
+// not say whether it is theirs.
+type sentReader struct {
+	io.Reader
+	err error
 }
 
-func (b *boundedReader) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.r.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, fmt.Errorf("%w: the body is over %d bytes", ErrTooLarge, int64(MaxBodyBytes))
-	}
-	if b.take != nil && n > 0 {
-		if err := b.take(int64(n)); err != nil {
-			return 0, err
-		}
+func (r *sentReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = cmp.Or(r.err, err)
 	}
 	return n, err
+}
+
+func newPlainReader(body io.Reader, encoding string, take func(bytes int64) error) (*plainReader, error) {
+	r := &plainReader{sent: &sentReader{Reader: body}, left: MaxBodyBytes, take: take}
+	var plain io.ReadCloser
+	var err error
+	switch r.encoding = strings.ToLower(strings.TrimSpace(encoding)); r.encoding {
+	case "", "identity":
+		r.encoding, plain = "", io.NopCloser(r.sent)
+	case "gzip":
+		plain, err = gzip.NewReader(r.sent)
+	case "zstd":
+		// One thread and a bounded window: a small body must not cost much.
+		var d *zstd.Decoder
+		if d, err = zstd.NewReader(r.sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err == nil {
+			plain = d.IOReadCloser()
+		}
+	default:
+		return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
+	}
+	if err != nil {
+		return nil, r.unreadable(err)
+	}
+	r.Closer, r.plain = plain, plain
+	return r, nil
+}
+
+// maxWindow bounds how far back zstd may refer, in bytes.
+const maxWindow = 16 << 20
+
+func (r *plainReader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if int64(len(p)) > r.left+1 {
+		p = p[:r.left+1]
+	}
+	n, err := r.plain.Read(p)
+	if err != nil && (!errors.Is(err, io.EOF) || r.sent.err != nil) {
+		err = r.unreadable(err)
+	}
+	if r.left -= int64(n); r.left < 0 {
+		n, err = 0, r.tooLarge()
+	} else if r.take != nil && n > 0 {
+		if refused := r.take(int64(n)); refused != nil {
+			n, err = 0, refused
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func (r *plainReader) tooLarge() error {
+	is := "is"
+	if r.encoding != "" {
+		is = "unpacks to"
+	}
+	return fmt.Errorf("%w: the body %s over %d bytes", ErrTooLarge, is, int64(MaxBodyBytes))
+}
+
+// unreadable returns the error for clients, of one that reading returned.
+func (r *plainReader) unreadable(err error) error {
+	switch {
+	case errors.Is(r.sent.err, io.ErrUnexpectedEOF):
+		return errors.New("the body is cut off: the connection ended before all of it had arrived")
+	case r.sent.err != nil:
+		return fmt.Errorf("read body: %w", r.sent.err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("the body is cut off: its %s data has no end", r.encoding)
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return fmt.Errorf("%w: the body is zstd with a window of over %d bytes", ErrTooLarge, int64(maxWindow))
+	}
+	return fmt.Errorf("the body is not valid %s, which Content-Encoding says it is", r.encoding)
 }
 
 // fullReader fills the buffer at each read. The JSON decoder scans white space again after
@@ -131,12 +184,12 @@ func (f fullReader) Read(p []byte) (n int, err error) {
 var errTooMany = fmt.Errorf("%w: the body holds over %d records", ErrTooLarge, MaxRecords)
 
 // decodeEnvelope reads {"records":[...]}.
-func decodeEnvelope(body io.Reader) ([]Item, error) {
+func decodeEnvelope(body *plainReader) ([]Item, error) {
 	dec := jsontext.NewDecoder(fullReader{body}, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	expect := func(want jsontext.Kind) error {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return unreadable(dec, err)
+			return notJSON(dec, body, err)
 		}
 		if token.Kind() != want {
 			return fmt.Errorf(`the body must be an object {"records": [...]}; found %.40q at byte %d`, token.String(), dec.InputOffset())
@@ -151,7 +204,7 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
 		if err != nil {
-			return nil, unreadable(dec, err)
+			return nil, notJSON(dec, body, err)
 		}
 		if name.String() != "records" || seen {
 			return nil, fmt.Errorf(`the body must be an object with one member, "records"; found %q`, shown(name.String()))
@@ -166,7 +219,7 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 			}
 			raw, err := dec.ReadValue()
 			if err != nil {
-				return nil, unreadable(dec, err)
+				return nil, notJSON(dec, body, err)
 			}
 			items = append(items, item(raw))
 		}
@@ -180,26 +233,28 @@ func decodeEnvelope(body io.Reader) ([]Item, error) {
 	if !seen {
 		return nil, errors.New(`the body must have a member "records"`)
 	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		if err != nil && errors.Is(err, ErrTooLarge) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("something follows the object at byte %d", dec.InputOffset())
+	_, err := dec.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return items, nil
+	case body.err != nil:
+		return nil, body.err
 	}
-	return items, nil
+	return nil, fmt.Errorf("something follows the object at byte %d", dec.InputOffset())
 }
 
-func unreadable(dec *jsontext.Decoder, err error) error {
+// notJSON returns why the decoder of a body failed.
+func notJSON(dec *jsontext.Decoder, body *plainReader, err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
-	case errors.Is(err, ErrTooLarge):
-		return err
+	case body.err != nil:
+		return body.err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the body ends at byte %d, in the middle of a value", dec.InputOffset())
 	case errors.As(err, &syntax):
 		return fmt.Errorf("the body is not JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
 	}
-	return fmt.Errorf("read body: %w", err)
+	return fmt.Errorf("the body is not JSON at byte %d", dec.InputOffset())
 }
 
 // decodeLines reads one record per line, and skips blank lines.
@@ -210,10 +265,7 @@ func decodeLines(body io.Reader) ([]Item, error) {
 		line, err := lines.ReadBytes('\n')
 		last := errors.Is(err, io.EOF)
 		if err != nil && !last {
-			if errors.Is(err, ErrTooLarge) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("read body: %w", err)
+			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if len(items) == MaxRecords {

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+type deleteCmd struct {
+	Plans []string `arg:"" name:"plan" help:"Id of a root plan."`
+	Yes   bool     `help:"Do not ask. Required if stdin is no terminal."`
+	serverFlags
+}
+
+func (*deleteCmd) Help() string {
+	return `A plan that still runs is deleted too; what its agents write later makes it again. If the server has API keys, the
+key needs the scope admin.`
+}
+
+var errKept = errors.New("nothing was deleted")
+
+func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
+	if !c.Yes {
+		if err := c.ask(ctx, e); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, id := range c.Plans {
+		err := client.delete(ctx, id)
+		if failed, ok := errors.AsType[*callError](err); errors.Is(err, errNotOnRecord) || ok && failed.refused {
+			errs = append(errs, err) // the others may be on record
+			continue
+		}
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		fmt.Fprintf(e.stdout, "deleted %s\n", clean(id))
+	}
+	return errors.Join(errs...)
+}
+
+// ask asks at a terminal whether to delete. It returns nil after a yes.
+func (c *deleteCmd) ask(ctx context.Context, e *env) error {
+	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		return usageError("delete asks at a terminal, and stdin is none: pass --yes to delete without a question")
+	}
+	ids := make([]string, len(c.Plans))
+	for i, id := range c.Plans {
+		ids[i] = clean(id)
+	}
+	fmt.Fprintf(e.stderr, "Delete %s and everything below from %s, for good? [y/N] ", strings.Join(ids, ", "), c.Server)
+	input := interruptible(ctx, e.stdin)
+	defer input.Close()
+	answer, err := bufio.NewReader(input).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(e.stderr)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errKept
+}
+
+// delete deletes the tree of a root plan.
+func (c *client) delete(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	resp, err := c.open(ctx, "plan "+id, http.MethodDelete, planPath(id), nil, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}

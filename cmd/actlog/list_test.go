@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// TestListFilters (N29) uses every filter of the API, each of which one plan passes.
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s,
+		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), Title: new("Sell 100%")},
+		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "s", AgentName: new("clerk")},
+		&record.Plan{RootPlanID: "b", CurrentPlanID: "b", Name: new("daily"), Project: new("bank"), UserID: new("bob"), ConversationID: new("c-2"), Tags: []string{"z"}, State: new(record.Completed), StartTime: at(10_000_000)})
+	flags := map[string][]string{ // a member of the API's query: the flag and its value
+		"state": {"--state", "FAILED"}, "name": {"--name", "nightly"}, "project": {"--project", "shop"}, "userId": {"--user", "ada"},
+		"conversationId": {"--conversation", "c-1"}, "tag": {"--tag", "y"}, "agent": {"--agent", "clerk"}, "q": {"--q", "100%"},
+		"until": {"--until", at(5_000_000).Format(time.RFC3339)}, "since": {"--since", at(5_000_000).Format(time.RFC3339)},
+	}
+	for name, flag := range flags {
+		want := `"rootPlanId":"a"`
+		if name == "since" {
+			want = `"rootPlanId":"b"`
+		}
+		if out := must(t, append([]string{"list", "--json", "--server", url}, flag...)...); strings.Count(out, "\n") != 1 || !strings.Contains(out, want) {
+			t.Errorf("%q:\n%s", flag, out)
+		}
+	}
+	for _, name := range listFilters(t) {
+		if flags[name] == nil {
+			t.Errorf("the API has the filter %s, and list has none", name)
+		}
+	}
+}
+
+// listFilters returns the members of the query of the API's list.
+func listFilters(t *testing.T) (names []string) {
+	t.Helper()
+	raw, err := os.ReadFile("../../internal/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []struct{ Name string } }
+		}
+	}
+	if err := yaml.Unmarshal(raw, &spec); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range spec.Paths["/api/v1/plans"].Get.Parameters {
+		if p.Name != "" { // pages are references
+			names = append(names, p.Name)
+		}
+	}
+	if !slices.Contains(names, "userId") {
+		t.Fatalf("filters: %q", names)
+	}
+	return names
+}
+
+// TestListSilence (N9): list and show say how long a live run has been silent, by heartbeats and by
+// all other times that are on record of its tree.
+func TestListSilence(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	ago := func(d time.Duration) *time.Time { return new(time.Now().Add(-d)) }
+	running := func(id string, p record.Plan) *record.Plan {
+		p.RootPlanID, p.CurrentPlanID, p.State = id, id, new(record.Running)
+		return &p
+	}
+	storetest.Write(t, s,
+		running("heartbeat", record.Plan{StartTime: ago(9 * time.Hour), LastSeenAt: ago(3*time.Hour + 30*time.Second)}),
+		running("start", record.Plan{StartTime: ago(4*time.Hour + 30*time.Second)}),
+		running("cycle", record.Plan{StartTime: ago(9 * time.Hour)}),
+		&record.AgentExecution{RootPlanID: "cycle", PlanID: "cycle", StepID: "s1", StartTime: ago(8 * time.Hour)},
+		&record.ThinkAct{RootPlanID: "cycle", StepID: "s1", Seq: 0, ThinkStartTime: ago(5*time.Hour + 30*time.Second)},
+		running("tool", record.Plan{StartTime: ago(9 * time.Hour)}),
+		&record.ActTool{RootPlanID: "tool", StepID: "s2", Seq: 0, ToolCallID: "t2", StartTime: ago(9 * time.Hour), EndTime: ago(6*time.Hour + 30*time.Second)},
+		running("sub-plan", record.Plan{StartTime: ago(9 * time.Hour)}),
+		&record.ActTool{RootPlanID: "sub-plan", StepID: "s3", Seq: 0, ToolCallID: "t3", StartTime: ago(9 * time.Hour)},
+		&record.Plan{RootPlanID: "sub-plan", CurrentPlanID: "sub", ParentPlanID: new("sub-plan"), ToolCallID: new("t3"), StartTime: ago(8 * time.Hour), LastSeenAt: ago(7*time.Hour + 30*time.Second)},
+		running("nothing", record.Plan{}),
+		&record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed), StartTime: ago(9 * time.Hour), EndTime: ago(8 * time.Hour)},
+	)
+	table := must(t, "list", "--server", url)
+	for id, want := range map[string]string{"heartbeat": "3h0m", "start": "4h0m", "cycle": "5h0m", "tool": "6h0m", "sub-plan": "7h0m", "nothing": "-", "ended": "-"} {
+		row := regexp.MustCompile(`(?m)^` + id + ` .*$`).FindString(table)
+		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || !strings.HasPrefix(cells[2], want) {
+			t.Errorf("%s, want silent for %s: %q", id, want, row)
+		}
+		shown := must(t, "show", id, "--server", url)
+		if want == "-" {
+			want = "nothing"
+		}
+		if strings.Contains(shown, "last sign of life "+want) == (want == "nothing") {
+			t.Errorf("%s, want %s:\n%s", id, want, shown)
+		}
+	}
+	if !strings.HasPrefix(table, "PLAN       STATE      SILENT") {
+		t.Errorf("\n%s", table)
+	}
+	for line := range strings.Lines(must(t, "list", "--json", "--server", url)) {
+		var p struct {
+			RootPlanID     string
+			LastSignOfLife *time.Time
+		}
+		if err := json.Unmarshal([]byte(line), &p); err != nil || (p.LastSignOfLife == nil) != (p.RootPlanID == "ended" || p.RootPlanID == "nothing") {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+}

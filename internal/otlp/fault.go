@@ -1,0 +1,138 @@
+package otlp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+var errOther = errors.New("the body holds something else")
+
+// fault returns what is wrong with a body that cannot be decoded, and where, such as
+// "resourceSpans[0].scopeSpans[0].spans[3].traceId must be 32 hex digits". The decoders' own
+// errors name their functions and no places. fault reads the body again: it is for errors only.
+func fault(mediaType string, body []byte, root message) (err error) {
+	if mediaType == TypeProtobuf {
+		err = protobufFault(body, root, "")
+	} else if err = syntaxFault(body); err == nil {
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber()
+		err = jsonFault(d, root, "")
+	}
+	if err == nil {
+		return errOther
+	}
+	return err
+}
+
+// within returns the path of a member of a message.
+func within(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// protobufFault finds the first field of a message that is not as the schema says.
+func protobufFault(b []byte, m message, path string) error {
+	elements := map[uint64]int{} // how many a list has so far
+	for len(b) > 0 {
+		tag, content, rest, ok := nextField(b)
+		if !ok || tag>>3 == 0 {
+			if path == "" {
+				return errWire
+			}
+			return fmt.Errorf("%s is not valid protobuf: it is damaged or cut off", path)
+		}
+		b = rest
+		i := slices.IndexFunc(schema[m], func(f messageField) bool { return f.number == tag>>3 })
+		if i < 0 {
+			continue
+		}
+		f := schema[m][i]
+		where := within(path, f.name)
+		if f.list {
+			where = fmt.Sprintf("%s[%d]", where, elements[f.number])
+			elements[f.number]++
+		}
+		switch {
+		case tag&7 != f.value.wire:
+			return fmt.Errorf("%s must be %s", where, wireWords[f.value.wire])
+		case f.value.size > 0 && len(content) > 0 && len(content) != f.value.size:
+			return fmt.Errorf("%s must have %d bytes, not %d", where, f.value.size, len(content))
+		case f.of != leaf:
+			if err := protobufFault(content, f.of, where); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// syntaxFault returns why a body is not JSON; nil if it is.
+func syntaxFault(body []byte) error {
+	var syntax *json.SyntaxError
+	switch err := json.NewDecoder(bytes.NewReader(body)).Decode(new(json.RawMessage)); {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("the body is not JSON at byte %d: %w", syntax.Offset, syntax)
+	case err != nil: // the end
+		return fmt.Errorf("the body is cut off: it ends at byte %d, in the middle of a value", len(body))
+	}
+	return nil
+}
+
+// jsonFault finds the first member of a message that is not as the schema says. The body is valid
+// JSON.
+func jsonFault(d *json.Decoder, m message, path string) error {
+	token, err := d.Token()
+	switch {
+	case err != nil || token == nil: // null is an empty message
+		return err
+	case token != json.Delim('{'):
+		return fmt.Errorf("%s must be an object", cmp.Or(path, "the body"))
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(schema[m], func(f messageField) bool { return name == f.name || name == snake(f.name) }); i >= 0 {
+			err = memberFault(d, schema[m][i], within(path, schema[m][i].name))
+		} else {
+			err = d.Decode(new(json.RawMessage))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // the end of the object
+	return err
+}
+
+// memberFault is jsonFault for one member.
+func memberFault(d *json.Decoder, f messageField, path string) error {
+	if f.of != leaf && !f.list {
+		return jsonFault(d, f.of, path)
+	}
+	token, err := d.Token()
+	switch {
+	case err != nil || f.list && token == nil:
+		return err
+	case !f.list && !f.value.valid(token):
+		return fmt.Errorf("%s must be %s", path, f.value.must)
+	case !f.list:
+		return nil
+	case token != json.Delim('['):
+		return fmt.Errorf("%s must be a list", path)
+	}
+	for i := 0; d.More(); i++ {
+		if err := jsonFault(d, f.of, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // the end of the list
+	return err
+}
