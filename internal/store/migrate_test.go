@@ -380,8 +380,11 @@ func TestMigrationsGiveWay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	m := newMigrator(t, db.URL)
-	if err := m.Down(t.Context()); err != nil { // the newest adds a column to cycles
-		t.Fatal(err)
+	const wide = "SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.think_act_record'::regclass AND attname = 'response_id' AND NOT attisdropped"
+	for storetest.Lines(t, db.Pool, wide)[0] != "0" { // down to the migration that adds a column to cycles
+		if err := m.Down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	unlock := holdLock(t, db.Pool, "LOCK TABLE actlog.think_act_record IN ACCESS SHARE MODE")
 	done := make(chan error, 1)

@@ -45,10 +45,13 @@ func WriteTree(t testing.TB, s *store.Store, root string, state record.State) {
 }
 
 // Dump returns all that the reads return about a tree, without row numbers, and with ROOT for
-// the id of the root. No other tree may have steps with the same ids.
+// the id of the root.
 func Dump(t testing.TB, s *store.Store, root string) string {
 	t.Helper()
-	p := PlanTree(t, s, root)
+	p, _, err := s.PlanTree(t.Context(), root, root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	var steps []string
 	var visit func(*tree.Plan)
@@ -76,7 +79,10 @@ func Dump(t testing.TB, s *store.Store, root string) string {
 	}
 	encode(p)
 	for _, id := range steps {
-		st := StepDetail(t, s, id)
+		st, err := s.StepDetail(t.Context(), root, id)
+		if err != nil {
+			t.Fatal(err)
+		}
 		st.ID = 0
 		for _, c := range st.Cycles {
 			c.ID = 0
