@@ -18,7 +18,7 @@ import (
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
 	r := c.Request()
-	lease := s.bodies.Lease()
+	lease := s.bodies.Lease(httpd.ClientOf(c))
 	defer lease.Return()
 	items, err := wire.DecodeBody(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), lease.Take)
 	switch {

@@ -39,18 +39,13 @@ func newMetrics(version string, bodies *Budget) *metrics {
 	m.registry.MustRegister(
 		m.requests, m.durations, m.received, m.inFlight,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies that are held in memory, decompressed, and of the spans decoded from them.",
-		}, func() float64 { return float64(bodies.used.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_body_bytes_max", Help: "How many may be held; beyond it, writes are answered 503.",
-		}, func() float64 { return float64(bodies.size) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(bodies.metrics("actlog_http_body", "for request bodies, decompressed, and for the spans decoded from them")...)
 	return m
 }
 

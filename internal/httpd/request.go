@@ -28,6 +28,18 @@ func requestOf(c echo.Context) *request {
 	return r
 }
 
+// ClientOf returns who sent a request.
+func ClientOf(c echo.Context) Client {
+	remote := c.Request().RemoteAddr
+	name := requestOf(c).key
+	if name == "" {
+		if host, _, err := net.SplitHostPort(remote); err == nil {
+			name = host
+		}
+	}
+	return Client{Name: name, Connection: remote}
+}
+
 // methodOf bounds what clients can make up.
 func methodOf(r *http.Request) string {
 	switch r.Method {

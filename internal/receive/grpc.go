@@ -108,7 +108,7 @@ func (r *Receiver) answer(signal otlp.Signal, stream grpc.ServerStream) (answer 
 	if err != nil {
 		return nil, 0, key, err
 	}
-	lease := r.server.Bodies().Lease()
+	lease := r.server.Bodies().Lease(httpd.Client{})
 	defer lease.Return()
 	if err := lease.Take(int64(len(body))); err != nil {
 		return nil, len(body), key, err

@@ -103,7 +103,7 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	if contentType == "" {
 		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON}
 	}
-	lease := r.server.Bodies().Lease()
+	lease := r.server.Bodies().Lease(httpd.ClientOf(c))
 	defer lease.Return()
 	var body []byte
 	var err error
