@@ -152,7 +152,7 @@ func (s *server) serve(maxConnections int) {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
 	}
 	if l := s.doors.otlpGRPC; l != nil {
-		l.ServeGRPC(receiver.GRPC(), maxConnections, s.failed)
+		l.ServeGRPC(s.http.CallHandler(false, receiver.Calls()...), maxConnections, s.log, s.failed)
 	}
 }
 

@@ -17,6 +17,7 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	received  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
+	slow      prometheus.Counter
 }
 
 func newMetrics(version string, bodies *Budget) *metrics {
@@ -35,9 +36,12 @@ func newMetrics(version string, bodies *Budget) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "actlog_http_requests_in_flight", Help: "Requests that are being served.",
 		}),
+		slow: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "actlog_http_body_slow_total", Help: "Requests that were cut off because their body came too slowly.",
+		}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.durations, m.received, m.inFlight,
+		m.requests, m.durations, m.received, m.inFlight, m.slow,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},

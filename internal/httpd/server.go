@@ -33,8 +33,11 @@ type Config struct {
 	// Default: browsers let no page do so.
 	Origins []string
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
-	// Default 512 MiB.
+	// Default 256 MiB.
 	BodyBytes int64
+	// Patience is how long a client that holds a part of BodyBytes may send nothing.
+	// Default 5 s.
+	Patience time.Duration
 }
 
 // largestRequest is what one request may hold of the budget for bodies: a body of the largest
@@ -57,7 +60,10 @@ func New(config Config) *Server {
 		config.ReadTimeout = 30 * time.Second
 	}
 	if config.BodyBytes == 0 {
-		config.BodyBytes = 512 << 20
+		config.BodyBytes = 256 << 20
+	}
+	if config.Patience == 0 {
+		config.Patience = 5 * time.Second
 	}
 	s := &Server{config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest)}
 	s.metrics = newMetrics(config.Version, s.bodies)
