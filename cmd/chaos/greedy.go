@@ -32,6 +32,9 @@ const (
 	greedyMessage = 60 << 20  // bytes of an unfinished message
 )
 
+// good owns the key of the good clients.
+const good = "good"
+
 // The good clients beside the attacks: of each kind, and how often each of them asks.
 const (
 	goodClients = 4
@@ -39,16 +42,15 @@ const (
 )
 
 // greedy lets greedy clients attack a server, one attack after the other and then all at once,
-// while good clients write and read a little. It does so with API keys, where the greedy ones
-// have others than the good ones, and without.
+// while good clients write and read a little. It does so with API keys, one for each attack and
+// one for the good clients, and without.
 type greedy struct {
 	config     config
 	out        io.Writer
 	dir        string
+	form       form
 	server     *server
 	grpc       string
-	good       string // the key of the good clients; empty: none
-	bad        string
 	http       *http.Client
 	rows       [][]string
 	violations []string
@@ -56,9 +58,9 @@ type greedy struct {
 
 // form is how the server is served.
 type form struct {
-	name      string
-	good, bad string // API keys
-	args      []string
+	name string
+	args []string
+	keys map[string]string // of the attacks, and of the good clients; empty: none
 }
 
 func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated bool, err error) {
@@ -66,13 +68,17 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 	defer g.http.CloseIdleConnections()
 	fmt.Fprintf(out, "chaos: greedy clients at scale %g, %s for each attack, in %s\n", c.scale, c.lasts, dir)
 	keys := filepath.Join(dir, "keys")
-	with := form{name: "keys", args: []string{"--api-keys", keys}}
-	for name, secret := range map[string]*string{"good": &with.good, "greedy": &with.bad} {
-		made, err := exec.CommandContext(ctx, c.actlog, "key", name, "--file", keys).Output()
+	with := form{"keys", []string{"--api-keys", keys}, map[string]string{}}
+	owners := []string{good}
+	for _, a := range attacks {
+		owners = append(owners, a.name)
+	}
+	for _, owner := range owners {
+		secret, err := exec.CommandContext(ctx, c.actlog, "key", owner, "--file", keys).Output()
 		if err != nil {
 			return false, fmt.Errorf("make a key: %w", err)
 		}
-		*secret = strings.TrimSpace(string(made))
+		with.keys[owner] = strings.TrimSpace(string(secret))
 	}
 	loaded := false
 	for _, f := range []form{with, {name: "no keys"}} {
@@ -84,7 +90,7 @@ func (c config) greedy(ctx context.Context, dir string, out io.Writer) (violated
 			loaded, err = true, g.load(ctx)
 		}
 		if err == nil {
-			err = g.attackAll(ctx, f.name)
+			err = g.attackAll(ctx)
 		}
 		for _, exit := range g.server.unexpected() {
 			g.violated("%s: %s", f.name, exit)
@@ -112,7 +118,7 @@ func (g *greedy) serve(ctx context.Context, f form) error {
 	if g.grpc, err = freeAddress(); err != nil {
 		return err
 	}
-	g.good, g.bad = f.good, f.bad
+	g.form = f
 	g.server = &server{
 		binary: g.config.actlog, listen: listen, dataDir: filepath.Join(g.dir, "data"), logFile: filepath.Join(g.dir, "server.log"),
 		more: append([]string{"--otlp-grpc-listen", g.grpc}, f.args...),
@@ -191,8 +197,8 @@ func (g *greedy) write(ctx context.Context, body string) (status int, err error)
 		return 0, err
 	}
 	r.Header.Set("Content-Type", "application/x-ndjson")
-	if g.good != "" {
-		r.Header.Set("Authorization", "Bearer "+g.good)
+	if g.form.keys[good] != "" {
+		r.Header.Set("Authorization", "Bearer "+g.form.keys[good])
 	}
 	resp, err := g.http.Do(r)
 	if err != nil {
@@ -204,14 +210,14 @@ func (g *greedy) write(ctx context.Context, body string) (status int, err error)
 }
 
 // attackAll runs nothing, each attack, and all of them, and notes what good clients saw.
-func (g *greedy) attackAll(ctx context.Context, form string) error {
+func (g *greedy) attackAll(ctx context.Context) error {
 	rounds := [][]attack{nil}
 	for _, a := range attacks {
 		rounds = append(rounds, []attack{a})
 	}
-	rounds = append(rounds, slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return a.name == "b+" }))
+	rounds = append(rounds, slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return a.name == "b-220" }))
 	for _, round := range rounds {
-		if err := g.attack(ctx, form, round); err != nil {
+		if err := g.attack(ctx, round); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -222,12 +228,12 @@ func (g *greedy) attackAll(ctx context.Context, form string) error {
 }
 
 // attack runs some attacks at once.
-func (g *greedy) attack(ctx context.Context, form string, round []attack) error {
-	what := map[int]string{0: "none", 1: ""}[len(round)]
-	if what == "" {
-		what = "all"
-	}
-	if len(round) == 1 {
+func (g *greedy) attack(ctx context.Context, round []attack) error {
+	what := "all"
+	switch len(round) {
+	case 0:
+		what = "none"
+	case 1:
 		what = round[0].name + " " + round[0].what
 	}
 	before, err := g.metrics(ctx)
@@ -235,7 +241,7 @@ func (g *greedy) attack(ctx context.Context, form string, round []attack) error 
 		return err
 	}
 	t := target{
-		api: g.server.listen, grpc: g.grpc, key: g.bad, tree: "tree", step: "large", http: g.http,
+		api: g.server.listen, grpc: g.grpc, tree: "tree", step: "large", http: g.http,
 		unpacked: g.scaled(greedyBody), message: g.scaled(greedyMessage), calls: callConnections(8),
 	}
 	defer func() {
@@ -251,6 +257,8 @@ func (g *greedy) attack(ctx context.Context, form string, round []attack) error 
 	for _, a := range round {
 		o := &outcome{counts: map[string]int{}}
 		outcomes[a.name] = o
+		t := t
+		t.key = g.form.keys[a.name]
 		all.Go(func() { a.run(lasts, t, max(2, g.scaled(a.clients)), o) })
 	}
 	writes, reads := new(times), new(times)
@@ -266,7 +274,7 @@ func (g *greedy) attack(ctx context.Context, form string, round []attack) error 
 		all.Go(func() {
 			for lasts.Err() == nil {
 				began := time.Now()
-				r, err := target{api: g.server.listen, key: g.good, http: g.http}.get(ctx, "/api/v1/plans/good")
+				r, err := target{api: g.server.listen, key: g.form.keys[good], http: g.http}.get(ctx, "/api/v1/plans/good")
 				status, _ := strconv.Atoi(r.status) // 0: no answer
 				reads.add(time.Since(began), status, err)
 				pause(lasts, goodEvery-time.Since(began))
@@ -291,7 +299,7 @@ func (g *greedy) attack(ctx context.Context, form string, round []attack) error 
 		return err
 	}
 	peak := peakRSS(pid)
-	g.judge(form+", "+what, round, outcomes, writes, reads, peak)
+	g.judge(g.form.name+", "+what, round, outcomes, writes, reads, peak)
 	var answers []string
 	for _, a := range round {
 		o := outcomes[a.name]
@@ -301,10 +309,10 @@ func (g *greedy) attack(ctx context.Context, form string, round []attack) error 
 	}
 	count := func(name string) string { return fmt.Sprint(after.sum(name) - before.sum(name)) }
 	g.rows = append(g.rows, []string{
-		form, what, writes.String(), reads.String(), fmt.Sprint(peak >> 20), fmt.Sprint(int(held) >> 20),
+		g.form.name, what, writes.String(), reads.String(), fmt.Sprint(peak >> 20), fmt.Sprint(int(held) >> 20),
 		count("actlog_http_body_refused_total"), count("actlog_http_body_slow_total"), strings.Join(answers, " "),
 	})
-	fmt.Fprintf(g.out, "     %s, %s: writes %s, reads %s, RSS %d MiB; %s\n", form, what, writes, reads, peak>>20, strings.Join(answers, " "))
+	fmt.Fprintf(g.out, "     %s, %s: writes %s, reads %s, RSS %d MiB; %s\n", g.form.name, what, writes, reads, peak>>20, strings.Join(answers, " "))
 	return nil
 }
 
@@ -383,7 +391,7 @@ func (g *greedy) metrics(ctx context.Context) (samples, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+g.good)
+	r.Header.Set("Authorization", "Bearer "+g.form.keys[good])
 	resp, err := g.http.Do(r)
 	if err != nil {
 		return nil, err
