@@ -57,6 +57,13 @@ var attacks = []attack{
 	{"e", "unfinished messages of gRPC", 64, callSlowly, true},
 }
 
+func attackNames() (names []string) {
+	for _, a := range attacks {
+		names = append(names, a.name)
+	}
+	return names
+}
+
 // outcome counts the results of an attack.
 type outcome struct {
 	mu      sync.Mutex

@@ -146,21 +146,25 @@ func (g *greedy) load(ctx context.Context) error {
 	began := time.Now()
 	var batches []string
 	var b strings.Builder
-	for n := range g.scaled(greedyPlans) {
+	selected := func(prefix string) bool {
+		return slices.ContainsFunc(g.config.attacks, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	}
+	batches = append(batches, plans("tree", "large", "good"))
+	for n := 0; selected("b") && n < g.scaled(greedyPlans); n++ {
 		fmt.Fprintf(&b, `{"kind":"plan","rootPlanId":"many-%d","currentPlanId":"many-%[1]d","title":"Run %[1]d of the night","userRequest":"Sum up report %[1]d and send it to the team","state":"COMPLETED"}`+"\n", n)
 		if n%1000 == 999 {
 			batches = append(batches, b.String())
 			b.Reset()
 		}
 	}
-	batches = append(batches, b.String(), plans("tree", "large", "good"))
+	batches = append(batches, b.String())
 	const text = 1 << 20
 	random := rand.New(rand.NewPCG(1, 2))
-	for n := range max(1, g.scaled(greedyTree)/text) {
+	for n := 0; selected("a") && n <= g.scaled(greedyTree)/text; n++ {
 		batches = append(batches, fmt.Sprintf(`{"kind":"agentExecution","rootPlanId":"tree","planId":"tree","stepId":"tree-%d","result":"%s"}`, n, noise(random, text)))
 	}
 	batches = append(batches, `{"kind":"agentExecution","rootPlanId":"large","planId":"large","stepId":"large"}`)
-	for n := range max(1, g.scaled(greedyStep)/(2*text)) {
+	for n := 0; selected("d") && n <= g.scaled(greedyStep)/(2*text); n++ {
 		batches = append(batches, fmt.Sprintf(`{"kind":"thinkAct","rootPlanId":"large","stepId":"large","seq":%d,"thinkInput":"%s","thinkOutput":"%s"}`, n, noise(random, text), noise(random, text)))
 	}
 	for _, batch := range batches {
@@ -212,10 +216,19 @@ func (g *greedy) write(ctx context.Context, body string) (status int, err error)
 // attackAll runs nothing, each attack, and all of them, and notes what good clients saw.
 func (g *greedy) attackAll(ctx context.Context) error {
 	rounds := [][]attack{nil}
+	var together []attack
 	for _, a := range attacks {
+		if !slices.Contains(g.config.attacks, a.name) {
+			continue
+		}
 		rounds = append(rounds, []attack{a})
+		if a.name != "b-220" {
+			together = append(together, a)
+		}
 	}
-	rounds = append(rounds, slices.DeleteFunc(slices.Clone(attacks), func(a attack) bool { return a.name == "b-220" }))
+	if len(together) > 1 {
+		rounds = append(rounds, together)
+	}
 	for _, round := range rounds {
 		if err := g.attack(ctx, round); err != nil {
 			return err

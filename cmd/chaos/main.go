@@ -57,7 +57,8 @@ type config struct {
 	within      time.Duration // maximum time until a good client gets its answer; for the scenario greedy, the p99 of it
 
 	// For the scenario greedy.
-	scale float64 // of the attacks and of the record
+	scale   float64 // of the attacks and of the record
+	attacks []string
 }
 
 func main() {
@@ -114,6 +115,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
 	short := f.Bool("short", false, "greedy clients at a twentieth of the scale, for 1s each, and no strict limit of time")
+	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -137,6 +139,12 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		if !set["memory"] {
 			c.memory = 600 << 20
 		}
+	}
+	for name := range strings.SplitSeq(*chosen, ",") {
+		if !slices.Contains(attackNames(), name) {
+			return c, fmt.Errorf("-attacks %s: no such attack; the attacks are %s", name, strings.Join(attackNames(), ", "))
+		}
+		c.attacks = append(c.attacks, name)
 	}
 	for name := range strings.SplitSeq(*names, ",") {
 		if name == "" {
