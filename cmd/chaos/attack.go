@@ -36,7 +36,7 @@ type target struct {
 	key       string // empty: none
 	tree      string // a plan with a large tree
 	step      string // a step with large texts
-	unpacked  int    // bytes that a slow body unpacks to
+	packed    []byte // a slow body, of gzip
 	message   int    // bytes of an unfinished message
 	calls     []*http.Transport
 	http      *http.Client
@@ -194,21 +194,24 @@ func readStep(ctx context.Context, t target, _ int) (result, error) {
 	return t.get(ctx, "/api/executor/agent-execution/"+t.step)
 }
 
-// sendSlowly sends a small body that unpacks to a large one, but for its end.
-func sendSlowly(ctx context.Context, t target, _ int) (result, error) {
+// packedBlanks is the gzip of n blanks, but for its end.
+func packedBlanks(n int) ([]byte, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err := io.WriteString(w, strings.Repeat(" ", t.unpacked))
-	if err = errors.Join(err, w.Flush()); err != nil {
-		return result{}, err
-	}
+	_, err := io.WriteString(w, strings.Repeat(" ", n))
+	err = errors.Join(err, w.Flush())
+	return packed.Bytes(), err
+}
+
+// sendSlowly sends a small body that unpacks to a large one, but for its end.
+func sendSlowly(ctx context.Context, t target, _ int) (result, error) {
 	conn, done, err := dialTo(ctx, t.api)
 	if err != nil {
 		return result{}, err
 	}
 	defer done()
 	head := t.head(http.MethodPost, "/api/v1/records") + "Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
-	if _, err := fmt.Fprintf(conn, "%s%x\r\n%s\r\n", head, packed.Len(), packed.Bytes()); err != nil {
+	if _, err := fmt.Fprintf(conn, "%s%x\r\n%s\r\n", head, len(t.packed), t.packed); err != nil {
 		return result{}, err
 	}
 	return readAnswer(ctx, bufio.NewReader(conn), false)

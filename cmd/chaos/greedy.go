@@ -253,9 +253,13 @@ func (g *greedy) attack(ctx context.Context, round []attack) error {
 	if err != nil {
 		return err
 	}
+	packed, err := packedBlanks(g.scaled(greedyBody))
+	if err != nil {
+		return err
+	}
 	t := target{
 		api: g.server.listen, grpc: g.grpc, tree: "tree", step: "large", http: g.http,
-		unpacked: g.scaled(greedyBody), message: g.scaled(greedyMessage), calls: callConnections(8),
+		packed: packed, message: g.scaled(greedyMessage), calls: callConnections(8),
 	}
 	defer func() {
 		for _, c := range t.calls {

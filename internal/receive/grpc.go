@@ -102,7 +102,7 @@ func (r *Receiver) message(signal otlp.Signal, body *httpd.Body, encoding string
 		}
 	}
 	packed := &io.LimitedReader{R: body, N: length}
-	message, err := r.read(signal, packed, encoding, body.Take)
+	message, err := r.read(signal, packed, length, encoding, body.Take)
 	if err == nil && packed.N > 0 && encoding == "" {
 		err = io.ErrUnexpectedEOF
 	}

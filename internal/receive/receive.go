@@ -100,7 +100,7 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	}
 	body := r.server.Body(c)
 	defer body.Return()
-	message, err := r.read(signal, body, request.Header.Get(echo.HeaderContentEncoding), body.Take)
+	message, err := r.read(signal, body, request.ContentLength, request.Header.Get(echo.HeaderContentEncoding), body.Take)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -112,7 +112,7 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 }
 
 // read returns the message of an export, decompressed. Of metrics it keeps nothing.
-func (r *Receiver) read(signal otlp.Signal, from io.Reader, encoding string, take func(int64) error) ([]byte, error) {
+func (r *Receiver) read(signal otlp.Signal, from io.Reader, size int64, encoding string, take func(int64) error) ([]byte, error) {
 	if signal == otlp.Metrics {
 		_, err := io.CopyN(io.Discard, from, wire.MaxBodyBytes)
 		if errors.Is(err, io.EOF) {
@@ -120,7 +120,7 @@ func (r *Receiver) read(signal otlp.Signal, from io.Reader, encoding string, tak
 		}
 		return nil, err
 	}
-	return wire.ReadBody(from, encoding, take)
+	return wire.ReadBody(from, size, encoding, take)
 }
 
 // unreadable returns the problem of a body that cannot be read.

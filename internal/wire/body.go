@@ -56,19 +56,23 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(b
 	return decodeEnvelope(bounded)
 }
 
-// ReadBody returns a body of any type, decompressed. take and the errors are those of
-// [DecodeBody].
-func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
+// ReadBody returns a body of any type, decompressed. size is how many bytes it has before that, if
+// known. take and the errors are those of [DecodeBody].
+func ReadBody(body io.Reader, size int64, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
 	plain, err := decompress(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, take: take})
-	if err != nil {
+	if contentEncoding != "" {
+		size = 0
+	}
+	// With the right size from the start, a buffer leaves no smaller ones behind.
+	all := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), MaxBodyBytes)+bytes.MinRead))
+	if _, err := all.ReadFrom(&boundedReader{r: plain, left: MaxBodyBytes, take: take}); err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	return all, nil
+	return all.Bytes(), nil
 }
 
 func decompress(body io.Reader, encoding string, take func(bytes int64) error) (io.ReadCloser, error) {

@@ -364,11 +364,11 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 		{slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, small), 16 << 20, 16<<20 + 5}, // a skippable frame is first
 	} {
 		var taken int64
-		if _, err := wire.ReadBody(bytes.NewReader(tt.body), "zstd", func(n int64) error { taken += n; return nil }); err != nil || taken < tt.least || taken > tt.most {
+		if _, err := wire.ReadBody(bytes.NewReader(tt.body), 0, "zstd", func(n int64) error { taken += n; return nil }); err != nil || taken < tt.least || taken > tt.most {
 			t.Errorf("%d taken, want %d to %d: %v", taken, tt.least, tt.most, err)
 		}
 	}
-	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), "zstd", nil); err == nil {
+	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), 0, "zstd", nil); err == nil {
 		t.Error("a later window is larger than what was taken")
 	}
 }
