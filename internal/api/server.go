@@ -67,15 +67,14 @@ type Server struct {
 	store   Store
 	hub     *live.Hub
 	log     *slog.Logger
-	bodies  *httpd.Budget
-	leaving func() bool   // the server is about to stop
+	server  *httpd.Server
 	exports chan struct{} // holds a token for each export
 }
 
 // New returns the API of a record, on what the doors of server share.
 func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 	return &Server{
-		config: config.withDefaults(), store: s, hub: hub, log: server.Log(), bodies: server.Bodies(), leaving: server.Draining,
+		config: config.withDefaults(), store: s, hub: hub, log: server.Log(), server: server,
 		exports: make(chan struct{}, maxExports),
 	}
 }
@@ -83,7 +82,7 @@ func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 // readyz answers 200 if the database answers and is migrated, and the server is not about to
 // stop.
 func (s *Server) readyz(c echo.Context) error {
-	if s.leaving() {
+	if s.server.Draining() {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)

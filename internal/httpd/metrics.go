@@ -17,6 +17,7 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	received  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
+	slow      prometheus.Counter
 }
 
 func newMetrics(version string, bodies *Budget) *metrics {
@@ -35,15 +36,12 @@ func newMetrics(version string, bodies *Budget) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "actlog_http_requests_in_flight", Help: "Requests that are being served.",
 		}),
+		slow: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "actlog_http_body_slow_total", Help: "Requests that were cut off because their body came too slowly.",
+		}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.durations, m.received, m.inFlight,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_body_bytes", Help: "Bytes of request bodies that are held in memory, decompressed, and of the spans decoded from them.",
-		}, func() float64 { return float64(bodies.used.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_body_bytes_max", Help: "How many may be held; beyond it, writes are answered 503.",
-		}, func() float64 { return float64(bodies.size) }),
+		m.requests, m.durations, m.received, m.inFlight, m.slow,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
@@ -51,6 +49,7 @@ func newMetrics(version string, bodies *Budget) *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	m.registry.MustRegister(bodies.metrics("actlog_http_body", "for request bodies, decompressed, and for the spans decoded from them")...)
 	return m
 }
 

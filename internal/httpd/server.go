@@ -14,6 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/actlog/actlog/internal/wire"
 )
 
 // Config says how requests are served. Zero values mean the defaults named here.
@@ -31,16 +33,23 @@ type Config struct {
 	// Default: browsers let no page do so.
 	Origins []string
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
-	// Default 512 MiB.
+	// Default 256 MiB.
 	BodyBytes int64
+	// Patience is how long a client that holds a part of BodyBytes may send nothing.
+	// Default 5 s.
+	Patience time.Duration
 }
+
+// largestRequest is what one request may hold of the budget for bodies: a body of the largest
+// size, and as much again of what is decoded from it.
+const largestRequest = 2 * wire.MaxBodyBytes
 
 // Server is what the doors of a server share. It is safe for concurrent use.
 type Server struct {
 	config   Config
 	log      *slog.Logger
 	keys     atomic.Pointer[Keys]
-	bodies   Budget
+	bodies   *Budget
 	metrics  *metrics
 	draining atomic.Bool
 }
@@ -51,10 +60,13 @@ func New(config Config) *Server {
 		config.ReadTimeout = 30 * time.Second
 	}
 	if config.BodyBytes == 0 {
-		config.BodyBytes = 512 << 20
+		config.BodyBytes = 256 << 20
 	}
-	s := &Server{config: config, log: config.Logger, bodies: Budget{size: config.BodyBytes}}
-	s.metrics = newMetrics(config.Version, &s.bodies)
+	if config.Patience == 0 {
+		config.Patience = 5 * time.Second
+	}
+	s := &Server{config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest)}
+	s.metrics = newMetrics(config.Version, s.bodies)
 	s.keys.Store(config.Keys)
 	return s
 }
@@ -63,7 +75,7 @@ func New(config Config) *Server {
 func (s *Server) Log() *slog.Logger { return s.log }
 
 // Bodies returns the budget for request bodies, decompressed.
-func (s *Server) Bodies() *Budget { return &s.bodies }
+func (s *Server) Bodies() *Budget { return s.bodies }
 
 // SetKeys replaces the keys that clients need.
 func (s *Server) SetKeys(keys *Keys) { s.keys.Store(keys) }

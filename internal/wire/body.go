@@ -36,8 +36,9 @@ type Item struct {
 }
 
 // DecodeBody reads the records of a body. An element that is not a record is an item with an
-// error. take is called with the number of decompressed bytes as they are read, and may end
-// the reading with an error; nil: no bound but MaxBodyBytes. The error says why the body as a
+// error. take is called with the number of bytes that reading takes in memory, those of the
+// decompressed body as they are read, and may end the reading with an error; nil: no bound but
+// MaxBodyBytes. The error says why the body as a
 // whole cannot be read; it wraps [ErrTooLarge], [ErrUnsupported] or that of take.
 func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(bytes int64) error) ([]Item, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
@@ -55,15 +56,23 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(b
 	return decodeEnvelope(plain)
 }
 
-// ReadBody returns a body of any type, decompressed. take and the errors are those of
-// [DecodeBody].
-func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
+// ReadBody returns a body of any type, decompressed. size is how many bytes it has before that, if
+// known. take and the errors are those of [DecodeBody].
+func ReadBody(body io.Reader, size int64, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
 	plain, err := newPlainReader(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	return io.ReadAll(plain)
+	if plain.encoding != "" {
+		size = 0
+	}
+	// With the right size from the start, a buffer leaves no smaller ones behind.
+	all := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), MaxBodyBytes)+bytes.MinRead))
+	if _, err := all.ReadFrom(plain); err != nil {
+		return nil, err
+	}
+	return all.Bytes(), nil
 }
 
 // plainReader reads a body, decompressed. It fails at its limit, instead of ending there.
@@ -102,11 +111,14 @@ func newPlainReader(body io.Reader, encoding string, take func(bytes int64) erro
 	case "gzip":
 		plain, err = gzip.NewReader(r.sent)
 	case "zstd":
-		// One thread and a bounded window: a small body must not cost much.
-		var d *zstd.Decoder
-		if d, err = zstd.NewReader(r.sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err == nil {
-			plain = d.IOReadCloser()
+		packed := bufio.NewReader(r.sent)
+		window := zstdWindow(packed)
+		if take != nil {
+			if err := take(int64(window)); err != nil {
+				return nil, err
+			}
 		}
+		plain, err = unzstd(packed, window)
 	default:
 		return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
 	}
@@ -117,8 +129,35 @@ func newPlainReader(body io.Reader, encoding string, take func(bytes int64) erro
 	return r, nil
 }
 
-// maxWindow bounds how far back zstd may refer, in bytes.
-const maxWindow = 16 << 20
+// The window of zstd is at most maxWindow bytes. One of minWindow is small enough for any body.
+const (
+	maxWindow = 16 << 20
+	minWindow = 32 << 10
+)
+
+// zstdWindow returns the window of the first frame of a body, in bytes. The decoder holds all of it
+// from the start, however small the body is.
+func zstdWindow(body *bufio.Reader) uint64 {
+	var head zstd.Header
+	start, _ := body.Peek(zstd.HeaderMaxSize)
+	if err := head.Decode(start); err != nil || head.Skippable {
+		return maxWindow
+	}
+	window := head.WindowSize
+	if head.SingleSegment {
+		window = head.FrameContentSize
+	}
+	return min(max(window, minWindow), maxWindow)
+}
+
+// unzstd decompresses zstd, in one thread. No frame may have a larger window than the one given.
+func unzstd(body io.Reader, window uint64) (io.ReadCloser, error) {
+	r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, err
+	}
+	return r.IOReadCloser(), nil
+}
 
 func (r *plainReader) Read(p []byte) (int, error) {
 	if r.err != nil {
@@ -162,7 +201,7 @@ func (r *plainReader) unreadable(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the body is cut off: its %s data has no end", r.encoding)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("%w: the body is zstd with a window of over %d bytes", ErrTooLarge, int64(maxWindow))
+		return fmt.Errorf("%w: the body is zstd with a window of over %d bytes, or a later one that is larger than the first", ErrTooLarge, int64(maxWindow))
 	}
 	return fmt.Errorf("the body is not valid %s, which Content-Encoding says it is", r.encoding)
 }

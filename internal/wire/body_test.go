@@ -71,7 +71,7 @@ func TestUnreadableBodies(t *testing.T) {
 				}
 				var err error
 				if mediaType == "" {
-					_, err = wire.ReadBody(strings.NewReader(tt.body), encoding, nil)
+					_, err = wire.ReadBody(strings.NewReader(tt.body), 0, encoding, nil)
 				} else {
 					_, err = wire.DecodeBody(strings.NewReader(tt.body), mediaType, encoding, nil)
 				}
