@@ -39,7 +39,7 @@ type serveCmd struct {
 	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older than this; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`
-	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this. 0: never." default:"0s"`
+	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this; a later one undoes that. 0: never." default:"15m"`
 	TraceDays      int           `help:"Keep the spans of a trace until this long after the last one arrived; the trees made from them stay." default:"3" placeholder:"DAYS"`
 	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
 	databaseFlags

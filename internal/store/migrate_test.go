@@ -380,8 +380,10 @@ func TestMigrationsGiveWay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	m := newMigrator(t, db.URL)
-	if err := m.Down(t.Context()); err != nil { // the newest adds a column to cycles
-		t.Fatal(err)
+	for storetest.Lines(t, db.Pool, `SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.think_act_record'::regclass AND attname = 'response_id'`)[0] == "1" {
+		if err := m.Down(t.Context()); err != nil { // one of them added this column to cycles
+			t.Fatal(err)
+		}
 	}
 	unlock := holdLock(t, db.Pool, "LOCK TABLE actlog.think_act_record IN ACCESS SHARE MODE")
 	done := make(chan error, 1)
