@@ -41,6 +41,10 @@ const (
 // repeat what was answered in time.
 const DefaultTimeout = 8 * time.Second
 
+// beginning is how much of a body of metrics is looked at, in bytes: enough to see whether it holds
+// another signal.
+const beginning = 32 << 10
+
 // maxReceiving bounds the messages of gRPC that arrive at once, over all connections: the library
 // reads a whole message before it can be counted.
 const maxReceiving = 64
@@ -108,6 +112,7 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	var body []byte
 	var err error
 	if signal == otlp.Metrics { // nobody reads them
+		body = wire.Beginning(request.Body, request.Header.Get(echo.HeaderContentEncoding), beginning)
 		_, err = io.CopyN(io.Discard, request.Body, wire.MaxBodyBytes)
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -151,6 +156,9 @@ func bodyType(r *http.Request) string {
 // has the bytes of the body. The errors are for [httpd.ProblemOf].
 func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType string, body []byte, lease *httpd.Lease) ([]byte, error) {
 	if signal == otlp.Metrics {
+		if err := otlp.Misplaced(signal, contentType, body); err != nil {
+			return nil, unreadable(err)
+		}
 		return otlp.Accepted(contentType), nil
 	}
 	batch, traces, err := r.decode(ctx, signal, contentType, body, lease)

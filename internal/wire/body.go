@@ -70,6 +70,19 @@ func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) err
 	return all, nil
 }
 
+// Beginning returns the first bytes of a body of any type, decompressed: at most n, and fewer if the
+// body is shorter or cannot be read.
+func Beginning(body io.Reader, contentEncoding string, n int) []byte {
+	plain, err := decompress(body, contentEncoding)
+	if err != nil {
+		return nil
+	}
+	defer plain.Close()
+	first := make([]byte, n)
+	read, _ := io.ReadFull(plain, first) // the caller wants no more than there is
+	return first[:read]
+}
+
 func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
