@@ -26,12 +26,13 @@ race: postgres ## Run the tests of packages with goroutines, with the race detec
 
 # Go sometimes reports the end of the fuzz time as a failure, so a failed target runs once more. A
 # real failure fails again, because its input is in testdata by then.
+# By default, Go spends up to a minute on minimizing each input that reaches new code.
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	@set -e; for package in $$($(GO) list ./...); do \
 		dir=$$($(GO) list -f '{{.Dir}}' $$package); \
 		for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go 2>/dev/null | cut -c6-); do \
 			echo "$$package $$target"; \
-			fuzz="$(GO) test -run ^$$ -fuzz ^$$target\$$ -fuzztime $(or $(FUZZTIME),10s) $$package"; \
+			fuzz="$(GO) test -run ^$$ -fuzz ^$$target\$$ -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 100x $$package"; \
 			$$fuzz || { echo "$$target: once more"; $$fuzz; }; \
 		done; \
 	done

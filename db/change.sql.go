@@ -174,26 +174,44 @@ func (q *Queries) ChangeSince(ctx context.Context, db DBTX, arg ChangeSinceParam
 }
 
 const ChangeSweep = `-- name: ChangeSweep :execrows
-WITH oldest AS MATERIALIZED (
-    SELECT c.seq, c.at < now() - make_interval(hours => $1::integer) AS old
-    FROM actlog.change AS c
-    ORDER BY c.seq
-    LIMIT 5000
-)
-DELETE FROM actlog.change AS c
-USING oldest
-WHERE c.seq = oldest.seq AND oldest.old
-    AND oldest.seq < COALESCE((SELECT min(o.seq) FROM oldest AS o WHERE NOT o.old), 9223372036854775807)
+DELETE FROM actlog.change
+WHERE seq IN (SELECT c.seq FROM actlog.change AS c WHERE c.seq <= $1::bigint ORDER BY c.seq LIMIT 5000)
 `
 
-// Deletes old rows of the change feed, 5,000 at a time, in the order of their numbers. So no
-// row is missing behind the lowest number that is left.
-func (q *Queries) ChangeSweep(ctx context.Context, db DBTX, keepHours int32) (int64, error) {
-	result, err := db.Exec(ctx, ChangeSweep, keepHours)
+// Deletes the first rows of the change feed up to a number, 5,000 at a time.
+func (q *Queries) ChangeSweep(ctx context.Context, db DBTX, upTo int64) (int64, error) {
+	result, err := db.Exec(ctx, ChangeSweep, upTo)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const ChangeSweepable = `-- name: ChangeSweepable :one
+SELECT COALESCE((
+    SELECT c.seq
+    FROM actlog.change AS c
+    WHERE c.at < now() - make_interval(hours => $1::integer)
+        AND c.seq < COALESCE((
+            SELECT y.seq
+            FROM actlog.change AS y
+            WHERE y.at >= now() - make_interval(hours => $1::integer) AND y.at <= now()
+            ORDER BY y.seq
+            LIMIT 1
+        ), 9223372036854775807)
+    ORDER BY c.seq DESC
+    LIMIT 1
+), 0)::bigint AS seq
+`
+
+// Returns the number up to which the feed may be swept: that of the last old row before the first
+// young one. So no row is missing behind the lowest number that is left. A row of the future, from
+// before the clock of the database went back, is neither: it is as old as its neighbours. 0: none.
+func (q *Queries) ChangeSweepable(ctx context.Context, db DBTX, keepHours int32) (int64, error) {
+	row := db.QueryRow(ctx, ChangeSweepable, keepHours)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
 }
 
 const ChangeWriters = `-- name: ChangeWriters :one

@@ -12,6 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const Clock = `-- name: Clock :one
+SELECT clock_timestamp()::timestamptz AS now
+`
+
+// Returns the time of the database.
+func (q *Queries) Clock(ctx context.Context, db DBTX) (time.Time, error) {
+	row := db.QueryRow(ctx, Clock)
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
+}
+
 const DetailCount = `-- name: DetailCount :exec
 INSERT INTO actlog.tool_daily AS d (day, tool_name, server_name, project, calls, failures, total_ms, histogram)
 SELECT x.day, x.tool_name, x.server_name, x.project, sum(x.calls), sum(x.failures), COALESCE(sum(x.ms), 0),
@@ -281,6 +293,36 @@ func (q *Queries) PlanLive(ctx context.Context, db DBTX, arg PlanLiveParams) ([]
 	return items, nil
 }
 
+const PlanLockFree = `-- name: PlanLockFree :many
+SELECT root_plan_id
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
+ORDER BY root_plan_id
+FOR NO KEY UPDATE SKIP LOCKED
+`
+
+// Locks those of some root plans that nobody else holds, in the same order as writers, and returns
+// them.
+func (q *Queries) PlanLockFree(ctx context.Context, db DBTX, rootPlanIds []string) ([]string, error) {
+	rows, err := db.Query(ctx, PlanLockFree, rootPlanIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var root_plan_id string
+		if err := rows.Scan(&root_plan_id); err != nil {
+			return nil, err
+		}
+		items = append(items, root_plan_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PlanOutdated = `-- name: PlanOutdated :many
 SELECT root_plan_id, first_seen_at
 FROM actlog.plan_execution_record
@@ -340,80 +382,30 @@ func (q *Queries) PlanRootOf(ctx context.Context, db DBTX, planID string) (strin
 	return root_plan_id, err
 }
 
-const PlanUnfinished = `-- name: PlanUnfinished :many
-SELECT 'plan'::text AS kind, p.root_plan_id, p.current_plan_id::text AS id, 0::integer AS seq, ''::text AS other_id, NULL::integer AS attempt
-FROM actlog.plan_execution_record AS p
-WHERE p.root_plan_id = ANY ($1::text[]) AND NOT p.completed
-UNION ALL
-SELECT 'agentExecution', a.root_plan_id, a.step_id, 0, a.shown_plan_id, a.attempt
-FROM actlog.agent_execution_record AS a
-WHERE a.root_plan_id = ANY ($1::text[]) AND a.status = 'RUNNING'
-UNION ALL
-SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.attempt
-FROM actlog.plan_execution_record AS r
-JOIN actlog.think_act_record AS c ON c.root_plan_id = r.root_plan_id AND c.part = r.part AND c.status = 'RUNNING'
-WHERE r.root_plan_id = ANY ($1::text[]) AND r.current_plan_id = r.root_plan_id
-UNION ALL
-SELECT 'actTool', t.root_plan_id, t.step_id, t.seq, t.tool_call_id, t.attempt
-FROM actlog.plan_execution_record AS r
-JOIN actlog.act_tool_info AS t ON t.root_plan_id = r.root_plan_id AND t.part = r.part AND t.status = 'RUNNING'
-WHERE r.root_plan_id = ANY ($1::text[]) AND r.current_plan_id = r.root_plan_id
-`
-
-type PlanUnfinishedRow struct {
-	Kind       string
-	RootPlanID string
-	ID         string
-	Seq        int32
-	OtherID    string
-	Attempt    *int32
-}
-
-// Returns what has not ended in trees: live plans, and the steps, cycles and tool calls that
-// had begun. other_id is the plan of a step, or the id of a tool call.
-func (q *Queries) PlanUnfinished(ctx context.Context, db DBTX, rootPlanIds []string) ([]PlanUnfinishedRow, error) {
-	rows, err := db.Query(ctx, PlanUnfinished, rootPlanIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PlanUnfinishedRow
-	for rows.Next() {
-		var i PlanUnfinishedRow
-		if err := rows.Scan(
-			&i.Kind,
-			&i.RootPlanID,
-			&i.ID,
-			&i.Seq,
-			&i.OtherID,
-			&i.Attempt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const PlanUnseen = `-- name: PlanUnseen :many
 SELECT r.root_plan_id, r.last_seen_at::timestamptz AS last_seen_at
-FROM (SELECT DISTINCT p.root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT p.completed AND p.root_plan_id > $1::text) AS live
+FROM (
+    SELECT DISTINCT p.root_plan_id
+    FROM actlog.plan_execution_record AS p
+    WHERE NOT p.completed AND p.root_plan_id > $1::text AND (p.beat_at < $2::timestamptz OR p.beat_at > $3::timestamptz)
+        AND ($4::text[] IS NULL OR p.root_plan_id = ANY ($4::text[]))
+) AS live
 CROSS JOIN LATERAL (
-    SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, max(t.beat_at) AS beat_at, bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
+    SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, bool_or(t.beat_at BETWEEN $2::timestamptz AND $3::timestamptz) AS seen,
+        bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
     FROM actlog.plan_execution_record AS t
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
-WHERE r.beat_at < now() - make_interval(secs => $2::double precision) AND NOT r.waits
+WHERE NOT r.seen AND NOT r.waits
 ORDER BY r.root_plan_id COLLATE "C"
 LIMIT 100
 `
 
 type PlanUnseenParams struct {
-	AfterID       string
-	UnseenSeconds float64
+	AfterID string
+	Since   time.Time
+	Until   time.Time
+	Among   []string
 }
 
 type PlanUnseenRow struct {
@@ -421,10 +413,16 @@ type PlanUnseenRow struct {
 	LastSeenAt pgtype.Timestamptz
 }
 
-// Returns trees whose live plans have sent heartbeats, and none for too long, by the clock of
-// the database, behind a cursor. A tree with a plan that is WAITING or PAUSED is not dead.
+// Returns trees whose live plans have sent heartbeats, and none in a range of time, with the last
+// one: all behind a cursor, or only some of them. A tree with a plan that is WAITING or PAUSED is
+// not dead. A heartbeat after the range is one from before the clock of the database went back.
 func (q *Queries) PlanUnseen(ctx context.Context, db DBTX, arg PlanUnseenParams) ([]PlanUnseenRow, error) {
-	rows, err := db.Query(ctx, PlanUnseen, arg.AfterID, arg.UnseenSeconds)
+	rows, err := db.Query(ctx, PlanUnseen,
+		arg.AfterID,
+		arg.Since,
+		arg.Until,
+		arg.Among,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -504,6 +502,15 @@ DELETE FROM actlog.artifact WHERE root_plan_id = ANY ($1::text[])
 
 func (q *Queries) TreeDeleteArtifacts(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteArtifacts, rootPlanIds)
+	return err
+}
+
+const TreeDeleteInterrupted = `-- name: TreeDeleteInterrupted :exec
+DELETE FROM actlog.interrupted WHERE root_plan_id = ANY ($1::text[])
+`
+
+func (q *Queries) TreeDeleteInterrupted(ctx context.Context, db DBTX, rootPlanIds []string) error {
+	_, err := db.Exec(ctx, TreeDeleteInterrupted, rootPlanIds)
 	return err
 }
 

@@ -61,16 +61,26 @@ SELECT COALESCE(min(seq), 0)::bigint AS seq FROM actlog.change;
 SELECT concat_ws('/', (SELECT s.system_identifier FROM pg_control_system() AS s), left(pg_walfile_name(pg_current_wal_lsn()), 8),
     (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()), 'actlog.change'::regclass::oid)::text AS era;
 
--- name: ChangeSweep :execrows
--- Deletes old rows of the change feed, 5,000 at a time, in the order of their numbers. So no
--- row is missing behind the lowest number that is left.
-WITH oldest AS MATERIALIZED (
-    SELECT c.seq, c.at < now() - make_interval(hours => @keep_hours::integer) AS old
+-- name: ChangeSweepable :one
+-- Returns the number up to which the feed may be swept: that of the last old row before the first
+-- young one. So no row is missing behind the lowest number that is left. A row of the future, from
+-- before the clock of the database went back, is neither: it is as old as its neighbours. 0: none.
+SELECT COALESCE((
+    SELECT c.seq
     FROM actlog.change AS c
-    ORDER BY c.seq
-    LIMIT 5000
-)
-DELETE FROM actlog.change AS c
-USING oldest
-WHERE c.seq = oldest.seq AND oldest.old
-    AND oldest.seq < COALESCE((SELECT min(o.seq) FROM oldest AS o WHERE NOT o.old), 9223372036854775807);
+    WHERE c.at < now() - make_interval(hours => @keep_hours::integer)
+        AND c.seq < COALESCE((
+            SELECT y.seq
+            FROM actlog.change AS y
+            WHERE y.at >= now() - make_interval(hours => @keep_hours::integer) AND y.at <= now()
+            ORDER BY y.seq
+            LIMIT 1
+        ), 9223372036854775807)
+    ORDER BY c.seq DESC
+    LIMIT 1
+), 0)::bigint AS seq;
+
+-- name: ChangeSweep :execrows
+-- Deletes the first rows of the change feed up to a number, 5,000 at a time.
+DELETE FROM actlog.change
+WHERE seq IN (SELECT c.seq FROM actlog.change AS c WHERE c.seq <= @up_to::bigint ORDER BY c.seq LIMIT 5000);

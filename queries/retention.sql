@@ -26,39 +26,38 @@ ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id D
 LIMIT 1;
 
 -- name: PlanUnseen :many
--- Returns trees whose live plans have sent heartbeats, and none for too long, by the clock of
--- the database, behind a cursor. A tree with a plan that is WAITING or PAUSED is not dead.
+-- Returns trees whose live plans have sent heartbeats, and none in a range of time, with the last
+-- one: all behind a cursor, or only some of them. A tree with a plan that is WAITING or PAUSED is
+-- not dead. A heartbeat after the range is one from before the clock of the database went back.
 SELECT r.root_plan_id, r.last_seen_at::timestamptz AS last_seen_at
-FROM (SELECT DISTINCT p.root_plan_id FROM actlog.plan_execution_record AS p WHERE NOT p.completed AND p.root_plan_id > @after_id::text) AS live
+FROM (
+    SELECT DISTINCT p.root_plan_id
+    FROM actlog.plan_execution_record AS p
+    WHERE NOT p.completed AND p.root_plan_id > @after_id::text AND (p.beat_at < @since::timestamptz OR p.beat_at > @until::timestamptz)
+        AND (sqlc.narg('among')::text[] IS NULL OR p.root_plan_id = ANY (sqlc.narg('among')::text[]))
+) AS live
 CROSS JOIN LATERAL (
-    SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, max(t.beat_at) AS beat_at, bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
+    SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, bool_or(t.beat_at BETWEEN @since::timestamptz AND @until::timestamptz) AS seen,
+        bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
     FROM actlog.plan_execution_record AS t
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
-WHERE r.beat_at < now() - make_interval(secs => @unseen_seconds::double precision) AND NOT r.waits
+WHERE NOT r.seen AND NOT r.waits
 ORDER BY r.root_plan_id COLLATE "C"
 LIMIT 100;
 
--- name: PlanUnfinished :many
--- Returns what has not ended in trees: live plans, and the steps, cycles and tool calls that
--- had begun. other_id is the plan of a step, or the id of a tool call.
-SELECT 'plan'::text AS kind, p.root_plan_id, p.current_plan_id::text AS id, 0::integer AS seq, ''::text AS other_id, NULL::integer AS attempt
-FROM actlog.plan_execution_record AS p
-WHERE p.root_plan_id = ANY (@root_plan_ids::text[]) AND NOT p.completed
-UNION ALL
-SELECT 'agentExecution', a.root_plan_id, a.step_id, 0, a.shown_plan_id, a.attempt
-FROM actlog.agent_execution_record AS a
-WHERE a.root_plan_id = ANY (@root_plan_ids::text[]) AND a.status = 'RUNNING'
-UNION ALL
-SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.attempt
-FROM actlog.plan_execution_record AS r
-JOIN actlog.think_act_record AS c ON c.root_plan_id = r.root_plan_id AND c.part = r.part AND c.status = 'RUNNING'
-WHERE r.root_plan_id = ANY (@root_plan_ids::text[]) AND r.current_plan_id = r.root_plan_id
-UNION ALL
-SELECT 'actTool', t.root_plan_id, t.step_id, t.seq, t.tool_call_id, t.attempt
-FROM actlog.plan_execution_record AS r
-JOIN actlog.act_tool_info AS t ON t.root_plan_id = r.root_plan_id AND t.part = r.part AND t.status = 'RUNNING'
-WHERE r.root_plan_id = ANY (@root_plan_ids::text[]) AND r.current_plan_id = r.root_plan_id;
+-- name: PlanLockFree :many
+-- Locks those of some root plans that nobody else holds, in the same order as writers, and returns
+-- them.
+SELECT root_plan_id
+FROM actlog.plan_execution_record
+WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
+ORDER BY root_plan_id
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: Clock :one
+-- Returns the time of the database.
+SELECT clock_timestamp()::timestamptz AS now;
 
 -- The next statements delete trees. TreeRoots locks the root plans, so nobody else writes to
 -- the trees meanwhile.
@@ -100,6 +99,9 @@ DELETE FROM actlog.wait_state WHERE root_plan_id = ANY (@root_plan_ids::text[]);
 
 -- name: TreeDeleteAgentExecutions :exec
 DELETE FROM actlog.agent_execution_record WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+
+-- name: TreeDeleteInterrupted :exec
+DELETE FROM actlog.interrupted WHERE root_plan_id = ANY (@root_plan_ids::text[]);
 
 -- name: TreeDeletePlans :exec
 DELETE FROM actlog.plan_execution_record WHERE root_plan_id = ANY (@root_plan_ids::text[]);

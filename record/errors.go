@@ -16,6 +16,10 @@ var ErrUnavailable = errors.New("record unavailable")
 // writes go on when there is room.
 var ErrDiskFull = fmt.Errorf("%w: the database's disk is full", ErrUnavailable)
 
+// ErrTooSlow means that a write was not on record in time, although the database may be well: it, or
+// the server, has much to do. It wraps [ErrUnavailable].
+var ErrTooSlow = fmt.Errorf("%w: it took too long", ErrUnavailable)
+
 // LockedError means that another session of the database holds a row of a plan's tree. It
 // wraps [ErrUnavailable]: writes go on when the row is released.
 type LockedError struct {

@@ -36,7 +36,8 @@ type Plan struct {
 	Metadata       json.RawMessage `record:"metadata,object"`
 	// LastSeenAt is a sign of life of the process that runs the plan, by its own clock, which
 	// must not go back while it runs. A process that sends one goes on sending them until the
-	// plan ends. If they stop, the run may be marked INTERRUPTED (--interrupt-after).
+	// plan ends. If they stop, the run is marked INTERRUPTED, until the next sign of life
+	// (--interrupt-after).
 	LastSeenAt *time.Time `record:"lastSeenAt,greatest,heartbeat"`
 }
 

@@ -33,6 +33,10 @@ const (
 	TimedOut  State = "TIMED_OUT"
 )
 
+// NotSeen is the error kind of what a server marked INTERRUPTED because the process that ran it sent
+// no sign of life any more. A later sign of life undoes the mark.
+const NotSeen = "not_seen"
+
 // Status is the three-valued view of a state that the executor API shows.
 type Status string
 

@@ -480,7 +480,7 @@ func TestAKilledAgentIsInterrupted(t *testing.T) {
 	p, _, err := s.PlanTree(t.Context(), "", killed)
 	ok(t, err)
 	want(t, "state", p.Record.State, record.Interrupted)
-	want(t, "errorKind", p.Record.ErrorKind, upkeep.NotSeen)
+	want(t, "errorKind", p.Record.ErrorKind, record.NotSeen)
 	if got := state(alive.ID()); got != record.Running {
 		t.Errorf("the living agent is %s", got)
 	}

@@ -81,8 +81,8 @@ type Options struct {
 	EndTimeout time.Duration
 
 	// Heartbeat is how often a sign of life (lastSeenAt) is sent for each plan that was started or
-	// continued here and has not ended, so that a server with --interrupt-after can distinguish a
-	// long silence from a dead process. No call waits for it, and a failure is only logged.
+	// continued here and has not ended, so that a server can distinguish a long silence from a dead
+	// process. No call waits for it, and a failure is only logged.
 	// Negative: none is sent. Default [HeartbeatDefault].
 	Heartbeat time.Duration
 

@@ -39,9 +39,10 @@ type serveCmd struct {
 	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older than this; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`
-	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this. 0: never." default:"0s"`
+	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this; a later one undoes that. 0: never." default:"15m"`
 	TraceDays      int           `help:"Keep the spans of a trace until this long after the last one arrived; the trees made from them stay." default:"3" placeholder:"DAYS"`
 	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
+	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
 	databaseFlags
 }
 
@@ -92,6 +93,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.DetailDays < 0 || c.KeepDays < 0 || c.InterruptAfter < 0 {
 		return nil, usageError("--detail-days, --keep-days and --interrupt-after must not be negative")
 	}
+	if c.Ballast < 0 {
+		return nil, usageError("--ballast must not be negative")
+	}
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
 	}
@@ -132,7 +136,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: otlp.ProjectKept, TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
-		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log})
+		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: int64(c.Ballast) << 20})
 		if err != nil {
 			return err
 		}

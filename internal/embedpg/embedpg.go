@@ -47,6 +47,10 @@ type Config struct {
 	// For tests only.
 	Fast bool
 
+	// Ballast is the size of a file in Dir that is removed if the disk is too full for Postgres to
+	// start, in bytes. It is made, and made again, when there is plenty of room. 0: none is made.
+	Ballast int64
+
 	// BinDirs are folders, or glob patterns of folders, to search for initdb and postgres.
 	// Default: PATH, then the usual folders of Debian, RHEL and Homebrew.
 	BinDirs []string
@@ -89,6 +93,7 @@ func (c Config) withDefaults() (Config, error) {
 type Server struct {
 	cluster   *cluster
 	lock      *os.File
+	ballast   ballast
 	temporary bool // Close removes the folder
 
 	cancel   context.CancelFunc // ends supervise
@@ -136,6 +141,8 @@ func mkdir(dir string, mode os.FileMode) error {
 
 // start starts the server in cfg.Dir and takes over the lock, also if it fails.
 func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Server, error) {
+	spare := ballast{dir: cfg.Dir, size: cfg.Ballast, log: cfg.Logger}
+	spare.giveUp()
 	c, err := openCluster(ctx, cfg)
 	var p *process
 	if err == nil {
@@ -151,7 +158,8 @@ func start(ctx context.Context, cfg Config, lock *os.File, temporary bool) (*Ser
 	cfg.Logger.Info("postgres started", "version", c.bin.version, "pid", p.pid(), "dir", cfg.Dir)
 
 	life, cancel := context.WithCancel(context.Background())
-	s := &Server{cluster: c, lock: lock, temporary: temporary, cancel: cancel, done: make(chan struct{})}
+	spare.keep()
+	s := &Server{cluster: c, lock: lock, ballast: spare, temporary: temporary, cancel: cancel, done: make(chan struct{})}
 	s.process.Store(p)
 	go s.supervise(life, p)
 	return s, nil
@@ -202,10 +210,15 @@ func (s *Server) Close(ctx context.Context) error {
 func (s *Server) supervise(life context.Context, p *process) {
 	defer close(s.done)
 	var delay time.Duration
+	ballastDue := time.NewTicker(keepBallastEvery)
+	defer ballastDue.Stop()
 	for {
 		select {
 		case <-life.Done():
 			return
+		case <-ballastDue.C:
+			s.ballast.keep()
+			continue
 		case <-p.exited:
 		}
 		s.process.Store(nil)
@@ -219,6 +232,7 @@ func (s *Server) supervise(life context.Context, p *process) {
 				return
 			}
 			delay = min(max(2*delay, 100*time.Millisecond), maxRestartDelay)
+			s.ballast.giveUp()
 			var err error
 			p, err = s.cluster.start(life)
 			if err != nil && life.Err() == nil {

@@ -62,6 +62,9 @@ func orphans(data string) []int {
 	return pids
 }
 
+// allocate makes a file take up room, without writing to it.
+func allocate(f *os.File, size int64) error { return syscall.Fallocate(int(f.Fd()), 0, 0, size) }
+
 // memoryDir returns a folder in memory with room for a test server, or "".
 func memoryDir() string {
 	const dir, needed = "/dev/shm", 1 << 30

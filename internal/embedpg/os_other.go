@@ -3,6 +3,8 @@
 package embedpg
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -26,6 +28,9 @@ func isPostmaster(pid int, data string) bool {
 
 // orphans returns nothing: here they cannot be recognized. Postgres waits until they exit.
 func orphans(string) []int { return nil }
+
+// allocate fails: here a file takes up room once it is written.
+func allocate(*os.File, int64) error { return errors.ErrUnsupported }
 
 // memoryDir returns "": no folder in memory.
 func memoryDir() string { return "" }

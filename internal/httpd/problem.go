@@ -60,6 +60,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		return problem(http.StatusServiceUnavailable, "the database's disk is full: writes wait until there is room, reads go on"+maybeWritten, 10)
 	case errors.As(err, &locked):
 		return problem(http.StatusServiceUnavailable, locked.Error()+maybeWritten, 1)
+	case errors.Is(err, record.ErrTooSlow):
+		return problem(http.StatusServiceUnavailable, "this took too long: the server or its database has much to do"+maybeWritten, 5)
 	case errors.Is(err, record.ErrUnavailable):
 		p, _ := problem(http.StatusServiceUnavailable, "the database cannot be reached right now"+maybeWritten, 1)
 		return p, false

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
@@ -11,7 +10,6 @@ import (
 	"math"
 	"mime"
 	"strconv"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -20,30 +18,6 @@ import (
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
-
-// The media types of a body.
-const (
-	TypeProtobuf = "application/x-protobuf"
-	TypeJSON     = "application/json"
-)
-
-// Signal is a kind of telemetry that exporters send.
-type Signal string
-
-// The signals. Metrics are accepted and dropped.
-const (
-	Traces  Signal = "traces"
-	Logs    Signal = "logs"
-	Metrics Signal = "metrics"
-)
-
-// Signals lists all signals.
-var Signals = []Signal{Traces, Logs, Metrics}
-
-// Path is where exporters send a signal over HTTP.
-func (s Signal) Path() string { return "/v1/" + string(s) }
-
-var errLogs = errors.New("the body holds logs, not traces: send it to /v1/logs")
 
 // ErrUnsupported says that a body has a media type other than [TypeProtobuf] and [TypeJSON].
 var ErrUnsupported = errors.New("unsupported")
@@ -59,18 +33,15 @@ type Batch struct {
 }
 
 // DecodeTraces reads the body of an export of traces. It returns an error if the body as a whole
-// cannot be read, among them [ErrUnsupported] and [ErrTooLarge].
+// cannot be read, among them [ErrUnsupported] and [ErrTooLarge], or if it holds another signal.
 func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	var b Batch
 	all, err := unmarshalTraces(contentType, body, bodyLimits)
 	if err != nil {
-		if isProtobuf(contentType) && holdsLogs(body) {
-			return b, errLogs
-		}
-		return b, fmt.Errorf("reading traces: %w", err)
+		return b, cmp.Or(Misplaced(Traces, contentType, body), fmt.Errorf("reading traces: %w", err))
 	}
-	if all.SpanCount() == 0 && !isProtobuf(contentType) && bytes.Contains(body, []byte(`"resourceLogs"`)) {
-		return b, errLogs
+	if all.SpanCount() == 0 {
+		return b, Misplaced(Traces, contentType, body)
 	}
 	if all.SpanCount() > MaxSpans {
 		return b, errSpans
@@ -98,12 +69,16 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 }
 
 // DecodeLogs reads the body of an export of logs. A record that names a span becomes a stub of this
-// span, with the record as its event. The other records are only counted.
+// span, with the record as its event. The other records are only counted. The errors are those of
+// DecodeTraces.
 func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	var b Batch
 	all, err := unmarshalLogs(contentType, body, bodyLimits)
 	if err != nil {
-		return b, fmt.Errorf("reading logs: %w", err)
+		return b, cmp.Or(Misplaced(Logs, contentType, body), fmt.Errorf("reading logs: %w", err))
+	}
+	if all.LogRecordCount() == 0 {
+		return b, Misplaced(Logs, contentType, body)
 	}
 	if all.LogRecordCount() > MaxSpans {
 		return b, errSpans
@@ -151,15 +126,6 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 		err = fault(mediaType, body, root)
 	}
 	return all, err
-}
-
-func isProtobuf(contentType string) bool { return strings.HasPrefix(contentType, TypeProtobuf) }
-
-// holdsLogs reports whether a protobuf body that cannot be read as traces holds logs. Both formats
-// have the same field numbers down to the span.
-func holdsLogs(body []byte) bool {
-	all, err := unmarshalLogs(TypeProtobuf, body, bodyLimits)
-	return err == nil && all.LogRecordCount() > 0
 }
 
 // converter converts the spans of pdata, and records the names of what it shortens or drops.

@@ -21,16 +21,18 @@ var ErrChanged = errors.New("another session changed what was read")
 
 // Translate turns the errors of pgx into those of package record. Nothing else does.
 func Translate(err error) error {
+	var connect *pgconn.ConnectError
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, pgx.ErrNoRows):
 		return record.ErrNotFound
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		if ConnectionLost(err) { // the driver's own time-out, not the caller's
-			return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
-		}
+	case errors.As(err, &connect):
+		return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
+	case errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", record.ErrTooSlow, err)
 	case Locked(err):
 		return fmt.Errorf("%w: %w", &record.LockedError{}, err)
 	case State(err) == "53100":

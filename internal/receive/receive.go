@@ -41,6 +41,10 @@ const (
 // repeat what was answered in time.
 const DefaultTimeout = 8 * time.Second
 
+// beginning is how much of a body of metrics is looked at, in bytes: enough to see whether it holds
+// another signal.
+const beginning = 32 << 10
+
 // Receiver takes exports. It is safe for concurrent use.
 type Receiver struct {
 	store    Store
@@ -111,14 +115,16 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	return c.Blob(http.StatusOK, contentType, answer)
 }
 
-// read returns the message of an export, decompressed. Of metrics it keeps nothing.
+// read returns the message of an export, decompressed. Nobody reads metrics: of those it returns the
+// beginning.
 func (r *Receiver) read(signal otlp.Signal, from io.Reader, size int64, encoding string, take func(int64) error) ([]byte, error) {
 	if signal == otlp.Metrics {
+		message := wire.Beginning(from, encoding, beginning, take)
 		_, err := io.CopyN(io.Discard, from, wire.MaxBodyBytes)
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
-		return nil, err
+		return message, err
 	}
 	return wire.ReadBody(from, size, encoding, take)
 }
@@ -145,6 +151,9 @@ func bodyType(r *http.Request) string {
 // holds the bytes of the message. The errors are for [httpd.ProblemOf].
 func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body) ([]byte, error) {
 	if signal == otlp.Metrics {
+		if err := otlp.Misplaced(signal, contentType, message); err != nil {
+			return nil, unreadable(err)
+		}
 		return otlp.Accepted(contentType), nil
 	}
 	batch, traces, err := r.decode(ctx, signal, contentType, message, held)

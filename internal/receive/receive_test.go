@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.opentelemetry.io/otel/attribute"
@@ -276,6 +277,72 @@ func TestLogsJoinTheirSpans(t *testing.T) {
 	c.WantMetric(`actlog_otlp_items_total{result="ignored",signal="logs"}`, 4)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="logs",status="200"}`, 4)
 	c.WantMetric(`actlog_otlp_requests_total{door="server",signal="traces",status="400"}`, 4)
+}
+
+// TestMisplacedBodies checks that a body of one signal that is sent to the path of another is refused,
+// with the right path. Nothing of it is dropped in silence.
+//
+// N28: traces sent to /v1/logs were answered 200 and dropped.
+func TestMisplacedBodies(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	metrics := pmetric.NewMetrics()
+	m := metrics.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+	m.SetName("gen_ai.client.token.usage")
+	m.SetEmptySum().DataPoints().AppendEmpty().SetIntValue(7)
+	bodies := map[string]map[otlp.Signal][]byte{
+		otlp.TypeProtobuf: {
+			otlp.Traces:  apitest.AsProtobuf(t, apitest.AgentTrace(1, nil)),
+			otlp.Logs:    apitest.Marshal(t, someLogs(1), new(plog.ProtoMarshaler).MarshalLogs),
+			otlp.Metrics: apitest.Marshal(t, metrics, new(pmetric.ProtoMarshaler).MarshalMetrics),
+		},
+		otlp.TypeJSON: {
+			otlp.Traces:  apitest.AsJSON(t, apitest.AgentTrace(1, nil)),
+			otlp.Logs:    apitest.Marshal(t, someLogs(1), new(plog.JSONMarshaler).MarshalLogs),
+			otlp.Metrics: apitest.Marshal(t, metrics, new(pmetric.JSONMarshaler).MarshalMetrics),
+		},
+	}
+	for contentType, bySignal := range bodies {
+		for signal, body := range bySignal {
+			for _, path := range otlp.Signals {
+				for _, gzip := range []bool{false, true} {
+					sent, header := body, []string(nil)
+					if gzip {
+						sent, header = apitest.Gzip(t, body), []string{"Content-Encoding", "gzip"}
+					}
+					a := c.Export(path.Path(), contentType, sent, header...)
+					if signal == path {
+						wantTaken(t, a, contentType)
+					} else {
+						wantRefused(t, a, http.StatusBadRequest, contentType, fmt.Sprintf("the body holds %s, not %s: send it to %s", signal, path, signal.Path()))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSlowWritesAreNotAnOutage checks the answer to an export that is not on record in time.
+//
+// N28: a large body on a busy machine was answered "the database cannot be reached".
+func TestSlowWritesAreNotAnOutage(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.ExportTimeout = 50 * time.Millisecond }})
+	other, err := c.DB.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Rollback(context.Background()) })
+	if _, err := other.Exec(t.Context(), "LOCK TABLE actlog.plan_execution_record IN EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	for contentType, encode := range apitest.Encodings {
+		a := c.Export("/v1/traces", contentType, encode(t, apitest.AgentTrace(1, nil)))
+		wantRefused(t, a, http.StatusServiceUnavailable, contentType, "took too long")
+		if strings.Contains(string(a.Body), "cannot be reached") {
+			t.Errorf("%s", a.Body)
+		}
+	}
 }
 
 func TestMetricsAreDropped(t *testing.T) {

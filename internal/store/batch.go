@@ -28,6 +28,8 @@ type batch struct {
 	rows    map[record.Key]*field.Row
 	touched feed.Touched
 	folded  int // changes that met another one
+	// marked is set when the batch was written: some trees of which it has signs of life are marked.
+	marked bool
 }
 
 func newBatch(entries []*entry) *batch {

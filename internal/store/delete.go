@@ -89,7 +89,7 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		for _, sql := range []string{
-			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions, db.TreeDeletePlans,
+			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions, db.TreeDeleteInterrupted, db.TreeDeletePlans,
 		} {
 			q.Queue(sql, there)
 		}

@@ -380,9 +380,8 @@ func TestMigrationsGiveWay(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	m := newMigrator(t, db.URL)
-	const wide = "SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.think_act_record'::regclass AND attname = 'response_id' AND NOT attisdropped"
-	for storetest.Lines(t, db.Pool, wide)[0] != "0" { // down to the migration that adds a column to cycles
-		if err := m.Down(t.Context()); err != nil {
+	for storetest.Lines(t, db.Pool, `SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.think_act_record'::regclass AND attname = 'response_id'`)[0] == "1" {
+		if err := m.Down(t.Context()); err != nil { // one of them added this column to cycles
 			t.Fatal(err)
 		}
 	}

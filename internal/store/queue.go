@@ -259,7 +259,7 @@ func (q *queue) reason(t *ticket) error {
 	if q.trouble != nil {
 		return q.trouble
 	}
-	return fmt.Errorf("%w: not written within %v", record.ErrUnavailable, q.patience)
+	return fmt.Errorf("%w: not written within %v", record.ErrTooSlow, q.patience)
 }
 
 // drop takes what is left of a ticket out of the queue, unless it is being written.

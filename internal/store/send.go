@@ -65,9 +65,19 @@ func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) 
 	return nil
 }
 
-// sendBatch writes a batch the likely way, and if that was wrong in the way that assumes
-// nothing. It returns the trees that are new, if it knows them.
+// sendBatch writes a batch, and once more if it turned out that some of its trees are marked
+// although they live. It returns the trees that are new, if it knows them.
 func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
+	fresh, err := s.sendLikely(ctx, b, lockTimeout)
+	if err == nil && b.marked {
+		err = s.sendUnmarked(ctx, b, lockTimeout)
+	}
+	return fresh, err
+}
+
+// sendLikely writes a batch the likely way, and if that was wrong in the way that assumes
+// nothing. It returns the trees that are new, if it knows them.
+func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
 	if s.places.unknown(b) >= s.tuning.manyRows {
 		fresh, err := s.sendMany(ctx, b, lockTimeout)
 		if notCopied(err) {
@@ -90,9 +100,7 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durat
 // sendFew takes one round trip: a batch without begin and commit is one implicit transaction.
 func (s *sender) sendFew(ctx context.Context, b *batch, a assumed, lockTimeout time.Duration) error {
 	var q pgx.Batch
-	if lockTimeout > 0 {
-		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
-	}
+	setLockTimeout(&q, lockTimeout)
 	s.queueBatch(&q, b, a)
 	b.touched.Append(&q)
 	return s.db.Send(ctx, &q)
@@ -104,9 +112,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var roots, rest pgx.Batch
 		passes := b.passes(nil)
-		if lockTimeout > 0 {
-			roots.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(lockTimeout.Milliseconds(), 10))
-		}
+		setLockTimeout(&roots, lockTimeout)
 		s.queueRoots(&roots, b, passes[0], assumed{})
 		fresh.queueNew(&roots, passes[0])
 		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
@@ -123,6 +129,14 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 	return fresh, err
 }
 
+// setLockTimeout queues the statement that bounds the waits for locks of a transaction, unless d is
+// 0.
+func setLockTimeout(q *pgx.Batch, d time.Duration) {
+	if d > 0 {
+		q.Queue("SELECT set_config('lock_timeout', $1, true)", strconv.FormatInt(d.Milliseconds(), 10))
+	}
+}
+
 // queueBatch queues all statements of a batch but the one for the feed.
 func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 	passes := b.passes(a.cycles)
@@ -131,14 +145,18 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that
-// should be on record, are only locked.
+// should be on record, are only locked. It is found out whether trees are marked that live.
 func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assumed) {
+	alive := b.alive()
 	if !a.part.IsZero() {
-		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
+		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), alive, a.part).QueryRow(b.readMarked)
 		return
 	}
 	traces := lockTraces(q, roots)
 	s.statements.merge(q, roots, time.Time{})
+	if len(alive) > 0 {
+		q.Queue(db.InterruptedAny, alive).QueryRow(b.readMarked)
+	}
 	if len(traces) > 0 {
 		q.Queue(db.TraceRecall, traces)
 	}
@@ -148,6 +166,52 @@ func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
 	for _, rows := range passes {
 		s.statements.merge(q, rows, a.part)
 	}
+}
+
+// sendUnmarked commits a batch once more, after the marks of its living trees are undone.
+func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Duration) error {
+	return s.db.Transact(ctx, func(tx pgx.Tx) error {
+		var q pgx.Batch
+		setLockTimeout(&q, lockTimeout)
+		q.Queue(db.PlanLock, slices.Sorted(maps.Keys(b.touched)))
+		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
+		if err := s.unmark(ctx, tx, b); err != nil {
+			return err
+		}
+		q = pgx.Batch{}
+		b.touched.Append(&q)
+		return tx.SendBatch(ctx, &q).Close()
+	})
+}
+
+// unmark undoes the marks of the living trees of a batch, whose root plans the transaction holds,
+// and writes the batch.
+func (s *sender) unmark(ctx context.Context, tx pgx.Tx, b *batch) error {
+	rows, err := tx.Query(ctx, db.InterruptedUndo, b.alive())
+	if err != nil {
+		return err
+	}
+	var steps []*field.Row
+	var root, step string
+	if _, err := pgx.ForEachRow(rows, []any{&root, &step}, func() error {
+		for _, kind := range []record.Kind{record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindActTool} {
+			b.touched.Add(root, kind)
+		}
+		if step != "" {
+			steps = append(steps, &field.Row{Change: &record.AgentExecution{RootPlanID: root, StepID: step}})
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var q pgx.Batch
+	if len(steps) > 0 {
+		s.statements.merge(&q, steps, time.Time{})
+	}
+	s.queueBatch(&q, b, assumed{})
+	return tx.SendBatch(ctx, &q).Close()
 }
 
 // lockTraces locks the traces that root plans name, and returns their ids: their rows belong

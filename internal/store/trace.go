@@ -173,7 +173,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 	case t.turns <- struct{}{}:
 		defer func() { <-t.turns }()
 	case <-time.After(t.retryFor):
-		return fmt.Errorf("%w: no turn to write traces within %v", record.ErrUnavailable, t.retryFor)
+		return fmt.Errorf("%w: no turn to write traces within %v", record.ErrTooSlow, t.retryFor)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -113,7 +113,11 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	b := newBatch(valid)
 	var q pgx.Batch
 	t.store.sender.queueBatch(&q, b, assumed{})
-	if err := t.tx.SendBatch(ctx, &q).Close(); err != nil {
+	err = t.tx.SendBatch(ctx, &q).Close()
+	if err == nil && b.marked {
+		err = t.store.sender.unmark(ctx, t.tx, b)
+	}
+	if err != nil {
 		return record.Result{}, fmt.Errorf("write %d changes: %w", len(changes), err)
 	}
 	t.batches = append(t.batches, b)

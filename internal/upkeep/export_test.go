@@ -1,5 +1,12 @@
 package upkeep
 
+import (
+	"context"
+	"time"
+
+	"github.com/actlog/actlog/db"
+)
+
 // Idle returns an Upkeep that does nothing by itself.
 var Idle = newUpkeep
 
@@ -7,10 +14,34 @@ var Idle = newUpkeep
 var (
 	DropDetail     = (*Upkeep).dropDetail
 	DeleteOutdated = (*Upkeep).deleteOutdated
-	InterruptDead  = (*Upkeep).interruptDead
 	SweepChanges   = (*Upkeep).sweepChanges
 	DropSpans      = (*Upkeep).dropSpans
 )
+
+// InterruptDead marks the runs that were silent for so long, without listening first.
+func InterruptDead(u *Upkeep, ctx context.Context, silent time.Duration) error {
+	now, err := u.readClock(ctx, u.db)
+	if err != nil {
+		return err
+	}
+	return u.interruptDead(ctx, now, silent)
+}
+
+// SetClocks lets an Upkeep read other clocks: so far beyond that of the database, and beyond that of
+// this process.
+func SetClocks(u *Upkeep, database, process func() time.Duration) {
+	u.clock = func(ctx context.Context, conn db.DBTX) (time.Time, error) {
+		now, err := u.queries.Clock(ctx, conn)
+		return now.Add(database()), err
+	}
+	u.now = func() time.Time { return time.Now().Add(process()) }
+}
+
+// Listening is what an Upkeep remembers between the rounds of [InterruptSilent].
+type Listening = listening
+
+// InterruptSilent is one round of looking for dead runs.
+var InterruptSilent = (*Upkeep).interruptSilent
 
 // PartitionedTables hold the detail.
 var PartitionedTables = partitionedTables

@@ -32,7 +32,11 @@ func logTo(log *storetest.Log) func(*store.Config) {
 }
 
 // idle returns an Upkeep that does nothing by itself.
-func idle(t testing.TB, s *store.Store) *upkeep.Upkeep {
+func idle(t testing.TB, s *store.Store, options ...func(*upkeep.Config)) *upkeep.Upkeep {
 	t.Helper()
-	return upkeep.Idle(s, upkeep.Config{Logger: storetest.Logger(t)})
+	config := upkeep.Config{Logger: storetest.Logger(t)}
+	for _, o := range options {
+		o(&config)
+	}
+	return upkeep.Idle(s, config)
 }

@@ -40,20 +40,11 @@ func (u *Upkeep) keepUp(ctx context.Context) {
 			return
 		}
 	}
-	// After an outage the server waits one full interval before it marks any run dead, so that
-	// live processes can send a sign of life first.
-	listening := time.Now()
+	var heard listening
 	var due time.Time
 	for {
-		now := time.Now()
-		if failed := u.store.Stats().LastErrorAt; failed.After(listening) {
-			listening = failed
-		}
-		var err error
-		if now.Sub(listening) >= u.config.InterruptAfter {
-			err = u.interruptDead(ctx, u.config.InterruptAfter)
-		}
-		if !now.Before(due) {
+		err := u.interruptSilent(ctx, &heard, often)
+		if now := time.Now(); !now.Before(due) {
 			err = errors.Join(err, u.tidy(ctx))
 			if due = now.Add(time.Hour); err != nil {
 				due = now.Add(time.Minute)
@@ -65,22 +56,42 @@ func (u *Upkeep) keepUp(ctx context.Context) {
 		case err != nil:
 			u.counters.failures.Add(1)
 			u.log.Warn("upkeep failed; it is tried again later", "error", err)
-			listening = time.Now()
 		}
-		asleep := time.Now().Round(0) // by the wall clock: the monotonic one stops while the machine sleeps
 		if pg.Pause(ctx, often) != nil {
 			return
 		}
-		if time.Since(asleep) > 2*often {
-			listening = time.Now()
-		}
 	}
+}
+
+// interruptSilent marks dead runs, once this server has listened for as long as they were silent:
+// after its start, an outage or a pause, live processes can send a sign of life first.
+func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often time.Duration) error {
+	silent := u.config.InterruptAfter
+	if silent == 0 {
+		return nil
+	}
+	now, err := u.readClock(ctx, u.db)
+	if err == nil && heard.full(now, u.store.Stats().GivenUp, often, silent) {
+		err = u.interruptDead(ctx, heard.since, silent)
+	}
+	if err != nil {
+		*heard = listening{}
+	}
+	return err
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
 // detail, spans and trees that are too old, and sweeps the change feed.
 func (u *Upkeep) Run(ctx context.Context) error {
-	if err := errors.Join(u.interruptDead(ctx, u.config.InterruptAfter), u.tidy(ctx)); err != nil {
+	err := u.tidy(ctx)
+	if u.config.InterruptAfter > 0 {
+		now, clockErr := u.readClock(ctx, u.db)
+		if clockErr == nil {
+			clockErr = u.interruptDead(ctx, now, u.config.InterruptAfter)
+		}
+		err = errors.Join(clockErr, err)
+	}
+	if err != nil {
 		return fmt.Errorf("upkeep: %w", pg.Translate(err))
 	}
 	return nil
@@ -106,8 +117,12 @@ func (u *Upkeep) tidy(ctx context.Context) error {
 }
 
 func (u *Upkeep) sweepChanges(ctx context.Context, hours int) error {
+	last, err := u.queries.ChangeSweepable(ctx, u.db, int32(hours))
+	if err != nil {
+		return fmt.Errorf("look for old rows of the change feed: %w", err)
+	}
 	for {
-		n, err := u.queries.ChangeSweep(ctx, u.db, int32(hours))
+		n, err := u.queries.ChangeSweep(ctx, u.db, last)
 		if err != nil {
 			return fmt.Errorf("sweep the change feed: %w", err)
 		}

@@ -1,6 +1,7 @@
 package upkeep_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -59,8 +60,18 @@ func states(t testing.TB, pg *pgtest.DB, root string) []string {
 		ORDER BY 1`, root)
 }
 
+// rows returns the rows of a tree whose ids begin with its root, without what differs from tree to tree.
+func rows(t testing.TB, pg *pgtest.DB, root string) (all []string) {
+	t.Helper()
+	for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info"} {
+		all = append(all, storetest.Lines(t, pg.Pool, `SELECT replace((to_jsonb(x) - ARRAY['id', 'part', 'first_seen_at', 'beat_at'])::text, '"' || $1, '"r')
+			FROM actlog.`+table+` AS x WHERE root_plan_id = $1 ORDER BY 1`, root)...)
+	}
+	return all
+}
+
 // TestDeadRuns checks when a silent run is interrupted, what is marked, and that its true outcome
-// wins if it is written later.
+// wins if it is written later, without a sign of life.
 func TestDeadRuns(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
@@ -88,11 +99,6 @@ func TestDeadRuns(t *testing.T) {
 	if n := u.Stats().RunsInterrupted; n != 1 {
 		t.Errorf("%d runs interrupted", n)
 	}
-	// A heartbeat alone does not change that. The true outcome does.
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: storetest.At(55), State: new(record.Running), Rev: new(int64(6))})
-	if p := storetest.PlanTree(t, s, "p").Record; *p.State != record.Interrupted || !p.LastSeenAt.Equal(*storetest.At(55)) {
-		t.Errorf("after a heartbeat: %+v", p)
-	}
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed), EndTime: storetest.At(59), Rev: new(int64(1))},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", State: new(record.Completed), Attempt: new(int64(2)), Rev: new(int64(1))},
@@ -102,6 +108,181 @@ func TestDeadRuns(t *testing.T) {
 	if *p.State != record.Completed || !p.EndTime.Equal(*storetest.At(59)) || *st.Record.State != record.Completed ||
 		*st.Cycles[1].Record.State != record.Failed || *st.Cycles[1].ToolCalls[1].Record.State != record.Cancelled && *st.Cycles[1].ToolCalls[0].Record.State != record.Cancelled {
 		t.Errorf("a late outcome does not win: %+v %+v", p, st)
+	}
+}
+
+// TestSignsOfLifeUndoTheMark checks that whatever a live process writes undoes the mark of the whole
+// run, as if it had never been made, and that the run is marked again after the same silence.
+//
+// N11: a mark not_seen is undone by later signs of life.
+func TestSignsOfLifeUndoTheMark(t *testing.T) {
+	t.Parallel()
+	for name, sign := range map[string]func(root string) []record.Change{
+		"heartbeat": func(root string) []record.Change {
+			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, LastSeenAt: storetest.At(55)}}
+		},
+		"heartbeat of a sub-plan": func(root string) []record.Change {
+			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: storetest.At(55)}}
+		},
+		"state": func(root string) []record.Change {
+			return []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Waiting), Rev: new(int64(9))}}
+		},
+		"step": func(root string) []record.Change {
+			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-next", State: new(record.Running)}}
+		},
+		"cycle": func(root string) []record.Change {
+			return []record.Change{&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Paused)}}
+		},
+		"tool call": func(root string) []record.Change {
+			return []record.Change{&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Running)}}
+		},
+		"interrupted by the process": func(root string) []record.Change {
+			return []record.Change{&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Interrupted), ErrorKind: new("user")}}
+		},
+		"state and error": func(root string) []record.Change {
+			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Waiting), ErrorKind: new("x"), EndTime: storetest.At(7), Rev: new(int64(3))}}
+		},
+		"next attempt": func(root string) []record.Change {
+			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(3)), State: new(record.Running)}}
+		},
+		"after an end": func(root string) []record.Change {
+			return []record.Change{
+				&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Completed)},
+				&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 2, State: new(record.Running)},
+			}
+		},
+		"many": func(root string) (all []record.Change) {
+			for i := range 300 {
+				all = append(all, &record.ActTool{RootPlanID: root, StepID: root + "-b", Seq: int64(i / 10), ToolCallID: fmt.Sprint(root, i), State: new(record.Running)})
+			}
+			return all
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			marks, s := open(t, pg.URL), storetest.OpenURL(t, pg.URL)
+			for _, tt := range []struct {
+				root string
+				mark bool
+			}{{"run-a", false}, {"run-b", true}} {
+				writeRun(t, s, tt.root, storetest.At(50))
+				if tt.mark {
+					silent(t, s, tt.root, "1 hour")
+					interrupt(t, idle(t, marks))
+				}
+				for _, c := range sign(tt.root) { // one by one, by the way of small batches
+					storetest.Write(t, s, c)
+				}
+				storetest.Write(t, s, sign(tt.root)...)
+			}
+			if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
+				t.Errorf("the mark left something (-never marked +marked):\n%s", diff)
+			}
+			if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.interrupted"); n != 0 {
+				t.Errorf("%d rows are still saved", n)
+			}
+			interrupt(t, idle(t, marks))
+			if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.interrupted"); n != 0 {
+				t.Error("marked again at once")
+			}
+		})
+	}
+}
+
+// TestSignsOfLifeInATransaction checks the same for [store.Store.InTx], and that a deleted tree
+// leaves nothing of its mark.
+func TestSignsOfLifeInATransaction(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, root := range []string{"p", "gone"} {
+		writeRun(t, s, root, storetest.At(50))
+		silent(t, s, root, "1 hour")
+	}
+	interrupt(t, idle(t, s))
+	if err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Write(ctx, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", LastSeenAt: storetest.At(55)}})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Running || p.EndTime != nil || p.ErrorKind != nil || *st.Record.State != record.Running {
+		t.Errorf("after a heartbeat: %+v %+v", p, st.Record)
+	}
+	if err := s.DeletePlan(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.interrupted"); n != 0 {
+		t.Errorf("%d rows are still saved", n)
+	}
+}
+
+// TestEndsDoNotUndoTheMark checks that a run that was marked stays so if somebody only writes how
+// parts of it ended: the others were cut off.
+func TestEndsDoNotUndoTheMark(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	writeRun(t, s, "p", storetest.At(50))
+	silent(t, s, "p", "1 hour")
+	interrupt(t, idle(t, s))
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), Title: new("lost")})
+	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Failed || *st.Record.State != record.Interrupted {
+		t.Errorf("after an end: %+v %+v", p, st.Record)
+	}
+}
+
+// TestLiveRunsSurviveASetClock sets the clock of the database while runs send heartbeats, in one of
+// the minutes or in many. No live run is ever marked. A dead one is, once the clock is left alone.
+//
+// N11: a live run became INTERRUPTED when the database's clock stepped ahead.
+func TestLiveRunsSurviveASetClock(t *testing.T) {
+	t.Parallel()
+	const silence, minutes = 15 * time.Minute, 200
+	for name, step := range map[string]func(minute int) time.Duration{
+		"never": func(int) time.Duration { return 0 },
+		"ahead": func(m int) time.Duration {
+			return map[bool]time.Duration{true: 10 * time.Minute}[m%20 == 10 && m < 100]
+		},
+		"far ahead": func(m int) time.Duration { return map[int]time.Duration{30: 10_000 * time.Hour}[m] },
+		"back":      func(m int) time.Duration { return map[int]time.Duration{30: -10_000 * time.Hour}[m] },
+		"to and fro": func(m int) time.Duration {
+			return map[int]time.Duration{10: time.Hour, 30: -2 * time.Hour, 50: 20 * time.Minute, 70: -16 * time.Minute}[m]
+		},
+		"creeping": func(m int) time.Duration { return map[bool]time.Duration{true: 50 * time.Second}[m < 60] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t)
+			u := idle(t, s, func(c *upkeep.Config) { c.InterruptAfter = silence })
+			var set, passed time.Duration
+			upkeep.SetClocks(u, func() time.Duration { return set + passed }, func() time.Duration { return passed })
+			beat := func(minute int, runs ...string) {
+				t.Helper()
+				var changes []record.Change
+				for _, r := range runs {
+					changes = append(changes, &record.Plan{RootPlanID: r, CurrentPlanID: r, State: new(record.Running), LastSeenAt: storetest.At(minute)})
+				}
+				storetest.Write(t, s, changes...)
+				storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET beat_at = clock_timestamp() + $1 WHERE root_plan_id = ANY ($2)", set+passed, runs)
+			}
+			beat(0, "dead", "live-0", "live-1", "live-2")
+			var heard upkeep.Listening
+			for minute := range minutes {
+				passed += 30 * time.Second
+				set += step(minute)
+				if err := upkeep.InterruptSilent(u, t.Context(), &heard, time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				passed += 30 * time.Second
+				if live := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'RUNNING' AND root_plan_id <> 'dead'"); live != 3 {
+					t.Fatalf("minute %d: %d runs live", minute, live)
+				}
+				beat(minute+1, "live-0", "live-1", "live-2")
+			}
+			if p := storetest.PlanTree(t, s, "dead").Record; *p.State != record.Interrupted {
+				t.Errorf("the dead run is %s", *p.State)
+			}
+		})
 	}
 }
 

@@ -30,8 +30,8 @@ type Config struct {
 	KeepDays int
 	// ChangeHours is how long rows of the change feed are kept. Default 24.
 	ChangeHours int
-	// InterruptAfter is how long a run that sent a sign of life may send no other, by the clock
-	// of the database, before it is marked INTERRUPTED. 0: for ever.
+	// InterruptAfter is how long a run that sent heartbeats may send no other, by the clock of the
+	// database, before it is marked INTERRUPTED. A later sign of life undoes that. 0: for ever.
 	InterruptAfter time.Duration
 	// TraceDays is how long the spans of a trace are kept after the last of them came. 0: this
 	// process takes no traces, and leaves them to others.
@@ -53,6 +53,8 @@ type Upkeep struct {
 	db      *pg.DB
 	queries *db.Queries
 	log     *slog.Logger
+	clock   func(context.Context, db.DBTX) (time.Time, error) // of the database
+	now     func() time.Time                                  // of this process
 
 	counters counters
 	stop     context.CancelFunc
@@ -81,7 +83,8 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 	if config.ChangeHours == 0 {
 		config.ChangeHours = 24
 	}
-	return &Upkeep{config: config, store: s, db: s.DB(), queries: db.New(), log: config.Logger}
+	queries := db.New()
+	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now}
 }
 
 // Close ends the upkeep. What it is doing is done again by the next one.

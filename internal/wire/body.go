@@ -75,6 +75,19 @@ func ReadBody(body io.Reader, size int64, contentEncoding string, take func(byte
 	return all.Bytes(), nil
 }
 
+// Beginning returns the first bytes of a body of any type, decompressed: at most n, and fewer if the
+// body is shorter or cannot be read. take is that of [DecodeBody].
+func Beginning(body io.Reader, contentEncoding string, n int, take func(bytes int64) error) []byte {
+	plain, err := newPlainReader(body, contentEncoding, take)
+	if err != nil {
+		return nil
+	}
+	defer plain.Close()
+	first := make([]byte, n)
+	read, _ := io.ReadFull(plain, first) // the caller wants no more than there is
+	return first[:read]
+}
+
 // plainReader reads a body, decompressed. It fails at its limit, instead of ending there.
 type plainReader struct {
 	io.Closer
