@@ -132,7 +132,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 func TestBodiesThatStall(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(c *apitest.Config) {
-		c.HTTP.BodyBytes, c.HTTP.Patience = 1<<20, 100*time.Millisecond
+		c.HTTP.BodyBytes, c.HTTP.Patience = 8<<20, 100*time.Millisecond
 	}})
 	half := strings.Repeat(" ", 400_000)
 	packed := func(pack func(testing.TB, []byte) []byte) string {
