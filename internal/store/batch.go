@@ -27,7 +27,8 @@ type entry struct {
 type batch struct {
 	rows    map[record.Key]*field.Row
 	touched feed.Touched
-	folded  int // changes that met another one
+	folded  int      // changes that met another one
+	said    []uint64 // texts that were new to the search, see said
 }
 
 func newBatch(entries []*entry) *batch {

@@ -25,6 +25,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
 	u.tasks.Go(func() { u.keepPartitions(ctx, done) })
 	u.tasks.Go(func() { u.keepUp(ctx) })
+	u.tasks.Go(func() { u.keepIndex(ctx) })
 	return u, nil
 }
 
@@ -78,9 +79,10 @@ func (u *Upkeep) keepUp(ctx context.Context) {
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
-// detail, spans and trees that are too old, and sweeps the change feed.
+// detail, spans and trees that are too old, sweeps the change feed, and adds to the index of the
+// search what is missing there.
 func (u *Upkeep) Run(ctx context.Context) error {
-	if err := errors.Join(u.interruptDead(ctx, u.config.InterruptAfter), u.tidy(ctx)); err != nil {
+	if err := errors.Join(u.interruptDead(ctx, u.config.InterruptAfter), u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx)); err != nil {
 		return fmt.Errorf("upkeep: %w", pg.Translate(err))
 	}
 	return nil
