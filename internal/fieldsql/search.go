@@ -26,12 +26,23 @@ func Searched() string {
 		if table.Partitioned {
 			part = " AND r.part = p.part"
 		}
-		sections = append(sections, fmt.Sprintf(`SELECT p.root_plan_id, left(u.text, $2::integer) AS text
-FROM actlog.plan_execution_record AS p
-JOIN actlog.%s AS r ON r.root_plan_id = p.root_plan_id%s
+		// One by one, by the primary keys: a plan made while the tables were small would read all.
+		sections = append(sections, fmt.Sprintf(`SELECT asked.root_plan_id, left(u.text, $2::integer) AS text
+FROM unnest($1::text[]) AS asked (root_plan_id)
+CROSS JOIN LATERAL (
+    SELECT x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
+    OFFSET 0
+) AS p
+CROSS JOIN LATERAL (
+    SELECT %s
+    FROM actlog.%s AS r
+    WHERE r.root_plan_id = asked.root_plan_id%s
+    OFFSET 0
+) AS r
 CROSS JOIN unnest(ARRAY[%s]) AS u (text)
-WHERE p.root_plan_id = ANY ($1::text[]) AND p.current_plan_id = p.root_plan_id AND u.text IS NOT NULL`,
-			table.Name, part, strings.Join(columns, ", ")))
+WHERE u.text IS NOT NULL`, strings.Join(columns, ", "), table.Name, part, strings.Join(columns, ", ")))
 	}
 	return strings.Join(sections, "\nUNION\n")
 }
