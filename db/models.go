@@ -29,3 +29,13 @@ type ActlogModelPrice struct {
 	// When the price was seen there.
 	Seen *time.Time
 }
+
+// Texts that were written to a tree and are not in the index yet. A search reads all of them.
+type ActlogSearchFresh struct {
+	// Grows with each row.
+	ID int64
+	// The root plan of the tree.
+	RootPlanID string
+	// The texts, one per line, in lower case.
+	Text string
+}

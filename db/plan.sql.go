@@ -140,24 +140,35 @@ SELECT
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, actlog.is_placeholder(x) AS placeholder
-    FROM actlog.plan_execution_record AS x
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder
+    FROM (
+        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder
+        FROM actlog.plan_execution_record AS r
+        WHERE $1::text[] IS NULL
+        UNION ALL
+        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder
+        FROM unnest($1::text[]) AS u (id)
+        CROSS JOIN LATERAL ( -- one by one, by the primary key
+            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder
+            FROM actlog.plan_execution_record AS r
+            WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
+            OFFSET 0
+        ) AS y
+    ) AS x
     WHERE x.root_plan_id = x.current_plan_id
-        AND (x.first_seen_at, x.root_plan_id) < ($1::timestamptz, $2::text)
-        AND ($3::text IS NULL OR x.state = $3::text AND NOT actlog.is_placeholder(x))
-        AND ($4::text IS NULL OR COALESCE(x.project, 'default') = $4::text)
-        AND ($5::text IS NULL OR x.name = $5::text)
-        AND ($6::text IS NULL OR x.user_id = $6::text)
-        AND ($7::text IS NULL OR x.conversation_id = $7::text)
-        AND ($8::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $8::timestamptz)
-        AND ($9::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $9::timestamptz)
-        AND ($10::text IS NULL OR x.tags @> ARRAY[$10::text])
-        AND ($11::text IS NULL OR EXISTS (
+        AND (x.first_seen_at, x.root_plan_id) < ($2::timestamptz, $3::text)
+        AND ($4::text IS NULL OR x.state = $4::text AND NOT x.placeholder)
+        AND ($5::text IS NULL OR COALESCE(x.project, 'default') = $5::text)
+        AND ($6::text IS NULL OR x.name = $6::text)
+        AND ($7::text IS NULL OR x.user_id = $7::text)
+        AND ($8::text IS NULL OR x.conversation_id = $8::text)
+        AND ($9::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $9::timestamptz)
+        AND ($10::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $10::timestamptz)
+        AND ($11::text IS NULL OR x.tags @> ARRAY[$11::text])
+        AND ($12::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
-            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $11::text
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $12::text
         ))
-        AND ($12::text IS NULL OR x.title ILIKE $12::text
-            OR x.user_request ILIKE $12::text OR x.summary ILIKE $12::text)
     ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
     LIMIT $13::integer
 ) AS p
@@ -183,6 +194,7 @@ ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
 `
 
 type PlanListParams struct {
+	Found          []string
 	BeforeTime     time.Time
 	BeforeID       string
 	State          *string
@@ -194,14 +206,14 @@ type PlanListParams struct {
 	Until          *time.Time
 	Tag            *string
 	Agent          *string
-	Pattern        *string
 	PageSize       int32
 }
 
-// Returns root plans, newest first, behind a cursor, without large texts. Postgres has to plan
-// it for the given filters, see Store.Plans.
+// Returns root plans, newest first, behind a cursor, without large texts: all, or those that a search
+// found. Postgres has to plan it for the given filters, see Store.Plans.
 func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) error {
 	_, err := db.Exec(ctx, PlanList,
+		arg.Found,
 		arg.BeforeTime,
 		arg.BeforeID,
 		arg.State,
@@ -213,7 +225,6 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 		arg.Until,
 		arg.Tag,
 		arg.Agent,
-		arg.Pattern,
 		arg.PageSize,
 	)
 	return err

@@ -173,9 +173,10 @@ FROM (
         t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
     FROM actlog.agent_execution_record AS a
     CROSS JOIN LATERAL (
-        SELECT e.attempt, true AS retried, COALESCE(e.state, 'IDLE') AS state, e."startTime" AS start_time, e."endTime" AS end_time,
-            e."errorMessage" AS error_message, e."errorKind" AS error_kind
-        FROM jsonb_to_recordset(a.attempts) AS e (attempt integer, state text, "startTime" timestamptz, "endTime" timestamptz, "errorMessage" text, "errorKind" text)
+        SELECT (e.entry ->> 'attempt')::integer AS attempt, true AS retried, COALESCE(e.entry ->> 'state', 'IDLE') AS state,
+            (e.entry ->> 'startTime')::timestamptz AS start_time, (e.entry ->> 'endTime')::timestamptz AS end_time,
+            e.entry ->> 'errorMessage' AS error_message, e.entry ->> 'errorKind' AS error_kind
+        FROM jsonb_array_elements(a.attempts) AS e (entry)
         UNION ALL
         SELECT a.attempt, false, a.state, a.start_time, a.end_time, a.error_message, a.error_kind
     ) AS t
@@ -186,10 +187,11 @@ FROM (
         t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
     FROM actlog.think_act_record AS c
     CROSS JOIN LATERAL (
-        SELECT e.attempt, true AS retried, COALESCE(e.state, 'PENDING') AS state, COALESCE(e."thinkStartTime", e."actStartTime") AS start_time,
-            GREATEST(e."thinkEndTime", e."actEndTime") AS end_time, e."errorMessage" AS error_message, e."errorKind" AS error_kind
-        FROM jsonb_to_recordset(c.attempts) AS e (attempt integer, state text, "thinkStartTime" timestamptz, "thinkEndTime" timestamptz,
-            "actStartTime" timestamptz, "actEndTime" timestamptz, "errorMessage" text, "errorKind" text)
+        SELECT (e.entry ->> 'attempt')::integer AS attempt, true AS retried, COALESCE(e.entry ->> 'state', 'PENDING') AS state,
+            COALESCE(e.entry ->> 'thinkStartTime', e.entry ->> 'actStartTime')::timestamptz AS start_time,
+            GREATEST((e.entry ->> 'thinkEndTime')::timestamptz, (e.entry ->> 'actEndTime')::timestamptz) AS end_time,
+            e.entry ->> 'errorMessage' AS error_message, e.entry ->> 'errorKind' AS error_kind
+        FROM jsonb_array_elements(c.attempts) AS e (entry)
         UNION ALL
         SELECT c.attempt, false, c.state, COALESCE(c.think_start_time, c.act_start_time), GREATEST(c.think_end_time, c.act_end_time), c.error_message, c.error_kind
     ) AS t
@@ -201,9 +203,10 @@ FROM (
         t.attempt, t.retried, t.state, t.start_time, t.end_time, t.error_message, t.error_kind
     FROM actlog.act_tool_info AS c
     CROSS JOIN LATERAL (
-        SELECT e.attempt, true AS retried, COALESCE(e.state, 'PENDING') AS state, e."startTime" AS start_time, e."endTime" AS end_time,
-            e."errorMessage" AS error_message, e."errorKind" AS error_kind
-        FROM jsonb_to_recordset(c.attempts) AS e (attempt integer, state text, "startTime" timestamptz, "endTime" timestamptz, "errorMessage" text, "errorKind" text)
+        SELECT (e.entry ->> 'attempt')::integer AS attempt, true AS retried, COALESCE(e.entry ->> 'state', 'PENDING') AS state,
+            (e.entry ->> 'startTime')::timestamptz AS start_time, (e.entry ->> 'endTime')::timestamptz AS end_time,
+            e.entry ->> 'errorMessage' AS error_message, e.entry ->> 'errorKind' AS error_kind
+        FROM jsonb_array_elements(c.attempts) AS e (entry)
         UNION ALL
         SELECT c.attempt, false, c.state, c.start_time, c.end_time, c.error_message, c.error_kind
     ) AS t
@@ -256,25 +259,33 @@ FROM (
 LEFT JOIN actlog.plan_execution_record AS p ON p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.plan_id
 LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = f.root_plan_id AND r.current_plan_id = f.root_plan_id;
 
-COMMENT ON VIEW report.attempt IS 'One row per attempt at each step, cycle and tool call that was attempted again. Where retried is true, state and error say why. Filter on attempted_at.';
-COMMENT ON COLUMN report.attempt.level IS 'What was attempted: agent_execution, think_act or tool_call.';
-COMMENT ON COLUMN report.attempt.attempted_at IS 'When the attempt began; if that was not reported, when it ended, else when its plan was first seen.';
-COMMENT ON COLUMN report.attempt.attempt IS 'The number of the attempt, from 1.';
-COMMENT ON COLUMN report.attempt.retried IS 'Whether a later attempt followed.';
-COMMENT ON COLUMN report.attempt.state IS 'How the attempt went: as in the other views.';
-COMMENT ON COLUMN report.attempt.last_state IS 'How the current attempt went: COMPLETED if the retries helped.';
-COMMENT ON COLUMN report.attempt.start_time IS 'When the attempt began: the earliest start that was reported; of a cycle, when its thinking began.';
-COMMENT ON COLUMN report.attempt.end_time IS 'When the attempt ended: the latest end that was reported.';
-COMMENT ON COLUMN report.attempt.duration_seconds IS 'Seconds from start to end of the attempt; null until both are known.';
-COMMENT ON VIEW report.failure IS 'One row for each plan, step, cycle and tool call that is FAILED, INTERRUPTED or BLOCKED, and for each such attempt before the current one. A failure at one level often causes one at the level above. Filter on failed_at.';
-COMMENT ON COLUMN report.failure.attempt IS 'Which attempt at the step, cycle or tool call failed, from 1; null for a plan.';
-
--- The other columns mean what they mean in the other views.
 -- +goose StatementBegin
 DO $$
 DECLARE
+    v record;
     c record;
 BEGIN
+    FOR v IN SELECT * FROM (VALUES
+        ('attempt', 'One row per attempt at each step, cycle and tool call that was attempted again. Where retried is true, state and error say why. Filter on attempted_at.'),
+        ('failure', 'One row for each plan, step, cycle and tool call that is FAILED, INTERRUPTED or BLOCKED, and for each such attempt before the current one. A failure at one level often causes one at the level above. Filter on failed_at.')
+    ) AS x (name, comment) LOOP
+        EXECUTE format('COMMENT ON VIEW report.%I IS %L', v.name, v.comment);
+    END LOOP;
+    FOR c IN SELECT * FROM (VALUES
+        ('attempt', 'level', 'What was attempted: agent_execution, think_act or tool_call.'),
+        ('attempt', 'attempted_at', 'When the attempt began; if that was not reported, when it ended, else when its plan was first seen.'),
+        ('attempt', 'attempt', 'The number of the attempt, from 1.'),
+        ('attempt', 'retried', 'Whether a later attempt followed.'),
+        ('attempt', 'state', 'How the attempt went: as in the other views.'),
+        ('attempt', 'last_state', 'How the current attempt went: COMPLETED if the retries helped.'),
+        ('attempt', 'start_time', 'When the attempt began: the earliest start that was reported; of a cycle, when its thinking began.'),
+        ('attempt', 'end_time', 'When the attempt ended: the latest end that was reported.'),
+        ('attempt', 'duration_seconds', 'Seconds from start to end of the attempt; null until both are known.'),
+        ('failure', 'attempt', 'Which attempt at the step, cycle or tool call failed, from 1; null for a plan.')
+    ) AS x (view, name, comment) LOOP
+        EXECUTE format('COMMENT ON COLUMN report.%I.%I IS %L', c.view, c.name, c.comment);
+    END LOOP;
+    -- The other columns mean what they mean in the other views.
     FOR c IN
         SELECT DISTINCT ON (a.attname) a.attname, col_description(o.attrelid, o.attnum) AS comment
         FROM pg_attribute AS a

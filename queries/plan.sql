@@ -45,8 +45,8 @@ fed AS (
 SELECT exception FROM served;
 
 -- name: PlanList :exec
--- Returns root plans, newest first, behind a cursor, without large texts. Postgres has to plan
--- it for the given filters, see Store.Plans.
+-- Returns root plans, newest first, behind a cursor, without large texts: all, or those that a search
+-- found. Postgres has to plan it for the given filters, see Store.Plans.
 SELECT
     p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
@@ -61,11 +61,24 @@ SELECT
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.*, actlog.is_placeholder(x) AS placeholder
-    FROM actlog.plan_execution_record AS x
+    SELECT x.*
+    FROM (
+        SELECT r.*, actlog.is_placeholder(r) AS placeholder
+        FROM actlog.plan_execution_record AS r
+        WHERE sqlc.narg('found')::text[] IS NULL
+        UNION ALL
+        SELECT y.*
+        FROM unnest(sqlc.narg('found')::text[]) AS u (id)
+        CROSS JOIN LATERAL ( -- one by one, by the primary key
+            SELECT r.*, actlog.is_placeholder(r) AS placeholder
+            FROM actlog.plan_execution_record AS r
+            WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
+            OFFSET 0
+        ) AS y
+    ) AS x
     WHERE x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
-        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT actlog.is_placeholder(x))
+        AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT x.placeholder)
         AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
         AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
@@ -77,8 +90,6 @@ FROM (
             SELECT FROM actlog.agent_execution_record AS a
             WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = sqlc.narg('agent')::text
         ))
-        AND (sqlc.narg('pattern')::text IS NULL OR x.title ILIKE sqlc.narg('pattern')::text
-            OR x.user_request ILIKE sqlc.narg('pattern')::text OR x.summary ILIKE sqlc.narg('pattern')::text)
     ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
     LIMIT @page_size::integer
 ) AS p

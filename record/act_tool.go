@@ -16,13 +16,13 @@ type ActTool struct {
 	CallIndex      *int64          `record:"callIndex,small"`
 	ProviderCallID *string         `record:"providerCallId,id"`
 	ServerName     *string         `record:"serverName,name"`
-	Name           *string         `record:"name,name"`
+	Name           *string         `record:"name,name,searched"`
 	Parameters     *string         `record:"parameters,text,anyJSON"`
 	Result         *string         `record:"result,text,anyJSON"`
 	State          *State          `record:"state,state,scoped,column=told_state,shown=state"`
 	Attempt        *int64          `record:"attempt,attempt,min=1,small"`
-	ErrorMessage   *string         `record:"errorMessage,text,scoped"`
-	ErrorKind      *string         `record:"errorKind,name,scoped"`
+	ErrorMessage   *string         `record:"errorMessage,text,scoped,searched"`
+	ErrorKind      *string         `record:"errorKind,name,scoped,searched"`
 	StartTime      *time.Time      `record:"startTime,least,scoped"`
 	EndTime        *time.Time      `record:"endTime,greatest,scoped"`
 	SpanID         *string         `record:"spanId,id"`

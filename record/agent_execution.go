@@ -15,7 +15,7 @@ type AgentExecution struct {
 	PlanID           string          `record:"planId,id,required,shown=shown_plan_id"`
 	StepIndex        *int64          `record:"stepIndex,small"`
 	ConversationID   *string         `record:"conversationId,id"`
-	AgentName        *string         `record:"agentName,name"`
+	AgentName        *string         `record:"agentName,name,searched"`
 	AgentVersion     *string         `record:"agentVersion,name"`
 	AgentDescription *string         `record:"agentDescription,text"`
 	AgentRequest     *string         `record:"agentRequest,text"`
@@ -26,8 +26,8 @@ type AgentExecution struct {
 	StartTime        *time.Time      `record:"startTime,least,scoped"`
 	EndTime          *time.Time      `record:"endTime,greatest,scoped"`
 	Result           *string         `record:"result,text"`
-	ErrorMessage     *string         `record:"errorMessage,text,scoped"`
-	ErrorKind        *string         `record:"errorKind,name,scoped"`
+	ErrorMessage     *string         `record:"errorMessage,text,scoped,searched"`
+	ErrorKind        *string         `record:"errorKind,name,scoped,searched"`
 	ModelName        *string         `record:"modelName,name"`
 	SpanID           *string         `record:"spanId,id"`
 	Metadata         json.RawMessage `record:"metadata,object"`

@@ -16,8 +16,8 @@ type Plan struct {
 	ToolCallID     *string         `record:"toolCallId,id"`
 	Executor       *string         `record:"executor,name"`
 	Name           *string         `record:"name,name"`
-	Title          *string         `record:"title,text"`
-	UserRequest    *string         `record:"userRequest,text"`
+	Title          *string         `record:"title,text,searched"`
+	UserRequest    *string         `record:"userRequest,text,searched"`
 	Project        *string         `record:"project,name"`
 	UserID         *string         `record:"userId,id"`
 	Tags           []string        `record:"tags,name"`
@@ -28,10 +28,10 @@ type Plan struct {
 	State          *State          `record:"state,state,column=told_state,shown=state"`
 	StartTime      *time.Time      `record:"startTime,least"`
 	EndTime        *time.Time      `record:"endTime,greatest"`
-	Summary        *string         `record:"summary,text"`
+	Summary        *string         `record:"summary,text,searched"`
 	ModelName      *string         `record:"modelName,name"`
-	ErrorMessage   *string         `record:"errorMessage,text"`
-	ErrorKind      *string         `record:"errorKind,name"`
+	ErrorMessage   *string         `record:"errorMessage,text,searched"`
+	ErrorKind      *string         `record:"errorKind,name,searched"`
 	Exception      *string         `record:"exception,text,once"`
 	Metadata       json.RawMessage `record:"metadata,object"`
 	// LastSeenAt is a sign of life of the process that runs the plan, by its own clock, which

@@ -25,8 +25,8 @@ type ThinkAct struct {
 	ActionResult             *string         `record:"actionResult,text"`
 	State                    *State          `record:"state,state,scoped,column=told_state,shown=state"`
 	FinishReason             *string         `record:"finishReason,name"`
-	ErrorMessage             *string         `record:"errorMessage,text,scoped"`
-	ErrorKind                *string         `record:"errorKind,name,scoped"`
+	ErrorMessage             *string         `record:"errorMessage,text,scoped,searched"`
+	ErrorKind                *string         `record:"errorKind,name,scoped,searched"`
 	InputCharCount           *int64          `record:"inputCharCount,column=told_input_char_count,shown=input_char_count"`
 	OutputCharCount          *int64          `record:"outputCharCount,column=told_output_char_count,shown=output_char_count"`
 	Provider                 *string         `record:"provider,name"`

@@ -25,7 +25,7 @@ type listCmd struct {
 	Tag          string `help:"Only plans with this tag." placeholder:"TAG"`
 	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
 	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
-	Q            string `help:"Only plans with this in their title, request or summary." placeholder:"TEXT"`
+	Q            string `help:"Only plans with all of these words in the titles, requests, summaries, agent names, tool names and errors of their trees." placeholder:"TEXT"`
 	Limit        int    `help:"The most plans to list, at least 1." default:"50"`
 	JSON         bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
@@ -81,11 +81,13 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if !c.JSON {
 		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
 	}
+	incomplete := false
 	for left := c.Limit; left > 0; {
 		query.Set("limit", strconv.Itoa(min(left, listPage)))
 		var page struct {
 			Items      []json.RawMessage
 			NextCursor string
+			Incomplete bool
 		}
 		if err := client.get(ctx, "list plans", "/api/v1/plans?"+query.Encode(), &page); err != nil {
 			return err
@@ -102,12 +104,19 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 			fmt.Fprintln(w, p.row(now))
 		}
 		left -= len(page.Items)
+		incomplete = page.Incomplete
 		if page.NextCursor == "" {
 			break
 		}
 		query.Set("cursor", page.NextCursor)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if incomplete {
+		fmt.Fprintln(e.stderr, "actlog: older runs are still being indexed; some may be missing")
+	}
+	return nil
 }
 
 func planStates() (all []string) {

@@ -87,7 +87,7 @@ func TestListFilters(t *testing.T) {
 		"tag=x":                       {"a"},
 		"tag=y":                       {"a"},
 		"tag=x,y":                     nil,
-		"q=SUM+UP":                    {"b"},
+		"q=SUM+UP":                    {"c", "b"}, // all words, also inside of others
 		"q=sum":                       {"c", "b"},
 		"q=%25":                       {"a"},
 		"q=f_i":                       {"a"},
@@ -110,6 +110,32 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%q lists %q, %q", query, ids, next)
 		}
 	}
+}
+
+// N15: q finds words anywhere in a tree, in pages, and an answer says if some runs cannot be found yet.
+func TestListSearch(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("a", obj{"title": "Weather of Zürich"}), step("a", "a", "a-s", obj{"agentName": "collector"}), tool("a", "a-s", 0, "a-t", obj{"name": "get_weather", "errorMessage": "connect ECONNREFUSED 10.0.0.1:80", "errorKind": "TimeoutError"}))
+	c.Write(plan("b", obj{"userRequest": "查询天气 in src/main.go:42"}), cycle("b", "b-s", 0, obj{"errorMessage": "disk_full"}))
+	c.Write(plan("c", obj{"summary": "weather report"}))
+	for query, want := range map[string][]string{
+		"weather": {"c", "a"}, "get_weather": {"a"}, "WEATHER+zürich": {"a"}, "weather+ZÜRICH+collector": {"a"}, "econnrefused": {"a"}, "10.0.0.1": {"a"}, "timeout": {"a"},
+		"disk_full": {"b"}, "%E5%A4%A9%E6%B0%94": {"b"}, "main.go:42": {"b"}, "42": {"b"}, "nothing": nil, "'%22%3B--": nil, "weather+disk": nil,
+	} {
+		if ids, next := c.page("q=" + strings.ReplaceAll(strings.ReplaceAll(query, "ü", "%C3%BC"), "Ü", "%C3%9C")); !slices.Equal(ids, want) || next != "" {
+			t.Errorf("%q lists %q, %q", query, ids, next)
+		}
+	}
+	first, next := c.page("q=weather&limit=1")
+	second, last := c.page("q=weather&limit=1&cursor=" + next)
+	if !slices.Equal(slices.Concat(first, second), []string{"c", "a"}) || last != "" {
+		t.Errorf("the pages are %q, %q, then %q", first, second, last)
+	}
+	expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": false})
+	c.Exec("INSERT INTO actlog.search_backfill DEFAULT VALUES")
+	expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true})
+	expect(t, c.Read("/api/v1/plans"), obj{"incomplete": false})
 }
 
 // TestListItems: long texts are cut.
@@ -136,7 +162,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 		{"cursor", cursor("plans -9223372036854775808 0 a")}, {"cursor", cursor("plans 1763640000000000 0 \x00")}, {"cursor", cursor("plans 1763640000000000 0 \xff")},
 		{"cursor", cursor("plans 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
 		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"},
-		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"},
+		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"}, {"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " ")},
 		{"sort", "name"}, {"State", "RUNNING"}, {"offset", ""},
 		{"state", "running"}, {"state", "IDLE"}, {"state", "\x00"}, {"project", "\x00"}, {"project", "\xff"},
 	} {
@@ -162,7 +188,7 @@ func TestAListThatTakesTooLong(t *testing.T) {
 	c := serveWith(t, options{Server: func(c *apitest.Config) { c.API.ListTimeout = time.Millisecond }})
 	c.Exec(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, title)
 		SELECT i::text, i::text, DATE '2026-11-16', repeat('x', 1000) FROM generate_series(1, 20000) AS i`)
-	a := c.Get("/api/v1/plans?q=nothing")
+	a := c.Get("/api/v1/plans?agent=nobody")
 	wantProblem(t, a, http.StatusServiceUnavailable, nil)
 	if !strings.Contains(string(a.Body), "since and until") {
 		t.Errorf("%s", a.Body)

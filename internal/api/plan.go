@@ -105,7 +105,13 @@ func (s *Server) listPlans(c echo.Context) error {
 		last := plans[page-1].Cursor
 		next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
 	}
-	return sendPage(c, "plans", plans, next, addItem)
+	incomplete := false
+	if filter.Query != "" {
+		if incomplete, err = s.store.SearchIncomplete(c.Request().Context()); err != nil {
+			return err
+		}
+	}
+	return sendPage(c, "plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
 }
 
 func joined(states []record.State) string {

@@ -180,12 +180,13 @@ func parseCursor(list, s string) (*store.Position, error) {
 	return &store.Position{Time: at, Number: number, ID: parts[3]}, nil
 }
 
-// sendPage sends a page of a list. next is the place of its last item if others follow.
-func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
-	return sendTagged(c, pageOf(name, items, next, add))
+// sendPage sends a page of a list. next is the place of its last item if others follow. more adds
+// other members.
+func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) error {
+	return sendTagged(c, pageOf(name, items, next, add, more...))
 }
 
-func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T)) []byte {
+func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) []byte {
 	o := &object{[]byte{'{'}}
 	list(o, "items", items, add)
 	var cursor *string
@@ -193,5 +194,8 @@ func pageOf[T any](name string, items []T, next *store.Position, add func(*objec
 		cursor = new(formatCursor(name, *next))
 	}
 	o.text("nextCursor", cursor)
+	for _, add := range more {
+		add(o)
+	}
 	return append(o.b, '}')
 }

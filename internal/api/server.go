@@ -57,6 +57,7 @@ type Store interface {
 	ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error)
 	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
 	Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanSummary, error)
+	SearchIncomplete(ctx context.Context) (bool, error)
 	Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after store.Position, limit int) (rows []store.Row, next *store.Position, err error)
 	Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error
 }

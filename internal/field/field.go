@@ -79,6 +79,8 @@ type Field struct {
 	AnyJSON bool // a text that may be sent as any JSON value
 	Small   bool // an integer column; other numbers are bigint
 	Decimal bool // an amount in a numeric column; other floats are double precision
+	// Searched texts are found by the search over runs.
+	Searched bool
 	// Rev is the field's place in a row's revisions, from 1; 0 if it has none. Places are
 	// stored, so a new field goes to the end of its struct.
 	Rev int
@@ -129,6 +131,7 @@ type kindTable struct {
 	fields    []Field
 	attempt   *Field
 	byName    map[string]int
+	searched  []*Field
 	revisions int
 }
 
@@ -142,6 +145,9 @@ var tables = func() map[record.Kind]*kindTable {
 			if f.Rule == Attempt {
 				t.attempt = &t.fields[i]
 			}
+			if f.Searched {
+				t.searched = append(t.searched, &t.fields[i])
+			}
 		}
 		all[kind] = t
 	}
@@ -150,6 +156,10 @@ var tables = func() map[record.Kind]*kindTable {
 
 // Fields returns the fields of a kind, keys first. The slice is shared: do not change it.
 func Fields(k record.Kind) []Field { return tables[k].fields }
+
+// Searched returns the fields of a kind that the search over runs finds. The slice is shared: do
+// not change it.
+func Searched(k record.Kind) []*Field { return tables[k].searched }
 
 // ByName finds a field by its name on the wire and returns its place in [Fields].
 func ByName(k record.Kind, name string) (place int, ok bool) {
@@ -177,7 +187,7 @@ const MaxFields = 64
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
 // long), trace, enum, anyJSON. JSON: json, object, stringMaps. Numbers: small, decimal,
 // fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, of=<field>. Roles:
-// revision, once, heartbeat, derived. Others: scoped, column=<name>, shown=<column>.
+// revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
 func readTags(k record.Kind) []Field {
 	t := reflect.TypeOf(record.New(k)).Elem()
 	if t.NumField() > MaxFields {
@@ -243,6 +253,8 @@ func readTags(k record.Kind) []Field {
 				f.Role = Derived
 			case "scoped":
 				f.Scoped = true
+			case "searched":
+				f.Searched = true
 			case "column":
 				f.Column = value
 			case "shown":

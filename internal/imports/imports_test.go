@@ -40,10 +40,11 @@ var rules = map[string]rule{
 	"recorder/direct": {[]string{"record", "recorder", "internal/store", "internal/upkeep"}, nil},
 
 	// Pure functions of records.
-	"internal/field": {[]string{"record"}, nil},
-	"internal/tree":  {[]string{"record"}, nil},
-	"internal/wire":  {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
-	"internal/otlp":  {[]string{"record", "internal/field"}, []string{"github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
+	"internal/field":  {[]string{"record"}, nil},
+	"internal/tree":   {[]string{"record"}, nil},
+	"internal/search": {nil, []string{"golang.org/x/text"}},
+	"internal/wire":   {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/otlp":   {[]string{"record", "internal/field"}, []string{"github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
 	"db":                {nil, []string{pgx}},
@@ -51,7 +52,7 @@ var rules = map[string]rule{
 	"internal/fieldsql": {[]string{"record", "internal/field"}, []string{pgx}},
 	"internal/pg":       {[]string{"record"}, []string{pgx, "github.com/jackc/puddle/v2"}},
 	"internal/feed":     {[]string{"record", "internal/pg", "db"}, []string{pgx}},
-	"internal/store":    {[]string{"record", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
+	"internal/store":    {[]string{"record", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 

@@ -19,6 +19,7 @@ type deleter struct {
 	db       *pg.DB
 	queries  *db.Queries
 	feed     *feed.Feed
+	said     *said
 	counters *counters
 	retryFor time.Duration
 }
@@ -89,7 +90,8 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		for _, sql := range []string{
-			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions, db.TreeDeleteInterrupted, db.TreeDeletePlans,
+			db.TreeDeleteSearchFresh, db.TreeDeleteSearchText, db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
+			db.TreeDeleteInterrupted, db.TreeDeletePlans,
 		} {
 			q.Queue(sql, there)
 		}
@@ -100,6 +102,7 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 	if err != nil {
 		return 0, err
 	}
+	d.said.forget()
 	d.feed.Grew()
 	d.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil

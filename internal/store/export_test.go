@@ -77,5 +77,9 @@ func RememberPlaces(s *Store, n int) (remembered int) {
 // The statements of the reads.
 var (
 	PlanTreeSQL   = planTree.SQL
+	PlanListSQL   = planList.SQL
 	StepDetailSQL = stepDetail.SQL
 )
+
+// ForgetSaid makes a store forget which texts are known to the search.
+func ForgetSaid(s *Store) { s.sender.said.forget() }

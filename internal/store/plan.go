@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/field"
@@ -174,11 +171,6 @@ func compareWaits(a, b *record.Wait) int {
 	)
 }
 
-var (
-	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	lastOfAll = "\U0010FFFF"
-)
-
 // ServeException takes the waiting exception of a plan: one caller gets its message, the others
 // find none.
 func (r *reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
@@ -202,7 +194,8 @@ type PlanFilter struct {
 	Agent string
 	// Tag is one of the plan's.
 	Tag string
-	// Query is a text that title, request or summary contain, in any case.
+	// Query has words that must all stand in the searchable texts of the tree, in any case. See
+	// package search.
 	Query string
 	// Since and Until bound when a plan started or, if that is not known, was first seen. The
 	// time of Since is included, that of Until is not.
@@ -215,30 +208,8 @@ type PlanFilter struct {
 	Timeout time.Duration
 }
 
-// ErrSlow means that a list was given up because it took too long.
-var ErrSlow = errors.New("the list takes too long")
-
-// PlanCursor is the place of a plan in the list of all.
-type PlanCursor struct {
-	FirstSeenAt time.Time
-	RootPlanID  string
-}
-
-// PlanSummary is a root plan in a list, with the figures of its whole tree. Its texts are cut to
-// 1,000 characters. It has no request, summary and metadata.
-type PlanSummary struct {
-	ID          int64
-	Record      record.Plan
-	Placeholder bool // see [tree.Plan]
-	Truncated   []string
-	Cursor      PlanCursor
-	Steps       int64
-	Total       tree.Figures
-	// LastSignOfLife is that of [tree.Plan].
-	LastSignOfLife *time.Time
-}
-
-// Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many.
+// Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many, and a
+// [*record.InvalidError] if the query cannot be searched for.
 func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
@@ -251,39 +222,18 @@ func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	if f.Before != nil {
 		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
 	}
-	if f.Query != "" {
-		params.Pattern = new("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%")
-	}
-	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) { return r.planList(ctx, params, f.Timeout) })
-}
-
-var planList = fieldsql.NewRead(db.PlanList)
-
-// planList runs the list with a plan of its own and a time-out, in one round trip: a batch is
-// a transaction.
-func (r *reader) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (plans []PlanSummary, err error) {
-	var q pgx.Batch
-	q.Queue("SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', $1, true)", strconv.FormatInt(timeout.Milliseconds(), 10))
-	q.Queue(planList.SQL, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.Pattern, p.PageSize).
-		Query(func(rows pgx.Rows) error {
-			plans = []PlanSummary{}
-			var p *PlanSummary
-			return planList.Rows(rows, func(record.Kind) ([]any, error) {
-				plans = append(plans, PlanSummary{})
-				p = &plans[len(plans)-1]
-				return []any{&p.Record, &p.Cursor, p, &p.Total}, nil
-			}, func() error {
-				p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
-				p.Truncated = field.StillCut(&p.Record, p.Truncated)
-				p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
-				return nil
-			})
-		})
-	err = r.db.Send(ctx, &q)
-	if pg.TimedOut(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: over %v", ErrSlow, timeout)
-	}
-	return plans, err
+	return pg.Read(ctx, r.db, func() (plans []PlanSummary, err error) {
+		deadline := time.Now().Add(f.Timeout)
+		if f.Query == "" {
+			plans, err = r.planList(ctx, params, deadline)
+		} else {
+			plans, err = r.search(ctx, f.Query, params, deadline)
+		}
+		if errors.Is(err, ErrSlow) {
+			err = fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
+		}
+		return plans, err
+	})
 }
 
 // PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and

@@ -29,6 +29,7 @@ type sender struct {
 	tuning     *tuning
 	statements *statements
 	places     *places
+	said       *said
 	counters   *counters
 	checkRoom  func() error // see Config.Room
 }
@@ -60,6 +61,7 @@ func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) 
 		return err
 	}
 	s.places.learn(b, fresh)
+	s.said.learn(b)
 	s.feed.Grew()
 	s.counters.committed(len(b.rows), b.folded, time.Since(start))
 	return nil
@@ -123,6 +125,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 			return err
 		}
 		s.queuePasses(&rest, left, assumed{})
+		s.said.queue(&rest, b)
 		b.touched.Append(&rest)
 		return tx.SendBatch(ctx, &rest).Close()
 	})
@@ -142,6 +145,7 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 	passes := b.passes(a.cycles)
 	s.queueRoots(q, b, passes[0], a)
 	s.queuePasses(q, passes[1:], a)
+	s.said.queue(q, b)
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that

@@ -95,6 +95,7 @@ type Store struct {
 	*tracer // and the writer in it
 	*reader
 	*deleter
+	*indexer
 
 	config     Config
 	db         *pg.DB
@@ -140,19 +141,20 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{config: config, db: d, feed: feed.Start(d, log), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.reader = &reader{db: d, queries: queries, partitionDays: config.PartitionDays}
-	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
-	statements := newStatements(tuning, config.PartitionDays)
+	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
+	s.indexer = &indexer{queries: queries}
+	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, said: said, counters: counters, retryFor: config.RetryFor}
 	s.tracer = &tracer{
 		queries: queries, retryFor: config.RetryFor, turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 		rows: &traceWriter{
 			projector:  &projector{project: config.Project, prices: s.prices, tuning: tuning, counters: counters, log: log},
-			statements: statements, quiet: config.TraceQuiet,
+			statements: statements, said: said, quiet: config.TraceQuiet,
 		},
 		writer: &writer{
 			prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
 			sender: &sender{
 				db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: statements,
-				places: &places{tuning: tuning, partitionDays: config.PartitionDays},
+				places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: said,
 			},
 		},
 	}

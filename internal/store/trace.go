@@ -204,6 +204,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 		err = put(false)
 	}
 	if err == nil && b != nil {
+		t.said.learn(b)
 		t.feed.Grew()
 		t.counters.committed(len(b.rows), b.folded, time.Since(start))
 	}

@@ -22,6 +22,7 @@ const largeEvery = 5 * time.Second
 type traceWriter struct {
 	*projector
 	statements *statements
+	said       *said
 	quiet      time.Duration // see Config.TraceQuiet
 }
 
@@ -133,6 +134,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		t.statements.merge(&w.q, steps, time.Time{})
 	}
 	w.deleteStepsAndPlans(gone)
+	t.said.queue(&w.q, b)
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)

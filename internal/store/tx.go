@@ -89,6 +89,7 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, *Tx) error) (c
 	}
 	for _, b := range t.batches {
 		s.places.learn(b, nil)
+		s.said.learn(b)
 		s.counters.committed(len(b.rows), b.folded, time.Since(start))
 	}
 	if len(t.batches) > 0 {

@@ -25,6 +25,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
 	u.tasks.Go(func() { u.keepPartitions(ctx, done) })
 	u.tasks.Go(func() { u.keepUp(ctx) })
+	u.tasks.Go(func() { u.keepIndex(ctx) })
 	return u, nil
 }
 
@@ -81,9 +82,10 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
-// detail, spans and trees that are too old, and sweeps the change feed.
+// detail, spans and trees that are too old, sweeps the change feed, and adds to the index of the
+// search what is missing there.
 func (u *Upkeep) Run(ctx context.Context) error {
-	err := u.tidy(ctx)
+	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx))
 	if u.config.InterruptAfter > 0 {
 		now, clockErr := u.readClock(ctx, u.db)
 		if clockErr == nil {

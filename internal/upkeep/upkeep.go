@@ -1,6 +1,6 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
-// time, old detail, spans and trees are dropped, the change feed is swept, and dead runs are
-// marked.
+// time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, and
+// the index of the search is filled.
 package upkeep
 
 import (
@@ -110,6 +110,7 @@ func (u *Upkeep) Stats() Stats {
 const (
 	taskPartitions = "actlog.add_partition"
 	taskRetention  = "actlog.retention"
+	taskSearch     = "actlog.search"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.

@@ -1,0 +1,151 @@
+// Package search owns what a search matches: how texts are prepared, what the words of a query
+// are, and the grams by which an index finds them. Pure functions.
+package search
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The bounds of a query and of what is searched.
+const (
+	MaxQueryBytes = 1_000
+	MaxWords      = 16
+	// MaxTextBytes is how much of the beginning of a text is searched.
+	MaxTextBytes = 8 << 10
+	// MaxTreeBytes is how much of the texts of a tree is searched in all.
+	MaxTreeBytes = 64 << 10
+)
+
+// Fold prepares the beginning of a text for the search: composed characters, lower case, and
+// one space wherever there is white space.
+func Fold(text string) string {
+	if len(text) > MaxTextBytes {
+		end := MaxTextBytes
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		text = text[:end]
+	}
+	return strings.Join(strings.Fields(strings.ToLower(norm.NFC.String(text))), " ")
+}
+
+// Merge adds lines to a text of a tree that do not stand there yet, as far as there is room. A
+// line is what Fold returned.
+func Merge(text string, lines ...string) string {
+	var seen map[string]bool
+	for _, line := range lines {
+		if line == "" || len(text)+1+len(line) > MaxTreeBytes {
+			continue
+		}
+		if seen == nil {
+			seen = map[string]bool{}
+			for old := range strings.SplitSeq(text, "\n") {
+				seen[old] = true
+			}
+		}
+		switch {
+		case seen[line]:
+			continue
+		case text != "":
+			text += "\n"
+		}
+		text += line
+		seen[line] = true
+	}
+	return text
+}
+
+// Query is what a text must have to match: each word somewhere.
+type Query struct {
+	// Grams are those that the index has for every text that matches. Sorted.
+	Grams []int64
+	// Like has a pattern of LIKE for each word that may stand anywhere.
+	Like []string
+	// Regexp has a regular expression of Postgres for each short word that must begin a word
+	// of the text.
+	Regexp []string
+}
+
+// Parse reads a query. The error says what is wrong with it.
+func Parse(q string) (Query, error) {
+	if len(q) > MaxQueryBytes {
+		return Query{}, fmt.Errorf("must be at most %d bytes long", MaxQueryBytes)
+	}
+	words := strings.Fields(Fold(q))
+	slices.Sort(words)
+	words = slices.Compact(words)
+	switch {
+	case len(words) == 0:
+		return Query{}, errors.New("must have a word")
+	case len(words) > MaxWords:
+		return Query{}, fmt.Errorf("must have at most %d words", MaxWords)
+	}
+	query := Query{Like: []string{}, Regexp: []string{}}
+	for _, word := range words {
+		runes := []rune(word)
+		switch {
+		case len(runes) < 3 && plain(runes[0]) && plain(runes[len(runes)-1]):
+			query.Regexp = append(query.Regexp, "(^|[^a-z0-9])"+word)
+		default:
+			query.Like = append(query.Like, "%"+escape.Replace(word)+"%")
+		}
+		if len(runes) < 3 {
+			query.Grams = append(query.Grams, gram(runes...))
+			continue
+		}
+		for i := range len(runes) - 2 {
+			query.Grams = append(query.Grams, gram(runes[i:i+3]...))
+		}
+	}
+	slices.Sort(query.Grams)
+	query.Grams = slices.Compact(query.Grams)
+	return query, nil
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// plain reports whether r is an ASCII letter or digit of a folded text. One or two of them are
+// in nearly every text, so alone they must begin a word. Other characters mean something alone.
+func plain(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' }
+
+// gram is a sequence of up to three characters, as a number.
+func gram(runes ...rune) (g int64) {
+	for _, r := range runes {
+		g = g<<21 | int64(r)
+	}
+	return g
+}
+
+// EachGram calls f with the grams of a text, some of them more than once: any three characters in
+// a row, and one or two of them if they begin a word or are not all ASCII letters and digits.
+// White space is in none.
+func EachGram(text string, f func(gram int64)) {
+	var a, b rune  // the characters before r; 0: white space
+	var start bool // whether b begins a word
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			a, b = 0, 0
+			continue
+		}
+		begins := !plain(r) || !plain(b)
+		if begins {
+			f(int64(r))
+		}
+		if b != 0 {
+			if start || !plain(r) {
+				f(gram(b, r))
+			}
+			if a != 0 {
+				f(gram(a, b, r))
+			}
+		}
+		a, b, start = b, r, begins
+	}
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+var (
+	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	lastOfAll = "\U0010FFFF"
+)
+
+// ErrSlow means that a list was given up because it took too long.
+var ErrSlow = errors.New("the list takes too long")
+
+// PlanCursor is the place of a plan in the list of all.
+type PlanCursor struct {
+	FirstSeenAt time.Time
+	RootPlanID  string
+}
+
+// compareCursors orders places; later plans are greater.
+func compareCursors(a, b PlanCursor) int {
+	if c := a.FirstSeenAt.Compare(b.FirstSeenAt); c != 0 {
+		return c
+	}
+	return strings.Compare(a.RootPlanID, b.RootPlanID)
+}
+
+// PlanSummary is a root plan in a list, with the figures of its whole tree. Its texts are cut to
+// 1,000 characters. It has no request, summary and metadata.
+type PlanSummary struct {
+	ID          int64
+	Record      record.Plan
+	Placeholder bool // see [tree.Plan]
+	Truncated   []string
+	Cursor      PlanCursor
+	Steps       int64
+	Total       tree.Figures
+	// LastSignOfLife is that of [tree.Plan].
+	LastSignOfLife *time.Time
+}
+
+var planList = fieldsql.NewRead(db.PlanList)
+
+// planList runs the list with a plan of its own.
+func (r *reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
+	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.PageSize}
+	err = r.before(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
+		plans = []PlanSummary{}
+		var p *PlanSummary
+		return planList.Rows(rows, func(record.Kind) ([]any, error) {
+			plans = append(plans, PlanSummary{})
+			p = &plans[len(plans)-1]
+			return []any{&p.Record, &p.Cursor, p, &p.Total}, nil
+		}, func() error {
+			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
+			p.Truncated = field.StillCut(&p.Record, p.Truncated)
+			p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
+			return nil
+		})
+	})
+	return plans, err
+}
+
+// timed runs a query that has to end before a deadline.
+func timed[T any](ctx context.Context, r *reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+	return out, r.before(ctx, deadline, "force_generic_plan", sql, args, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, row)
+		return err
+	})
+}
+
+// before runs a query that has to end before a deadline, in one round trip: a batch is a
+// transaction. The error is [ErrSlow] if it does not.
+func (r *reader) before(ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error) error {
+	left := time.Until(deadline)
+	if left < time.Millisecond {
+		return ErrSlow
+	}
+	var q pgx.Batch
+	q.Queue("SELECT set_config('plan_cache_mode', $1, true), set_config('statement_timeout', $2, true)", planned, strconv.FormatInt(left.Milliseconds(), 10))
+	q.Queue(sql, args...).Query(read)
+	err := r.db.Send(ctx, &q)
+	if pg.TimedOut(err) && ctx.Err() == nil {
+		return ErrSlow
+	}
+	return err
+}

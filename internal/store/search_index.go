@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/search"
+)
+
+// sliceTrees is how many trees a slice of the index has at most. The statements know it.
+const sliceTrees = 2048
+
+// FreshTexts is how many rows of fresh texts are worth a slice. A search reads fewer in a few
+// milliseconds.
+const FreshTexts = 2 * sliceTrees
+
+// indexer fills the index of the search.
+type indexer struct{ queries *db.Queries }
+
+// IndexSearch moves the oldest fresh texts into the index, in the caller's transaction, if there are
+// more rows of them than least. more reports that there may be others to move. One transaction at a
+// time may do this.
+func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
+	if more, err = x.queries.SearchFreshDue(ctx, tx, int32(least)); err != nil || !more {
+		return false, err
+	}
+	fresh, err := x.queries.SearchFreshFirst(ctx, tx, FreshTexts)
+	if err != nil || len(fresh) == 0 {
+		return false, err
+	}
+	ids, lines := make([]int64, len(fresh)), map[string][]string{}
+	for i, f := range fresh {
+		ids[i] = f.ID
+		lines[f.RootPlanID] = append(lines[f.RootPlanID], strings.Split(f.Text, "\n")...)
+	}
+	if err := x.index(ctx, tx, lines); err != nil {
+		return false, err
+	}
+	return true, x.queries.SearchFreshDelete(ctx, tx, ids)
+}
+
+// IndexMissing adds trees that the search does not know to the index, in the caller's transaction:
+// those from before there was an index, and those that other programs wrote. It goes from the
+// oldest to the newest, a slice at a time, and returns where the next call goes on; nil: there are
+// no others.
+func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor) (next *PlanCursor, err error) {
+	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.FirstSeenAt, AfterID: after.RootPlanID, Most: sliceTrees})
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) == 0 {
+		return nil, x.queries.SearchBackfilled(ctx, tx)
+	}
+	lines, roots := map[string][]string{}, make([]string, len(missing))
+	for i, m := range missing {
+		roots[i], lines[m.RootPlanID] = m.RootPlanID, nil
+	}
+	rows, err := tx.Query(ctx, searchedTexts, roots, search.MaxTextBytes)
+	if err != nil {
+		return nil, err
+	}
+	var root, text string
+	if _, err := pgx.ForEachRow(rows, []any{&root, &text}, func() error {
+		lines[root] = append(lines[root], search.Fold(text))
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	last := missing[len(missing)-1]
+	return &PlanCursor{last.FirstSeenAt, last.RootPlanID}, x.index(ctx, tx, lines)
+}
+
+var searchedTexts = fieldsql.Searched()
+
+// SweepSearch deletes parts of the index whose trees are all gone.
+func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx) error {
+	return x.queries.SearchSliceSweep(ctx, tx)
+}
+
+// index adds lines to the texts of trees, and the trees to new slices. A tree that is in a slice
+// already comes into the new one with all of its texts, so that one slice has all words of a query.
+// Trees that are not on record any more are left out.
+func (x *indexer) index(ctx context.Context, tx pgx.Tx, lines map[string][]string) error {
+	held, err := x.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
+	if err != nil {
+		return err
+	}
+	var roots, texts []string
+	trees := held[:0]
+	for _, t := range held {
+		text := search.Merge(t.Text, lines[t.RootPlanID]...)
+		if t.Indexed && text == t.Text {
+			continue
+		}
+		roots, texts = append(roots, t.RootPlanID), append(texts, text)
+		if t.Text = text; text != "" {
+			trees = append(trees, t)
+		}
+	}
+	if len(roots) > 0 {
+		if err := x.queries.SearchTextKeep(ctx, tx, db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts}); err != nil {
+			return err
+		}
+	}
+	// Newest first, as the list.
+	slices.SortFunc(trees, func(a, b db.SearchHoldRow) int {
+		return compareCursors(PlanCursor{b.FirstSeenAt, b.RootPlanID}, PlanCursor{a.FirstSeenAt, a.RootPlanID})
+	})
+	for slice := range slices.Chunk(trees, sliceTrees) {
+		if err := x.addSlice(ctx, tx, slice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addSlice makes a slice of trees, newest first.
+func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHoldRow) error {
+	newest, oldest := trees[0], trees[len(trees)-1]
+	slice, err := x.queries.SearchSliceAdd(ctx, tx, db.SearchSliceAddParams{
+		NewestAt: newest.FirstSeenAt, NewestID: newest.RootPlanID, OldestAt: oldest.FirstSeenAt, OldestID: oldest.RootPlanID,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{"slice", "position", "first_seen_at", "root_plan_id"},
+		pgx.CopyFromSlice(len(trees), func(i int) ([]any, error) {
+			return []any{slice, int32(i), trees[i].FirstSeenAt, trees[i].RootPlanID}, nil
+		}))
+	if err != nil {
+		return fmt.Errorf("copy the trees of a slice: %w", err)
+	}
+	sets := map[int64]*treeSet{}
+	for i, t := range trees {
+		search.EachGram(t.Text, func(gram int64) {
+			set := sets[gram]
+			if set == nil {
+				set = new(treeSet)
+				sets[gram] = set
+			}
+			set.add(i)
+		})
+	}
+	grams := slices.Sorted(maps.Keys(sets)) // in the order of the index
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_gram"}, []string{"slice", "gram", "trees"},
+		pgx.CopyFromSlice(len(grams), func(i int) ([]any, error) {
+			return []any{slice, grams[i], sets[grams[i]].bits()}, nil
+		}))
+	if err != nil {
+		return fmt.Errorf("copy the grams of a slice: %w", err)
+	}
+	return nil
+}
+
+// treeSet is a set of positions in a slice.
+type treeSet struct {
+	bytes [sliceTrees / 8]byte
+	end   int // after the last position
+}
+
+// add adds a position that is not less than those that are there.
+func (t *treeSet) add(i int) {
+	t.bytes[i/8] |= 0x80 >> (i % 8)
+	t.end = i + 1
+}
+
+func (t *treeSet) bits() pgtype.Bits {
+	return pgtype.Bits{Bytes: t.bytes[:(t.end+7)/8], Len: int32(t.end), Valid: true}
+}
+
+// Beginning is before every plan.
+func Beginning() PlanCursor { return PlanCursor{FirstSeenAt: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)} }

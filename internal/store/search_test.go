@@ -1,0 +1,324 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// found returns the ids that a search finds, page by page.
+func found(t testing.TB, s *store.Store, f store.PlanFilter) []string {
+	t.Helper()
+	if f.Limit == 0 {
+		f.Limit = 3
+	}
+	ids := []string{}
+	for {
+		plans, err := s.Plans(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range plans {
+			ids = append(ids, p.Record.RootPlanID)
+		}
+		if len(plans) < f.Limit {
+			return ids
+		}
+		f.Before = &plans[len(plans)-1].Cursor
+	}
+}
+
+// index moves all fresh texts into a slice.
+func index(t testing.TB, s *store.Store) {
+	t.Helper()
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		_, err := s.IndexSearch(t.Context(), tx, 0)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 0 {
+		t.Fatalf("%d fresh texts are left", n)
+	}
+}
+
+// indexMissing adds the trees that the search does not know.
+func indexMissing(t testing.TB, s *store.Store) {
+	t.Helper()
+	for after := new(store.Beginning()); after != nil; {
+		if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
+			after, err = s.IndexMissing(t.Context(), tx, *after)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wordyTree has a word of its own in each text that is searched, and others in texts that are not.
+func wordyTree() []record.Change {
+	return []record.Change{
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("The TITLE"), UserRequest: new("request of\nÄnne"), Summary: new("summary"), ErrorMessage: new("disk_full: 100%"), ErrorKind: new("ENOSPC"), Project: new("sales")},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p-sub", ParentPlanID: new("p"), ToolCallID: new("t"), Title: new("subtitle")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p-sub", StepID: "s", AgentName: new("researcher"), AgentRequest: new("unsearched"), ErrorMessage: new("stepped on"), ErrorKind: new("StepError")},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", ThinkInput: new("prompted"), ErrorMessage: new("ECONNREFUSED 10.0.0.1"), ErrorKind: new("RateLimited")},
+		&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("get_weather"), Parameters: new("argued"), ErrorMessage: new("at src/main.go:42"), ErrorKind: new("TimeoutError")},
+		&record.Plan{RootPlanID: "q", CurrentPlanID: "q", Title: new("another")},
+	}
+}
+
+// N15: a search finds titles, requests, summaries, agents, tools and errors anywhere in a tree, before
+// and after they are in the index, and after the index was made from the records.
+func TestSearchFindsTexts(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	storetest.Write(t, s, wordyTree()...)
+	check := func(when string) {
+		t.Helper()
+		for _, q := range []string{
+			"title", "TITLE the", "subtitle", "request änne", "summ", "Disk_Full", "100%", "enospc", "RESEARCHER", "search", "stepped", "steperror", "refused", "10.0.0.1",
+			"ratelimited", "get_weather", "weather", "main.go:42", "timeout", "title weather refused timeout", "of", "%",
+		} {
+			if got := found(t, s, store.PlanFilter{Query: q}); !slices.Equal(got, []string{"p"}) {
+				t.Errorf("%s, %q finds %q", when, q, got)
+			}
+		}
+		for _, q := range []string{"unsearched", "prompted", "argued", "title nothing", "title another", "itl3", "le", `\`, "titlesubtitle"} {
+			if got := found(t, s, store.PlanFilter{Query: q}); len(got) > 0 {
+				t.Errorf("%s, %q finds %q", when, q, got)
+			}
+		}
+		if got := found(t, s, store.PlanFilter{Query: "title", Project: "sales"}); !slices.Equal(got, []string{"p"}) {
+			t.Errorf("%s, of the project: %q", when, got)
+		}
+		if got := found(t, s, store.PlanFilter{Query: "title", Project: "other"}); len(got) > 0 {
+			t.Errorf("%s, of another project: %q", when, got)
+		}
+	}
+	check("fresh")
+	index(t, s)
+	check("indexed")
+	if _, err := s.DB().Exec(t.Context(), "DELETE FROM actlog.search_text; DELETE FROM actlog.search_slice; DELETE FROM actlog.search_member; DELETE FROM actlog.search_gram"); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(t, s, store.PlanFilter{Query: "title"}); len(got) > 0 {
+		t.Fatalf("without an index: %q", got)
+	}
+	indexMissing(t, s)
+	check("from the records")
+	// What a tree learns later is found with what it had.
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("late_tool")})
+	for range 2 {
+		for _, q := range []string{"late_tool", "title late_tool"} {
+			if got := found(t, s, store.PlanFilter{Query: q}); !slices.Equal(got, []string{"p"}) {
+				t.Errorf("%q finds %q", q, got)
+			}
+		}
+		index(t, s)
+	}
+	check("indexed twice")
+}
+
+// N15: a text that is already known costs no further row.
+func TestSearchKeepsATextOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for range 3 {
+		storetest.Write(t, s, wordyTree()...)
+		storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("get_weather")})
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n != 2 {
+		t.Errorf("%d fresh rows", n)
+	}
+}
+
+// N15: a deleted tree is not found, and is found again if it is written again.
+func TestSearchForgetsDeletedTrees(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, indexed := range []bool{false, true} {
+		storetest.Write(t, s, wordyTree()...)
+		if indexed {
+			index(t, s)
+		}
+		if err := s.DeletePlan(t.Context(), "p"); err != nil {
+			t.Fatal(err)
+		}
+		if got := found(t, s, store.PlanFilter{Query: "title"}); len(got) > 0 {
+			t.Errorf("deleted, but found: %q", got)
+		}
+	}
+	storetest.Write(t, s, wordyTree()...)
+	if got := found(t, s, store.PlanFilter{Query: "title"}); !slices.Equal(got, []string{"p"}) {
+		t.Errorf("written again: %q", got)
+	}
+	for _, id := range []string{"p", "q"} {
+		if err := s.DeletePlan(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error { return s.SweepSearch(t.Context(), tx) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram"} {
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table); n != 0 {
+			t.Errorf("%s has %d rows", table, n)
+		}
+	}
+}
+
+// N15: whatever is in the index and whatever is not, pages of a search have each match once, in the
+// order of the list.
+func TestSearchPages(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := storetest.OpenURL(t, pg.URL)
+	words := []string{"red", "green", "blue", "x", "dark red"}
+	rapid.Check(t, func(rt *rapid.T) {
+		for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record", "plan_execution_record", "change"} {
+			execSQL(t, pg.Pool, "DELETE FROM actlog."+table)
+		}
+		store.ForgetSaid(s)
+		texts := map[string]string{}
+		n := rapid.IntRange(1, 12).Draw(rt, "steps")
+		for i := range n {
+			id := fmt.Sprint("plan-", rapid.IntRange(0, 8).Draw(rt, "plan"))
+			word := rapid.SampledFrom(words).Draw(rt, "word")
+			texts[id] += " " + word + "\n"
+			storetest.Write(t, s, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-", i), AgentName: &word})
+			switch rapid.IntRange(0, 5).Draw(rt, "then") {
+			case 0:
+				index(t, s)
+			case 1: // clocks of servers differ
+				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET first_seen_at = first_seen_at - interval '%d min' WHERE root_plan_id = '%s' AND NOT EXISTS (SELECT FROM actlog.search_member WHERE root_plan_id = '%s')", rapid.IntRange(0, 2).Draw(rt, "before"), id, id))
+			}
+		}
+		order := []string{}
+		rows, _ := s.DB().Query(t.Context(), "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY first_seen_at DESC, root_plan_id DESC")
+		order, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range []string{"red", "green", "red green", "dark", "x", "blue x", "nothing"} {
+			want := slices.DeleteFunc(slices.Clone(order), func(id string) bool {
+				return slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(texts[id], word) })
+			})
+			for limit := range 3 {
+				if got := found(t, s, store.PlanFilter{Query: q, Limit: limit + 1}); !slices.Equal(got, want) {
+					rt.Fatalf("%q finds %q, want %q", q, got, want)
+				}
+			}
+		}
+	})
+}
+
+func TestSearchRefusesQueries(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, q := range []string{" ", strings.Repeat("x", 4096)} {
+		var invalid *record.InvalidError
+		if _, err := s.Plans(t.Context(), store.PlanFilter{Query: q, Limit: 1}); !errors.As(err, &invalid) || invalid.Field != "q" {
+			t.Errorf("%.10q: %v", q, err)
+		}
+	}
+	for _, q := range []string{"'", `"`, "!", "&", "|", "(", ")", ":*", "<->", `\`, "%", "_", "$1", "--", ";", "'; DROP", "{", "}", "^", "[a-z]", "a.*", "…"} {
+		if got := found(t, s, store.PlanFilter{Query: q}); len(got) > 0 {
+			t.Errorf("%q finds %q", q, got)
+		}
+	}
+}
+
+// N15, P5: no statement of a search reads all plans, or all of the index.
+func TestSearchQueryPlans(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	execSQL(t, pg.Pool, `
+		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title, told_state)
+		SELECT id, id, DATE '2026-01-05', now() - make_interval(secs => i), 'Title number' || i || CASE WHEN i % 2000 = 0 THEN ' rare' ELSE '' END, 'COMPLETED'
+		FROM generate_series(1, 6000) AS i, LATERAL (SELECT 'plan-' || md5(i::text) AS id) AS x; ANALYZE`)
+	s := storetest.OpenURL(t, pg.URL)
+	indexMissing(t, s)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "fresh", CurrentPlanID: "fresh", Title: new("a fresh title")})
+	for _, q := range []string{"rare", "number4000", "number2000 title"} {
+		if n := len(found(t, s, store.PlanFilter{Query: q, Limit: 500})); n == 0 || n > 4 {
+			t.Errorf("%q finds %d plans", q, n)
+		}
+	}
+	if n := len(found(t, s, store.PlanFilter{Query: "title", Limit: 500})); n != 6_001 {
+		t.Errorf("all pages have %d plans", n)
+	}
+	ids := storetest.Query[[]string](t, s, "SELECT array_agg(root_plan_id) FROM (SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY first_seen_at LIMIT 2000) AS x")
+	forever, after := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "\U0010FFFF"
+	for _, tt := range []struct {
+		name, sql, mode string
+		most            int // rows that any part of the plan may read
+		args            []any
+	}{
+		{"fresh", db.SearchFresh, "force_generic_plan", 10, []any{[]string{"%nothing%"}, []string{}, forever, after}},
+		{"slices", db.SearchSlices, "force_generic_plan", 50, []any{forever, after, forever, after, 1 << 30, 16, []int64{1, 2, 3}}},
+		{"matches", db.SearchMatches, "force_generic_plan", 10, []any{[]string{"%nothing%"}, []string{}, []int32{1, 2}, []int32{5, 6}}},
+		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+	} {
+		plan := explain(t, s, tt.mode, tt.sql, tt.args...)
+		for _, line := range strings.Split(plan, "\n") {
+			if strings.Contains(line, "never executed") {
+				continue
+			}
+			if strings.Contains(line, "Seq Scan") {
+				t.Errorf("%s: %s\n%s", tt.name, strings.TrimSpace(line), plan)
+			}
+			if m := regexp.MustCompile(`rows=(\d+) loops=(\d+)`).FindStringSubmatch(line); m != nil {
+				var rows, loops int
+				_, _ = fmt.Sscan(m[1], &rows)
+				_, _ = fmt.Sscan(m[2], &loops)
+				if rows*loops > tt.most {
+					t.Errorf("%s reads %d rows: %s\n%s", tt.name, rows*loops, strings.TrimSpace(line), plan)
+				}
+			}
+			if m := regexp.MustCompile(`Rows Removed by (?:Filter|Join Filter|Index Recheck): (\d+)`).FindStringSubmatch(line); m != nil {
+				var rows int
+				if _, _ = fmt.Sscan(m[1], &rows); rows > tt.most {
+					t.Errorf("%s reads %d rows: %s\n%s", tt.name, rows, strings.TrimSpace(line), plan)
+				}
+			}
+		}
+	}
+}
+
+// explain runs a statement and returns its plan.
+func explain(t testing.TB, s *store.Store, mode, sql string, args ...any) string {
+	t.Helper()
+	var plan []string
+	err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "SELECT set_config('plan_cache_mode', $1, true)", mode); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+sql, args...)
+		if err != nil {
+			return err
+		}
+		plan, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		for i, line := range plan { // arrays of ids are long
+			plan[i] = line[:min(len(line), 300)]
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(plan, "\n")
+}

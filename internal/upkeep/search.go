@@ -1,0 +1,68 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// indexEvery is how often it is looked whether there are texts to be indexed.
+const indexEvery = 2 * time.Second
+
+// keepIndex keeps the index of the search up to date until ctx ends.
+func (u *Upkeep) keepIndex(ctx context.Context) {
+	var due time.Time
+	for {
+		err := u.indexFresh(ctx)
+		if now := time.Now(); err == nil && !now.Before(due) {
+			due = now.Add(time.Hour)
+			err = u.indexMissing(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			u.counters.failures.Add(1)
+			u.log.Warn("indexing for the search failed; it is tried again later", "error", err)
+			due = time.Now().Add(time.Minute)
+		}
+		if pg.Pause(ctx, indexEvery) != nil {
+			return
+		}
+	}
+}
+
+// indexFresh moves texts that were written lately into the index, if there are many. A search reads
+// them one by one until then.
+func (u *Upkeep) indexFresh(ctx context.Context) error {
+	for more := true; more; {
+		more = false // another server may be at it
+		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+			more, err = u.store.IndexSearch(ctx, tx, store.FreshTexts)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index texts: %w", err)
+		}
+	}
+	return nil
+}
+
+// indexMissing adds the runs to the index that the search does not know, and removes what is left of
+// deleted ones.
+func (u *Upkeep) indexMissing(ctx context.Context) error {
+	for after := new(store.Beginning()); after != nil; {
+		next := (*store.PlanCursor)(nil) // another server may be at it
+		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+			next, err = u.store.IndexMissing(ctx, tx, *after)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index runs from before: %w", err)
+		}
+		after = next
+	}
+	return u.inTurn(ctx, taskSearch, func(tx pgx.Tx) error { return u.store.SweepSearch(ctx, tx) })
+}

@@ -1,0 +1,147 @@
+-- name: SearchAppend :exec
+-- Adds texts of trees that are not in the index yet.
+INSERT INTO actlog.search_fresh (root_plan_id, text)
+SELECT u.root_plan_id, u.text
+FROM unnest(@root_plan_ids::text[], @texts::text[]) AS u (root_plan_id, text);
+
+-- name: SearchFresh :many
+-- Returns the trees with fresh texts that match, newest first, behind a cursor.
+SELECT p.root_plan_id, p.first_seen_at
+FROM (
+    SELECT root_plan_id, string_agg(text, E'\n') AS text
+    FROM actlog.search_fresh
+    GROUP BY root_plan_id
+) AS f
+CROSS JOIN LATERAL (
+    SELECT f.text || E'\n' || COALESCE((SELECT t.text FROM actlog.search_text AS t WHERE t.root_plan_id = f.root_plan_id), '') COLLATE "C" AS text
+    OFFSET 0
+) AS whole
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = f.root_plan_id AND x.current_plan_id = f.root_plan_id
+    OFFSET 0
+) AS p
+WHERE whole.text LIKE ALL (@patterns::text[]) AND whole.text ~ ALL (@expressions::text[])
+    AND (p.first_seen_at, p.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
+
+-- name: SearchSlices :many
+-- Returns slices with trees behind a cursor, newest first, each with the trees that have all grams;
+-- null: none has.
+SELECT s.slice, s.newest_at, s.newest_id, g.trees
+FROM (
+    SELECT x.slice, x.newest_at, x.newest_id
+    FROM actlog.search_slice AS x
+    WHERE (x.oldest_at, x.oldest_id) < (@before_time::timestamptz, @before_id::text)
+        AND (x.newest_at, x.newest_id, x.slice) < (@after_time::timestamptz, @after_id::text, @after_slice::integer)
+    ORDER BY x.newest_at DESC, x.newest_id DESC, x.slice DESC
+    LIMIT @most::integer
+) AS s
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN count(*) = cardinality(@grams::bigint[]) THEN bit_and(y.trees::bit(2048))::bit varying END AS trees
+    FROM actlog.search_gram AS y
+    WHERE y.slice = s.slice AND y.gram = ANY (@grams::bigint[])
+) AS g
+ORDER BY s.newest_at DESC, s.newest_id DESC, s.slice DESC;
+
+-- name: SearchMatches :many
+-- Returns trees of slices, and whether their texts match, in the order in which they are asked for.
+SELECT m.root_plan_id, m.first_seen_at, COALESCE((
+    SELECT t.text LIKE ALL (@patterns::text[]) AND t.text ~ ALL (@expressions::text[])
+    FROM actlog.search_text AS t
+    WHERE t.root_plan_id = m.root_plan_id
+), false)::boolean AS matches
+FROM unnest(@slices::integer[], @positions::integer[]) WITH ORDINALITY AS u (slice, position, n)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.search_member AS x
+    WHERE x.slice = u.slice AND x.position = u.position
+    OFFSET 0
+) AS m
+ORDER BY u.n;
+
+-- name: SearchIncomplete :one
+-- Reports whether runs that were on record before the search was added may be missing in its index.
+SELECT EXISTS (SELECT FROM actlog.search_backfill);
+
+-- name: SearchFreshDue :one
+-- Reports whether there are more rows of fresh texts than this.
+SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY id LIMIT 1 OFFSET @most::integer);
+
+-- name: SearchFreshFirst :many
+-- Returns the oldest fresh texts.
+SELECT id, root_plan_id, text
+FROM actlog.search_fresh
+ORDER BY id
+LIMIT @most::integer;
+
+-- name: SearchFreshDelete :exec
+DELETE FROM actlog.search_fresh
+WHERE id = ANY (@ids::bigint[]);
+
+-- name: SearchHold :many
+-- Returns the root plans that are on record with their indexed texts. Nobody can delete them before
+-- the end of the transaction; writers go on.
+SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
+FROM actlog.plan_execution_record AS p
+LEFT JOIN LATERAL (
+    SELECT x.root_plan_id, x.text
+    FROM actlog.search_text AS x
+    WHERE x.root_plan_id = p.root_plan_id
+    OFFSET 0
+) AS t ON true
+WHERE p.root_plan_id = ANY (@root_plan_ids::text[]) AND p.current_plan_id = p.root_plan_id
+ORDER BY p.root_plan_id
+FOR KEY SHARE OF p;
+
+-- name: SearchTextKeep :exec
+INSERT INTO actlog.search_text (root_plan_id, text)
+SELECT u.root_plan_id, u.text
+FROM unnest(@root_plan_ids::text[], @texts::text[]) AS u (root_plan_id, text)
+ON CONFLICT (root_plan_id) DO UPDATE SET text = excluded.text;
+
+-- name: SearchSliceAdd :one
+INSERT INTO actlog.search_slice (newest_at, newest_id, oldest_at, oldest_id)
+VALUES (@newest_at::timestamptz, @newest_id::text, @oldest_at::timestamptz, @oldest_id::text)
+RETURNING slice;
+
+-- name: SearchMissing :many
+-- Returns root plans behind a cursor, oldest first, that the search does not know.
+SELECT p.root_plan_id, p.first_seen_at
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id
+    AND (p.first_seen_at, p.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+    AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.search_fresh AS f WHERE f.root_plan_id = p.root_plan_id)
+ORDER BY p.first_seen_at, p.root_plan_id
+LIMIT @most::integer;
+
+-- name: SearchBackfilled :exec
+DELETE FROM actlog.search_backfill;
+
+-- name: SearchSliceSweep :exec
+-- Deletes the slices whose trees were all deleted because of their age.
+WITH gone AS (
+    DELETE FROM actlog.search_slice
+    WHERE newest_at < COALESCE((
+        SELECT p.first_seen_at
+        FROM actlog.plan_execution_record AS p
+        WHERE p.root_plan_id = p.current_plan_id
+        ORDER BY p.first_seen_at, p.root_plan_id
+        LIMIT 1
+    ), 'infinity')
+    RETURNING slice
+),
+members AS (
+    DELETE FROM actlog.search_member WHERE slice IN (SELECT slice FROM gone)
+)
+DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone);
+
+-- name: TreeDeleteSearchFresh :exec
+DELETE FROM actlog.search_fresh
+WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+
+-- name: TreeDeleteSearchText :exec
+DELETE FROM actlog.search_text
+WHERE root_plan_id = ANY (@root_plan_ids::text[]);
