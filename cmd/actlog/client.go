@@ -42,10 +42,10 @@ type planView struct {
 }
 
 type stepView struct {
-	StepID                  string
-	AgentName               string
-	AgentRequest            string
-	State                   string
+	StepID       string
+	AgentName    string
+	AgentRequest string
+	State        string
 	attempted
 	Result                  string
 	ErrorMessage            string
@@ -70,8 +70,8 @@ type attemptView struct {
 }
 
 type cycleView struct {
-	Seq             int
-	State           string
+	Seq   int
+	State string
 	attempted
 	ThinkInput      string
 	ThinkOutput     string
@@ -87,9 +87,9 @@ type cycleView struct {
 }
 
 type toolCallView struct {
-	ID           string
-	Name         string
-	State        string
+	ID    string
+	Name  string
+	State string
 	attempted
 	Parameters   string
 	Result       string

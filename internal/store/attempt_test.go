@@ -36,6 +36,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			st := storetest.PlanTree(t, s, root).Steps[0]
 			return attempted{st.PastAttempts, *st.Record.State, st.Record.StartTime, st.Record.EndTime, st.Record.ErrorMessage}
 		},
@@ -45,6 +46,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 3, Attempt: numbered(number), State: &state, ThinkStartTime: start, ActEndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			c := storetest.StepDetail(t, s, root+"-s").Cycles[0]
 			return attempted{c.PastAttempts, *c.Record.State, c.Record.ThinkStartTime, c.Record.ActEndTime, c.Record.ErrorMessage}
 		},
@@ -54,6 +56,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 3, ToolCallID: root + "-t", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			c := storetest.StepDetail(t, s, root+"-s").Cycles[0].ToolCalls[0]
 			return attempted{c.PastAttempts, *c.Record.State, c.Record.StartTime, c.Record.EndTime, c.Record.ErrorMessage}
 		},
