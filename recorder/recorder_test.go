@@ -409,8 +409,8 @@ func TestRetry(t *testing.T) {
 	row := r.sink.step(t, r.step.ID())
 	want(t, "state", row.State, record.Running)
 	want(t, "attempt", row.Attempt, 2)
-	if !row.StartTime.After(*began) {
-		t.Errorf("startTime is %v, as of the first attempt: %v", row.StartTime, began)
+	if !row.StartTime.After(*began) { // N1: each attempt has its own
+		t.Errorf("the second attempt began at %v, the first at %v", row.StartTime, began)
 	}
 	unreported(t, "errorMessage", row.ErrorMessage)
 	unreported(t, "endTime", row.EndTime)

@@ -2,13 +2,16 @@ package store_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -36,6 +39,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			st := storetest.PlanTree(t, s, root).Steps[0]
 			return attempted{st.PastAttempts, *st.Record.State, st.Record.StartTime, st.Record.EndTime, st.Record.ErrorMessage}
 		},
@@ -45,6 +49,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 3, Attempt: numbered(number), State: &state, ThinkStartTime: start, ActEndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			c := storetest.StepDetail(t, s, root+"-s").Cycles[0]
 			return attempted{c.PastAttempts, *c.Record.State, c.Record.ThinkStartTime, c.Record.ActEndTime, c.Record.ErrorMessage}
 		},
@@ -54,6 +59,7 @@ var attemptedKinds = map[record.Kind]attemptedKind{
 			return &record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 3, ToolCallID: root + "-t", Attempt: numbered(number), State: &state, StartTime: start, EndTime: end, ErrorMessage: message, ErrorKind: kind}
 		},
 		read: func(t testing.TB, s *store.Store, root string) attempted {
+			t.Helper()
 			c := storetest.StepDetail(t, s, root+"-s").Cycles[0].ToolCalls[0]
 			return attempted{c.PastAttempts, *c.Record.State, c.Record.StartTime, c.Record.EndTime, c.Record.ErrorMessage}
 		},
@@ -132,6 +138,59 @@ func permutations(n int) (all [][]int) {
 		}
 	}
 	return all
+}
+
+// N1: TestAttemptsInAnyOrder checks with contradicting changes to one row that the attempts, with their
+// revisions, do not depend on order, split and repetition, and that merging in memory, merging in
+// the database and copying make the same list.
+func TestAttemptsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	s, whole, copying := store.AllShapes(storetest.OpenURL(t, url)), storetest.OpenURL(t, url), store.CopyNew(storetest.OpenURL(t, url))
+	store.WriteWhole(whole)
+	for kind := range attemptedKinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				u, other := testTree{record.NewPlanID()}, testTree{record.NewPlanID()}
+				var changes, moved []record.Change
+				for range rapid.IntRange(2, 8).Draw(rt, "changes") {
+					c := u.attempt(rt, kind)
+					changes, moved = append(changes, c), append(moved, replaceRoot(c, u.root, other.root))
+				}
+				storetest.Write(t, rapid.SampledFrom([]*store.Store{whole, copying}).Draw(rt, "first by"), changes...)
+				want := storetest.Dump(t, s, u.root) + keptAttempts(t, s, u.root)
+				shuffled := rapid.Permutation(slices.Concat(moved, moved)).Draw(rt, "order")
+				for len(shuffled) > 0 {
+					n := min(rapid.IntRange(1, 3).Draw(rt, "cut"), len(shuffled))
+					storetest.Write(t, rapid.SampledFrom([]*store.Store{s, s, whole, copying}).Draw(rt, "by"), shuffled[:n]...)
+					shuffled = shuffled[n:]
+				}
+				if diff := cmp.Diff(want, storetest.Dump(t, s, other.root)+keptAttempts(t, s, other.root)); diff != "" {
+					rt.Fatalf("the reads differ (-one write +shuffled):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// attempt draws a change of the one row of a kind: some of what belongs to an attempt, in one of
+// several versions, and a revision.
+func (u testTree) attempt(t *rapid.T, kind record.Kind) record.Change {
+	c := attemptedKinds[kind].change(u.root, int64(rapid.IntRange(1, 3).Draw(t, "attempt")), "", nil, nil, nil, nil)
+	version := rapid.IntRange(0, 4).Draw(t, "version")
+	for i := range field.Fields(kind) {
+		switch f := &field.Fields(kind)[i]; {
+		case f.Role == field.Revision:
+			f.In(c).Set(reflect.ValueOf(new(int64(rapid.IntRange(1, 3).Draw(t, "rev")))))
+		case !f.Scoped:
+		case rapid.Bool().Draw(t, f.Name):
+			setField(f, c, version)
+		default:
+			f.In(c).SetZero()
+		}
+	}
+	return c
 }
 
 // N1: TestDurationOfLastAttempt checks that a duration counts from the start of the last attempt,

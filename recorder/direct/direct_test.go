@@ -225,7 +225,7 @@ func TestRetriesStayOnRecord(t *testing.T) {
 	cycle, err := first.StartCycle(ctx, recorder.CycleInfo{ThinkInput: "what now?"})
 	ok(t, err)
 	ok(t, cycle.EndThink(ctx, recorder.ThinkResult{Err: errors.New("overloaded")}))
-	again, err := first.StartCycle(ctx, recorder.CycleInfo{Seq: new(int64(cycle.Seq())), Attempt: 2})
+	again, err := first.StartCycle(ctx, recorder.CycleInfo{Seq: new(cycle.Seq()), Attempt: 2})
 	ok(t, err)
 	ok(t, again.EndThink(ctx, recorder.ThinkResult{Output: "fetch"}))
 	_, call, err := again.StartTool(ctx, recorder.ToolInfo{ID: plan.ID() + "-t", Name: "fetch", Attempt: 1})
