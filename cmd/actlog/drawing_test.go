@@ -39,12 +39,12 @@ func (s *screen) Write(p []byte) (int, error) {
 	text := []rune(s.rest + string(p))
 	s.rest = ""
 	for i := 0; i < len(text); i++ {
-		switch r := text[i]; {
-		case r == '\n':
+		switch r := text[i]; r {
+		case '\n':
 			s.down()
-		case r == '\r':
+		case '\r':
 			s.column = 0
-		case r == '\x1b':
+		case '\x1b':
 			end := slices.IndexFunc(text[i:], func(r rune) bool { return r >= 'A' && r <= 'z' && r != '[' })
 			if end < 0 {
 				s.rest = string(text[i:])

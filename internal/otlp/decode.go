@@ -106,7 +106,7 @@ func unmarshalLogs(contentType string, body []byte, bounds limits) (plog.Logs, e
 }
 
 func unmarshal[T any](contentType string, body []byte, root message, bounds limits, proto, json func([]byte) (T, error)) (all T, err error) {
-	decode := proto
+	decode, fault := proto, faultOfProtobuf
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case err != nil || mediaType != TypeProtobuf && mediaType != TypeJSON:
@@ -114,7 +114,7 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 	case mediaType == TypeProtobuf:
 		err = bounds.checkProtobuf(body, root, 0)
 	default:
-		err, decode = bounds.checkJSON(body), json
+		err, decode, fault = bounds.checkJSON(body), json, faultOfJSON
 	}
 	if err == nil {
 		if all, err = decode(body); err == nil {
@@ -123,7 +123,7 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 		err = errWire
 	}
 	if errors.Is(err, errWire) {
-		err = fault(mediaType, body, root)
+		err = fault(body, root)
 	}
 	return all, err
 }

@@ -11,21 +11,21 @@ import (
 
 var errOther = errors.New("the body holds something else")
 
-// fault returns what is wrong with a body that cannot be decoded, and where, such as
-// "resourceSpans[0].scopeSpans[0].spans[3].traceId must be 32 hex digits". The decoders' own
-// errors name their functions and no places. fault reads the body again: it is for errors only.
-func fault(mediaType string, body []byte, root message) (err error) {
-	if mediaType == TypeProtobuf {
-		err = protobufFault(body, root, "")
-	} else if err = syntaxFault(body); err == nil {
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber()
-		err = jsonFault(d, root, "")
+// The functions below return what is wrong with a body that cannot be decoded, and where, such as
+// "resourceSpans[0].scopeSpans[0].spans[3].traceId must be 32 hex digits". The decoders' own errors
+// name their functions and no places. They read the body again: they are for errors only.
+
+func faultOfProtobuf(body []byte, root message) error {
+	return cmp.Or(protobufFault(body, root, ""), errOther)
+}
+
+func faultOfJSON(body []byte, root message) error {
+	if err := syntaxFault(body); err != nil {
+		return err
 	}
-	if err == nil {
-		return errOther
-	}
-	return err
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return cmp.Or(jsonFault(d, root, ""), errOther)
 }
 
 // within returns the path of a member of a message.

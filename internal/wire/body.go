@@ -214,7 +214,7 @@ func (r *plainReader) unreadable(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the body is cut off: its %s data has no end", r.encoding)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("%w: the body is zstd with a window of over %d bytes, or a later one that is larger than the first", ErrTooLarge, int64(maxWindow))
+		return fmt.Errorf("the body is zstd with a window of over %d bytes, or with a later window larger than the first: compress it with a smaller one", int64(maxWindow))
 	}
 	return fmt.Errorf("the body is not valid %s, which Content-Encoding says it is", r.encoding)
 }
