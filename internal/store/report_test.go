@@ -598,8 +598,13 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	})
 	slices.Sort(read)
 	cut := []string{
+		"artifact artifact.value", // only its size
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
-		"plan plan_execution_record.title", "running plan_execution_record.title", "wait wait_state.title",
+		"plan plan_execution_record.title", "running plan_execution_record.title",
+		"source source_reference.snippet", // only its size
+		"source source_reference.uri",
+		"thought thought.content", // only its size
+		"wait wait_state.title",
 	}
 	if diff := cmp.Diff(cut, read); diff != "" {
 		t.Errorf("large texts that views read (-want +got):\n%s", diff)
