@@ -57,6 +57,7 @@ CREATE INDEX think_act_failed ON actlog.think_act_record ((COALESCE(GREATEST(thi
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 CREATE INDEX act_tool_failed ON actlog.act_tool_info ((COALESCE(end_time, start_time, first_seen_at, part::timestamp AT TIME ZONE 'utc')))
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
+CREATE INDEX plan_root_began ON actlog.plan_execution_record ((COALESCE(start_time, first_seen_at))) WHERE root_plan_id = current_plan_id;
 -- The trees that have sub-plans.
 CREATE INDEX plan_with_subs ON actlog.plan_execution_record (root_plan_id) WHERE root_plan_id <> current_plan_id;
 -- The figures of plans. ----------------------------------------------------------------
@@ -297,7 +298,7 @@ FROM (
     WHERE p.root_plan_id = p.current_plan_id
     UNION ALL
     SELECT
-        s.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, s.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
+        t.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, s.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
         s.conversation_id, s.trace_id, s.name, s.title, s.executor, s.tags, s.model_name, s.state, s.status, s.completed, s.error_kind, s.start_time,
         s.end_time, s.last_seen_at, s.happened_at, false, (s.figures ->> 'depth')::integer,
         (s.figures ->> 'steps')::bigint, (s.figures ->> 'cycles')::bigint, (s.figures ->> 'model_calls')::bigint,
@@ -314,9 +315,9 @@ FROM (
     FROM (SELECT DISTINCT q.root_plan_id FROM actlog.plan_execution_record AS q WHERE q.root_plan_id <> q.current_plan_id) AS t
     CROSS JOIN LATERAL (
         SELECT
-            p.root_plan_id, p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.part, p.first_seen_at, p.project, p.environment,
-            p.release, p.user_id, p.conversation_id, p.trace_id, p.name, p.title, p.executor, p.tags, p.model_name, p.state, p.status, p.completed,
-            p.error_kind, p.start_time, p.end_time, p.last_seen_at, COALESCE(p.start_time, p.first_seen_at) AS happened_at,
+            p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.part, p.first_seen_at, p.project, p.environment, p.release, p.user_id,
+            p.conversation_id, p.trace_id, p.name, p.title, p.executor, p.tags, p.model_name, p.state, p.status, p.completed, p.error_kind,
+            p.start_time, p.end_time, p.last_seen_at, COALESCE(p.start_time, p.first_seen_at) AS happened_at,
             (SELECT actlog.sub_plan_figures(t.root_plan_id)) -> p.current_plan_id AS figures
         FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = t.root_plan_id AND p.current_plan_id <> p.root_plan_id
@@ -744,7 +745,7 @@ $$;
 DROP VIEW report.source, report.artifact, report.thought, report.unpriced_model, report.agent_daily, report.tool_daily, report.usage_daily, report.running,
     report.failure, report.wait, report.tool_call, report.think_act, report.agent_execution, report.plan;
 DROP FUNCTION actlog.sub_plan_figures(text);
-DROP INDEX actlog.plan_with_subs, actlog.thought_time, actlog.plan_time, actlog.agent_time, actlog.think_act_time, actlog.act_tool_time;
+DROP INDEX actlog.plan_with_subs, actlog.plan_root_began, actlog.thought_time, actlog.plan_time, actlog.agent_time, actlog.think_act_time, actlog.act_tool_time;
 DROP INDEX actlog.agent_failed, actlog.think_act_failed, actlog.act_tool_failed;
 ALTER TABLE actlog.agent_execution_record DROP COLUMN first_seen_at;
 ALTER TABLE actlog.think_act_record DROP COLUMN first_seen_at;
