@@ -64,7 +64,7 @@ CREATE INDEX plan_with_subs ON actlog.plan_execution_record (root_plan_id) WHERE
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.sub_plan_figures(root text) RETURNS jsonb
-LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER COST 10000
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET enable_nestloop = off -- it joins sets that are as large as the tree
 AS $$

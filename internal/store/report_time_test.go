@@ -82,11 +82,12 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 			db := pgtest.Fresh(t)
 			s := storetest.OpenURL(t, db.URL)
 			storetest.Write(t, s, wholeRun("run", tt.start, record.Completed)...)
-			if tt.start == nil { // as if it had arrived then
+			setSeen := func(at time.Time) { // as if it had arrived then
 				for _, table := range []string{"plan_execution_record", "agent_execution_record", "think_act_record", "act_tool_info", "wait_state", "thought"} {
-					storetest.Exec(t, s, "UPDATE actlog."+table+" SET first_seen_at = $1", seen)
+					storetest.Exec(t, s, "UPDATE actlog."+table+" SET first_seen_at = $1", at)
 				}
 			}
+			setSeen(seen)
 			check := func(when string, views ...string) {
 				t.Helper()
 				var want []string
@@ -114,9 +115,8 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 				}
 			}
 
-			first := storetest.Query[time.Time](t, s, "SELECT first_seen_at FROM actlog.plan_execution_record")
 			storetest.Age(t, s, storetest.OldMonday, "run")
-			storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = $1", first)
+			setSeen(seen)
 			if err := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30}).Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
