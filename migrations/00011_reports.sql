@@ -3,6 +3,9 @@
 
 -- +goose Up
 
+-- Every writer begins with plans, so none deadlocks with the locks below.
+LOCK TABLE actlog.plan_execution_record IN ACCESS EXCLUSIVE MODE;
+
 -- When a row was first seen. Rows that are already on record do not know it; for them the first
 -- day of their part stands in.
 ALTER TABLE actlog.agent_execution_record ADD COLUMN first_seen_at timestamptz;
