@@ -36,7 +36,7 @@ FROM (
             count(*) AS calls, count(*) FILTER (WHERE c.failed) AS failures, sum(c.ms) AS ms
         FROM (
             SELECT t.root_plan_id, t.step_id, COALESCE(t.name, '') AS tool_name, COALESCE(t.server_name, '') AS server_name,
-                COALESCE((COALESCE(t.start_time, t.end_time) AT TIME ZONE 'utc')::date, t.part) AS day, t.state = 'FAILED' AS failed,
+                COALESCE((COALESCE(t.start_time, t.end_time, t.first_seen_at) AT TIME ZONE 'utc')::date, t.part) AS day, t.state = 'FAILED' AS failed,
                 CASE WHEN t.start_time IS NOT NULL AND t.end_time IS NOT NULL
                     THEN GREATEST(0, round(1000 * extract(epoch FROM t.end_time - t.start_time)))::bigint END AS ms
             FROM actlog.act_tool_info AS t

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -52,8 +53,8 @@ func questions(t testing.TB) (page string, all []question) {
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
 		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
 	}
-	if len(all) != 21 {
-		t.Fatalf("%d questions, want 21", len(all))
+	if len(all) != 26 {
+		t.Fatalf("%d questions, want 26", len(all))
 	}
 	return string(content), all
 }
@@ -325,7 +326,7 @@ func TestReportAttempts(t *testing.T) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Name: new("report"), UserID: new("ada")}, once, &cycles, &steps, &call, &step, &cycle, &calls)
 	got := storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', level, plan_name, user_id, agent_name, tool_name, step_id, seq, tool_call_id, attempt, retried, state, last_state, error_kind, error,
-			extract(second FROM start_time)::integer, extract(second FROM end_time)::integer, duration_seconds, attempted_at IS NOT NULL)
+			extract(second FROM start_time)::integer, extract(second FROM end_time)::integer, duration_seconds, happened_at IS NOT NULL)
 		FROM report.attempt ORDER BY level, attempt`)
 	want := []string{
 		"agent_execution report ada writer s 1 t FAILED COMPLETED io disk full 1 3 2 t",
@@ -369,7 +370,6 @@ func TestStuckRuns(t *testing.T) {
 	sub("sub-pauses", record.Paused)
 	root("pauses", record.Paused)
 	root("waits", record.Waiting)
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
 
 	_, all := questions(t)
 	d := readGrafanaDashboard(t)
@@ -414,8 +414,6 @@ func writeTwoWeeks(t testing.TB, s *store.Store) {
 			t.Fatal(err, result.Rejected)
 		}
 	}
-	// As if the server had received each plan when it began.
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = start_time")
 }
 
 // reportSeed makes the changes of random runs.
@@ -456,7 +454,10 @@ func (g *reportSeed) run(start time.Time) {
 	p := &record.Plan{
 		RootPlanID: id, CurrentPlanID: id, Name: new("answer-ticket"), Title: new(fmt.Sprintf("Ticket %d", 4100+g.runs)),
 		UserID: new(oneOf(g, "ada", "grace", "linus")), Project: new("support"), Environment: new("production"),
-		ConversationID: new(fmt.Sprintf("ticket-%d", 4100+g.runs)), StartTime: &start, State: new(record.Completed),
+		ConversationID: new(fmt.Sprintf("ticket-%d", 4100+g.runs)), StartTime: &start, State: new(record.Completed), Release: new("2026.46"),
+	}
+	if start.After(reportNow.AddDate(0, 0, -3)) {
+		p.Release = new("2026.47")
 	}
 	agents := []reportAgent{reportTriage, reportResearcher, reportWriter}
 	switch {
@@ -526,6 +527,7 @@ func (g *reportSeed) steps(root, plan string, start time.Time, agents []reportAg
 		}
 		step.EndTime = new(end)
 		g.add(step)
+		g.leave(root, plan, step)
 		if *step.State == record.Failed {
 			return end, record.Failed
 		}
@@ -543,6 +545,24 @@ func (g *reportSeed) failedAttempt(step *record.AgentExecution, i int) record.Ch
 		first.ErrorKind, first.ErrorMessage = new("context_length"), new("the input is longer than the model accepts")
 	}
 	return first
+}
+
+// leave adds what a step leaves behind: what it decided, and what it produced or relied on.
+func (g *reportSeed) leave(root, plan string, step *record.AgentExecution) {
+	n := len(g.changes) // differs from step to step
+	g.add(&record.Thought{
+		RootPlanID: root, PlanID: plan, ThoughtID: step.StepID + "-thought", StepID: &step.StepID, Type: new(record.ThoughtDecision),
+		Content: new("I shall go on."), Confidence: new(float64(35+n%60) / 100), Time: step.EndTime,
+	})
+	switch *step.AgentName {
+	case "writer":
+		g.add(&record.Artifact{RootPlanID: root, PlanID: plan, Name: "answer", StepID: &step.StepID, Type: new([]string{"text", "table"}[n%2]), Value: json.RawMessage(`"Dear customer"`)})
+	case "researcher":
+		g.add(&record.Source{
+			RootPlanID: root, PlanID: plan, SourceID: step.StepID + "-source", StepID: &step.StepID, Type: new(record.SourceURL),
+			URI: new(fmt.Sprintf("https://docs.example.com/%d", n*n%7)), RelevanceScore: new(float64(50+n%50) / 100), Snippet: new("What it says"),
+		})
+	}
 }
 
 // cycle adds one cycle of a step and its calls. It returns the end of the cycle, and whether a call
@@ -648,9 +668,14 @@ func TestReportsReadNoLargeText(t *testing.T) {
 	})
 	slices.Sort(read)
 	cut := []string{
+		"artifact artifact.value", // only its size
 		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
-		"plan plan_execution_record.title", "running plan_execution_record.title", "wait wait_state.title",
+		"plan plan_execution_record.title", "running plan_execution_record.title",
+		"source source_reference.snippet", // only its size
+		"source source_reference.uri",
+		"thought thought.content", // only its size
+		"wait wait_state.title",
 	}
 	if diff := cmp.Diff(cut, read); diff != "" {
 		t.Errorf("large texts that views read (-want +got):\n%s", diff)

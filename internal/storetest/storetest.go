@@ -154,12 +154,11 @@ func Age(t testing.TB, s *store.Store, monday string, roots ...string) {
 			}
 		}
 		for _, table := range append(detail, "plan_execution_record", "agent_execution_record") {
-			if _, err := tx.Exec(t.Context(), "UPDATE actlog."+table+" SET part = $1 WHERE root_plan_id = ANY ($2)", monday, roots); err != nil {
+			if _, err := tx.Exec(t.Context(), "UPDATE actlog."+table+" SET part = $1, first_seen_at = $1::date WHERE root_plan_id = ANY ($2)", monday, roots); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(t.Context(), "UPDATE actlog.plan_execution_record SET first_seen_at = $1::date WHERE root_plan_id = ANY ($2)", monday, roots)
-		return err
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,8 @@ import (
 func setPart(t testing.TB, s *store.Store, day, root string) {
 	t.Helper()
 	for _, table := range append([]string{"plan_execution_record", "agent_execution_record"}, upkeep.PartitionedTables...) {
-		storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = $1::text::date WHERE root_plan_id = $2", day, root)
+		storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = $1::text::date, first_seen_at = $1::text::date WHERE root_plan_id = $2", day, root)
 	}
-	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = $1::text::date WHERE root_plan_id = $2", day, root)
 }
 
 // dropDetail drops what is older than 30 days.
