@@ -61,14 +61,14 @@ COMMENT ON COLUMN actlog.search_gram.gram IS 'The characters: 21 bits for each c
 COMMENT ON COLUMN actlog.search_gram.trees IS 'A bit for each position in the slice; zeros at the end are left out.';
 
 CREATE TABLE actlog.search_backfill (
-    since  timestamptz NOT NULL DEFAULT now()
+    since  timestamptz NOT NULL PRIMARY KEY DEFAULT now()
 );
 COMMENT ON TABLE actlog.search_backfill IS 'Has a row until the runs that were on record before the search was added are in its index.';
 COMMENT ON COLUMN actlog.search_backfill.since IS 'When the search was added.';
 INSERT INTO actlog.search_backfill
 SELECT now() WHERE EXISTS (SELECT FROM actlog.plan_execution_record);
 
-SELECT actlog.compress_texts('actlog.search_fresh'), actlog.compress_texts('actlog.search_text');
+SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.search_fresh,actlog.search_text,actlog.search_slice,actlog.search_member}'::text[]) AS t;
 
 -- +goose Down
 

@@ -45,7 +45,7 @@ func EncodePage(list string, rows []store.Row, next *store.Position) []byte {
 }
 
 // EncodePlans encodes a page of the list of plans.
-func EncodePlans(plans []store.PlanSummary) []byte { return pageOf("plans", plans, nil, addItem) }
+func EncodePlans(plans []store.PlanSummary) []byte { return pageOfPlans(plans, nil, false) }
 
 // EncodeRows encodes the rows of an event.
 func EncodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {

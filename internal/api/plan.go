@@ -111,7 +111,12 @@ func (s *Server) listPlans(c echo.Context) error {
 			return err
 		}
 	}
-	return sendPage(c, "plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
+	return sendTagged(c, pageOfPlans(plans, next, incomplete))
+}
+
+// pageOfPlans encodes a page of the list of plans. incomplete says that a search may have missed some.
+func pageOfPlans(plans []store.PlanSummary, next *store.Position, incomplete bool) []byte {
+	return pageOf("plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
 }
 
 func joined(states []record.State) string {

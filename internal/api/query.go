@@ -180,12 +180,12 @@ func parseCursor(list, s string) (*store.Position, error) {
 	return &store.Position{Time: at, Number: number, ID: parts[3]}, nil
 }
 
-// sendPage sends a page of a list. next is the place of its last item if others follow. more adds
-// other members.
-func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) error {
-	return sendTagged(c, pageOf(name, items, next, add, more...))
+// sendPage sends a page of a list. next is the place of its last item if others follow.
+func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
+	return sendTagged(c, pageOf(name, items, next, add))
 }
 
+// pageOf encodes a page of a list. more add members to those that every list has.
 func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) []byte {
 	o := &object{[]byte{'{'}}
 	list(o, "items", items, add)

@@ -24,7 +24,7 @@ func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
 // queue queues the statement that adds the texts of a batch, if it has new ones, and notes them
 // in the batch.
 func (s *said) queue(q *pgx.Batch, b *batch) {
-	lines := map[string]string{} // by root
+	lines := map[string][]string{} // by root
 	b.said = nil
 	for _, row := range b.rows {
 		for _, f := range field.Searched(row.Change.Kind()) {
@@ -38,19 +38,18 @@ func (s *said) queue(q *pgx.Batch, b *batch) {
 				continue
 			}
 			b.said = append(b.said, hash)
-			lines[root] = search.Merge(lines[root], search.Fold(text))
+			lines[root] = append(lines[root], search.Fold(text))
 		}
 	}
-	maps.DeleteFunc(lines, func(_, text string) bool { return text == "" })
-	if len(lines) == 0 {
-		return
+	var roots, texts []string
+	for _, root := range slices.Sorted(maps.Keys(lines)) {
+		if text := search.Merge("", lines[root]...); text != "" {
+			roots, texts = append(roots, root), append(texts, text)
+		}
 	}
-	roots := slices.Sorted(maps.Keys(lines))
-	texts := make([]string, len(roots))
-	for i, root := range roots {
-		texts[i] = lines[root]
+	if len(roots) > 0 {
+		q.Queue(db.SearchAppend, roots, texts)
 	}
-	q.Queue(db.SearchAppend, roots, texts)
 }
 
 func (s *said) hash(root, text string) uint64 {

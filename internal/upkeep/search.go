@@ -18,17 +18,18 @@ const indexEvery = 2 * time.Second
 func (u *Upkeep) keepIndex(ctx context.Context) {
 	var due time.Time
 	for {
-		err := u.indexFresh(ctx)
+		pause, err := indexEvery, u.indexFresh(ctx)
 		if now := time.Now(); err == nil && !now.Before(due) {
-			due = now.Add(time.Hour)
-			err = u.indexMissing(ctx)
+			if err = u.indexMissing(ctx); err == nil {
+				due = now.Add(time.Hour)
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			u.counters.failures.Add(1)
-			u.log.Warn("indexing for the search failed; it is tried again later", "error", err)
-			due = time.Now().Add(time.Minute)
+			u.log.Warn("indexing for the search failed; it is tried again in a minute", "error", err)
+			pause = time.Minute
 		}
-		if pg.Pause(ctx, indexEvery) != nil {
+		if pg.Pause(ctx, pause) != nil {
 			return
 		}
 	}
