@@ -26,8 +26,6 @@ const (
 	typeEventStream = "text/event-stream"
 	// openTimeout bounds the time until a stream begins.
 	openTimeout = 5 * time.Second
-	// eventChunk is what a client has to read at once, within EventPatience.
-	eventChunk = 64 << 10
 )
 
 var errStreams = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams of events as it may; try again soon, or another server", RetryAfter: 5}
@@ -74,7 +72,8 @@ func (s *Server) sendEvents(c echo.Context, planID string) error {
 	if r.Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
-	out := &eventWriter{to: c.Response(), patience: s.config.EventPatience}
+	httpd.AnswerTo(c).Stream()
+	out := &eventWriter{to: c.Response()}
 	// When a server stops, its clients should not reconnect all at once.
 	fmt.Fprintf(&out.buffer, "retry: %d\n\n", 500+rand.IntN(1500))
 	err = s.follow(r.Context(), out, stream)
@@ -101,11 +100,10 @@ func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stre
 	}
 }
 
-// eventWriter writes events to a client that has to go on reading.
+// eventWriter writes events to a client.
 type eventWriter struct {
-	to       http.ResponseWriter
-	patience time.Duration
-	buffer   bytes.Buffer
+	to     http.ResponseWriter
+	buffer bytes.Buffer
 }
 
 // event adds an event, or a comment if nothing happened. The data is JSON without line breaks.
@@ -123,19 +121,13 @@ func (w *eventWriter) event(e live.Event) {
 }
 
 func (w *eventWriter) flush() error {
-	control := http.NewResponseController(w.to)
-	for w.buffer.Len() > 0 {
-		// The time-out of the server is for answers that end.
-		if err := control.SetWriteDeadline(time.Now().Add(w.patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
-		if _, err := w.to.Write(w.buffer.Next(eventChunk)); err != nil {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
-		if err := control.Flush(); err != nil {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
+	if _, err := w.to.Write(w.buffer.Bytes()); err != nil {
+		return err
 	}
+	if err := http.NewResponseController(w.to).Flush(); err != nil {
+		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
+	}
+	w.buffer.Reset()
 	if w.buffer.Cap() > 1<<20 { // thousands of streams would each keep the memory of their largest event
 		w.buffer = bytes.Buffer{}
 	}
@@ -184,7 +176,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 // Rows implements [live.Encoder]. Each row has every readable field, null if not set, with the
 // defaults that reads show, and what is derived.
 func (encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
-	o := &object{[]byte{'{'}}
+	o := &object{b: []byte{'{'}}
 	o.text("rootPlanId", &rootPlanID)
 	list(o, "rows", rows, func(o *object, r store.Row) {
 		o.b = append(o.b, '{')

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,7 +21,7 @@ func (s *Server) plan(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p, _, err := s.store.PlanTree(c.Request().Context(), id)
+	p, _, err := s.reader(c).PlanTree(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
@@ -28,9 +29,7 @@ func (s *Server) plan(c echo.Context) error {
 }
 
 func sendPlan(c echo.Context, p *tree.Plan) error {
-	o := &object{make([]byte, 0, planSize(p))}
-	addPlan(o, p)
-	return sendTagged(c, o.b)
+	return sendTagged(c, func(o *object) { addPlan(o, p) })
 }
 
 // deletePlan deletes the tree of a root plan for good.
@@ -67,7 +66,7 @@ func (s *Server) listPlans(c echo.Context) error {
 	filter := store.PlanFilter{
 		Project: q.text("project"), State: record.State(q.text("state")), Name: q.text("name"), Agent: q.text("agent"), UserID: q.text("userId"),
 		ConversationID: q.text("conversationId"), Tag: q.text("tag"), Query: q.text("q"), Since: q.time("since"), Until: q.time("until"),
-		Limit: q.limit(), Timeout: s.config.ListTimeout,
+		Limit: q.limit(),
 	}
 	before := q.cursor("plans")
 	if q.err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
@@ -81,7 +80,7 @@ func (s *Server) listPlans(c echo.Context) error {
 	}
 	page := filter.Limit
 	filter.Limit++ // one more shows whether there is a next page
-	plans, err := s.store.Plans(c.Request().Context(), filter)
+	plans, err := s.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
 	}
@@ -95,6 +94,21 @@ func (s *Server) listPlans(c echo.Context) error {
 		next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
 	}
 	return sendPage(c, "plans", plans, next, addItem)
+}
+
+// searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the
+// list begins here: to wait for the turn, or for a connection, is part of it.
+func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) ([]store.PlanSummary, error) {
+	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
+	if filter.Narrows() {
+		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	filter.Timeout = time.Until(end)
+	return s.store.Plans(ctx, filter)
 }
 
 func joined(states []record.State) string {

@@ -147,16 +147,16 @@ func parseCursor(list, s string) (*store.Position, error) {
 
 // sendPage sends a page of a list. next is the place of its last item if others follow.
 func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
-	return sendTagged(c, pageOf(name, items, next, add))
+	return sendTagged(c, func(o *object) { addPage(o, name, items, next, add) })
 }
 
-func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T)) []byte {
-	o := &object{[]byte{'{'}}
+func addPage[T any](o *object, name string, items []T, next *store.Position, add func(*object, T)) {
+	o.b = append(o.b, '{')
 	list(o, "items", items, add)
 	var cursor *string
 	if next != nil {
 		cursor = new(formatCursor(name, *next))
 	}
 	o.text("nextCursor", cursor)
-	return append(o.b, '}')
+	o.b = append(o.b, '}')
 }

@@ -46,7 +46,7 @@ func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
 		}
 		d.beacons[r.Path] = r.Beacon
 	}
-	return compressed(e)
+	return s.answered(compressed(e))
 }
 
 // routeOf returns the route of a request and its path, "unmatched" if it has none. A request
@@ -64,9 +64,10 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		r := c.Request()
-		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}}
+		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer)}
 		r.Body = noted.body
 		c.Set(requestKey, noted)
+		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		metrics := d.server.metrics
 		metrics.inFlight.Inc()
@@ -142,6 +143,7 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		name, refused := d.server.Admit(c.Request().Header.Get(echo.HeaderAuthorization), c.Request().Header.Get(keyHeader), route.Need)
 		requestOf(c).key = name
+		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
 			if refused.Status == http.StatusUnauthorized {
 				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
@@ -152,15 +154,19 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limitReads bounds how long a read may take.
+// limitReads bounds how long a read may take, until it is streamed.
 func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		route, _ := d.routeOf(c)
 		if method := c.Request().Method; route.Long || route.Stream || method != http.MethodGet && method != http.MethodHead {
 			return next(c)
 		}
-		ctx, cancel := context.WithTimeout(c.Request().Context(), d.server.config.ReadTimeout)
+		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
+		answer := requestOf(c).answer
+		answer.limit = time.AfterFunc(d.server.config.ReadTimeout, cancel)
+		defer answer.limit.Stop()
+		answer.request = ctx
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}

@@ -16,9 +16,10 @@ import (
 
 // request is what is noted of a request while it is served.
 type request struct {
-	id   string
-	key  string // its name; empty if none was needed
-	body *countedBody
+	id     string
+	key    string // its name; empty if none was needed
+	body   *countedBody
+	answer *Answer
 }
 
 const requestKey = "request"

@@ -77,5 +77,5 @@ func RememberPlaces(s *Store, n int) (remembered int) {
 // The statements of the reads.
 var (
 	PlanTreeSQL   = planTree.SQL
-	StepDetailSQL = stepDetail.SQL
+	StepDetailSQL = stepRows.SQL
 )

@@ -92,7 +92,7 @@ const (
 // PlanTree reads the hierarchy of a plan, root or not, in one statement. exceptionWaits
 // reports that the plan has an exception that no reader was served yet, see
 // [Store.ServeException]. The error is [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+func (r *Reader) PlanTree(ctx context.Context, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
 	n, err := r.nodes(ctx, planTree, planID)
 	if err != nil {
 		return nil, false, err
@@ -169,7 +169,7 @@ var (
 
 // ServeException takes the waiting exception of a plan: one caller gets its message, the others
 // find none.
-func (r *reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
+func (r *Reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
 	message, err = pg.Read(ctx, r.db, func() (string, error) {
 		return r.queries.PlanExceptionServe(ctx, r.db, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
 	})
@@ -199,8 +199,14 @@ type PlanFilter struct {
 	Before *PlanCursor
 	// Limit bounds the list.
 	Limit int
-	// Timeout is how long Postgres may search: filters may scan all plans. Default 10 s.
+	// Timeout is how long the list may take, with the wait for a connection: filters may scan
+	// all plans. Default 10 s.
 	Timeout time.Duration
+}
+
+// Narrows reports whether the list has a filter. Without any, it is read from an index.
+func (f *PlanFilter) Narrows() bool {
+	return f.Since != nil || f.Until != nil || cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query) != ""
 }
 
 // ErrSlow means that a list was given up because it took too long.
@@ -224,7 +230,7 @@ type PlanSummary struct {
 }
 
 // Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many.
-func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
+func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
 		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
@@ -239,16 +245,23 @@ func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	if f.Query != "" {
 		params.Pattern = new("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%")
 	}
-	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) { return r.planList(ctx, params, f.Timeout) })
+	end := time.Now().Add(f.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, end.Add(time.Second)) // Postgres ends it first, and keeps the connection
+	defer cancel()
+	plans, err := pg.Read(waiting, r.db, func() ([]PlanSummary, error) { return r.planList(waiting, params, time.Until(end)) })
+	if err != nil && ctx.Err() == nil && (pg.TimedOut(err) || waiting.Err() != nil) {
+		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout.Round(time.Millisecond))
+	}
+	return plans, err
 }
 
 var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own and a time-out, in one round trip: a batch is
 // a transaction.
-func (r *reader) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (plans []PlanSummary, err error) {
+func (r *Reader) planList(ctx context.Context, p db.PlanListParams, timeout time.Duration) (plans []PlanSummary, err error) {
 	var q pgx.Batch
-	q.Queue("SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', $1, true)", strconv.FormatInt(timeout.Milliseconds(), 10))
+	q.Queue("SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('statement_timeout', $1, true)", strconv.FormatInt(max(1, timeout.Milliseconds()), 10))
 	q.Queue(planList.SQL, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.Pattern, p.PageSize).
 		Query(func(rows pgx.Rows) error {
 			plans = []PlanSummary{}
@@ -264,11 +277,7 @@ func (r *reader) planList(ctx context.Context, p db.PlanListParams, timeout time
 				return nil
 			})
 		})
-	err = r.db.Send(ctx, &q)
-	if pg.TimedOut(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: over %v", ErrSlow, timeout)
-	}
-	return plans, err
+	return plans, r.db.Send(ctx, &q)
 }
 
 func orNil(s string) *string {
@@ -280,7 +289,7 @@ func orNil(s string) *string {
 
 // PlanPlace returns the root of the tree that a plan belongs to, and the plan's state. The error
 // is [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
+func (r *Reader) PlanPlace(ctx context.Context, planID string) (rootPlanID string, state record.State, err error) {
 	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) { return r.queries.PlanPlace(ctx, r.db, planID) })
 	return p.RootPlanID, record.State(p.State), err
 }
@@ -296,18 +305,18 @@ type PlanGlance struct {
 const MaxLive = 500
 
 // LivePlans returns the newest root plans that have not ended, oldest first.
-func (r *reader) LivePlans(ctx context.Context) ([]PlanGlance, error) {
+func (r *Reader) LivePlans(ctx context.Context) ([]PlanGlance, error) {
 	return r.glance(ctx, nil, MaxLive)
 }
 
 // GlanceAt returns the root plans with these ids that are on record.
-func (r *reader) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
+func (r *Reader) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
 	return r.glance(ctx, rootPlanIDs, 0)
 }
 
 var planGlance = fieldsql.NewRead(db.PlanGlance)
 
-func (r *reader) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
+func (r *Reader) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
 	plans, err := pg.Read(ctx, r.db, func() (plans []PlanGlance, err error) {
 		rows, err := r.db.Query(ctx, planGlance.SQL, live, roots)
 		if err != nil {

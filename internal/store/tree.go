@@ -12,21 +12,21 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// reader reads the record, each time in one statement.
-type reader struct {
+// Reader reads the record, each time in one statement.
+type Reader struct {
 	db            *pg.DB
 	queries       *db.Queries
 	partitionDays int
+	within        Room
 }
 
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
-	part   time.Time // where the detail of the tree lies; zero if there is no such tree
-	plans  []*planNode
-	steps  []*tree.Step
-	cycles []*tree.Cycle
-	calls  []*tree.ToolCall
-	waits  []*record.Wait
+	part  time.Time // where the detail of the tree lies; zero if there is no such tree
+	plans []*planNode
+	steps []*tree.Step
+	calls []*tree.ToolCall
+	waits []*record.Wait
 }
 
 type planNode struct {
@@ -37,7 +37,7 @@ type planNode struct {
 // nodes runs a statement of sections for an id. The statement takes the part in which the
 // detail lies, so that Postgres opens one partition only. If the likely part was wrong, it
 // runs once more.
-func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*nodes, error) {
+func (r *Reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*nodes, error) {
 	part := likelyPart(id, time.Now(), r.partitionDays)
 	run := func() (*nodes, error) { return r.readNodes(ctx, of, id, part) }
 	n, err := pg.Read(ctx, r.db, run)
@@ -48,8 +48,8 @@ func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*node
 	return n, err
 }
 
-func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, part time.Time) (*nodes, error) {
-	rows, err := r.db.Query(ctx, of.SQL, id, part)
+func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, part time.Time) (*nodes, error) {
+	rows, err := r.query(ctx, of.SQL, id, part)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,6 @@ func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, pa
 		case record.KindAgentExecution:
 			st := added(&n.steps)
 			into = append(into, &st.Record, st, &st.Figures, home)
-		case record.KindThinkAct:
-			c := added(&n.cycles)
-			into = append(into, &c.Record, c)
 		case record.KindActTool:
 			t := added(&n.calls)
 			into = append(into, &t.Record, t)
