@@ -54,7 +54,7 @@ func (s *Server) sendEvents(c echo.Context, planID string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
-	stream, err := s.hub.Open(ctx, planID, after, encoder{})
+	stream, err := s.hub.Open(ctx, planID, after, encoder{}, httpd.AnswerTo(c))
 	switch {
 	case errors.Is(err, live.ErrEnded): // so that browsers do not reconnect
 		return c.NoContent(http.StatusNoContent)
@@ -75,7 +75,7 @@ func (s *Server) sendEvents(c echo.Context, planID string) error {
 	httpd.AnswerTo(c).Stream()
 	out := &eventWriter{to: c.Response()}
 	// When a server stops, its clients should not reconnect all at once.
-	fmt.Fprintf(&out.buffer, "retry: %d\n\n", 500+rand.IntN(1500))
+	fmt.Fprintf(&out.head, "retry: %d\n\n", 500+rand.IntN(1500))
 	err = s.follow(r.Context(), out, stream)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -88,48 +88,66 @@ func (s *Server) sendEvents(c echo.Context, planID string) error {
 
 // follow sends the events of a stream until it ends.
 func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stream) error {
+	if err := out.flush(); err != nil {
+		return err
+	}
 	for {
-		if err := out.flush(); err != nil {
-			return err
-		}
 		event, err := stream.Next(ctx, s.config.Heartbeat)
 		if err != nil {
 			return err
 		}
-		out.event(event)
+		if err := out.event(event); err != nil {
+			return err
+		}
 	}
 }
 
-// eventWriter writes events to a client.
+// eventWriter writes events to a client. It does not copy their data, which all clients of a
+// tree share.
 type eventWriter struct {
-	to     http.ResponseWriter
-	buffer bytes.Buffer
+	to   http.ResponseWriter
+	head bytes.Buffer
 }
 
-// event adds an event, or a comment if nothing happened. The data is JSON without line breaks.
-func (w *eventWriter) event(e live.Event) {
+// event writes an event, or a comment if nothing happened. The data is JSON without line
+// breaks.
+func (w *eventWriter) event(e live.Event) error {
 	if e.Type == "" {
-		w.buffer.WriteString(":\n")
+		w.head.WriteString(":\n")
 	}
 	if e.ID != "" {
-		fmt.Fprintf(&w.buffer, "id: %s\n", e.ID)
+		fmt.Fprintf(&w.head, "id: %s\n", e.ID)
 	}
 	if e.Type != "" {
-		fmt.Fprintf(&w.buffer, "event: %s\ndata: %s\n", e.Type, e.Data)
+		fmt.Fprintf(&w.head, "event: %s\ndata: ", e.Type)
+		if err := w.write(e.Data); err != nil {
+			return err
+		}
+		w.head.WriteByte('\n')
 	}
-	w.buffer.WriteByte('\n')
+	w.head.WriteByte('\n')
+	return w.flush()
+}
+
+// write writes the head and data behind it.
+func (w *eventWriter) write(data []byte) error {
+	if _, err := w.to.Write(w.head.Bytes()); err != nil {
+		return err
+	}
+	w.head.Reset()
+	if len(data) == 0 {
+		return nil
+	}
+	_, err := w.to.Write(data)
+	return err
 }
 
 func (w *eventWriter) flush() error {
-	if _, err := w.to.Write(w.buffer.Bytes()); err != nil {
+	if err := w.write(nil); err != nil {
 		return err
 	}
 	if err := http.NewResponseController(w.to).Flush(); err != nil {
 		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-	}
-	w.buffer.Reset()
-	if w.buffer.Cap() > 1<<20 { // thousands of streams would each keep the memory of their largest event
-		w.buffer = bytes.Buffer{}
 	}
 	return nil
 }

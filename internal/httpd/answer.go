@@ -20,6 +20,9 @@ const (
 	largeAnswer = 1 << 20
 	// answerPart is how an answer is held and sent. Each part that was sent is released.
 	answerPart = 64 << 10
+	// busyPause is how long a refusal of a large answer waits: a client that asks again at once
+	// would keep the server at reading what it then refuses.
+	busyPause = time.Second
 	// leastRate is how many bytes a second a client has to read.
 	leastRate = 32 << 10
 )
@@ -48,6 +51,7 @@ type Answer struct {
 	parts    [][]byte
 	size     int64
 	streamed bool
+	refused  bool  // it is too large for what there is room for at the moment
 	err      error // of the first write that failed; those that compress may ignore it
 
 	// ahead is how long the client may stop reading before it is cut; since is when it last
@@ -89,6 +93,17 @@ func answerOf(w http.ResponseWriter) *Answer {
 // belongs says whose the answer is.
 func (a *Answer) belongs(to Client) { a.client, a.lease = to, a.server.answers.Lease(to) }
 
+// within makes the making of the answer end with ctx, which limit ends. The caller calls stop
+// when it is made.
+func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
+	request := a.request
+	a.request, a.limit = ctx, limit
+	return func() {
+		limit.Stop()
+		a.request = request
+	}
+}
+
 // Take counts n bytes that the answer holds while it is made: rows, and what is made of them.
 // Once the answer is large it waits for its turn. The error is a [Problem], or that of the
 // request's context. What was taken is returned by itself, when the answer is made or, of a
@@ -104,11 +119,13 @@ func (a *Answer) Take(n int64) error {
 	case total > largeAnswer && a.done == nil && !a.streamed:
 		done, err := a.server.making.Take(a.request, a.client)
 		if err != nil {
+			a.refused = true
 			return err
 		}
 		a.done = done
 	}
 	if err := a.lease.Take(total - max(a.taken, smallAnswer)); err != nil {
+		a.refused = true
 		return err
 	}
 	a.taken = total
@@ -212,6 +229,12 @@ func (a *Answer) made() {
 func (a *Answer) send() {
 	if a.streamed || a.err != nil || a.status == 0 && len(a.parts) == 0 {
 		return
+	}
+	if a.refused {
+		select {
+		case <-time.After(busyPause):
+		case <-a.request.Done():
+		}
 	}
 	if header := a.Header(); a.size > 0 && header.Get(echo.HeaderContentLength) == "" {
 		header.Set(echo.HeaderContentLength, strconv.FormatInt(a.size, 10))

@@ -163,10 +163,8 @@ func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
-		answer := requestOf(c).answer
-		answer.limit = time.AfterFunc(d.server.config.ReadTimeout, cancel)
-		defer answer.limit.Stop()
-		answer.request = ctx
+		stop := requestOf(c).answer.within(ctx, time.AfterFunc(d.server.config.ReadTimeout, cancel))
+		defer stop()
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
