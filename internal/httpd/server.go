@@ -81,7 +81,7 @@ func New(config Config) *Server {
 		config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold a connection to Postgres.
-		making: NewTurns(max(2, runtime.GOMAXPROCS(0)), 2, 10*time.Second),
+		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 2, 10*time.Second),
 	}
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
 	s.Register(s.making.Metrics("large answers")...)
