@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,10 @@ type server struct {
 	stopKeys func()
 }
 
+// memoryLimit is when the garbage collector works harder, in bytes, unless GOMEMLIMIT says
+// otherwise. What requests may hold together is well below.
+const memoryLimit = 512 << 20
+
 // startServer migrates and serves. The caller must wait for the server or close it.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
 	if c.MaxConnections < 1 {
@@ -90,6 +95,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	var keys *httpd.Keys
 	if c.APIKeys != "" {
@@ -152,7 +160,7 @@ func (s *server) serve(maxConnections int) {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
 	}
 	if l := s.doors.otlpGRPC; l != nil {
-		l.ServeGRPC(receiver.GRPC(), maxConnections, s.failed)
+		l.ServeGRPC(s.http.CallHandler(false, receiver.Calls()...), maxConnections, s.log, s.failed)
 	}
 }
 

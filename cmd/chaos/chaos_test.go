@@ -59,6 +59,16 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestGreedy is `make chaos CHAOS="-scenario greedy -short"`. N14-N18: greedy clients must not take
+// what good clients need.
+func TestGreedy(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-scenario", "greedy", "-short"}, &out, &out); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, &out)
+	}
+}
+
 // processesOf lists the processes with the folder in their command line.
 func processesOf(dir string) (left []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -74,7 +84,7 @@ func processesOf(dir string) (left []string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"more"}, {"-writers", "0"},
+		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != exitUsage {

@@ -33,6 +33,7 @@ const (
 const (
 	scenarioOutage = "outage"
 	scenarioFlood  = "flood"
+	scenarioGreedy = "greedy"
 )
 
 // config has the options of a run.
@@ -53,7 +54,11 @@ type config struct {
 	// For the scenario flood.
 	connections int           // slow clients
 	garbage     int           // garbage requests per second
-	within      time.Duration // maximum time until a good client gets its answer
+	within      time.Duration // maximum time until a good client gets its answer; for the scenario greedy, the p99 of it
+
+	// For the scenario greedy.
+	scale   float64 // of the attacks and of the record
+	attacks []string
 }
 
 func main() {
@@ -102,18 +107,44 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage")
-	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood")
+	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get")
+	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
 	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
 	f.IntVar(&c.garbage, "garbage", 10_000, "garbage requests per second in a flood")
-	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood")
+	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of that: 250ms)")
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
-	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes")
+	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
+	short := f.Bool("short", false, "greedy clients at a twentieth of the scale, for 1s each, and no strict limit of time")
+	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
 	if c.scenario != "" {
 		*names = ""
+	}
+	if c.scenario == scenarioGreedy {
+		set := map[string]bool{}
+		f.Visit(func(f *flag.Flag) { set[f.Name] = true })
+		c.scale = 1
+		lasts, within := 15*time.Second, 250*time.Millisecond
+		if *short {
+			c.scale, lasts, within = 0.05, time.Second, 5*time.Second
+		}
+		if !set["lasts"] {
+			c.lasts = lasts
+		}
+		if !set["within"] {
+			c.within = within
+		}
+		if !set["memory"] {
+			c.memory = 600 << 20
+		}
+	}
+	for name := range strings.SplitSeq(*chosen, ",") {
+		if !slices.Contains(attackNames(), name) {
+			return c, fmt.Errorf("-attacks %s: no such attack; the attacks are %s", name, strings.Join(attackNames(), ", "))
+		}
+		c.attacks = append(c.attacks, name)
 	}
 	for name := range strings.SplitSeq(*names, ",") {
 		if name == "" {
@@ -127,8 +158,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
-	case c.scenario != "" && c.scenario != scenarioOutage && c.scenario != scenarioFlood:
-		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage and flood", c.scenario)
+	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy}, c.scenario):
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood and greedy", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
 	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
@@ -165,6 +196,9 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 		}
 	} else if err := os.Chmod(dir, 0o755); err != nil { // Postgres may have to run as another user
 		return false, err
+	}
+	if c.scenario == scenarioGreedy {
+		return c.greedy(ctx, dir, out)
 	}
 	d, err := newDriver(c, dir, out)
 	if err != nil {

@@ -22,6 +22,7 @@ const restartDelay = 200 * time.Millisecond
 // server is an actlog child process that is restarted whenever it exits, as by an init system.
 type server struct {
 	binary, listen, dataDir, logFile string
+	more                             []string // flags
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
@@ -81,7 +82,7 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	// The driver stops the process. No context does.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, "serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
@@ -200,6 +201,13 @@ func children(pid int) []int {
 		}
 	}
 	return found
+}
+
+// pid returns the process id of the server.
+func (s *server) pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
 }
 
 // sample updates the maximum memory of the server.

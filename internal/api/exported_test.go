@@ -203,7 +203,7 @@ func TestAClientThatDoesNotReadOnIsCutOff(t *testing.T) {
 	t.Parallel()
 	log := new(apitest.Log)
 	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) {
-		config.HTTP.ReadTimeout, config.HTTP.Patience = 50*time.Millisecond, 50*time.Millisecond
+		config.HTTP.ReadTimeout, config.HTTP.AnswerPatience = 50*time.Millisecond, 50*time.Millisecond
 	}})
 	c.large("p")
 	c.ask("p", "slow")

@@ -90,7 +90,7 @@ func TestAnswersInMemoryAreBounded(t *testing.T) {
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) {
-		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.Patience = apitest.Keys(t, badLine, goodLine), budget, time.Hour
+		config.HTTP.Keys, config.HTTP.AnswerBytes, config.HTTP.AnswerPatience = apitest.Keys(t, badLine, goodLine), budget, time.Hour
 	}})
 	c.Key = good
 	c.bigTree("big", 12)
@@ -143,7 +143,7 @@ func TestClientsHaveToRead(t *testing.T) {
 	for name, path := range map[string]string{"tree": details + "big", "step": agentExecution + "long-s", "export": exported("long"), "events": "/api/v1/plans/long/events"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.Patience = 50 * time.Millisecond }})
+			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 50 * time.Millisecond }})
 			c.bigTree("big", 12)
 			c.bigStep("long", 32)
 			c.unread(path, "")
@@ -157,7 +157,7 @@ func TestClientsHaveToRead(t *testing.T) {
 // TestAClientThatReadsSlowlyGetsItAll: N14: it is not cut as long as it reads on.
 func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.Patience = time.Second }})
+	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Second }})
 	c.bigTree("big", 6)
 	whole := c.Get(details+"big", "Accept-Encoding", "identity").Body
 	conn := c.unread(details+"big", "")
@@ -181,7 +181,7 @@ func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 func TestLargeStepsAreStreamed(t *testing.T) {
 	t.Parallel()
 	const mib = 96
-	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.Patience = time.Hour }})
+	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Hour }})
 	c.bigStep("p", mib)
 	before := heap()
 	var conns []net.Conn

@@ -16,17 +16,11 @@ import (
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
 	r := c.Request()
-	lease := s.bodies.Lease(httpd.ClientOf(c))
-	defer lease.Return()
-	items, err := wire.DecodeBody(r.Body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), lease.Take)
-	switch {
-	case err == nil:
-	case errors.Is(err, httpd.ErrBusy):
-		return httpd.ErrBusy
-	case errors.Is(err, wire.ErrTooLarge), errors.Is(err, wire.ErrUnsupported):
-		return err
-	default:
-		return &httpd.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+	body := s.server.Body(c)
+	defer body.Return()
+	items, err := wire.DecodeBody(body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), body.Take)
+	if err != nil {
+		return httpd.Unreadable(err)
 	}
 	answer := wire.Answer{Rejected: []wire.Rejection{}}
 	var changes []record.Change

@@ -16,8 +16,10 @@ func (s *Server) Routes() []httpd.Route {
 	executor := func(method, path string, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: read, Handle: h, Refuse: httpd.NotFoundWithoutBody}
 	}
+	details := executor(get, "details/:planId", s.executorDetails)
+	details.Spends = true // the exception of a plan
 	return []httpd.Route{
-		executor(get, "details/:planId", s.executorDetails),
+		details,
 		executor(get, "details/", s.executorDetails),
 		executor(del, "details/:planId", s.executorDelete),
 		executor(del, "details/", s.executorDelete),

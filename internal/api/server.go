@@ -54,12 +54,11 @@ type Store interface {
 
 // Server answers requests from a store.
 type Server struct {
-	config  Config
-	store   Store
-	hub     *live.Hub
-	log     *slog.Logger
-	bodies  *httpd.Budget
-	leaving func() bool // the server is about to stop
+	config Config
+	store  Store
+	hub    *live.Hub
+	log    *slog.Logger
+	server *httpd.Server
 	// long is for what holds a connection to Postgres until its client has read everything.
 	long *httpd.Turns
 	// searches is for lists that may have to look through all plans.
@@ -72,7 +71,7 @@ func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 	long, searches := httpd.NewTurns(maxLong, 0, 0), httpd.NewTurns(maxSearches, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("long reads")...)
 	server.Register(searches.Metrics("searches")...)
-	return &Server{config: config, store: s, hub: hub, log: server.Log(), bodies: server.Bodies(), leaving: server.Draining, long: long, searches: searches}
+	return &Server{config: config, store: s, hub: hub, log: server.Log(), server: server, long: long, searches: searches}
 }
 
 // reader returns what reads an answer: its rows are counted.
@@ -83,7 +82,7 @@ func (s *Server) reader(c echo.Context) *store.Reader {
 // readyz answers 200 if the database answers and is migrated, and the server is not about to
 // stop.
 func (s *Server) readyz(c echo.Context) error {
-	if s.leaving() {
+	if s.server.Draining() {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)

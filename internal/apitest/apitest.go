@@ -62,3 +62,6 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 func (s *Server) OTLP(loopbackOnly bool) http.Handler {
 	return s.HTTP.Handler(loopbackOnly, s.Receiver.Routes(receive.DoorHTTP)...)
 }
+
+// GRPC is a door for calls of gRPC.
+func (s *Server) GRPC() http.Handler { return s.HTTP.CallHandler(false, s.Receiver.Calls()...) }

@@ -105,7 +105,7 @@ func WantRefused(t testing.TB, a Answer, status int, contentType, message string
 	if !strings.Contains(got.Message, message) {
 		t.Errorf("no %q in %q", message, got.Message)
 	}
-	if again := status == http.StatusServiceUnavailable; again != (a.Header.Get("Retry-After") != "") {
+	if again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests; again != (a.Header.Get("Retry-After") != "") {
 		t.Errorf("%d with Retry-After %q", status, a.Header.Get("Retry-After"))
 	}
 }

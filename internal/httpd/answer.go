@@ -23,8 +23,8 @@ const (
 	// busyPause is how long a refusal of a large answer waits: a client that asks again at once
 	// would keep the server at reading what it then refuses.
 	busyPause = time.Second
-	// leastRate is how many bytes a second a client has to read.
-	leastRate = 32 << 10
+	// readRate is how many bytes a second a client has to read.
+	readRate = 32 << 10
 )
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
@@ -66,7 +66,7 @@ func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
 // answered holds the answers of h and sends them when it is done.
 func (s *Server) answered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), ahead: s.config.Patience, since: time.Now()}
+		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), ahead: s.config.AnswerPatience, since: time.Now()}
 		defer a.end()
 		h.ServeHTTP(a, r)
 		a.made()
@@ -91,7 +91,11 @@ func answerOf(w http.ResponseWriter) *Answer {
 }
 
 // belongs says whose the answer is.
-func (a *Answer) belongs(to Client) { a.client, a.lease = to, a.server.answers.Lease(to) }
+func (a *Answer) belongs(to Client) {
+	if a != nil {
+		a.client, a.lease = to, a.server.answers.Lease(to)
+	}
+}
 
 // within makes the making of the answer end with ctx, which limit ends. The caller calls stop
 // when it is made.
@@ -260,7 +264,7 @@ func (a *Answer) sendPart(p []byte) {
 	for len(p) > 0 {
 		part := p[:min(len(p), answerPart)]
 		began := time.Now()
-		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.Patience) + time.Duration(len(part))*time.Second/leastRate
+		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) + time.Duration(len(part))*time.Second/readRate
 		// If the connection cannot set a deadline, that of the server bounds the answer.
 		_ = control.SetWriteDeadline(began.Add(a.ahead))
 		_, err := a.ResponseWriter.Write(part)

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,6 +25,12 @@ type door struct {
 // name, so that no web page reaches the record by a name of its own that leads here. HEAD is
 // answered wherever GET is.
 func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
+	return s.answered(compressed(s.CallHandler(loopbackOnly, routes...)))
+}
+
+// CallHandler is Handler for gRPC: messages have a compression of their own, and answers are
+// small.
+func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	d := &door{server: s, loopback: loopbackOnly, routes: map[string]Route{}, beacons: map[string]bool{}}
 	e := echo.New()
 	e.HTTPErrorHandler = d.handleError
@@ -34,7 +41,7 @@ func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
-	e.Use(d.authenticate, d.limitReads)
+	e.Use(d.refuseForeignPages, d.authenticate, d.limitReads)
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -46,7 +53,7 @@ func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
 		}
 		d.beacons[r.Path] = r.Beacon
 	}
-	return s.answered(compressed(e))
+	return e
 }
 
 // routeOf returns the route of a request and its path, "unmatched" if it has none. A request
@@ -64,11 +71,12 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		r := c.Request()
-		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer)}
+		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began}
 		r.Body = noted.body
 		c.Set(requestKey, noted)
 		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
+		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
 		metrics := d.server.metrics
 		metrics.inFlight.Inc()
 		defer metrics.inFlight.Dec()
@@ -77,7 +85,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			c.Error(err)
 		}
-		took, status := time.Since(began), c.Response().Status
+		took, status := time.Since(began), cmp.Or(noted.refused, c.Response().Status)
 		route, path := d.routeOf(c)
 		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream && status == http.StatusOK)
 		if route.Answered != nil {
@@ -134,6 +142,27 @@ func (d *door) allowOrigins(origins []string) echo.MiddlewareFunc {
 	})
 }
 
+// refuseForeignPages refuses requests that a web page of another site makes a browser send, if
+// they may change something: the answer is hidden from such a page, the change would be made.
+// Browsers say where a request comes from; other clients do not, and are no danger. Pages of
+// allowed origins may send to beacons: then the answer is marked for them by now.
+func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		route, _ := d.routeOf(c)
+		safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && !route.Spends
+		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin", "same-site":
+		default:
+			if !safe && !allowed {
+				return &Problem{Status: http.StatusForbidden, Detail: "a web page of another site must not send this request, because it may change something"}
+			}
+		}
+		return next(c)
+	}
+}
+
 // authenticate checks that a request has a key that is good for its route, if keys are needed.
 func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -179,7 +208,8 @@ func (d *door) handleError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
-	drain(c)
+	requestOf(c).refused = p.Status
+	drain(c, p == ErrSlow)
 	if p.RetryAfter > 0 {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
-	"google.golang.org/grpc"
 )
 
 // Time-outs of connections. To read a body of 64 MiB may take a while; a client that sends
@@ -21,6 +20,13 @@ const (
 	writeTimeout      = 2 * time.Minute
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
+)
+
+// Limits of a connection for gRPC.
+const (
+	idleCallsTimeout = 15 * time.Minute
+	maxCalls         = 32        // at once
+	receiveWindow    = 256 << 10 // bytes that nobody has read yet
 )
 
 // Listener is an address that a server listens on, and what it serves there.
@@ -47,7 +53,25 @@ func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 // ServeHTTP serves HTTP to at most maxConnections clients until the listener is closed; more
 // clients wait. The error goes to failed.
 func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
-	server := &http.Server{
+	l.serve(newServer(h, log), maxConnections, failed)
+}
+
+// ServeGRPC is ServeHTTP for gRPC, which is HTTP/2 without TLS.
+func (l *Listener) ServeGRPC(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
+	server := newServer(h, log)
+	server.IdleTimeout = idleCallsTimeout
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	server.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams:          maxCalls,
+		MaxReceiveBufferPerConnection: receiveWindow,
+		MaxReceiveBufferPerStream:     receiveWindow,
+	}
+	l.serve(server, maxConnections, failed)
+}
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -56,38 +80,17 @@ func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logge
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	l.start(maxConnections, server.Serve, failed)
+}
+
+func (l *Listener) serve(server *http.Server, maxConnections int, failed chan<- error) {
+	limited := netutil.LimitListener(l.Listener, maxConnections)
+	go func() { failed <- server.Serve(limited) }()
 	l.shutdown = func(ctx context.Context) error {
 		if err := server.Shutdown(ctx); err != nil {
 			return errors.Join(fmt.Errorf("end requests: %w", err), server.Close())
 		}
 		return nil
 	}
-}
-
-// ServeGRPC is ServeHTTP for gRPC.
-func (l *Listener) ServeGRPC(g *grpc.Server, maxConnections int, failed chan<- error) {
-	l.start(maxConnections, g.Serve, failed)
-	l.shutdown = func(ctx context.Context) error {
-		done := make(chan struct{})
-		go func() {
-			g.GracefulStop()
-			close(done)
-		}()
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			g.Stop()
-			<-done
-			return fmt.Errorf("end calls: %w", ctx.Err())
-		}
-	}
-}
-
-func (l *Listener) start(maxConnections int, serve func(net.Listener) error, failed chan<- error) {
-	limited := netutil.LimitListener(l.Listener, maxConnections)
-	go func() { failed <- serve(limited) }()
 }
 
 // Close closes all listeners at once, and waits until their requests have ended, or ctx has.

@@ -18,6 +18,7 @@ type metrics struct {
 	received  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
 	cut       prometheus.Counter
+	slow      prometheus.Counter
 }
 
 func newMetrics(version string, bodies, answers *Budget) *metrics {
@@ -39,9 +40,12 @@ func newMetrics(version string, bodies, answers *Budget) *metrics {
 		cut: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "actlog_http_answers_cut_total", Help: "Answers that were broken off because their clients read too slowly.",
 		}),
+		slow: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "actlog_http_body_slow_total", Help: "Requests that were cut off because their body came too slowly.",
+		}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.durations, m.received, m.inFlight, m.cut,
+		m.requests, m.durations, m.received, m.inFlight, m.cut, m.slow,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},

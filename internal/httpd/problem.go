@@ -80,6 +80,15 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	return &Problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
 }
 
+// Unreadable returns the problem of a body that cannot be read: the client's fault, unless the
+// error says otherwise.
+func Unreadable(err error) *Problem {
+	if p, known := ProblemOf(err); known {
+		return p
+	}
+	return &Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+}
+
 func sendProblem(c echo.Context, p *Problem) error {
 	out := *p
 	out.Type, out.Title = "about:blank", http.StatusText(p.Status)

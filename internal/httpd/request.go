@@ -16,10 +16,16 @@ import (
 
 // request is what is noted of a request while it is served.
 type request struct {
-	id     string
-	key    string // its name; empty if none was needed
-	body   *countedBody
+	id   string
+	key  string // its name; empty if none was needed
+	body *countedBody
+	// answer is nil over gRPC, whose library sends it.
 	answer *Answer
+	// refused is the status of the problem that answers it, which over gRPC is not that of the
+	// answer; 0: none.
+	refused int
+	// began is when its head had been read.
+	began time.Time
 }
 
 const requestKey = "request"
@@ -95,15 +101,18 @@ func (b *countedBody) Read(p []byte) (int, error) {
 // would else see a broken connection instead of the answer.
 const drainFor = 2 * time.Second
 
-// drain reads the rest of the body of a request that is refused.
-func drain(c echo.Context) {
+// drain reads the rest of the body of a request that is refused, unless it comes too slowly.
+func drain(c echo.Context, slow bool) {
 	r, noted := c.Request(), requestOf(c)
-	if r.ContentLength == 0 || noted.body.ended.Load() {
+	if r.ContentLength == 0 || noted.body.ended.Load() || r.ProtoMajor > 1 { // HTTP/2 needs none
+		return
+	}
+	c.Response().Header().Set("Connection", "close")
+	if slow { // it would not come
 		return
 	}
 	// If the connection cannot set a deadline, the server closes it instead.
 	if err := http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Now().Add(drainFor)); err == nil {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}
-	c.Response().Header().Set("Connection", "close")
 }

@@ -83,6 +83,42 @@ func TestPagesThatMaySend(t *testing.T) {
 	}
 }
 
+// TestForeignPages: N24: what a web page of another site makes a browser send changes nothing, and
+// no browser guesses what an answer is.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("p", obj{"exception": "boom"}))
+	record := func() io.Reader {
+		return strings.NewReader(`{"records":[{"kind":"plan","rootPlanId":"q","currentPlanId":"q"}]}`)
+	}
+	for _, path := range []string{details + "p", "/api/v1/plans/p"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
+			a := c.Do(method, path, nil, "Sec-Fetch-Site", "cross-site")
+			want := http.StatusForbidden
+			if path == "/api/v1/plans/p" && method != http.MethodDelete {
+				want = http.StatusOK
+			}
+			wantStatus(t, a, want)
+			if a.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s %s: %v", method, path, a.Header)
+			}
+		}
+	}
+	wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden, nil)
+	wantStatus(t, c.Get("/api/v1/plans/q"), http.StatusNotFound)
+	wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", "none"), http.StatusInternalServerError) // the exception, once
+	for _, site := range []string{"same-origin", "same-site", "none"} {
+		wantStatus(t, c.Get(details+"p", "Sec-Fetch-Site", site), http.StatusOK)
+		wantStatus(t, c.Do(http.MethodPost, "/api/v1/records", record(), "Content-Type", "application/json", "Sec-Fetch-Site", site), http.StatusOK)
+	}
+	const shop = "https://shop.example"
+	c = serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Origins = []string{shop} }})
+	for origin, want := range map[string]int{shop: http.StatusOK, "https://evil.example": http.StatusForbidden} {
+		wantStatus(t, c.Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Origin", origin, "Sec-Fetch-Site", "cross-site"), want)
+	}
+}
+
 // TestTheLogHasALinePerRequest, and nothing of its content.
 func TestTheLogHasALinePerRequest(t *testing.T) {
 	t.Parallel()

@@ -34,13 +34,16 @@ type Config struct {
 	// Default: browsers let no page do so.
 	Origins []string
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
-	// Default 512 MiB.
+	// Default 256 MiB.
 	BodyBytes int64
 	// AnswerBytes bounds what is held of answers, over all requests: rows, and what is made of
 	// them until clients have read it. One answer may hold half. Default 192 MiB.
 	AnswerBytes int64
-	// Patience is how long a client may stop reading its answer. What it reads gains it a
+	// AnswerPatience is how long a client may stop reading its answer. What it reads gains it a
 	// second for each 32 KiB. Default 30 s.
+	AnswerPatience time.Duration
+	// Patience is how long a client that holds a part of BodyBytes may send nothing.
+	// Default 5 s.
 	Patience time.Duration
 }
 
@@ -69,13 +72,16 @@ func New(config Config) *Server {
 		config.ReadTimeout = 30 * time.Second
 	}
 	if config.BodyBytes == 0 {
-		config.BodyBytes = 512 << 20
+		config.BodyBytes = 256 << 20
+	}
+	if config.Patience == 0 {
+		config.Patience = 5 * time.Second
 	}
 	if config.AnswerBytes == 0 {
 		config.AnswerBytes = 192 << 20
 	}
-	if config.Patience == 0 {
-		config.Patience = 30 * time.Second
+	if config.AnswerPatience == 0 {
+		config.AnswerPatience = 30 * time.Second
 	}
 	s := &Server{
 		config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),

@@ -1,19 +1,21 @@
 package receive
 
 import (
-	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	_ "google.golang.org/grpc/encoding/gzip" // what exporters may pack with
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/actlog/actlog/internal/httpd"
@@ -28,141 +30,83 @@ var services = map[otlp.Signal]string{
 	otlp.Metrics: "opentelemetry.proto.collector.metrics.v1.MetricsService",
 }
 
-// GRPC returns a server of OTLP/gRPC. The caller serves and stops it. A call is handled as a
-// stream of one message: so it shows its key before its message is read, and the message is
-// checked against our limits before it is decoded.
-func (r *Receiver) GRPC() *grpc.Server {
-	g := grpc.NewServer(
-		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.MaxRecvMsgSize(wire.MaxBodyBytes), // compressed and not
-		grpc.MaxConcurrentStreams(32),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: 15 * time.Minute}),
-		grpc.WaitForHandlers(true),
-	)
-	for signal, name := range services {
-		g.RegisterService(&grpc.ServiceDesc{ServiceName: name, Streams: []grpc.StreamDesc{{
-			StreamName: "Export",
-			Handler:    func(_ any, stream grpc.ServerStream) error { return r.serve(signal, stream) },
-		}}}, nil)
+// Calls are the routes of OTLP over gRPC, for [httpd.Listener.ServeGRPC]. A call is a request
+// of HTTP/2 with one message in its body. A library would read the whole message before we
+// could count it.
+func (r *Receiver) Calls() (routes []httpd.Route) {
+	for _, signal := range otlp.Signals {
+		routes = append(routes, httpd.Route{
+			Method: http.MethodPost, Path: "/" + services[signal] + "/Export", Need: httpd.ScopeWrite,
+			Handle:   func(c echo.Context) error { return r.call(c, signal) },
+			Refuse:   refuseCall,
+			Answered: func(status int) { r.answered(DoorGRPC, signal, status) },
+		})
 	}
-	return g
+	return routes
 }
 
-// rawCodec passes messages on as they are.
-type rawCodec struct{}
-
-// Name implements [encoding.CodecV2].
-func (rawCodec) Name() string { return "proto" }
-
-// Marshal implements [encoding.CodecV2].
-func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	message, ok := v.(*[]byte)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a message", v)
+// call answers an export of a signal over gRPC.
+func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
+	c.Response().Header().Set("Grpc-Accept-Encoding", "gzip, zstd")
+	request := c.Request()
+	switch request.Header.Get(echo.HeaderContentType) {
+	case typeGRPC, typeGRPC + "+proto":
+	default:
+		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + typeGRPC}
 	}
-	return mem.BufferSlice{mem.SliceBuffer(*message)}, nil
-}
-
-// Unmarshal implements [encoding.CodecV2].
-func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	message, ok := v.(*[]byte)
-	if !ok {
-		return fmt.Errorf("%T is not a message", v)
+	body := r.server.Body(c)
+	defer body.Return()
+	message, err := r.message(signal, body, request.Header.Get("Grpc-Encoding"))
+	if err != nil {
+		return unreadable(err)
 	}
-	*message = data.Materialize()
+	answer, err := r.take(request.Context(), signal, otlp.TypeProtobuf, message, body)
+	if err != nil {
+		return err
+	}
+	response := c.Response()
+	response.Header().Set(echo.HeaderContentType, typeGRPC)
+	response.WriteHeader(http.StatusOK)
+	if _, err := response.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(answer))), answer...)); err != nil {
+		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
+	}
+	response.Header().Set(http.TrailerPrefix+grpcStatus, "0")
 	return nil
 }
 
-// serve answers an export of a signal over gRPC.
-func (r *Receiver) serve(signal otlp.Signal, stream grpc.ServerStream) error {
-	began, log := time.Now(), r.server.Log()
-	answer, size, key, err := r.answer(signal, stream)
-	var p *httpd.Problem
-	code := http.StatusOK
-	if err != nil {
-		var known bool
-		p, known = httpd.ProblemOf(err)
-		code = p.Status
-		if !known {
-			log.Error("request failed", "door", DoorGRPC, "signal", signal, "status", code, "error", err)
+const (
+	typeGRPC   = "application/grpc"
+	grpcStatus = "Grpc-Status"
+)
+
+// message returns the message of a call, decompressed. A byte before it says whether it is
+// compressed, four say its length. There must be room for that before it is read.
+func (r *Receiver) message(signal otlp.Signal, body *httpd.Body, encoding string) ([]byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(body, head[:]); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, errors.New("the call has no message")
+		}
+		return nil, err
+	}
+	length := int64(binary.BigEndian.Uint32(head[1:]))
+	if length > wire.MaxBodyBytes {
+		return nil, fmt.Errorf("%w: the message is over %d bytes", wire.ErrTooLarge, wire.MaxBodyBytes)
+	}
+	if head[0] == 0 {
+		encoding = ""
+	}
+	if signal != otlp.Metrics {
+		if err := body.Reserve(length); err != nil {
+			return nil, err
 		}
 	}
-	r.answered(DoorGRPC, signal, code)
-	log.Info("request", "door", DoorGRPC, "signal", signal, "status", code,
-		"duration", time.Since(began), "received", size, "key", key)
-	if p != nil {
-		return grpcStatus(p)
+	packed := &io.LimitedReader{R: body, N: length}
+	message, err := r.read(signal, packed, length, encoding, body.Take)
+	if err == nil && packed.N > 0 && encoding == "" {
+		err = io.ErrUnexpectedEOF
 	}
-	return stream.SendMsg(&answer)
-}
-
-// answer returns the answer to a call, the size of its message and the name of its key.
-func (r *Receiver) answer(signal otlp.Signal, stream grpc.ServerStream) (answer []byte, size int, key string, err error) {
-	defer r.server.Recover(&err, "door", DoorGRPC, "signal", signal)
-	headers, _ := metadata.FromIncomingContext(stream.Context())
-	key, refused := r.server.Admit(first(headers, "authorization"), first(headers, "x-api-key"), httpd.ScopeWrite)
-	if refused != nil {
-		return nil, 0, key, refused
-	}
-	body, err := r.message(stream)
-	if err != nil {
-		return nil, 0, key, err
-	}
-	lease := r.server.Bodies().Lease(httpd.Client{})
-	defer lease.Return()
-	if err := lease.Take(int64(len(body))); err != nil {
-		return nil, len(body), key, err
-	}
-	answer, err = r.take(stream.Context(), signal, otlp.TypeProtobuf, body, lease)
-	return answer, len(body), key, err
-}
-
-func first(md metadata.MD, name string) string {
-	if values := md.Get(name); len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
-// receivePatience is how long the message of a call may take to arrive.
-const receivePatience = 2 * time.Minute
-
-// message reads the message of a call. If that takes too long, the end of the call ends the
-// reading.
-func (r *Receiver) message(stream grpc.ServerStream) ([]byte, error) {
-	select {
-	case r.receiving <- struct{}{}:
-		defer func() { <-r.receiving }()
-	default:
-		return nil, httpd.ErrBusy
-	}
-	var message []byte
-	done := make(chan error, 1)
-	go func() { done <- stream.RecvMsg(&message) }()
-	timer := time.NewTimer(receivePatience)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		if err != nil {
-			return nil, unreadCall(err)
-		}
-		return message, nil
-	case <-timer.C:
-		return nil, context.DeadlineExceeded
-	}
-}
-
-// unreadCall returns why a call has no message. The library has answered the client already.
-func unreadCall(err error) error {
-	switch status.Code(err) {
-	case codes.ResourceExhausted:
-		return fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
-	case codes.Unimplemented:
-		return fmt.Errorf("%w: %w", wire.ErrUnsupported, err)
-	case codes.Canceled, codes.DeadlineExceeded:
-		return context.Canceled
-	}
-	return &httpd.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+	return message, err
 }
 
 // grpcCodes are the codes of HTTP statuses. Others are Internal.
@@ -170,22 +114,47 @@ var grpcCodes = map[int]codes.Code{
 	http.StatusBadRequest:            codes.InvalidArgument,
 	http.StatusUnauthorized:          codes.Unauthenticated,
 	http.StatusForbidden:             codes.PermissionDenied,
+	http.StatusRequestTimeout:        codes.DeadlineExceeded,
 	http.StatusRequestEntityTooLarge: codes.ResourceExhausted, // without RetryInfo: not to be sent again
 	http.StatusUnsupportedMediaType:  codes.Unimplemented,
+	http.StatusTooManyRequests:       codes.ResourceExhausted,
 	http.StatusServiceUnavailable:    codes.Unavailable,
 }
 
-// grpcStatus is a problem as clients of gRPC see it, with when to try again.
-func grpcStatus(p *httpd.Problem) error {
+// refuseCall answers a call with a problem as clients of gRPC see it, and with when to try
+// again.
+func refuseCall(c echo.Context, p *httpd.Problem) error {
 	code, ok := grpcCodes[p.Status]
 	if !ok {
 		code = codes.Internal
 	}
-	st := status.New(code, p.Detail)
+	header := c.Response().Header()
+	header.Set(echo.HeaderContentType, typeGRPC)
+	header.Set(grpcStatus, strconv.Itoa(int(code)))
+	header.Set("Grpc-Message", escape(p.Detail))
 	if p.RetryAfter > 0 {
-		if detailed, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(p.RetryAfter) * time.Second)}); err == nil {
-			st = detailed
+		st, err := status.New(code, p.Detail).WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(p.RetryAfter) * time.Second)})
+		if err != nil {
+			return err
+		}
+		details, err := proto.Marshal(st.Proto())
+		if err != nil {
+			return err
+		}
+		header.Set("Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(details))
+	}
+	return c.NoContent(http.StatusOK)
+}
+
+// escape writes a text as a header of gRPC: printable ASCII, all else as %XX.
+func escape(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
 		}
 	}
-	return st.Err()
+	return b.String()
 }

@@ -3,8 +3,13 @@ package receive_test
 import (
 	"bytes"
 	"context"
-	"net"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,27 +30,27 @@ import (
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/otlp"
-	"github.com/actlog/actlog/internal/receive"
 )
 
 // connect serves OTLP/gRPC and connects to it.
 func connect(c *client, options ...grpc.DialOption) *grpc.ClientConn {
 	c.T.Helper()
-	listener, err := new(net.ListenConfig).Listen(c.T.Context(), "tcp", "127.0.0.1:0")
+	listener, err := httpd.Listen(c.T.Context(), "127.0.0.1:0", true)
 	if err != nil {
 		c.T.Fatal(err)
 	}
-	server := c.Server.Receiver.GRPC()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	listener.ServeGRPC(c.Server.GRPC(), 1000, slog.New(slog.DiscardHandler), served)
 	conn, err := grpc.NewClient(listener.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		c.T.Fatal(err)
 	}
 	c.T.Cleanup(func() {
 		_ = conn.Close()
-		server.GracefulStop()
-		if err := <-served; err != nil {
+		if err := httpd.Close(context.Background(), []*httpd.Listener{listener}); err != nil {
+			c.T.Error(err)
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			c.T.Error(err)
 		}
 	})
@@ -113,17 +118,17 @@ const tracesCall = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 func TestCallsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	c := serve(t)
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4 << 30 }})
 	conn := connect(c)
 	ctx := t.Context()
 	logs := apitest.Marshal(t, someLogs(1), new(plog.ProtoMarshaler).MarshalLogs)
 	wantCode(t, call(ctx, conn, []byte("{}")), codes.InvalidArgument, "reading traces")
 	wantCode(t, call(ctx, conn, logs), codes.InvalidArgument, "send it to /v1/logs")
 	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))), codes.ResourceExhausted, "over 20000 spans")
-	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "larger than max")
-	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "larger than max")
+	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "over 67108864 bytes")
+	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "over 67108864 bytes")
 	wantCode(t, call(ctx, conn, apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
-	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "Other")
+	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "404")
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +136,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, stream.RecvMsg(new([]byte)), codes.Internal, "no request message")
+	wantCode(t, stream.RecvMsg(new([]byte)), codes.InvalidArgument, "no message")
 	if n := c.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are still held", n)
 	}
@@ -166,46 +171,13 @@ func TestKeysOfCalls(t *testing.T) {
 	}
 	// Without a key, the message is not read.
 	wantCode(t, call(t.Context(), conn, make([]byte, 65<<20)), codes.Unauthenticated, "API key")
-	if found := log.Lines("msg=request", "door=grpc", "signal=traces", "status=200", "key=writer"); len(found) != 2 {
+	if found := log.Lines("msg=request", "route=/opentelemetry.proto.collector.trace.v1.TraceService/Export", "status=200", "key=writer"); len(found) != 2 {
 		t.Errorf("%q", found)
 	}
 	if found := log.Lines(write); len(found) > 0 {
 		t.Errorf("the log has the key: %q", found)
 	}
 	c.As(read).Details(apitest.TraceID(1))
-}
-
-// TestMessagesThatArriveAtOnce are bounded over all connections: one more is refused until one
-// of them has arrived or its call has ended.
-func TestMessagesThatArriveAtOnce(t *testing.T) {
-	t.Parallel()
-	c := serve(t)
-	var leave []context.CancelFunc
-	for len(leave) < receive.MaxReceiving {
-		conn := connect(c)
-		for range 32 { // as many as one connection may have
-			ctx, cancel := context.WithCancel(t.Context())
-			if _, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall); err != nil {
-				t.Fatal(err)
-			}
-			leave = append(leave, cancel)
-		}
-	}
-	conn := connect(c)
-	var err error
-	for err == nil { // until all of them are being waited for
-		err = call(t.Context(), conn, nil)
-	}
-	wantCode(t, err, codes.Unavailable, "again soon")
-	leave[0]()
-	for err != nil {
-		if err = call(t.Context(), conn, nil); err != nil {
-			wantCode(t, err, codes.Unavailable, "again soon")
-		}
-	}
-	for _, cancel := range leave {
-		cancel()
-	}
 }
 
 // TestCallsThatMayBeRepeated: the answer says when.
@@ -215,11 +187,73 @@ func TestCallsThatMayBeRepeated(t *testing.T) {
 	fillBodies(full)
 	closed.CloseStore()
 	for says, c := range map[string]*client{"again soon": full, "shutting down": closed} {
-		_, err := callTraces(t.Context(), connect(c), apitest.AgentTrace(1, nil))
+		_, err := callTraces(t.Context(), connect(c), manyTraces(1, 200_000))
 		wantCode(t, err, codes.Unavailable, says)
 		details := status.Convert(err).Details()
 		if len(details) != 1 || details[0].(*errdetails.RetryInfo).GetRetryDelay().AsDuration() != time.Second {
 			t.Errorf("%s: details %v", says, details)
 		}
+	}
+}
+
+// TestMessagesThatNeverEnd: N18: the declared length of a message is held before it is read. What
+// does not fit is refused at once, what stalls is cut off, and small calls get through.
+func TestMessagesThatNeverEnd(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Patience = 500 * time.Millisecond }})
+	conn := connect(c)
+	connection := func() *http.Transport {
+		one := &http.Transport{Protocols: new(http.Protocols)}
+		one.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(one.CloseIdleConnections)
+		return one
+	}
+	connections := []*http.Transport{connection(), connection(), connection(), connection()}
+	answers := make(chan codes.Code)
+	var all sync.WaitGroup
+	for n := range 64 {
+		all.Go(func() {
+			body, rest := io.Pipe()
+			defer rest.Close()
+			go func() { _, _ = rest.Write([]byte{0, 60 << 20 >> 24, 60 << 20 >> 16 & 0xff, 0, 0, 1, 2, 3}) }()
+			r := c.Request(t.Context(), http.MethodPost, tracesCall, body, "Content-Type", "application/grpc")
+			r.URL.Host = conn.Target()
+			resp, err := connections[n%4].RoundTrip(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			code, err := strconv.ParseUint(resp.Header.Get("Grpc-Status"), 10, 32)
+			if err != nil {
+				t.Errorf("%v", resp.Header)
+			}
+			if (codes.Code(code) == codes.ResourceExhausted) != (resp.Header.Get("Grpc-Status-Details-Bin") != "") {
+				t.Errorf("%v", resp.Header)
+			}
+			answers <- codes.Code(code)
+		})
+	}
+	go func() {
+		all.Wait()
+		close(answers)
+	}()
+	got := map[codes.Code]int{}
+	for code := range answers {
+		if got[code]++; got[code] == 1 {
+			if _, err := callTraces(t.Context(), conn, apitest.AgentTrace(1, nil)); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := c.BodyBytes(); n > 128<<20 {
+			t.Errorf("%d bytes are held for one client", n)
+		}
+	}
+	if got[codes.ResourceExhausted] < 32 || got[codes.DeadlineExceeded] < 2 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	c.WantMetric("actlog_http_body_slow_total", float64(got[codes.DeadlineExceeded]))
+	if n := c.BodyBytes(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
 	}
 }

@@ -41,26 +41,21 @@ const (
 // repeat what was answered in time.
 const DefaultTimeout = 8 * time.Second
 
-// maxReceiving bounds the messages of gRPC that arrive at once, over all connections: the library
-// reads a whole message before it can be counted.
-const maxReceiving = 64
-
 // Receiver takes exports. It is safe for concurrent use.
 type Receiver struct {
-	store     Store
-	server    *httpd.Server
-	timeout   time.Duration
-	decoding  chan struct{} // holds a token for each body that is decoded
-	receiving chan struct{} // holds a token for each message of gRPC
-	exports   *prometheus.CounterVec
-	items     *prometheus.CounterVec
+	store    Store
+	server   *httpd.Server
+	timeout  time.Duration
+	decoding chan struct{} // holds a token for each body that is decoded
+	exports  *prometheus.CounterVec
+	items    *prometheus.CounterVec
 }
 
 // New returns a receiver, and registers its metrics. timeout 0 means [DefaultTimeout].
 func New(s Store, server *httpd.Server, timeout time.Duration) *Receiver {
 	r := &Receiver{
 		store: s, server: server, timeout: cmp.Or(timeout, DefaultTimeout),
-		decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), receiving: make(chan struct{}, maxReceiving),
+		decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		exports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "actlog_otlp_requests_total", Help: "Exports over OTLP that were answered; those by gRPC with the status that HTTP would have.",
 		}, []string{"door", "signal", "status"}),
@@ -103,38 +98,37 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	if contentType == "" {
 		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON}
 	}
-	lease := r.server.Bodies().Lease(httpd.ClientOf(c))
-	defer lease.Return()
-	var body []byte
-	var err error
-	if signal == otlp.Metrics { // nobody reads them
-		_, err = io.CopyN(io.Discard, request.Body, wire.MaxBodyBytes)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-	} else {
-		body, err = wire.ReadBody(request.Body, request.Header.Get(echo.HeaderContentEncoding), lease.Take)
-	}
+	body := r.server.Body(c)
+	defer body.Return()
+	message, err := r.read(signal, body, request.ContentLength, request.Header.Get(echo.HeaderContentEncoding), body.Take)
 	if err != nil {
 		return unreadable(err)
 	}
-	answer, err := r.take(request.Context(), signal, contentType, body, lease)
+	answer, err := r.take(request.Context(), signal, contentType, message, body)
 	if err != nil {
 		return err
 	}
 	return c.Blob(http.StatusOK, contentType, answer)
 }
 
-// unreadable returns the problem of a body that cannot be read: the client's fault, unless the
-// error says otherwise.
+// read returns the message of an export, decompressed. Of metrics it keeps nothing.
+func (r *Receiver) read(signal otlp.Signal, from io.Reader, size int64, encoding string, take func(int64) error) ([]byte, error) {
+	if signal == otlp.Metrics {
+		_, err := io.CopyN(io.Discard, from, wire.MaxBodyBytes)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return nil, err
+	}
+	return wire.ReadBody(from, size, encoding, take)
+}
+
+// unreadable returns the problem of a body that cannot be read.
 func unreadable(err error) error {
 	if errors.Is(err, otlp.ErrTooLarge) {
 		return &httpd.Problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}
 	}
-	if p, known := httpd.ProblemOf(err); known {
-		return p
-	}
-	return &httpd.Problem{Status: http.StatusBadRequest, Detail: err.Error()}
+	return httpd.Unreadable(err)
 }
 
 // bodyType is the media type of an export and of its answer, without parameters; empty if it
@@ -147,13 +141,13 @@ func bodyType(r *http.Request) string {
 	return mediaType
 }
 
-// take puts what a body says on record and returns the body of the answer, after commit. lease
-// has the bytes of the body. The errors are for [httpd.ProblemOf].
-func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType string, body []byte, lease *httpd.Lease) ([]byte, error) {
+// take puts what a message says on record and returns the body of the answer, after commit. held
+// holds the bytes of the message. The errors are for [httpd.ProblemOf].
+func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body) ([]byte, error) {
 	if signal == otlp.Metrics {
 		return otlp.Accepted(contentType), nil
 	}
-	batch, traces, err := r.decode(ctx, signal, contentType, body, lease)
+	batch, traces, err := r.decode(ctx, signal, contentType, message, held)
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +179,10 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 	return batch.Answer(contentType)
 }
 
-// decode reads a body. It keeps a processor busy, so more of them at once would only hold more
-// memory. The spans, and the chunks that are made of them, take the place of the body in the
-// lease, and more if they need it.
-func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType string, body []byte, lease *httpd.Lease) (otlp.Batch, []store.Trace, error) {
+// decode reads a message. It keeps a processor busy, so more of them at once would only hold more
+// memory. The spans, and the chunks that are made of them, take the place of the message in what
+// is held, and more if they need it.
+func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType string, message []byte, held *httpd.Body) (otlp.Batch, []store.Trace, error) {
 	select {
 	case r.decoding <- struct{}{}:
 		defer func() { <-r.decoding }()
@@ -199,12 +193,12 @@ func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType s
 	if signal == otlp.Logs {
 		read = otlp.DecodeLogs
 	}
-	batch, err := read(contentType, body)
+	batch, err := read(contentType, message)
 	if err != nil {
 		return otlp.Batch{}, nil, unreadable(err)
 	}
 	var traces []store.Trace
-	room, free := otlp.MaxChunkBytes, len(body)
+	room, free := otlp.MaxChunkBytes, len(message)
 	for _, spans := range otlp.ByTrace(batch.Spans) {
 		if ctx.Err() != nil {
 			return otlp.Batch{}, nil, ctx.Err()
@@ -214,7 +208,7 @@ func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType s
 			return otlp.Batch{}, nil, unreadable(err)
 		}
 		if free -= len(chunk) + otlp.Memory(spans); free < 0 {
-			if err := lease.Take(int64(-free)); err != nil {
+			if err := held.Take(int64(-free)); err != nil {
 				return otlp.Batch{}, nil, err
 			}
 			free = 0

@@ -384,7 +384,7 @@ func TestChunksAreCounted(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4_000_000 }})
 	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(1, 1_000_000))), otlp.TypeProtobuf)
-	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 503, otlp.TypeProtobuf, "send the same again")
+	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 429, otlp.TypeProtobuf, "send less at once")
 	if n := c.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are still held", n)
 	}
@@ -507,7 +507,7 @@ func TestExportsThatMayBeSentAgain(t *testing.T) {
 	fillBodies(full)
 	closed.CloseStore()
 	for contentType, encode := range apitest.Encodings {
-		body := encode(t, apitest.AgentTrace(1, nil))
+		body := encode(t, manyTraces(1, 200_000)) // smaller ones need no room
 		wantRefused(t, full.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "send the same again soon")
 		wantRefused(t, closed.Export("/v1/traces", contentType, body), http.StatusServiceUnavailable, contentType, "shutting down")
 	}

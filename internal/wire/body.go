@@ -35,15 +35,16 @@ type Item struct {
 }
 
 // DecodeBody reads the records of a body. An element that is not a record is an item with an
-// error. take is called with the number of decompressed bytes as they are read, and may end
-// the reading with an error; nil: no bound but MaxBodyBytes. The error says why the body as a
+// error. take is called with the number of bytes that reading takes in memory, those of the
+// decompressed body as they are read, and may end the reading with an error; nil: no bound but
+// MaxBodyBytes. The error says why the body as a
 // whole cannot be read; it wraps [ErrTooLarge], [ErrUnsupported] or that of take.
 func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(bytes int64) error) ([]Item, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
 	if err != nil || mediaType != TypeJSON && mediaType != TypeNDJSON {
 		return nil, fmt.Errorf("%w content type %.80q: send %s or %s", ErrUnsupported, contentType, TypeJSON, TypeNDJSON)
 	}
-	plain, err := decompress(body, contentEncoding)
+	plain, err := decompress(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
@@ -55,22 +56,26 @@ func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(b
 	return decodeEnvelope(bounded)
 }
 
-// ReadBody returns a body of any type, decompressed. take and the errors are those of
-// [DecodeBody].
-func ReadBody(body io.Reader, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
-	plain, err := decompress(body, contentEncoding)
+// ReadBody returns a body of any type, decompressed. size is how many bytes it has before that, if
+// known. take and the errors are those of [DecodeBody].
+func ReadBody(body io.Reader, size int64, contentEncoding string, take func(bytes int64) error) ([]byte, error) {
+	plain, err := decompress(body, contentEncoding, take)
 	if err != nil {
 		return nil, err
 	}
 	defer plain.Close()
-	all, err := io.ReadAll(&boundedReader{r: plain, left: MaxBodyBytes, take: take})
-	if err != nil {
+	if contentEncoding != "" {
+		size = 0
+	}
+	// With the right size from the start, a buffer leaves no smaller ones behind.
+	all := bytes.NewBuffer(make([]byte, 0, min(max(size, 0), MaxBodyBytes)+bytes.MinRead))
+	if _, err := all.ReadFrom(&boundedReader{r: plain, left: MaxBodyBytes, take: take}); err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	return all, nil
+	return all.Bytes(), nil
 }
 
-func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
+func decompress(body io.Reader, encoding string, take func(bytes int64) error) (io.ReadCloser, error) {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
 		return io.NopCloser(body), nil
@@ -81,14 +86,40 @@ func decompress(body io.Reader, encoding string) (io.ReadCloser, error) {
 		}
 		return r, nil
 	case "zstd":
-		// One thread and a bounded window: a small body must not cost much.
-		r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20), zstd.WithDecoderLowmem(true))
-		if err != nil {
-			return nil, fmt.Errorf("the body is not zstd: %w", err)
-		}
-		return r.IOReadCloser(), nil
+		return unzstd(bufio.NewReader(body), take)
 	}
 	return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
+}
+
+// The window of zstd is at most maxWindow bytes. One of minWindow is small enough for any body.
+const (
+	maxWindow = 16 << 20
+	minWindow = 32 << 10
+)
+
+// unzstd decompresses zstd. The decoder holds the whole window from the start, however small the
+// body is. The window of the first frame is taken, and no later one may be larger.
+func unzstd(body *bufio.Reader, take func(bytes int64) error) (io.ReadCloser, error) {
+	window := uint64(maxWindow)
+	var head zstd.Header
+	start, _ := body.Peek(zstd.HeaderMaxSize)
+	if err := head.Decode(start); err == nil && !head.Skippable {
+		window = head.WindowSize
+		if head.SingleSegment {
+			window = head.FrameContentSize
+		}
+		window = min(max(window, minWindow), maxWindow)
+	}
+	if take != nil {
+		if err := take(int64(window)); err != nil {
+			return nil, err
+		}
+	}
+	r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, fmt.Errorf("the body is not zstd: %w", err)
+	}
+	return r.IOReadCloser(), nil
 }
 
 // boundedReader fails at its limit, instead of ending there.

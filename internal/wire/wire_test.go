@@ -9,11 +9,13 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/wire"
@@ -332,4 +334,41 @@ func FuzzDecodeBody(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTheWindowOfZstdIsTaken: N16: a decoder holds all of it for the smallest body.
+func TestTheWindowOfZstdIsTaken(t *testing.T) {
+	t.Parallel()
+	frame := func(window int, text string) []byte {
+		var packed bytes.Buffer
+		e, err := zstd.NewWriter(&packed, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(e, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(e.Flush(), e.Close()); err != nil { // flushed, it does not know its size
+			t.Fatal(err)
+		}
+		return packed.Bytes()
+	}
+	small := frame(1<<10, "small")
+	for _, tt := range []struct {
+		body        []byte
+		least, most int64
+	}{
+		{small, 5, 64 << 10},
+		{frame(8<<20, "small"), 8 << 20, 8<<20 + 5},
+		{slices.Concat(small, small), 10, 64 << 10},
+		{slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0}, small), 16 << 20, 16<<20 + 5}, // a skippable frame is first
+	} {
+		var taken int64
+		if _, err := wire.ReadBody(bytes.NewReader(tt.body), 0, "zstd", func(n int64) error { taken += n; return nil }); err != nil || taken < tt.least || taken > tt.most {
+			t.Errorf("%d taken, want %d to %d: %v", taken, tt.least, tt.most, err)
+		}
+	}
+	if _, err := wire.ReadBody(bytes.NewReader(slices.Concat(small, frame(8<<20, strings.Repeat("large", 100_000)))), 0, "zstd", nil); err == nil {
+		t.Error("a later window is larger than what was taken")
+	}
 }
