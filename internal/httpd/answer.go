@@ -60,9 +60,6 @@ type Answer struct {
 	since time.Time
 }
 
-// AnswerTo returns the answer to a request.
-func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
-
 // answered holds the answers of h and sends them when it is done.
 func (s *Server) answered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

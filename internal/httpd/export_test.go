@@ -6,3 +6,6 @@ func (t *Turns) Waiting() int {
 	defer t.mu.Unlock()
 	return len(t.waiting)
 }
+
+// HeldAnswers is how many bytes answers hold, and how many large ones are made.
+func HeldAnswers(s *Server) (bytes int64, making int) { return s.answers.Held(), s.making.Taken() }

@@ -47,6 +47,9 @@ func ClientOf(c echo.Context) Client {
 	return Client{Name: name, Connection: remote}
 }
 
+// AnswerTo returns the answer to a request.
+func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
+
 // methodOf bounds what clients can make up.
 func methodOf(r *http.Request) string {
 	switch r.Method {

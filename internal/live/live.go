@@ -148,8 +148,7 @@ func (h *Hub) Open(ctx context.Context, planID, after string, encoder Encoder, r
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{hub: h, plan: planID, encoder: encoder, room: room, wake: make(chan struct{}, 1)}
-	s.ctx, s.stop = context.WithCancel(h.ctx)
+	s := newStream(h, planID, encoder, room)
 	defer func() {
 		if err != nil {
 			s.Close()

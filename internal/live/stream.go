@@ -38,6 +38,12 @@ type Stream struct {
 	wake    chan struct{} // holds a token when something came
 }
 
+func newStream(h *Hub, planID string, encoder Encoder, room Room) *Stream {
+	s := &Stream{hub: h, plan: planID, encoder: encoder, room: room, wake: make(chan struct{}, 1)}
+	s.ctx, s.stop = context.WithCancel(h.ctx)
+	return s
+}
+
 // reading is what a read found.
 type reading struct {
 	events []event

@@ -99,7 +99,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, stepID string) error 
 	if s.step != nil {
 		return s.lost
 	}
-	rows, err := r.query(ctx, stepRows.SQL, stepID, s.part)
+	rows, err := counted(ctx, r.db, r.within, stepRows.SQL, stepID, s.part)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (r *Reader) Beside(ctx context.Context, kind record.Kind, planID string, af
 		for _, key := range besideOrders[kind] {
 			args = append(args, key.value(after))
 		}
-		from, err := r.query(ctx, besidePages[kind].SQL, args...)
+		from, err := counted(ctx, r.db, r.within, besidePages[kind].SQL, args...)
 		if err != nil {
 			return struct{}{}, err
 		}

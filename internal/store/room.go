@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/pg"
 )
 
 // Room is asked for the memory that rows take while they are read, in bytes. An error ends the
@@ -17,22 +19,15 @@ const (
 	rowBytesBeside = 1 << 10
 )
 
-// Within returns a reader that asks for room. Other readers have any.
-func (r *Reader) Within(room Room) *Reader {
-	other := *r
-	other.within = room
-	return &other
-}
-
-// query runs a query whose rows are counted.
-func (r *Reader) query(ctx context.Context, sql string, args ...any) (*countedRows, error) {
+// counted runs a query whose rows ask for room.
+func counted(ctx context.Context, d *pg.DB, room Room, sql string, args ...any) (*countedRows, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	rows, err := r.db.Query(ctx, sql, args...)
+	rows, err := d.Query(ctx, sql, args...)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	return &countedRows{Rows: rows, cancel: cancel, room: r.within}, nil
+	return &countedRows{Rows: rows, cancel: cancel, room: room}, nil
 }
 
 // countedRows asks for the room that its rows take.

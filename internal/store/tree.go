@@ -20,6 +20,13 @@ type Reader struct {
 	within        Room
 }
 
+// Within returns a reader that asks for room. Other readers have any.
+func (r *Reader) Within(room Room) *Reader {
+	other := *r
+	other.within = room
+	return &other
+}
+
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
 	part  time.Time // where the detail of the tree lies; zero if there is no such tree
@@ -49,7 +56,7 @@ func (r *Reader) nodes(ctx context.Context, of *fieldsql.Read, id string) (*node
 }
 
 func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, id string, part time.Time) (*nodes, error) {
-	rows, err := r.query(ctx, of.SQL, id, part)
+	rows, err := counted(ctx, r.db, r.within, of.SQL, id, part)
 	if err != nil {
 		return nil, err
 	}
