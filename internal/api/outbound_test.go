@@ -171,7 +171,7 @@ func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 		_, err = io.CopyN(&got, resp.Body, 256<<10)
 		c.Get("/livez") // meanwhile
 	}
-	if err != io.EOF || !bytes.Equal(got.Bytes(), whole) { //nolint:errorlint // CopyN returns it as it is
+	if err != io.EOF || !bytes.Equal(got.Bytes(), whole) {
 		t.Errorf("%v after %d of %d bytes", err, got.Len(), len(whole))
 	}
 }
