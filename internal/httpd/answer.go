@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,6 +27,8 @@ const (
 	// readRate is how many bytes a second a client has to read.
 	readRate = 32 << 10
 )
+
+var answerParts = sync.Pool{New: func() any { return new([answerPart]byte) }}
 
 // ErrTooLarge answers a request whose answer is more than may be held in memory for one.
 var ErrTooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at /api/v1/plans/{planId}/records, or one step at a time"}
@@ -196,12 +199,13 @@ func (a *Answer) hold(p []byte) {
 	}
 	for len(p) > 0 {
 		last := len(a.parts) - 1
-		if last < 0 || len(a.parts[last]) == cap(a.parts[last]) {
-			size := answerPart
-			if last < 0 {
-				size = min(size, max(len(p), 4<<10))
-			}
-			a.parts = append(a.parts, make([]byte, 0, size))
+		switch {
+		case last >= 0 && len(a.parts[last]) < cap(a.parts[last]):
+		case last < 0 && len(p) < answerPart: // most are small
+			a.parts = append(a.parts, make([]byte, 0, max(len(p), 4<<10)))
+			last++
+		default:
+			a.parts = append(a.parts, answerParts.Get().(*[answerPart]byte)[:0])
 			last++
 		}
 		part := a.parts[last]
@@ -249,6 +253,9 @@ func (a *Answer) send() {
 			return
 		}
 		a.parts[i] = nil
+		if cap(part) == answerPart {
+			answerParts.Put((*[answerPart]byte)(part[:answerPart]))
+		}
 		a.size -= int64(len(part))
 		a.keep(a.size)
 	}
