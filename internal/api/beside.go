@@ -21,7 +21,7 @@ func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 		if q.err != nil {
 			return q.err
 		}
-		rows, next, err := s.store.Beside(c.Request().Context(), kind, root, id, orDefault(after, store.Position{}), limit)
+		rows, next, err := s.reader(c).Beside(c.Request().Context(), kind, root, id, orDefault(after, store.Position{}), limit)
 		if err != nil {
 			return err
 		}

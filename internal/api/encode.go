@@ -65,7 +65,33 @@ var views = func() map[record.Kind]view {
 }()
 
 // object is a JSON object in the making.
-type object struct{ b []byte }
+type object struct {
+	b []byte
+	// spill takes parts of a large one; nil: it is held as a whole.
+	spill func(part []byte) error
+	err   error // of spill: nothing more is encoded
+}
+
+// spillBytes is how much is encoded before it is spilled.
+const spillBytes = 64 << 10
+
+// flush spills what is encoded.
+func (o *object) flush() {
+	if o.err == nil {
+		o.err = o.spill(o.b)
+	}
+	o.b = o.b[:0]
+}
+
+// next spills what is encoded if it is enough. It is called between members and items.
+func (o *object) next() {
+	if last := len(o.b) - 1; o.spill != nil && last >= spillBytes {
+		end := o.b[last] // it decides whether a comma comes next
+		o.b = o.b[:last]
+		o.flush()
+		o.b = append(o.b, end)
+	}
+}
 
 func (o *object) name(name string) {
 	if n := len(o.b); n > 0 && o.b[n-1] != '{' {
@@ -143,7 +169,10 @@ func list[T any](o *object, name string, items []T, add func(*object, T)) {
 		if i > 0 {
 			o.b = append(o.b, ',')
 		}
-		add(o, item)
+		if add(o, item); o.err != nil {
+			return
+		}
+		o.next()
 	}
 	o.b = append(o.b, ']')
 }

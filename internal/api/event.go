@@ -26,8 +26,6 @@ const (
 	typeEventStream = "text/event-stream"
 	// openTimeout bounds the time until a stream begins.
 	openTimeout = 5 * time.Second
-	// eventChunk is what a client has to read at once, within EventPatience.
-	eventChunk = 64 << 10
 )
 
 var errStreams = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams of events as it may; try again soon, or another server", RetryAfter: 5}
@@ -56,7 +54,7 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
-	stream, err := s.hub.Open(ctx, root, planID, after, encoder{})
+	stream, err := s.hub.Open(ctx, root, planID, after, encoder{}, httpd.AnswerTo(c))
 	switch {
 	case errors.Is(err, live.ErrEnded): // so that browsers do not reconnect
 		return c.NoContent(http.StatusNoContent)
@@ -74,9 +72,10 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 	if r.Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
-	out := &eventWriter{to: c.Response(), patience: s.config.EventPatience}
+	httpd.AnswerTo(c).Stream()
+	out := &eventWriter{to: c.Response()}
 	// When a server stops, its clients should not reconnect all at once.
-	fmt.Fprintf(&out.buffer, "retry: %d\n\n", 500+rand.IntN(1500))
+	fmt.Fprintf(&out.head, "retry: %d\n\n", 500+rand.IntN(1500))
 	err = s.follow(r.Context(), out, stream)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -89,55 +88,66 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 
 // follow sends the events of a stream until it ends.
 func (s *Server) follow(ctx context.Context, out *eventWriter, stream *live.Stream) error {
+	if err := out.flush(); err != nil {
+		return err
+	}
 	for {
-		if err := out.flush(); err != nil {
-			return err
-		}
 		event, err := stream.Next(ctx, s.config.Heartbeat)
 		if err != nil {
 			return err
 		}
-		out.event(event)
+		if err := out.event(event); err != nil {
+			return err
+		}
 	}
 }
 
-// eventWriter writes events to a client that has to go on reading.
+// eventWriter writes events to a client. It does not copy their data, which all clients of a
+// tree share.
 type eventWriter struct {
-	to       http.ResponseWriter
-	patience time.Duration
-	buffer   bytes.Buffer
+	to   http.ResponseWriter
+	head bytes.Buffer
 }
 
-// event adds an event, or a comment if nothing happened. The data is JSON without line breaks.
-func (w *eventWriter) event(e live.Event) {
+// event writes an event, or a comment if nothing happened. The data is JSON without line
+// breaks.
+func (w *eventWriter) event(e live.Event) error {
 	if e.Type == "" {
-		w.buffer.WriteString(":\n")
+		w.head.WriteString(":\n")
 	}
 	if e.ID != "" {
-		fmt.Fprintf(&w.buffer, "id: %s\n", e.ID)
+		fmt.Fprintf(&w.head, "id: %s\n", e.ID)
 	}
 	if e.Type != "" {
-		fmt.Fprintf(&w.buffer, "event: %s\ndata: %s\n", e.Type, e.Data)
+		fmt.Fprintf(&w.head, "event: %s\ndata: ", e.Type)
+		if err := w.write(e.Data); err != nil {
+			return err
+		}
+		w.head.WriteByte('\n')
 	}
-	w.buffer.WriteByte('\n')
+	w.head.WriteByte('\n')
+	return w.flush()
+}
+
+// write writes the head and data behind it.
+func (w *eventWriter) write(data []byte) error {
+	if _, err := w.to.Write(w.head.Bytes()); err != nil {
+		return err
+	}
+	w.head.Reset()
+	if len(data) == 0 {
+		return nil
+	}
+	_, err := w.to.Write(data)
+	return err
 }
 
 func (w *eventWriter) flush() error {
-	control := http.NewResponseController(w.to)
-	for w.buffer.Len() > 0 {
-		// The time-out of the server is for answers that end.
-		if err := control.SetWriteDeadline(time.Now().Add(w.patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
-		if _, err := w.to.Write(w.buffer.Next(eventChunk)); err != nil {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
-		if err := control.Flush(); err != nil {
-			return fmt.Errorf("%w: %w", httpd.ErrGone, err)
-		}
+	if err := w.write(nil); err != nil {
+		return err
 	}
-	if w.buffer.Cap() > 1<<20 { // thousands of streams would each keep the memory of their largest event
-		w.buffer = bytes.Buffer{}
+	if err := http.NewResponseController(w.to).Flush(); err != nil {
+		return fmt.Errorf("%w: %w", httpd.ErrGone, err)
 	}
 	return nil
 }
@@ -185,7 +195,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 // Rows implements [live.Encoder]. Each row has every readable field, null if not set, with the
 // defaults that reads show, and what is derived.
 func (encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
-	o := &object{[]byte{'{'}}
+	o := &object{b: []byte{'{'}}
 	o.text("rootPlanId", &rootPlanID)
 	list(o, "rows", rows, func(o *object, r store.Row) {
 		o.b = append(o.b, '{')

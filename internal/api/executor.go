@@ -27,7 +27,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 		return q.err
 	}
 	ctx := c.Request().Context()
-	p, exceptionWaits, err := s.store.PlanTree(ctx, root, id)
+	p, exceptionWaits, err := s.reader(c).PlanTree(ctx, root, id)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Server) executorDelete(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
-	if _, _, err := s.store.PlanTree(c.Request().Context(), "", id); err != nil {
+	if _, _, err := s.store.PlanPlace(c.Request().Context(), "", id); err != nil {
 		return err
 	}
 	return sendJSON(c, http.StatusOK, map[string]string{"message": "Execution record found (no deletion needed)", "planId": id})

@@ -7,11 +7,11 @@ import (
 	"github.com/actlog/actlog/internal/tree"
 )
 
-// MaxExports is how many exports there may be at once.
-const MaxExports = maxExports
+// MaxLong is how many exports and large steps one client may read at once.
+const MaxLong = maxLong / 2
 
-// Exports returns how many there are.
-func Exports(s *Server) int { return len(s.exports) }
+// Long returns how many are read at once.
+func Long(s *Server) int { return s.long.Taken() }
 
 // Structs are the answers that are encoded from structs, by the names of their schemas.
 var Structs = map[string]reflect.Type{
@@ -41,11 +41,17 @@ func EncodeStep(st *tree.Step) []byte {
 
 // EncodePage encodes a page of a list beside a plan.
 func EncodePage(list string, rows []store.Row, next *store.Position) []byte {
-	return pageOf(list, rows, next, addBeside)
+	o := new(object)
+	addPage(o, list, rows, next, addBeside)
+	return o.b
 }
 
 // EncodePlans encodes a page of the list of plans.
-func EncodePlans(plans []store.PlanSummary) []byte { return pageOfPlans(plans, nil, false) }
+func EncodePlans(plans []store.PlanSummary) []byte {
+	o := new(object)
+	addPlans(o, plans, nil, false)
+	return o.b
+}
 
 // EncodeRows encodes the rows of an event.
 func EncodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {

@@ -172,24 +172,24 @@ func (c *client) ask(root, id string) net.Conn {
 	return conn
 }
 
-// TestExportsAtOnceAreBounded: more are answered 503.
+// TestExportsAtOnceAreBounded: more of one client are answered 429.
 func TestExportsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	log := new(apitest.Log)
 	c := serveWith(t, options{Log: log})
 	c.large("p")
 	var conns []net.Conn
-	for i := range api.MaxExports {
+	for i := range api.MaxLong {
 		conns = append(conns, c.ask("p", fmt.Sprint("slow/", i)))
 	}
-	for api.Exports(c.Server.API) < api.MaxExports {
+	for api.Long(c.Server.API) < api.MaxLong {
 		c.Get("/livez")
 	}
-	wantProblem(t, c.Get(exported("p")), http.StatusServiceUnavailable, nil)
+	wantProblem(t, c.Get(exported("p")), http.StatusTooManyRequests, nil)
 	for _, conn := range conns {
 		conn.Close()
 	}
-	for api.Exports(c.Server.API) > 0 {
+	for api.Long(c.Server.API) > 0 {
 		c.Get("/livez")
 	}
 	wantStatus(t, c.Do(http.MethodHead, exported("p"), nil), http.StatusOK)
@@ -202,13 +202,15 @@ func TestExportsAtOnceAreBounded(t *testing.T) {
 func TestAClientThatDoesNotReadOnIsCutOff(t *testing.T) {
 	t.Parallel()
 	log := new(apitest.Log)
-	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) { config.HTTP.ReadTimeout = 50 * time.Millisecond }})
+	c := serveWith(t, options{Log: log, Server: func(config *apitest.Config) {
+		config.HTTP.ReadTimeout, config.HTTP.AnswerPatience = 50*time.Millisecond, 50*time.Millisecond
+	}})
 	c.large("p")
 	c.ask("p", "slow")
 	for len(log.Lines("msg=request", "id=slow")) == 0 {
 		c.Get("/livez")
 	}
-	if n := api.Exports(c.Server.API); n != 0 {
+	if n := api.Long(c.Server.API); n != 0 {
 		t.Errorf("%d exports are held", n)
 	}
 }

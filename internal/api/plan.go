@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -25,7 +26,7 @@ func (s *Server) plan(c echo.Context) error {
 	if q.err != nil {
 		return q.err
 	}
-	p, _, err := s.store.PlanTree(c.Request().Context(), root, id)
+	p, _, err := s.reader(c).PlanTree(c.Request().Context(), root, id)
 	if err != nil {
 		return err
 	}
@@ -34,9 +35,7 @@ func (s *Server) plan(c echo.Context) error {
 
 func sendPlan(c echo.Context, p *tree.Plan, maxDepth int) error {
 	p.Cut(maxDepth)
-	o := &object{make([]byte, 0, planSize(p))}
-	addPlan(o, p)
-	return sendTagged(c, o.b)
+	return sendTagged(c, func(o *object) { addPlan(o, p) })
 }
 
 // deletePlan deletes the tree of a root plan for good.
@@ -78,7 +77,7 @@ func (s *Server) listPlans(c echo.Context) error {
 	filter := store.PlanFilter{
 		Project: q.text("project"), State: record.State(q.text("state")), Name: q.text("name"), Agent: q.text("agent"), UserID: q.text("userId"),
 		ConversationID: q.text("conversationId"), Tag: q.text("tag"), Query: q.text("q"), Since: q.time("since"), Until: q.time("until"),
-		Limit: q.limit(), Timeout: s.config.ListTimeout,
+		Limit: q.limit(),
 	}
 	before := q.cursor("plans")
 	if q.err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
@@ -92,7 +91,7 @@ func (s *Server) listPlans(c echo.Context) error {
 	}
 	page := filter.Limit
 	filter.Limit++ // one more shows whether there is a next page
-	plans, err := s.store.Plans(c.Request().Context(), filter)
+	plans, err := s.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
 	}
@@ -111,12 +110,27 @@ func (s *Server) listPlans(c echo.Context) error {
 			return err
 		}
 	}
-	return sendTagged(c, pageOfPlans(plans, next, incomplete))
+	return sendTagged(c, func(o *object) { addPlans(o, plans, next, incomplete) })
 }
 
-// pageOfPlans encodes a page of the list of plans. incomplete says that a search may have missed some.
-func pageOfPlans(plans []store.PlanSummary, next *store.Position, incomplete bool) []byte {
-	return pageOf("plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
+// addPlans adds a page of the list of plans. incomplete says that a search may have missed some.
+func addPlans(o *object, plans []store.PlanSummary, next *store.Position, incomplete bool) {
+	addPage(o, "plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
+}
+
+// searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the
+// list begins here: to wait for the turn, or for a connection, is part of it.
+func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) ([]store.PlanSummary, error) {
+	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
+	if filter.Narrows() {
+		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	filter.Timeout = time.Until(end)
+	return s.store.Plans(ctx, filter)
 }
 
 func joined(states []record.State) string {

@@ -182,12 +182,12 @@ func parseCursor(list, s string) (*store.Position, error) {
 
 // sendPage sends a page of a list. next is the place of its last item if others follow.
 func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
-	return sendTagged(c, pageOf(name, items, next, add))
+	return sendTagged(c, func(o *object) { addPage(o, name, items, next, add) })
 }
 
-// pageOf encodes a page of a list. more add members to those that every list has.
-func pageOf[T any](name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) []byte {
-	o := &object{[]byte{'{'}}
+// addPage adds a page of a list. more add members to those that every list has.
+func addPage[T any](o *object, name string, items []T, next *store.Position, add func(*object, T), more ...func(*object)) {
+	o.b = append(o.b, '{')
 	list(o, "items", items, add)
 	var cursor *string
 	if next != nil {
@@ -197,5 +197,5 @@ func pageOf[T any](name string, items []T, next *store.Position, add func(*objec
 	for _, add := range more {
 		add(o)
 	}
-	return append(o.b, '}')
+	o.b = append(o.b, '}')
 }

@@ -3,10 +3,8 @@ package api
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -61,11 +59,8 @@ func statusOf(a *wire.Answer) int {
 	return http.StatusMultiStatus
 }
 
-var (
-	errExports = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server runs as many exports as it can at the moment; ask again soon", RetryAfter: 1}
-	// errHead ends an export of which only the head is asked for.
-	errHead = errors.New("the head is enough")
-)
+// errHead ends an answer of which only the head is asked for.
+var errHead = errors.New("the head is enough")
 
 // exportRecords sends the whole tree of a plan as the records that make it, one per line, as
 // they come from the database. If that breaks off, so does the answer.
@@ -79,13 +74,12 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if q.err != nil {
 		return q.err
 	}
-	select {
-	case s.exports <- struct{}{}:
-		defer func() { <-s.exports }()
-	default:
-		return errExports
+	done, err := s.long.Take(c.Request().Context(), httpd.ClientOf(c))
+	if err != nil {
+		return err
 	}
-	out := bufio.NewWriterSize(&steadyWriter{to: c.Response(), patience: s.config.ExportPatience}, 64<<10)
+	defer done()
+	out := bufio.NewWriterSize(recordsWriter{c}, 64<<10)
 	err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error {
 		if c.Request().Method == http.MethodHead {
 			return errHead
@@ -107,21 +101,15 @@ func (s *Server) exportRecords(c echo.Context) error {
 	return out.Flush()
 }
 
-// steadyWriter writes records to a client that may be slow, but has to go on reading.
-type steadyWriter struct {
-	to       http.ResponseWriter
-	patience time.Duration
-}
+// recordsWriter streams records.
+type recordsWriter struct{ c echo.Context }
 
-func (w *steadyWriter) Write(p []byte) (int, error) {
-	w.to.Header().Set(echo.HeaderContentType, wire.TypeNDJSON) // not before: an error has another type
-	// If the connection cannot set a deadline, that of the server bounds the answer.
-	_ = http.NewResponseController(w.to).SetWriteDeadline(time.Now().Add(w.patience))
-	n, err := w.to.Write(p)
-	if err != nil {
-		return n, fmt.Errorf("%w: %w", httpd.ErrGone, err)
+func (w recordsWriter) Write(p []byte) (int, error) {
+	if !w.c.Response().Committed { // not before: an error has another type
+		httpd.AnswerTo(w.c).Stream()
+		w.c.Response().Header().Set(echo.HeaderContentType, wire.TypeNDJSON)
 	}
-	return n, nil
+	return w.c.Response().Write(p)
 }
 
 type limitsJSON struct {

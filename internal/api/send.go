@@ -53,19 +53,69 @@ func sendJSON(c echo.Context, status int, v any) error {
 }
 
 // sendTagged sends JSON with an ETag, or 304 if the client has it already. The tag is a weak
-// one: it is the same however the answer is compressed. The whole body is made before
-// anything is sent, so that a failure can still be answered.
-func sendTagged(c echo.Context, body []byte) error {
-	body = append(body, '\n')
-	tag := fmt.Sprintf(`"%x-%016x"`, len(body), xxhash.Sum64(body))
+// one: it is the same however the answer is compressed. A large answer is encoded part by part,
+// so that its JSON is never held as a whole; the tag is set behind it, before anything is sent.
+func sendTagged(c echo.Context, encode func(*object)) error {
 	header := c.Response().Header()
-	header.Set("ETag", "W/"+tag)
 	header.Set("Cache-Control", "no-cache")
-	for match := range strings.SplitSeq(c.Request().Header.Get("If-None-Match"), ",") {
-		if match = strings.TrimPrefix(strings.TrimSpace(match), "W/"); match == tag || match == "*" {
+	known := c.Request().Header.Get("If-None-Match")
+	t := tagger{hash: xxhash.New()}
+	if known == "" {
+		t.to = c.Response()
+	}
+	o := &object{spill: t.write}
+	encode(o)
+	o.b = append(o.b, '\n')
+	if t.to == nil || t.size == 0 { // nothing is sent yet
+		tag := t.tag(o.b)
+		header.Set("ETag", "W/"+tag)
+		if has(known, tag) {
 			return c.NoContent(http.StatusNotModified)
 		}
+		if t.size == 0 {
+			header.Set(echo.HeaderContentLength, strconv.Itoa(len(o.b))) // says whether to compress
+			return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, o.b)
+		}
+		t = tagger{hash: xxhash.New(), to: c.Response()}
+		o = &object{spill: t.write}
+		encode(o)
+		o.b = append(o.b, '\n')
 	}
-	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body))) // saves chunks; removed if it is compressed
-	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
+	o.flush()
+	header.Set("ETag", "W/"+t.tag(nil))
+	return o.err
+}
+
+// has reports whether the tags that a client knows have one.
+func has(known, tag string) bool {
+	for match := range strings.SplitSeq(known, ",") {
+		if match = strings.TrimPrefix(strings.TrimSpace(match), "W/"); match == tag || match == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// tagger makes the tag of JSON that is sent in parts.
+type tagger struct {
+	hash *xxhash.Digest
+	size int
+	to   *echo.Response // nil: nothing is sent
+}
+
+func (t *tagger) write(part []byte) error {
+	t.size += len(part)
+	_, _ = t.hash.Write(part) // never fails
+	if t.to == nil {
+		return nil
+	}
+	t.to.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	_, err := t.to.Write(part)
+	return err
+}
+
+// tag returns the tag of all parts and a last one.
+func (t *tagger) tag(last []byte) string {
+	_, _ = t.hash.Write(last)
+	return fmt.Sprintf(`"%x-%016x"`, t.size+len(last), t.hash.Sum64())
 }

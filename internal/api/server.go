@@ -15,7 +15,6 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -26,13 +25,8 @@ var openAPI []byte
 type Config struct {
 	// ListTimeout is how long Postgres may look for the plans of a list. Default 10 s.
 	ListTimeout time.Duration
-	// ExportPatience is how long a client may take to read the next part of an export. Default
-	// 30 s.
-	ExportPatience time.Duration
 	// Heartbeat is how long a stream may be silent. Default 15 s.
 	Heartbeat time.Duration
-	// EventPatience is how long a client may take to read 64 KiB of events. Default 10 s.
-	EventPatience time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -42,9 +36,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	setDefault(&c.ListTimeout, 10*time.Second)
-	setDefault(&c.ExportPatience, 30*time.Second)
 	setDefault(&c.Heartbeat, 15*time.Second)
-	setDefault(&c.EventPatience, 10*time.Second)
 	return c
 }
 
@@ -53,31 +45,39 @@ type Store interface {
 	Ready(ctx context.Context) error
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
 	DeletePlan(ctx context.Context, rootPlanID string) error
-	PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error)
+	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)
 	ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error)
-	StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error)
 	Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanSummary, error)
 	SearchIncomplete(ctx context.Context) (bool, error)
-	Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after store.Position, limit int) (rows []store.Row, next *store.Position, err error)
+	Within(room store.Room) *store.Reader
 	Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error
 }
 
 // Server answers requests from a store.
 type Server struct {
-	config  Config
-	store   Store
-	hub     *live.Hub
-	log     *slog.Logger
-	server  *httpd.Server
-	exports chan struct{} // holds a token for each export
+	config Config
+	store  Store
+	hub    *live.Hub
+	log    *slog.Logger
+	server *httpd.Server
+	// long is for what holds a connection to Postgres until its client has read everything.
+	long *httpd.Turns
+	// searches is for lists that may have to look through all plans.
+	searches *httpd.Turns
 }
 
 // New returns the API of a record, on what the doors of server share.
 func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
-	return &Server{
-		config: config.withDefaults(), store: s, hub: hub, log: server.Log(), server: server,
-		exports: make(chan struct{}, maxExports),
-	}
+	config = config.withDefaults()
+	long, searches := httpd.NewTurns(maxLong, 0, 0), httpd.NewTurns(maxSearches, maxWaiting, config.ListTimeout)
+	server.Register(long.Metrics("long reads")...)
+	server.Register(searches.Metrics("searches")...)
+	return &Server{config: config, store: s, hub: hub, log: server.Log(), server: server, long: long, searches: searches}
+}
+
+// reader returns what reads an answer: its rows are counted.
+func (s *Server) reader(c echo.Context) *store.Reader {
+	return s.store.Within(httpd.AnswerTo(c).Take)
 }
 
 // readyz answers 200 if the database answers and is migrated, and the server is not about to
@@ -99,6 +99,12 @@ func (s *Server) readyz(c echo.Context) error {
 	return c.String(http.StatusOK, "ok\n")
 }
 
-// maxExports bounds the exports that run at once: each holds a connection to Postgres and its
-// snapshot of the database until its client has read everything.
-const maxExports = 4
+const (
+	// maxLong bounds the exports and large steps that are read at once: each holds a connection
+	// to Postgres, and what it sees of the database, until its client has read everything.
+	maxLong = 4
+	// maxSearches bounds the searches at once: each may keep a processor of Postgres busy.
+	// maxWaiting of others wait for their turn.
+	maxSearches = 4
+	maxWaiting  = 64
+)

@@ -102,6 +102,13 @@ var (
 
 // addStep appends an agent execution: in a tree with its sub-plans, alone with its cycles.
 func addStep(o *object, st *tree.Step) {
+	addStepHead(o, st)
+	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
+	addStepEnd(o, st)
+}
+
+// addStepHead appends what comes before the cycles, and addStepEnd what comes behind them.
+func addStepHead(o *object, st *tree.Step) {
 	status := st.Record.State.Status()
 	o.b = append(o.b, '{')
 	o.int("id", st.ID)
@@ -112,7 +119,9 @@ func addStep(o *object, st *tree.Step) {
 	o.bool("running", status == record.StatusRunning)
 	o.bool("idle", status == record.StatusIdle)
 	addRollUps(o, st)
-	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
+}
+
+func addStepEnd(o *object, st *tree.Step) {
 	o.int("subPlanCount", int64(len(st.SubPlans))+st.Omitted)
 	list(o, "subPlanExecutionRecords", st.SubPlans, addPlan)
 	o.name("alsoUnder")
@@ -195,42 +204,4 @@ func compactText(s *string) *string {
 		return nil
 	}
 	return new(string(compacted([]byte(*s))))
-}
-
-// planSize is about how many bytes the JSON of a plan takes, rather more: a large body that
-// grew as it is made would be copied several times.
-func planSize(p *tree.Plan) int {
-	r := &p.Record
-	n := 2_048 + length(r.UserRequest, r.Summary, p.StructureResult, r.ErrorMessage) + len(r.Metadata)
-	for _, st := range p.Steps {
-		n += stepSize(st)
-	}
-	for _, sub := range p.SubPlans {
-		n += planSize(sub)
-	}
-	return n
-}
-
-func stepSize(st *tree.Step) int {
-	r := &st.Record
-	n := 1_280 + length(r.AgentDescription, r.AgentRequest, r.Result, r.ErrorMessage, st.LatestToolArgs) + len(r.Metadata)
-	for _, sub := range st.SubPlans {
-		n += planSize(sub)
-	}
-	for _, c := range st.Cycles {
-		r := &c.Record
-		n += 1_024 + length(r.ThinkInput, r.ThinkOutput, r.ActionDescription, r.ActionResult, r.ErrorMessage) + len(r.Metadata)
-		for _, t := range c.ToolCalls {
-			n += 512 + 2*length(t.Record.Parameters) + length(t.Record.Result, t.Record.ErrorMessage) + len(t.Record.Metadata)
-		}
-	}
-	return n
-}
-
-// length is how long some texts are together.
-func length(texts ...*string) (n int) {
-	for _, s := range texts {
-		n += len(orDefault(s, ""))
-	}
-	return n
 }

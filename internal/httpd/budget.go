@@ -87,12 +87,18 @@ func (l *Lease) Take(n int64) error {
 }
 
 // Return returns all that was taken. The lease can be used again.
-func (l *Lease) Return() {
+func (l *Lease) Return() { l.Keep(0) }
+
+// Keep returns all that was taken but n bytes.
+func (l *Lease) Keep(n int64) {
+	if n >= l.taken {
+		return
+	}
 	b := l.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.add(l.client, -l.taken)
-	l.taken = 0
+	b.add(l.client, n-l.taken)
+	l.taken = n
 }
 
 // check returns the problem if a client cannot have n bytes more, or nil.

@@ -25,10 +25,11 @@ type door struct {
 // name, so that no web page reaches the record by a name of its own that leads here. HEAD is
 // answered wherever GET is.
 func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
-	return compressed(s.CallHandler(loopbackOnly, routes...))
+	return s.answered(compressed(s.CallHandler(loopbackOnly, routes...)))
 }
 
-// CallHandler is Handler for gRPC: messages have a compression of their own.
+// CallHandler is Handler for gRPC: messages have a compression of their own, and answers are
+// small.
 func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	d := &door{server: s, loopback: loopbackOnly, routes: map[string]Route{}, beacons: map[string]bool{}}
 	e := echo.New()
@@ -70,9 +71,10 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		r := c.Request()
-		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, began: began}
+		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began}
 		r.Body = noted.body
 		c.Set(requestKey, noted)
+		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
 		metrics := d.server.metrics
@@ -170,6 +172,7 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		name, refused := d.server.Admit(c.Request().Header.Get(echo.HeaderAuthorization), c.Request().Header.Get(keyHeader), route.Need)
 		requestOf(c).key = name
+		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
 			if refused.Status == http.StatusUnauthorized {
 				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
@@ -180,15 +183,17 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// limitReads bounds how long a read may take.
+// limitReads bounds how long a read may take, until it is streamed.
 func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		route, _ := d.routeOf(c)
 		if method := c.Request().Method; route.Long || route.Stream || method != http.MethodGet && method != http.MethodHead {
 			return next(c)
 		}
-		ctx, cancel := context.WithTimeout(c.Request().Context(), d.server.config.ReadTimeout)
+		ctx, cancel := context.WithCancel(c.Request().Context())
 		defer cancel()
+		stop := requestOf(c).answer.within(ctx, time.AfterFunc(d.server.config.ReadTimeout, cancel))
+		defer stop()
 		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}

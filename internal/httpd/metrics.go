@@ -17,17 +17,18 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	received  *prometheus.CounterVec
 	inFlight  prometheus.Gauge
+	cut       prometheus.Counter
 	slow      prometheus.Counter
 }
 
-func newMetrics(version string, bodies *Budget) *metrics {
+func newMetrics(version string, bodies, answers *Budget) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "actlog_http_requests_total", Help: "Requests that were answered.",
 		}, []string{"route", "method", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "actlog_http_request_duration_seconds", Help: "How long requests took, from their head to the end of the answer.",
+			Name: "actlog_http_request_duration_seconds", Help: "How long requests took, from their head until the answer was made; how long clients read is in it for streamed answers only.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"route", "method"}),
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -36,12 +37,15 @@ func newMetrics(version string, bodies *Budget) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "actlog_http_requests_in_flight", Help: "Requests that are being served.",
 		}),
+		cut: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "actlog_http_answers_cut_total", Help: "Answers that were broken off because their clients read too slowly.",
+		}),
 		slow: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "actlog_http_body_slow_total", Help: "Requests that were cut off because their body came too slowly.",
 		}),
 	}
 	m.registry.MustRegister(
-		m.requests, m.durations, m.received, m.inFlight, m.slow,
+		m.requests, m.durations, m.received, m.inFlight, m.cut, m.slow,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_build_info", Help: "Always 1; its labels say what runs.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
@@ -50,6 +54,7 @@ func newMetrics(version string, bodies *Budget) *metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	m.registry.MustRegister(bodies.metrics("actlog_http_body", "for request bodies, decompressed, and for the spans decoded from them")...)
+	m.registry.MustRegister(answers.metrics("actlog_http_answer", "for answers, from the first row until clients have read them")...)
 	return m
 }
 

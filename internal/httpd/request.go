@@ -19,6 +19,8 @@ type request struct {
 	id   string
 	key  string // its name; empty if none was needed
 	body *countedBody
+	// answer is nil over gRPC, whose library sends it.
+	answer *Answer
 	// refused is the status of the problem that answers it, which over gRPC is not that of the
 	// answer; 0: none.
 	refused int
@@ -44,6 +46,9 @@ func ClientOf(c echo.Context) Client {
 	}
 	return Client{Name: name, Connection: remote}
 }
+
+// AnswerTo returns the answer to a request.
+func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
 
 // methodOf bounds what clients can make up.
 func methodOf(r *http.Request) string {

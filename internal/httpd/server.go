@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -35,10 +36,19 @@ type Config struct {
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
 	// Default 256 MiB.
 	BodyBytes int64
+	// AnswerBytes bounds what is held of answers, over all requests: rows, and what is made of
+	// them until clients have read it. One answer may hold half. Default 192 MiB.
+	AnswerBytes int64
+	// AnswerPatience is how long a client may stop reading its answer. What it reads gains it a
+	// second for each 32 KiB. Default 30 s.
+	AnswerPatience time.Duration
 	// Patience is how long a client that holds a part of BodyBytes may send nothing.
 	// Default 5 s.
 	Patience time.Duration
 }
+
+// answersOfOne is which part of the budget for answers one may hold: half.
+const answersOfOne = 2
 
 // largestRequest is what one request may hold of the budget for bodies: a body of the largest
 // size, and as much again of what is decoded from it.
@@ -50,6 +60,8 @@ type Server struct {
 	log      *slog.Logger
 	keys     atomic.Pointer[Keys]
 	bodies   *Budget
+	answers  *Budget
+	making   *Turns // of large answers
 	metrics  *metrics
 	draining atomic.Bool
 }
@@ -65,8 +77,20 @@ func New(config Config) *Server {
 	if config.Patience == 0 {
 		config.Patience = 5 * time.Second
 	}
-	s := &Server{config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest)}
-	s.metrics = newMetrics(config.Version, s.bodies)
+	if config.AnswerBytes == 0 {
+		config.AnswerBytes = 192 << 20
+	}
+	if config.AnswerPatience == 0 {
+		config.AnswerPatience = 30 * time.Second
+	}
+	s := &Server{
+		config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
+		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
+		// Each keeps a processor busy. Those that wait hold a connection to Postgres.
+		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 2, 10*time.Second),
+	}
+	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
+	s.Register(s.making.Metrics("large answers")...)
 	s.keys.Store(config.Keys)
 	return s
 }

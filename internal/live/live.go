@@ -29,7 +29,7 @@ const (
 	interval = 100 * time.Millisecond
 	// maxReads bounds the trees that are read at the same time, for new streams, too. The other
 	// connections are for other work.
-	maxReads = 4
+	maxReads = 3
 	// bufferBytes bounds what waits for a client. Clients of one tree share the memory.
 	bufferBytes = 4 << 20
 	// plansPerRead is how many root plans are read together.
@@ -37,6 +37,8 @@ const (
 	// maxChanges is how many transactions, or plans, are kept apart. Beyond it everything is
 	// read again.
 	maxChanges = 10_000
+	// catchUpBytes is the room that a stream asks for before it reads a part of what it missed.
+	catchUpBytes = 1 << 20
 	// readTimeout bounds a read. After a failed one the next comes after retryAfter.
 	readTimeout = 30 * time.Second
 	retryAfter  = time.Second
@@ -69,6 +71,13 @@ type Plan struct {
 type Encoder interface {
 	Rows(rootPlanID string, rows []store.Row) ([]byte, error)
 	Plans(plans []Plan) ([]byte, error)
+}
+
+// Room is where the memory comes from that a stream holds for itself, while its client catches
+// up. A stream that is refused waits. It is used by the goroutine that calls Next.
+type Room interface {
+	Take(bytes int64) error
+	Release()
 }
 
 // Store is what a hub reads.
@@ -129,18 +138,18 @@ func New(s Store, f *feed.Feed, log *slog.Logger, maxStreams int) *Hub {
 
 // Open begins a stream of the tree that a plan belongs to, or, if planID is empty, of all root
 // plans: behind a cursor, or, if that is empty, with the present state. rootPlanID is the root
-// that the plan is under; it may be empty, see [store.Store.PlanTree]. ctx bounds the beginning. The caller closes the stream.
+// that the plan is under; it may be empty, see [store.Store.PlanTree]. ctx bounds the beginning.
+// room may be nil: then it has any. The caller closes the stream.
 //
 // The error is [ErrFull], [ErrEnded], [record.ErrNotFound] if there is no such plan, a
 // [*record.InvalidError] if after is not a cursor, [record.ErrUnavailable] or
 // [record.ErrClosed].
-func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encoder Encoder) (_ *Stream, err error) {
+func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encoder Encoder, room Room) (_ *Stream, err error) {
 	f, err := h.enter()
 	if err != nil {
 		return nil, err
 	}
-	s := &Stream{hub: h, plan: planID, encoder: encoder, wake: make(chan struct{}, 1)}
-	s.ctx, s.stop = context.WithCancel(h.ctx)
+	s := newStream(h, planID, encoder, room)
 	defer func() {
 		if err != nil {
 			s.Close()

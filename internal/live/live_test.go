@@ -119,7 +119,7 @@ func TestOneReadForAll(t *testing.T) {
 	encoders := []lister{{"- ", &encoded}, {"* ", &encoded}}
 	streams := make([]*live.Stream, 20)
 	for i := range streams {
-		st, err := hub.Open(t.Context(), "", "p", "", encoders[i%2])
+		st, err := hub.Open(t.Context(), "", "p", "", encoders[i%2], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestAlive(t *testing.T) {
 			t.Cleanup(hub.Close)
 			var streams []*live.Stream
 			for range 6 { // more than may read at the same time
-				st, err := hub.Open(t.Context(), "", "p", "", slowEncoder{ready: ready})
+				st, err := hub.Open(t.Context(), "", "p", "", slowEncoder{ready: ready}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +225,7 @@ func TestEnds(t *testing.T) {
 	t.Parallel()
 	s, hub := open(t, nil)
 	storetest.Write(t, s, plan("p", record.Running), plan("over", record.Failed))
-	st, err := hub.Open(t.Context(), "", "over", "", lister{})
+	st, err := hub.Open(t.Context(), "", "over", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestEnds(t *testing.T) {
 	if got := strings.Join(types, " "); got != "rows done" || !errors.Is(err, io.EOF) {
 		t.Errorf("%s, then %v", got, err)
 	}
-	st, err = hub.Open(t.Context(), "", "p", "", lister{})
+	st, err = hub.Open(t.Context(), "", "p", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("cut: %v", err)
 	}
 	st.Close()
-	last, err := hub.Open(t.Context(), "", "", "", lister{})
+	last, err := hub.Open(t.Context(), "", "", "", lister{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,45 @@ func TestEnds(t *testing.T) {
 		t.Errorf("closed: %v", err)
 	}
 	last.Close()
-	if _, err := hub.Open(t.Context(), "", "p", "", lister{}); !errors.Is(err, record.ErrClosed) {
+	if _, err := hub.Open(t.Context(), "", "p", "", lister{}, nil); !errors.Is(err, record.ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// littleRoom has room for one stream that catches up.
+type littleRoom struct{ held, most *atomic.Int64 }
+
+func (r littleRoom) Take(bytes int64) error {
+	if r.held.Load()+bytes > 2<<20 {
+		return errors.New("no room")
+	}
+	r.held.Add(bytes)
+	r.most.Store(max(r.most.Load(), r.held.Load()))
+	return nil
+}
+
+func (r littleRoom) Release() { r.held.Store(0) }
+
+// TestCatchingUpTakesRoom: N14: what a stream reads for itself is counted until its client has
+// received it, and a stream without room waits.
+func TestCatchingUpTakesRoom(t *testing.T) {
+	t.Parallel()
+	s, hub := open(t, nil)
+	storetest.Write(t, s, plan("p", record.Running))
+	room := littleRoom{new(atomic.Int64), new(atomic.Int64)}
+	st, err := hub.Open(t.Context(), "", "p", "", lister{}, room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	room.held.Store(2 << 20) // of others
+	if e, err := st.Next(t.Context(), 0); err != nil || e.Type != "" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	room.held.Store(0)
+	until(t, st, "plan")
+	idle(t, st)
+	if most, held := room.most.Load(), room.held.Load(); most < 1<<20 || held != 0 {
+		t.Errorf("%d bytes were taken, and %d are held by a stream that has caught up", most, held)
 	}
 }

@@ -14,6 +14,7 @@ type Stream struct {
 	hub     *Hub
 	group   *group
 	encoder Encoder
+	room    Room         // for what it reads for itself
 	plan    string       // that was asked for; empty: all
 	state   record.State // of that plan
 
@@ -35,6 +36,12 @@ type Stream struct {
 	err     error   // why it is over
 	left    bool
 	wake    chan struct{} // holds a token when something came
+}
+
+func newStream(h *Hub, planID string, encoder Encoder, room Room) *Stream {
+	s := &Stream{hub: h, plan: planID, encoder: encoder, room: room, wake: make(chan struct{}, 1)}
+	s.ctx, s.stop = context.WithCancel(h.ctx)
+	return s
 }
 
 // reading is what a read found.
@@ -106,6 +113,11 @@ func (s *Stream) next() (*event, error) {
 		e := &s.ready[0]
 		s.ready = s.ready[1:]
 		return e, nil
+	}
+	if s.room != nil && s.reading == nil { // its client has received what it read for itself
+		s.room.Release()
+	}
+	switch {
 	case s.last:
 		return nil, io.EOF
 	case len(s.buffer) > 0:
@@ -139,6 +151,12 @@ func (s *Stream) ended() bool { return s.plan != "" && s.state.Terminal() }
 // client has to hear that the stream is alive.
 func (s *Stream) read() {
 	w, found := s.want, make(chan reading, 1)
+	if s.room != nil {
+		if s.room.Take(catchUpBytes) != nil {
+			s.retry = time.After(retryAfter)
+			return
+		}
+	}
 	s.reading = found
 	if !w.all && !w.reset && len(w.xids)+len(w.plans) == 0 {
 		found <- reading{}
@@ -165,6 +183,7 @@ func (s *Stream) catchUp(r *reading) {
 		return
 	}
 	s.failed, s.ready = false, r.events
+	s.hold()
 	if r.more {
 		return
 	}
@@ -184,6 +203,21 @@ func (s *Stream) catchUp(r *reading) {
 	}
 	end := &s.ready[len(s.ready)-1]
 	end.ID, end.last = s.hub.cursor, true
+}
+
+// hold takes room for what is ready, beyond what was taken before it was read. A stream without
+// room is cut, and its client comes back.
+func (s *Stream) hold() {
+	more := int64(-catchUpBytes)
+	for i := range s.ready {
+		more += int64(s.ready[i].size())
+	}
+	if s.room != nil && more > 0 && s.room.Take(more) != nil {
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
+		s.hub.cut.Add(1)
+		s.end(ErrSlow)
+	}
 }
 
 // cursor returns the cursor of a client that received everything there is; empty if something

@@ -18,7 +18,8 @@ import (
 // DB is a pool of connections to one database. It is safe for concurrent use.
 type DB struct {
 	*pgxpool.Pool
-	log *slog.Logger
+	log   *slog.Logger
+	reads chan struct{} // holds a token for each read; nil: there may be any number
 }
 
 // Config says which database to open, and how.
@@ -127,9 +128,54 @@ func (d *DB) Transact(ctx context.Context, f func(pgx.Tx) error) error {
 // Send runs a batch in one round trip. Unless it begins a transaction, it is one.
 func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(ctx, q).Close() }
 
+// ForReads returns the same database for at most n reads at once. The other connections of the
+// pool are always there for writers.
+func (d *DB) ForReads(n int) *DB {
+	return &DB{Pool: d.Pool, log: d.log, reads: make(chan struct{}, n)}
+}
+
+// enter waits until one more read may begin. The caller calls leave when it is over.
+func (d *DB) enter(ctx context.Context) (leave func(), err error) {
+	if d.reads == nil {
+		return func() {}, nil
+	}
+	select {
+	case d.reads <- struct{}{}:
+		return func() { <-d.reads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ReadTx runs f in a transaction in which all reads are of one moment.
+func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
+	leave, err := d.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	tx, err := retryDead(ctx, d, func() (pgx.Tx, error) {
+		return d.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // there is nothing to keep
+	return f(tx)
+}
+
 // Read runs a read, and once more if the connection turned out to be dead: after a restart of
 // Postgres the pool still holds connections to the old one.
 func Read[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
+	leave, err := d.enter(ctx)
+	if err != nil {
+		return *new(T), err
+	}
+	defer leave()
+	return retryDead(ctx, d, query)
+}
+
+func retryDead[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
 	v, err := query()
 	if err != nil && ctx.Err() == nil && ConnectionLost(err) {
 		d.Reset() // the other connections are likely dead, too

@@ -3,20 +3,21 @@ package store
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strings"
+	"fmt"
 	"time"
 
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
-// stepDetail reads a step, its cycles and its tool calls in one statement, in rows of three
-// kinds and in no order: a join of cycles and calls would send each cycle once per call. $1 is
-// the step's id, $2 the part and $3 the root, as in planTree.
-var stepDetail = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part DESC, id DESC") + fieldsql.Union(
+// stepRows reads a step, its cycles and its tool calls in one statement, in rows of three
+// kinds: the step, then each cycle with its calls behind it, in order. A join of cycles and
+// calls would send each cycle once per call. $1 is the step's id, $2 the part and $3 the root, as
+// in planTree.
+var stepRows = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part DESC, id DESC") + "SELECT * FROM (\n" + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindAgentExecution,
 		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
@@ -37,47 +38,142 @@ WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text AND t.part = $2::date`,
 	},
-))
+) + `
+) AS r
+ORDER BY r.seq NULLS FIRST, r.kind DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`)
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
 // root that the step is under. If it is empty and several roots have a step of that id, the
 // newest comes first. The error is [record.ErrNotFound] if there is no such step.
-func (r *reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
-	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
-	if err != nil {
-		return nil, err
-	}
-	if len(n.steps) == 0 {
-		return nil, record.ErrNotFound
-	}
-	st := n.steps[0]
-	st.Figures.DurationMs = tree.Duration(st.Record.StartTime, st.Record.EndTime)
-	st.Truncated = field.StillCut(&st.Record, st.Truncated)
-	slices.SortFunc(n.cycles, func(a, b *tree.Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
-	slices.SortFunc(n.calls, compareCalls)
-	st.Cycles = n.cycles
-	for _, t := range n.calls {
-		t.Truncated = field.StillCut(&t.Record, t.Truncated)
-	}
-	calls := n.calls
-	for _, c := range st.Cycles { // every call has one: it was there, or is made with the call
-		c.Truncated = field.StillCut(&c.Record, c.Truncated)
-		for len(calls) > 0 && calls[0].Record.Seq <= c.Record.Seq {
-			if calls[0].Record.Seq == c.Record.Seq {
-				c.ToolCalls = append(c.ToolCalls, calls[0])
-			}
-			calls = calls[1:]
-		}
-	}
-	return st, nil
+func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (st *tree.Step, err error) {
+	err = r.StepCycles(ctx, rootPlanID, stepID, func(found *tree.Step) error { st = found; return nil }, func(c *tree.Cycle) error {
+		st.Cycles = append(st.Cycles, c)
+		return nil
+	})
+	return st, err
 }
 
-// compareCalls is the order of the tool calls of a step.
-func compareCalls(a, b *tree.ToolCall) int {
-	return cmp.Or(
-		cmp.Compare(a.Record.Seq, b.Record.Seq),
-		tree.CompareNullsLast(a.Record.CallIndex, b.Record.CallIndex, cmp.Compare),
-		tree.CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
-		strings.Compare(a.Record.ToolCallID, b.Record.ToolCallID),
-	)
+// StepCycles reads a step as [Reader.StepDetail] does, row by row: it calls begin with the step,
+// then each with its cycles, in order, with their tool calls. An error of begin or each ends the
+// read and is its error. No other cycle is held meanwhile, so a step may be of any size.
+func (r *Reader) StepCycles(ctx context.Context, rootPlanID, stepID string, begin func(*tree.Step) error, each func(*tree.Cycle) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := stepReading{begin: begin, each: each, part: likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel: cancel}
+	for {
+		_, err := pg.Read(ctx, r.db, func() (struct{}, error) { return struct{}{}, s.read(ctx, r, rootPlanID, stepID) })
+		switch {
+		case s.failed != nil:
+			return s.failed
+		case err != nil:
+			return err
+		case s.step != nil:
+			return nil
+		case s.elsewhere.IsZero():
+			return record.ErrNotFound
+		}
+		s.part, s.elsewhere = s.elsewhere, time.Time{}
+	}
+}
+
+// stepReading is the reading of a step.
+type stepReading struct {
+	begin  func(*tree.Step) error
+	each   func(*tree.Cycle) error
+	cancel context.CancelFunc
+	part   time.Time // where its detail should be
+
+	elsewhere time.Time // where it is, if not there
+	step      *tree.Step
+	cycle     *tree.Cycle // the last one, not given to each yet
+	failed    error       // of begin or each
+	lost      error       // why it broke off
+}
+
+// read reads the rows, unless some of them were given away before: then it returns why that
+// ended.
+func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID string) error {
+	if s.step != nil {
+		return s.lost
+	}
+	rows, err := counted(ctx, r.db, r.within, stepRows.SQL, stepID, s.part, orNil(rootPlanID))
+	if err != nil {
+		return err
+	}
+	var row any
+	home := new(struct{ Part time.Time })
+	var earlier earlierAttempts
+	err = stepRows.Rows(rows, func(kind record.Kind) ([]any, error) {
+		switch kind {
+		case record.KindAgentExecution:
+			st := new(tree.Step)
+			row = st
+			return []any{&st.Record, st, &st.Figures, home, earlier.of(kind, &st.PastAttempts)}, nil
+		case record.KindThinkAct:
+			c := new(tree.Cycle)
+			row = c
+			return []any{&c.Record, c, earlier.of(kind, &c.PastAttempts)}, nil
+		case record.KindActTool:
+			t := new(tree.ToolCall)
+			row = t
+			return []any{&t.Record, t, earlier.of(kind, &t.PastAttempts)}, nil
+		}
+		return nil, fmt.Errorf("read a row of kind %q", kind)
+	}, func() error {
+		if err := earlier.read(); err != nil {
+			return err
+		}
+		if !home.Part.Equal(s.part) { // there are no other rows then
+			s.elsewhere = home.Part
+			return nil
+		}
+		return s.add(row)
+	})
+	if err == nil && s.step != nil {
+		err = s.giveCycle()
+	}
+	s.lost = err
+	return err
+}
+
+// add takes a row.
+func (s *stepReading) add(row any) error {
+	switch row := row.(type) {
+	case *tree.Step:
+		row.Figures.DurationMs = tree.Duration(row.Record.StartTime, row.Record.EndTime)
+		row.Truncated = field.StillCut(&row.Record, row.Truncated)
+		s.step = row
+		return s.given(s.begin(row))
+	case *tree.Cycle:
+		if err := s.giveCycle(); err != nil {
+			return err
+		}
+		row.Truncated = field.StillCut(&row.Record, row.Truncated)
+		s.cycle = row
+	case *tree.ToolCall:
+		row.Truncated = field.StillCut(&row.Record, row.Truncated)
+		if s.cycle != nil && s.cycle.Record.Seq == row.Record.Seq { // every call has one: it was there, or is made with the call
+			s.cycle.ToolCalls = append(s.cycle.ToolCalls, row)
+		}
+	}
+	return nil
+}
+
+// giveCycle gives away the cycle whose calls are all read.
+func (s *stepReading) giveCycle() error {
+	if s.cycle == nil {
+		return nil
+	}
+	c := s.cycle
+	s.cycle = nil
+	return s.given(s.each(c))
+}
+
+// given notes an error of begin or each. The rest is not read: closing the rows would read it.
+func (s *stepReading) given(err error) error {
+	if err != nil {
+		s.failed = err
+		s.cancel()
+	}
+	return err
 }

@@ -105,14 +105,14 @@ ORDER BY i.place`)
 // position, in the order of their times, numbers and ids. next is the position of the last
 // one if others follow, else nil. The root is chosen as by [Store.PlanTree]. The error is
 // [record.ErrNotFound] if there is no such plan.
-func (r *reader) Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int) (rows []Row, next *Position, err error) {
+func (r *Reader) Beside(ctx context.Context, kind record.Kind, rootPlanID, planID string, after Position, limit int) (rows []Row, next *Position, err error) {
 	var found int
 	_, err = pg.Read(ctx, r.db, func() (_ struct{}, err error) {
 		args := []any{planID, int32(limit) + 1, orNil(rootPlanID)}
 		for _, key := range besideOrders[kind] {
 			args = append(args, key.value(after))
 		}
-		from, err := r.db.Query(ctx, besidePages[kind].SQL, args...)
+		from, err := counted(ctx, r.db, r.within, besidePages[kind].SQL, args...)
 		if err != nil {
 			return struct{}{}, err
 		}

@@ -25,54 +25,60 @@ var exports = func() map[record.Kind]*fieldsql.Read {
 
 // Export calls each with changes that make the whole tree of a plan, root or not, again, here
 // or elsewhere. The root comes first, then kind by kind, parents before children, in the order
-// of their keys. The root is chosen as by [Store.PlanTree]. The changes are of one moment and are read row by row, so a tree may be of
-// any size.
+// of their keys. The root is chosen as by [Store.PlanTree]. The changes are of one moment and are
+// read row by row, so a tree may be of any size.
 //
 // They do not hold an exception, which is for one reader, nor what remains of detail that was
 // dropped. The error is [record.ErrNotFound] if there is no such plan. An error of each ends
 // the export.
-func (r *reader) Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error {
+func (r *Reader) Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error {
 	// Closing rows that were not read to their end would read them. Cancelling does not.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	tx, err := pg.Read(ctx, r.db, func() (pgx.Tx, error) {
-		return r.db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	return pg.ReadTx(ctx, r.db, func(tx pgx.Tx) error {
+		home, err := r.queries.PlanHome(ctx, tx, db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)})
+		if err != nil {
+			return pg.Translate(err)
+		}
+		for _, kind := range record.Kinds {
+			if err := exportKind(ctx, tx, kind, home, func(c record.Change) error {
+				err := each(c)
+				if err != nil {
+					cancel()
+				}
+				return err
+			}); err != nil {
+				cancel()
+				return fmt.Errorf("export %s: %w", kind, err)
+			}
+		}
+		return nil
 	})
-	if err != nil {
-		return err
+}
+
+// exportKind calls each with the changes of one kind.
+func exportKind(ctx context.Context, tx pgx.Tx, kind record.Kind, home db.PlanHomeRow, each func(record.Change) error) error {
+	args := []any{home.RootPlanID}
+	if fieldsql.TableOf(kind).Partitioned {
+		args = append(args, home.Part)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // there is nothing to keep
-	home, err := r.queries.PlanHome(ctx, tx, db.PlanHomeParams{PlanID: planID, RootPlanID: orNil(rootPlanID)})
+	rows, err := tx.Query(ctx, exports[kind].SQL, args...)
 	if err != nil {
 		return pg.Translate(err)
 	}
-	for _, kind := range record.Kinds {
-		args := []any{home.RootPlanID}
-		if fieldsql.TableOf(kind).Partitioned {
-			args = append(args, home.Part)
+	var failed error // each's own, which is not Postgres'
+	err = readWritten(exports[kind], rows, kind, func(row *field.Row) error {
+		for _, c := range row.Changes() {
+			if failed = each(c); failed != nil {
+				return failed
+			}
 		}
-		var failed error // each's own, which is not Postgres'
-		rows, err := tx.Query(ctx, exports[kind].SQL, args...)
-		if err == nil {
-			err = readWritten(exports[kind], rows, kind, func(row *field.Row) error {
-				for _, c := range row.Changes() {
-					if failed = each(c); failed != nil {
-						cancel()
-						return failed
-					}
-				}
-				return nil
-			})
-		}
-		if failed != nil {
-			return fmt.Errorf("export %s: %w", kind, failed)
-		}
-		if err != nil {
-			cancel()
-			return fmt.Errorf("export %s: %w", kind, pg.Translate(err))
-		}
+		return nil
+	})
+	if failed != nil {
+		return failed
 	}
-	return nil
+	return pg.Translate(err)
 }
 
 // readWritten calls each with the rows of a kind as they were written.

@@ -78,7 +78,7 @@ func RememberPlaces(s *Store, n int) (remembered int) {
 var (
 	PlanTreeSQL   = planTree.SQL
 	PlanListSQL   = planList.SQL
-	StepDetailSQL = stepDetail.SQL
+	StepDetailSQL = stepRows.SQL
 )
 
 // ForgetSaid makes a store forget which texts are known to the search.

@@ -56,7 +56,7 @@ type PlanSummary struct {
 var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own.
-func (r *reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
+func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
 	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.PageSize}
 	err = r.before(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
@@ -76,7 +76,7 @@ func (r *reader) planList(ctx context.Context, p db.PlanListParams, deadline tim
 }
 
 // timed runs a query that has to end before a deadline.
-func timed[T any](ctx context.Context, r *reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+func timed[T any](ctx context.Context, r *Reader, deadline time.Time, row pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
 	return out, r.before(ctx, deadline, "force_generic_plan", sql, args, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, row)
 		return err
@@ -85,7 +85,7 @@ func timed[T any](ctx context.Context, r *reader, deadline time.Time, row pgx.Ro
 
 // before runs a query that has to end before a deadline, in one round trip: a batch is a
 // transaction. The error is [ErrSlow] if it does not.
-func (r *reader) before(ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error) error {
+func (r *Reader) before(ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error) error {
 	left := time.Until(deadline)
 	if left < time.Millisecond {
 		return ErrSlow

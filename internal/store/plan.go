@@ -87,7 +87,7 @@ const (
 // plan of that id comes first, then the newest. exceptionWaits reports that the plan has an
 // exception that no reader was served yet, see [Store.ServeException]. The error is
 // [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
+func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {
 	n, err := r.nodes(ctx, planTree, rootPlanID, planID)
 	if err != nil {
 		return nil, false, err
@@ -173,7 +173,7 @@ func compareWaits(a, b *record.Wait) int {
 
 // ServeException takes the waiting exception of a plan: one caller gets its message, the others
 // find none.
-func (r *reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
+func (r *Reader) ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error) {
 	message, err = pg.Read(ctx, r.db, func() (string, error) {
 		return r.queries.PlanExceptionServe(ctx, r.db, db.PlanExceptionServeParams{RootPlanID: rootPlanID, CurrentPlanID: planID})
 	})
@@ -204,13 +204,19 @@ type PlanFilter struct {
 	Before *PlanCursor
 	// Limit bounds the list.
 	Limit int
-	// Timeout is how long Postgres may search: filters may scan all plans. Default 10 s.
+	// Timeout is how long the list may take, with the wait for a connection: filters may scan
+	// all plans. Default 10 s.
 	Timeout time.Duration
+}
+
+// Narrows reports whether the list has a filter. Without any, it is read from an index.
+func (f *PlanFilter) Narrows() bool {
+	return f.Since != nil || f.Until != nil || cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query) != ""
 }
 
 // Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many, and a
 // [*record.InvalidError] if the query cannot be searched for.
-func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
+func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
 		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
@@ -222,23 +228,24 @@ func (r *reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	if f.Before != nil {
 		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
 	}
-	return pg.Read(ctx, r.db, func() (plans []PlanSummary, err error) {
-		deadline := time.Now().Add(f.Timeout)
+	deadline := time.Now().Add(f.Timeout)
+	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second)) // Postgres ends it first, and keeps the connection
+	defer cancel()
+	plans, err := pg.Read(waiting, r.db, func() ([]PlanSummary, error) {
 		if f.Query == "" {
-			plans, err = r.planList(ctx, params, deadline)
-		} else {
-			plans, err = r.search(ctx, f.Query, params, deadline)
+			return r.planList(waiting, params, deadline)
 		}
-		if errors.Is(err, ErrSlow) {
-			err = fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
-		}
-		return plans, err
+		return r.search(waiting, f.Query, params, deadline)
 	})
+	if errors.Is(err, ErrSlow) || err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
+	}
+	return plans, err
 }
 
 // PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and
 // the plan's state. The error is [record.ErrNotFound] if there is no such plan.
-func (r *reader) PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error) {
+func (r *Reader) PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error) {
 	p, err := pg.Read(ctx, r.db, func() (db.PlanPlaceRow, error) {
 		return r.queries.PlanPlace(ctx, r.db, db.PlanPlaceParams{PlanID: planID, RootPlanID: orNil(underRoot)})
 	})
@@ -257,18 +264,18 @@ type PlanGlance struct {
 const MaxLive = 500
 
 // LivePlans returns the newest root plans that have not ended, oldest first.
-func (r *reader) LivePlans(ctx context.Context) ([]PlanGlance, error) {
+func (r *Reader) LivePlans(ctx context.Context) ([]PlanGlance, error) {
 	return r.glance(ctx, nil, MaxLive)
 }
 
 // GlanceAt returns the root plans with these ids that are on record.
-func (r *reader) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
+func (r *Reader) GlanceAt(ctx context.Context, rootPlanIDs []string) ([]PlanGlance, error) {
 	return r.glance(ctx, rootPlanIDs, 0)
 }
 
 var planGlance = fieldsql.NewRead(db.PlanGlance)
 
-func (r *reader) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
+func (r *Reader) glance(ctx context.Context, roots []string, live int32) ([]PlanGlance, error) {
 	plans, err := pg.Read(ctx, r.db, func() (plans []PlanGlance, err error) {
 		rows, err := r.db.Query(ctx, planGlance.SQL, live, roots)
 		if err != nil {

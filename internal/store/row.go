@@ -46,7 +46,7 @@ type RowFilter struct {
 // Rows reads the next rows of a tree, in the order of their kinds and keys, and moves the
 // filter on. All are read when the filter has no kinds left. The rows are not of one moment;
 // what changes meanwhile comes with the feed.
-func (r *reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]Row, error) {
+func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]Row, error) {
 	var rows []Row
 	after, left := map[record.Kind][]any{}, []record.Kind(nil)
 	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {

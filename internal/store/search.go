@@ -30,7 +30,7 @@ const (
 
 // searching is a search while it goes on.
 type searching struct {
-	*reader
+	*Reader
 	query    search.Query
 	list     db.PlanListParams
 	limit    int
@@ -42,13 +42,13 @@ type searching struct {
 
 // search lists the root plans that a query finds and that the list may have. It goes from the
 // newest to the oldest, and ends when it has a page.
-func (r *reader) search(ctx context.Context, text string, list db.PlanListParams, deadline time.Time) ([]PlanSummary, error) {
+func (r *Reader) search(ctx context.Context, text string, list db.PlanListParams, deadline time.Time) ([]PlanSummary, error) {
 	query, err := search.Parse(text)
 	if err != nil {
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
 	s := &searching{
-		reader: r, query: query, list: list, limit: int(list.PageSize), deadline: deadline,
+		Reader: r, query: query, list: list, limit: int(list.PageSize), deadline: deadline,
 		most: max(firstCandidates, 2*int(list.PageSize)), seen: map[string]bool{}, found: []PlanSummary{},
 	}
 	// Fresh texts come first: while this goes on, they may only move into slices.
@@ -91,7 +91,7 @@ func (s *searching) add(ctx context.Context, roots []string) error {
 
 // searchFresh searches the trees that have texts that are in no slice.
 func (s *searching) searchFresh(ctx context.Context) error {
-	fresh, err := timed(ctx, s.reader, s.deadline, pgx.RowToStructByPos[db.SearchFreshRow], db.SearchFresh,
+	fresh, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchFreshRow], db.SearchFresh,
 		s.query.Like, s.query.Regexp, s.list.BeforeTime, s.list.BeforeID)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ type candidate struct {
 func (s *searching) searchSlices(ctx context.Context) error {
 	after, lastSlice := PlanCursor{forever, lastOfAll}, int32(math.MaxInt32)
 	for most := firstSlices; ; most = min(2*most, mostSlices) {
-		rows, err := timed(ctx, s.reader, s.deadline, pgx.RowToStructByPos[db.SearchSlicesRow], db.SearchSlices,
+		rows, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchSlicesRow], db.SearchSlices,
 			s.list.BeforeTime, s.list.BeforeID, after.FirstSeenAt, after.RootPlanID, lastSlice, most, s.query.Grams)
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		for i, c := range round {
 			inSlices[i], positions[i] = c.slice, c.position
 		}
-		trees, err := timed(ctx, s.reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
+		trees, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
 			s.query.Like, s.query.Regexp, inSlices, positions)
 		if err != nil {
 			return err
@@ -193,6 +193,6 @@ func newestOf(candidates []candidate) PlanCursor {
 
 // SearchIncomplete reports whether runs from before the search was added may be missing in what it
 // finds, because its index is still being filled.
-func (r *reader) SearchIncomplete(ctx context.Context) (bool, error) {
+func (r *Reader) SearchIncomplete(ctx context.Context) (bool, error) {
 	return pg.Read(ctx, r.db, func() (bool, error) { return r.queries.SearchIncomplete(ctx, r.db) })
 }

@@ -24,8 +24,9 @@ type Config struct {
 	DatabaseURL string
 	// Logger receives what cannot be returned to a caller. Default: nothing is logged.
 	Logger *slog.Logger
-	// MaxConns bounds the connections of the pool, writers included. Default 16. Beside it, one
-	// connection notifies other servers, and one listens while somebody follows the feed.
+	// MaxConns bounds the connections of the pool. Default 20. Reads use at most three quarters
+	// of them, so writers always find one. Beside it, one connection notifies other servers, and
+	// one listens while somebody follows the feed.
 	MaxConns int
 	// Writers is how many transactions write at once. Default 2.
 	Writers int
@@ -59,7 +60,7 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	setDefault(&c.MaxConns, 16)
+	setDefault(&c.MaxConns, 20)
 	setDefault(&c.Writers, 2)
 	setDefault(&c.QueueRows, 20_000)
 	setDefault(&c.QueueBytes, 64<<20)
@@ -93,7 +94,7 @@ func (c Config) validate() error {
 type Store struct {
 	*prices
 	*tracer // and the writer in it
-	*reader
+	*Reader
 	*deleter
 	*indexer
 
@@ -140,7 +141,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	s := &Store{config: config, db: d, feed: feed.Start(d, log), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
-	s.reader = &reader{db: d, queries: queries, partitionDays: config.PartitionDays}
+	s.Reader = &Reader{db: d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4)), queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, said: said, counters: counters, retryFor: config.RetryFor}

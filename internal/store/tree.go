@@ -15,21 +15,28 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// reader reads the record, each time in one statement.
-type reader struct {
+// Reader reads the record, each time in one statement.
+type Reader struct {
 	db            *pg.DB
 	queries       *db.Queries
 	partitionDays int
+	within        Room
+}
+
+// Within returns a reader that asks for room. Other readers have any.
+func (r *Reader) Within(room Room) *Reader {
+	other := *r
+	other.within = room
+	return &other
 }
 
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
-	part   time.Time // where the detail of the tree lies; zero if there is no such tree
-	plans  []*planNode
-	steps  []*tree.Step
-	cycles []*tree.Cycle
-	calls  []*tree.ToolCall
-	waits  []*record.Wait
+	part  time.Time // where the detail of the tree lies; zero if there is no such tree
+	plans []*planNode
+	steps []*tree.Step
+	calls []*tree.ToolCall
+	waits []*record.Wait
 }
 
 type planNode struct {
@@ -66,7 +73,7 @@ func asked(table, key, order string) string {
 // nodes runs a statement of sections for an id, under a root if one is given. The statement
 // takes the part in which the detail lies, so that Postgres opens one partition only. If the
 // likely part was wrong, it runs once more.
-func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string) (*nodes, error) {
+func (r *Reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string) (*nodes, error) {
 	part := likelyPart(cmp.Or(rootPlanID, id), time.Now(), r.partitionDays)
 	run := func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, part) }
 	n, err := pg.Read(ctx, r.db, run)
@@ -77,8 +84,8 @@ func (r *reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id st
 	return n, err
 }
 
-func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
-	rows, err := r.db.Query(ctx, of.SQL, id, part, orNil(rootPlanID))
+func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
+	rows, err := counted(ctx, r.db, r.within, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +102,6 @@ func (r *reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, i
 		case record.KindAgentExecution:
 			st := added(&n.steps)
 			into = append(into, &st.Record, st, &st.Figures, home, earlier.of(kind, &st.PastAttempts))
-		case record.KindThinkAct:
-			c := added(&n.cycles)
-			into = append(into, &c.Record, c, earlier.of(kind, &c.PastAttempts))
 		case record.KindActTool:
 			t := added(&n.calls)
 			into = append(into, &t.Record, t, earlier.of(kind, &t.PastAttempts))

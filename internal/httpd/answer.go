@@ -1,0 +1,293 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// smallAnswer is what every answer may hold without asking.
+	smallAnswer = 64 << 10
+	// largeAnswer is from which size on answers are made in turns: they take a processor for
+	// tens of milliseconds.
+	largeAnswer = 1 << 20
+	// answerPart is how an answer is held and sent. Each part that was sent is released.
+	answerPart = 64 << 10
+	// busyPause is how long a refusal of a large answer waits: a client that asks again at once
+	// would keep the server at reading what it then refuses.
+	busyPause = time.Second
+	// readRate is how many bytes a second a client has to read.
+	readRate = 32 << 10
+)
+
+var answerParts = sync.Pool{New: func() any { return new([answerPart]byte) }}
+
+// ErrTooLarge answers a request whose answer is more than may be held in memory for one.
+var ErrTooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this answer is larger than the server holds in memory for one request; read the plan row by row, at /api/v1/plans/{planId}/records, or one step at a time"}
+
+// Answer is the answer to one request on its way out. It is made as fast as it can be, and held
+// until the handler has returned. Only then it is sent, so a client that reads slowly holds
+// nothing but the bytes that it has not read yet, compressed, and a handler that fails can
+// still answer so. What is held is taken from a budget.
+//
+// An answer of any length is streamed instead: see [Answer.Stream].
+type Answer struct {
+	http.ResponseWriter
+	server  *Server
+	request context.Context //nolint:containedctx // it lives as long as the request
+	client  Client
+
+	lease *Lease
+	taken int64
+	done  func()      // ends its turn; nil: it has none
+	limit *time.Timer // ends the request when it takes too long; nil: it may take any time
+
+	status   int
+	parts    [][]byte
+	size     int64
+	streamed bool
+	refused  bool  // it is too large for what there is room for at the moment
+	err      error // of the first write that failed; those that compress may ignore it
+
+	// ahead is how long the client may stop reading before it is cut; since is when it last
+	// read.
+	ahead time.Duration
+	since time.Time
+}
+
+// answered holds the answers of h and sends them when it is done.
+func (s *Server) answered(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), ahead: s.config.AnswerPatience, since: time.Now()}
+		defer a.end()
+		h.ServeHTTP(a, r)
+		a.made()
+		if a.send(); a.err != nil {
+			panic(http.ErrAbortHandler) // breaks the connection
+		}
+	})
+}
+
+// answerOf finds the answer below the writers that wrap it.
+func answerOf(w http.ResponseWriter) *Answer {
+	for {
+		switch v := w.(type) {
+		case *Answer:
+			return v
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// belongs says whose the answer is.
+func (a *Answer) belongs(to Client) {
+	if a != nil {
+		a.client, a.lease = to, a.server.answers.Lease(to)
+	}
+}
+
+// within makes the making of the answer end with ctx, which limit ends. The caller calls stop
+// when it is made.
+func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
+	request := a.request
+	a.request, a.limit = ctx, limit
+	return func() {
+		limit.Stop()
+		a.request = request
+	}
+}
+
+// Take counts n bytes that the answer holds while it is made: rows, and what is made of them.
+// Once the answer is large it waits for its turn. The error is a [Problem], or that of the
+// request's context. What was taken is returned by itself, when the answer is made or, of a
+// streamed one, with [Answer.Release].
+func (a *Answer) Take(n int64) error {
+	total := a.taken + n
+	switch {
+	case total <= smallAnswer:
+		a.taken = total
+		return nil
+	case total > a.server.config.AnswerBytes/answersOfOne:
+		return ErrTooLarge
+	case total > largeAnswer && a.done == nil && !a.streamed:
+		done, err := a.server.making.Take(a.request, a.client)
+		if err != nil {
+			a.refused = true
+			return err
+		}
+		a.done = done
+	}
+	if err := a.lease.Take(total - max(a.taken, smallAnswer)); err != nil {
+		a.refused = true
+		return err
+	}
+	a.taken = total
+	return nil
+}
+
+// Release returns what was taken.
+func (a *Answer) Release() { a.keep(0) }
+
+// keep returns all that was taken but n bytes.
+func (a *Answer) keep(n int64) {
+	if n = min(n, a.taken); a.taken > smallAnswer {
+		a.lease.Keep(max(n-smallAnswer, 0))
+	}
+	a.taken = n
+}
+
+// Stream ends the holding: from here on, what is written goes to the client, as fast as it
+// reads, and a handler that fails breaks the connection.
+func (a *Answer) Stream() {
+	a.streamed = true
+	if a.limit != nil {
+		a.limit.Stop()
+	}
+	a.endTurn()
+	a.since = time.Now()
+}
+
+func (a *Answer) endTurn() {
+	if a.done != nil {
+		a.done()
+		a.done = nil
+	}
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *Answer) WriteHeader(status int) {
+	if a.streamed || status < http.StatusOK {
+		a.ResponseWriter.WriteHeader(status)
+	} else if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements [io.Writer].
+func (a *Answer) Write(p []byte) (int, error) {
+	switch {
+	case a.err != nil:
+	case a.streamed:
+		a.sendPart(p)
+	default:
+		a.hold(p)
+	}
+	if a.err != nil {
+		return 0, a.err
+	}
+	return len(p), nil
+}
+
+// hold copies bytes of the answer.
+func (a *Answer) hold(p []byte) {
+	// The rows of which this is made are still held. What was taken for them is enough for most.
+	if a.size += int64(len(p)); a.size > a.taken {
+		if a.err = a.Take(a.size - a.taken); a.err != nil {
+			return
+		}
+	}
+	for len(p) > 0 {
+		last := len(a.parts) - 1
+		switch {
+		case last >= 0 && len(a.parts[last]) < cap(a.parts[last]):
+		case last < 0 && len(p) < answerPart: // most are small
+			a.parts = append(a.parts, make([]byte, 0, max(len(p), 4<<10)))
+			last++
+		default:
+			a.parts = append(a.parts, answerParts.Get().(*[answerPart]byte)[:0])
+			last++
+		}
+		part := a.parts[last]
+		n := min(len(p), cap(part)-len(part))
+		a.parts[last], p = append(part, p[:n]...), p[n:]
+	}
+}
+
+// Flush implements [http.Flusher].
+func (a *Answer) Flush() {
+	if a.streamed {
+		_ = http.NewResponseController(a.ResponseWriter).Flush() // the next write has the error
+	}
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (a *Answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// made returns what was taken for making the answer. What remains are the bytes to be sent.
+func (a *Answer) made() {
+	a.endTurn()
+	a.keep(a.size)
+}
+
+// send sends what is held, part by part.
+func (a *Answer) send() {
+	if a.streamed || a.err != nil || a.status == 0 && len(a.parts) == 0 {
+		return
+	}
+	if a.refused {
+		select {
+		case <-time.After(busyPause):
+		case <-a.request.Done():
+		}
+	}
+	if header := a.Header(); a.size > 0 && header.Get(echo.HeaderContentLength) == "" {
+		header.Set(echo.HeaderContentLength, strconv.FormatInt(a.size, 10))
+	}
+	if a.status != 0 {
+		a.ResponseWriter.WriteHeader(a.status)
+	}
+	a.since = time.Now()
+	for i, part := range a.parts {
+		if a.sendPart(part); a.err != nil {
+			return
+		}
+		a.parts[i] = nil
+		if cap(part) == answerPart {
+			answerParts.Put((*[answerPart]byte)(part[:answerPart]))
+		}
+		a.size -= int64(len(part))
+		a.keep(a.size)
+	}
+}
+
+// sendPart sends bytes to the client, which has to read them: it may stop for as long as the
+// server is patient, and gains time with what it reads.
+func (a *Answer) sendPart(p []byte) {
+	control := http.NewResponseController(a.ResponseWriter)
+	for len(p) > 0 {
+		part := p[:min(len(p), answerPart)]
+		began := time.Now()
+		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) + time.Duration(len(part))*time.Second/readRate
+		// If the connection cannot set a deadline, that of the server bounds the answer.
+		_ = control.SetWriteDeadline(began.Add(a.ahead))
+		_, err := a.ResponseWriter.Write(part)
+		a.since = time.Now()
+		a.ahead -= a.since.Sub(began)
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				a.server.metrics.cut.Inc()
+			}
+			a.err = fmt.Errorf("%w: %w", ErrGone, err)
+			return
+		}
+		p = p[len(part):]
+	}
+}
+
+// end returns everything, however the request ended.
+func (a *Answer) end() {
+	a.endTurn()
+	a.Release()
+	a.parts = nil
+}

@@ -1,0 +1,11 @@
+package httpd
+
+// Waiting is how many requests wait for a turn.
+func (t *Turns) Waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting)
+}
+
+// HeldAnswers is how many bytes answers hold, and how many large ones are made.
+func HeldAnswers(s *Server) (bytes int64, making int) { return s.answers.Held(), s.making.Taken() }
