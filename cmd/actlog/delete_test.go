@@ -61,7 +61,7 @@ func TestDeleteAsks(t *testing.T) {
 		if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != tt.code {
 			t.Errorf("%q: exit code %d\n%s", tt.answer, cmd.ProcessState.ExitCode(), shown)
 		}
-		if _, _, err := s.PlanTree(t.Context(), "p", ""); (err == nil) != (tt.code != exitDone) {
+		if _, _, err := s.PlanTree(t.Context(), "", "p"); (err == nil) != (tt.code != exitDone) {
 			t.Errorf("%q: %v", tt.answer, err)
 		}
 	}

@@ -137,26 +137,32 @@ func cutField(b []byte) (tag uint64, content []byte) {
 func itemSignal(item []byte, own Signal) Signal {
 	const varint, fixed64, text, absent = 0, 1, 2, 8 // how a field is encoded
 	var is [16]uint64
-	var size [16]int
+	var contents [16][]byte
 	for i := range is {
 		is[i] = absent
 	}
 	for tag, content := range beginningFields(item) {
 		if number := tag >> 3; number < uint64(len(is)) {
-			is[number], size[number] = tag&7, len(content)
+			is[number], contents[number] = tag&7, content
 		}
 	}
-	hasIDs := is[1] == text && size[1] == 16 && is[2] == text && size[2] == 8
+	hasIDs := is[1] == text && len(contents[1]) == 16 && is[2] == text && len(contents[2]) == 8
 	hasKindOrTime := is[6] == varint || is[7] == fixed64 || is[8] == fixed64
 	switch {
 	case hasIDs && hasKindOrTime:
 		return Traces
 	case is[1] == fixed64 || is[11] == fixed64 || is[2] == varint: // a time, or a severity
 		return Logs
-	case own == Traces && is[1] == absent && is[5] == text && !hasKindOrTime: // a body; spans have an id
+	case own == Traces && is[1] == absent && is[5] == text && isValue(contents[5]) && !hasKindOrTime: // a body; spans have an id
 		return Logs
 	case is[1] == text && !hasKindOrTime && (is[5] == text || is[7] == text || is[9] == text || is[10] == text || is[11] == text): // a name and data
 		return Metrics
 	}
 	return ""
+}
+
+// isValue reports whether the content of a field looks like a value of an attribute or a log record,
+// by its first tag, and not like a name.
+func isValue(content []byte) bool {
+	return len(content) > 0 && bytes.IndexByte([]byte{1<<3 | 2, 2 << 3, 3 << 3, 4<<3 | 1, 5<<3 | 2, 6<<3 | 2, 7<<3 | 2}, content[0]) >= 0
 }
