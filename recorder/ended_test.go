@@ -13,6 +13,7 @@ import (
 
 // starts are all ways to start something, or to change a state, by the level whose end refuses it.
 func (r *run) starts(t *testing.T) map[string][]func() error {
+	t.Helper()
 	ctx := t.Context()
 	return map[string][]func() error{
 		"plan": {
