@@ -113,17 +113,18 @@ func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan 
 	return plan, exceptionWaits, nil
 }
 
-// openWait returns the first open wait of a plan that has not ended, or nil: nobody waits for the
-// answer to a question of a plan that has ended.
+// openWait returns the first open wait of a tree, or nil. When the root has ended, only waits of
+// plans that still run count: nobody waits for the answers to the others any more.
 func openWait(n *nodes) *record.Wait {
 	if len(n.waits) == 0 {
 		return nil
 	}
-	ended := make(map[string]bool, len(n.plans))
+	rootEnded, runs := false, make(map[string]bool, len(n.plans))
 	for _, p := range n.plans {
-		ended[p.Record.CurrentPlanID] = p.Record.State.Terminal()
+		rootEnded = rootEnded || p.Record.IsRoot() && p.Record.State.Terminal()
+		runs[p.Record.CurrentPlanID] = p.Record.State.Status() == record.StatusRunning
 	}
-	waits := slices.DeleteFunc(n.waits, func(w *record.Wait) bool { return ended[w.PlanID] })
+	waits := slices.DeleteFunc(n.waits, func(w *record.Wait) bool { return rootEnded && !runs[w.PlanID] })
 	if len(waits) == 0 {
 		return nil
 	}

@@ -261,16 +261,45 @@ func TestOpenWait(t *testing.T) {
 	if w := storetest.PlanTree(t, s, root).Wait; string(w.FormInputs) != `[{"label":"x"}]` {
 		t.Errorf("form = %s", w.FormInputs)
 	}
-	// N12: every plan shows the wait until the plan that waits has ended, even if it has ended itself.
-	ended := func(plan string) {
-		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: plan, State: new(record.Cancelled)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Cancelled)})
+	if got := shown(root); got != "" {
+		t.Errorf("a cancelled plan shows wait %s", got)
 	}
-	storetest.Write(t, s, &record.Wait{RootPlanID: root, PlanID: root, WaitID: "of the root", StartTime: at(4)})
-	expect("with a wait of the root", "of the root")
-	ended(root)
-	expect("after the root has ended", "later")
-	ended(sub)
-	expect("after both have ended", "")
+}
+
+// TestOpenWaitOfAnotherPlan checks that a plan shows the open wait of its tree although it has ended
+// itself: while the root lives, and after that while the plan that waits runs (N12).
+func TestOpenWaitOfAnotherPlan(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, tt := range []struct {
+		root, sub record.State
+		waits     string // the root or the sub-plan
+		shown     bool
+	}{
+		{record.Running, record.Completed, "root", true},
+		{record.Pending, record.Failed, "root", true},
+		{record.Running, record.Failed, "sub", true},
+		{record.Completed, record.Running, "sub", true},
+		{record.Completed, record.Waiting, "sub", true},
+		{record.Completed, record.Paused, "sub", true},
+		{record.Completed, record.Pending, "sub", false}, // never began
+		{record.Completed, record.Running, "root", false},
+		{record.Completed, record.Completed, "sub", false},
+		{record.Interrupted, record.Interrupted, "root", false},
+	} {
+		root := record.NewPlanID()
+		sub := root + "sub"
+		storetest.Write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: &tt.root},
+			&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("t"), State: &tt.sub},
+			&record.Wait{RootPlanID: root, PlanID: map[string]string{"root": root, "sub": sub}[tt.waits], WaitID: "w"})
+		for _, plan := range []string{root, sub} {
+			if got := storetest.PlanTree(t, s, plan).Wait != nil; got != tt.shown {
+				t.Errorf("root %s, sub-plan %s, the %s waits: %s shows it: %v", tt.root, tt.sub, tt.waits, plan, got)
+			}
+		}
+	}
 }
 
 // TestStructureResult checks that the result of a plan that has ended is the result of the last

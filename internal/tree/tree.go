@@ -39,7 +39,7 @@ type Plan struct {
 	// AlsoUnder are other roots that have a plan of this id. Only the requested plan has them,
 	// and only if it was requested without a root.
 	AlsoUnder []string
-	// Wait is the first open wait of a plan of the tree that has not ended. Only the requested plan has it.
+	// Wait is the first open wait of the tree that somebody may still answer. Only the requested plan has it.
 	Wait *record.Wait
 	// StructureResult is the last tool result of a completed plan. Only the requested plan
 	// has it.
