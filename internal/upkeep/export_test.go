@@ -19,7 +19,7 @@ var (
 )
 
 // InterruptDead marks the runs that were silent for so long, without listening first.
-func InterruptDead(u *Upkeep, ctx context.Context, silent time.Duration) error {
+func InterruptDead(ctx context.Context, u *Upkeep, silent time.Duration) error {
 	now, err := u.readClock(ctx, u.db)
 	if err != nil {
 		return err

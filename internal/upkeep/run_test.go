@@ -19,7 +19,7 @@ import (
 // interrupt marks the runs that have been silent for a minute.
 func interrupt(t testing.TB, u *upkeep.Upkeep) {
 	t.Helper()
-	if err := upkeep.InterruptDead(u, t.Context(), time.Minute); err != nil {
+	if err := upkeep.InterruptDead(t.Context(), u, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 }
