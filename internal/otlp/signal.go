@@ -118,7 +118,7 @@ func beginningFields(message []byte) iter.Seq2[uint64, []byte] {
 	}
 }
 
-// cutField returns what there is of a field that is cut off. The tag is 0 if that is cut, too.
+// cutField returns what there is of a field that is cut off. The tag is 0 if there is no content.
 func cutField(b []byte) (tag uint64, content []byte) {
 	tag, n := binary.Uvarint(b)
 	if n <= 0 {
@@ -128,6 +128,9 @@ func cutField(b []byte) (tag uint64, content []byte) {
 	if tag&7 == 2 {
 		_, size := binary.Uvarint(content)
 		content = content[max(size, 0):]
+	}
+	if len(content) == 0 {
+		return 0, nil
 	}
 	return tag, content
 }
@@ -162,7 +165,7 @@ func itemSignal(item []byte, own Signal) Signal {
 }
 
 // isValue reports whether the content of a field looks like a value of an attribute or a log record,
-// by its first tag, and not like a name.
+// by its first tag, and not like a name. Exporters write empty values, but no empty names.
 func isValue(content []byte) bool {
-	return len(content) > 0 && bytes.IndexByte([]byte{1<<3 | 2, 2 << 3, 3 << 3, 4<<3 | 1, 5<<3 | 2, 6<<3 | 2, 7<<3 | 2}, content[0]) >= 0
+	return len(content) == 0 || bytes.IndexByte([]byte{1<<3 | 2, 2 << 3, 3 << 3, 4<<3 | 1, 5<<3 | 2, 6<<3 | 2, 7<<3 | 2}, content[0]) >= 0
 }
