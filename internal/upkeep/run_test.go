@@ -142,9 +142,6 @@ func TestSignsOfLifeUndoTheMark(t *testing.T) {
 		"state and error": func(root string) []record.Change {
 			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Waiting), ErrorKind: new("x"), EndTime: storetest.At(7), Rev: new(int64(3))}}
 		},
-		"next attempt": func(root string) []record.Change {
-			return []record.Change{&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(3)), State: new(record.Running)}}
-		},
 		"after an end": func(root string) []record.Change {
 			return []record.Change{
 				&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Completed)},
@@ -228,6 +225,24 @@ func TestEndsDoNotUndoTheMark(t *testing.T) {
 	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), Title: new("lost")})
 	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Failed || *st.Record.State != record.Interrupted {
 		t.Errorf("after an end: %+v %+v", p, st.Record)
+	}
+}
+
+// TestNextAttemptUndoesTheMark checks that the next attempt at a step undoes the mark of the run, and
+// that the attempt before stays interrupted: nobody saw its end, which is why there is another one.
+func TestNextAttemptUndoesTheMark(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	writeRun(t, s, "p", storetest.At(50))
+	silent(t, s, "p", "1 hour")
+	interrupt(t, idle(t, s))
+	storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(3)), State: new(record.Running)})
+	p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a")
+	if *p.State != record.Running || *st.Record.State != record.Running || *st.Cycles[1].Record.State != record.Running {
+		t.Errorf("after the next attempt: %+v %+v", p, st.Record)
+	}
+	if last := st.PastAttempts[len(st.PastAttempts)-1]; last.Number != 2 || last.State != record.Interrupted || *last.ErrorKind != record.NotSeen {
+		t.Errorf("the attempt before: %+v", last)
 	}
 }
 
