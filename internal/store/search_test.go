@@ -206,7 +206,7 @@ func TestSearchPages(t *testing.T) {
 				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET first_seen_at = first_seen_at - interval '%d min' WHERE root_plan_id = '%s' AND NOT EXISTS (SELECT FROM actlog.search_member WHERE root_plan_id = '%s')", rapid.IntRange(0, 2).Draw(rt, "before"), id, id))
 			}
 		}
-		order := []string{}
+
 		rows, _ := s.DB().Query(t.Context(), "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY first_seen_at DESC, root_plan_id DESC")
 		order, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
