@@ -32,10 +32,10 @@ type ActlogModelPrice struct {
 
 // Texts that were written to a tree and are not in the index yet. A search reads all of them.
 type ActlogSearchFresh struct {
-	// Grows with each row.
-	ID int64
 	// The root plan of the tree.
 	RootPlanID string
+	// Grows with each row.
+	ID int64
 	// The texts, one per line, in lower case.
 	Text string
 }

@@ -100,16 +100,21 @@ func (q *Queries) SearchFresh(ctx context.Context, db DBTX, arg SearchFreshParam
 
 const SearchFreshDelete = `-- name: SearchFreshDelete :exec
 DELETE FROM actlog.search_fresh
-WHERE id = ANY ($1::bigint[])
+WHERE root_plan_id = ANY ($1::text[]) AND id = ANY ($2::bigint[])
 `
 
-func (q *Queries) SearchFreshDelete(ctx context.Context, db DBTX, ids []int64) error {
-	_, err := db.Exec(ctx, SearchFreshDelete, ids)
+type SearchFreshDeleteParams struct {
+	RootPlanIds []string
+	Ids         []int64
+}
+
+func (q *Queries) SearchFreshDelete(ctx context.Context, db DBTX, arg SearchFreshDeleteParams) error {
+	_, err := db.Exec(ctx, SearchFreshDelete, arg.RootPlanIds, arg.Ids)
 	return err
 }
 
 const SearchFreshDue = `-- name: SearchFreshDue :one
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY id LIMIT 1 OFFSET $1::integer)
+SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET $1::integer)
 `
 
 // Reports whether there are more rows of fresh texts than this.
@@ -121,13 +126,13 @@ func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, most int32) (bool
 }
 
 const SearchFreshFirst = `-- name: SearchFreshFirst :many
-SELECT id, root_plan_id, text
+SELECT root_plan_id, id, text
 FROM actlog.search_fresh
-ORDER BY id
+ORDER BY root_plan_id, id
 LIMIT $1::integer
 `
 
-// Returns the oldest fresh texts.
+// Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
 func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]ActlogSearchFresh, error) {
 	rows, err := db.Query(ctx, SearchFreshFirst, most)
 	if err != nil {
@@ -137,7 +142,7 @@ func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]
 	var items []ActlogSearchFresh
 	for rows.Next() {
 		var i ActlogSearchFresh
-		if err := rows.Scan(&i.ID, &i.RootPlanID, &i.Text); err != nil {
+		if err := rows.Scan(&i.RootPlanID, &i.ID, &i.Text); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -3,11 +3,11 @@
 -- +goose Up
 
 CREATE TABLE actlog.search_fresh (
-    id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     root_plan_id  text COLLATE "C" NOT NULL,
-    text          text COLLATE "C" NOT NULL
+    id            bigint GENERATED ALWAYS AS IDENTITY,
+    text          text COLLATE "C" NOT NULL,
+    PRIMARY KEY (root_plan_id, id)
 );
-CREATE INDEX search_fresh_root ON actlog.search_fresh (root_plan_id);
 COMMENT ON TABLE actlog.search_fresh IS 'Texts that were written to a tree and are not in the index yet. A search reads all of them.';
 COMMENT ON COLUMN actlog.search_fresh.id IS 'Grows with each row.';
 COMMENT ON COLUMN actlog.search_fresh.root_plan_id IS 'The root plan of the tree.';

@@ -67,18 +67,18 @@ SELECT EXISTS (SELECT FROM actlog.search_backfill);
 
 -- name: SearchFreshDue :one
 -- Reports whether there are more rows of fresh texts than this.
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY id LIMIT 1 OFFSET @most::integer);
+SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET @most::integer);
 
 -- name: SearchFreshFirst :many
--- Returns the oldest fresh texts.
-SELECT id, root_plan_id, text
+-- Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
+SELECT root_plan_id, id, text
 FROM actlog.search_fresh
-ORDER BY id
+ORDER BY root_plan_id, id
 LIMIT @most::integer;
 
 -- name: SearchFreshDelete :exec
 DELETE FROM actlog.search_fresh
-WHERE id = ANY (@ids::bigint[]);
+WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND id = ANY (@ids::bigint[]);
 
 -- name: SearchHold :many
 -- Returns the root plans that are on record with their indexed texts. Nobody can delete them before

@@ -119,6 +119,23 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+func TestFoldOfASCII(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := string(rapid.SliceOf(rapid.ByteRange(0, 127)).Draw(rt, "text"))
+		if got, want := search.Fold(text), strings.TrimSuffix(search.Fold(text+" ä"), "ä"); got != strings.TrimSuffix(want, " ") {
+			rt.Fatalf("%q is %q, want %q", text, got, want)
+		}
+	})
+}
+
+func BenchmarkFold(b *testing.B) {
+	text := strings.Repeat("The order 4711 of get_weather failed: ECONNREFUSED; ", 20)
+	for b.Loop() {
+		search.Fold(text)
+	}
+}
+
 func BenchmarkEachGram(b *testing.B) {
 	text := search.Fold(strings.Repeat("The order 4711 of get_weather failed: ECONNREFUSED; ", 20))
 	for b.Loop() {

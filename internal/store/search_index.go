@@ -26,7 +26,7 @@ const FreshTexts = 2 * sliceTrees
 // indexer fills the index of the search.
 type indexer struct{ queries *db.Queries }
 
-// IndexSearch moves the oldest fresh texts into the index, in the caller's transaction, if there are
+// IndexSearch moves fresh texts into the index, in the caller's transaction, if there are
 // more rows of them than least. more reports that there may be others to move. One transaction at a
 // time may do this.
 func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
@@ -45,7 +45,7 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 	if err := x.index(ctx, tx, lines); err != nil {
 		return false, err
 	}
-	return true, x.queries.SearchFreshDelete(ctx, tx, ids)
+	return true, x.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{RootPlanIds: slices.Collect(maps.Keys(lines)), Ids: ids})
 }
 
 // IndexMissing adds trees that the search does not know to the index, in the caller's transaction:
