@@ -84,8 +84,7 @@ func (c *client) refusedAnswers() (n float64) {
 // TestAnswersInMemoryAreBounded: N14: 24 clients ask for a tree of 12 MiB and do not read it.
 // Some are refused, what the others hold stays within the budget, a good client reads and
 // writes meanwhile, and when they are gone nothing is held.
-func TestAnswersInMemoryAreBounded(t *testing.T) {
-	t.Parallel()
+func TestAnswersInMemoryAreBounded(t *testing.T) { // alone: other tests grow the heap, too
 	const budget = 64 << 20
 	bad, badLine := apitest.NewKey(t, "bad", httpd.ScopeRead)
 	good, goodLine := apitest.NewKey(t, "good", httpd.ScopeRead, httpd.ScopeWrite)
@@ -178,8 +177,7 @@ func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 
 // TestLargeStepsAreStreamed: N17: a step of large texts is complete, in order and valid JSON,
 // and takes little memory while 12 clients hold it up. Exports go the same way.
-func TestLargeStepsAreStreamed(t *testing.T) {
-	t.Parallel()
+func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the heap, too
 	const mib = 96
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Hour }})
 	c.bigStep("p", mib)

@@ -379,3 +379,22 @@ func TestReportScope(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingRunsInAPlaceholder (N13): a root plan of which only the id is known is not reported as
+// running, unless something in it is.
+func TestNothingRunsInAPlaceholder(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	running := func(want ...string) {
+		t.Helper()
+		if got := storetest.Lines(t, s.DB().Pool, "SELECT plan_id FROM report.running ORDER BY 1"); !slices.Equal(got, want) {
+			t.Errorf("%q run, want %q", got, want)
+		}
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2"})
+	running()
+	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2", Title: new("Sub")})
+	running("q2")
+	storetest.Write(t, s, &record.AgentExecution{RootPlanID: "q", PlanID: "q", StepID: "q-s", State: new(record.Running)})
+	running("q", "q2")
+}

@@ -607,7 +607,8 @@ LEFT JOIN LATERAL (
     ORDER BY a.start_time DESC NULLS LAST, a.step_index DESC NULLS LAST, a.step_id
     LIMIT 1
 ) AS l ON true
-WHERE NOT p.completed;
+-- Nothing runs of which only the id is known.
+WHERE NOT p.completed AND NOT (actlog.is_placeholder(p) AND s.steps = 0);
 
 -- By day (of UTC). ------------------------------------------------------------------
 
