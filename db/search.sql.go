@@ -371,7 +371,7 @@ FROM (
     LIMIT $6::integer
 ) AS s
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN count(*) = cardinality($7::bigint[]) THEN bit_and(y.trees::bit(2048))::bit varying END AS trees
+    SELECT CASE WHEN count(*) = cardinality($7::bigint[]) THEN bit_and(y.trees::bit(4096))::bit varying END AS trees
     FROM actlog.search_gram AS y
     WHERE y.slice = s.slice AND y.gram = ANY ($7::bigint[])
 ) AS g

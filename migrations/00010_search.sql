@@ -29,7 +29,7 @@ CREATE TABLE actlog.search_slice (
     oldest_id  text COLLATE "C" NOT NULL
 );
 CREATE INDEX search_slice_newest ON actlog.search_slice (newest_at DESC, newest_id DESC, slice DESC);
-COMMENT ON TABLE actlog.search_slice IS 'A slice of the index: up to 2,048 trees that were indexed together. It never changes. A tree that receives more texts is added to a later slice as well.';
+COMMENT ON TABLE actlog.search_slice IS 'A slice of the index: up to 4,096 trees that were indexed together. It never changes. A tree that receives more texts is added to a later slice as well.';
 COMMENT ON COLUMN actlog.search_slice.slice IS 'Number of the slice.';
 COMMENT ON COLUMN actlog.search_slice.newest_at IS 'When its newest root plan was first seen.';
 COMMENT ON COLUMN actlog.search_slice.newest_id IS 'Its newest root plan.';

@@ -39,7 +39,7 @@ FROM (
     LIMIT @most::integer
 ) AS s
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN count(*) = cardinality(@grams::bigint[]) THEN bit_and(y.trees::bit(2048))::bit varying END AS trees
+    SELECT CASE WHEN count(*) = cardinality(@grams::bigint[]) THEN bit_and(y.trees::bit(4096))::bit varying END AS trees
     FROM actlog.search_gram AS y
     WHERE y.slice = s.slice AND y.gram = ANY (@grams::bigint[])
 ) AS g

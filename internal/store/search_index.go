@@ -17,11 +17,11 @@ import (
 )
 
 // sliceTrees is how many trees a slice of the index has at most. The statements know it.
-const sliceTrees = 2048
+const sliceTrees = 4096
 
 // FreshTexts is how many rows of fresh texts are worth a slice. A search reads fewer in a few
 // milliseconds.
-const FreshTexts = 2 * sliceTrees
+const FreshTexts = sliceTrees
 
 // indexer fills the index of the search.
 type indexer struct{ queries *db.Queries }

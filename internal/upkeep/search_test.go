@@ -60,7 +60,7 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 	storetest.Exec(t, s, "DELETE FROM actlog.plan_execution_record WHERE root_plan_id LIKE 'old-%'")
 	tidy()
 	found("before 77", 0)
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_slice"); n != 2 {
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_slice"); n != 1 {
 		t.Errorf("%d slices are left", n)
 	}
 }
