@@ -72,6 +72,9 @@ SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.search_fresh,actl
 
 -- +goose Down
 
+-- The upkeep that fills the index uses these tables in another order. It leaves them alone while
+-- this lock is held; without it, both would wait for each other.
+SELECT pg_advisory_xact_lock(hashtext('actlog.search'));
 DROP TABLE actlog.search_backfill;
 DROP TABLE actlog.search_gram;
 DROP TABLE actlog.search_member;
