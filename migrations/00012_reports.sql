@@ -678,7 +678,8 @@ FROM (
             SELECT
                 y.root_plan_id, y.step_id, y.name AS tool_name, y.server_name, y.state,
                 date_trunc('day', COALESCE(y.start_time, y.end_time, y.first_seen_at, y.part::timestamp AT TIME ZONE 'utc') AT TIME ZONE 'utc') AT TIME ZONE 'utc' AS day,
-                GREATEST(0, round(1000 * extract(epoch FROM y.end_time - y.start_time)))::bigint AS ms
+                CASE WHEN y.end_time - y.start_time IS NOT NULL -- as when detail is dropped
+                    THEN GREATEST(0, round(1000 * extract(epoch FROM y.end_time - y.start_time)))::bigint END AS ms
             FROM actlog.act_tool_info AS y
             WHERE y.part <> ALL (ARRAY(SELECT u.day::date FROM actlog.dropped_detail AS x, generate_series(x.from_day, x.to_day - 1, INTERVAL '1 day') AS u (day)))
         ) AS c
