@@ -140,22 +140,23 @@ SELECT
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder, x.is_found
     FROM (
-        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder
+        -- No condition may stand here: Postgres would read all plans before it sorts them.
+        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, false AS is_found
         FROM actlog.plan_execution_record AS r
-        WHERE $1::text[] IS NULL
         UNION ALL
-        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder
+        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder, y.is_found
         FROM unnest($1::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder
+            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
         ) AS y
     ) AS x
-    WHERE x.root_plan_id = x.current_plan_id
+    WHERE x.is_found = ($1::text[] IS NOT NULL)
+        AND x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < ($2::timestamptz, $3::text)
         AND ($4::text IS NULL OR x.state = $4::text AND NOT x.placeholder)
         AND ($5::text IS NULL OR COALESCE(x.project, 'default') = $5::text)

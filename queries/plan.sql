@@ -63,20 +63,21 @@ FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.*
     FROM (
-        SELECT r.*, actlog.is_placeholder(r) AS placeholder
+        -- No condition may stand here: Postgres would read all plans before it sorts them.
+        SELECT r.*, actlog.is_placeholder(r) AS placeholder, false AS is_found
         FROM actlog.plan_execution_record AS r
-        WHERE sqlc.narg('found')::text[] IS NULL
         UNION ALL
         SELECT y.*
         FROM unnest(sqlc.narg('found')::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.*, actlog.is_placeholder(r) AS placeholder
+            SELECT r.*, actlog.is_placeholder(r) AS placeholder, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
         ) AS y
     ) AS x
-    WHERE x.root_plan_id = x.current_plan_id
+    WHERE x.is_found = (sqlc.narg('found')::text[] IS NOT NULL)
+        AND x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
         AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT x.placeholder)
         AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)

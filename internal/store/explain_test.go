@@ -3,11 +3,14 @@ package store_test
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -95,6 +98,32 @@ func TestReadQueryPlans(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(strings.Join(plan, "\n"))
+		}
+	}
+}
+
+// TestPlanListReadsAPage checks that a list without filters reads the plans of its page, and not
+// all to sort them.
+func TestPlanListReadsAPage(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	execSQL(t, pg.Pool, `
+INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state)
+	SELECT 'root-' || r, 'root-' || r, DATE '2026-01-05', 'COMPLETED' FROM generate_series(1, 20000) AS r;
+ANALYZE actlog.plan_execution_record`)
+	const page = 5
+	before := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	for _, id := range []string{"\U0010FFFF", "root-500"} {
+		rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList,
+			nil, before, id, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`actual rows=(\d+)`).FindAllStringSubmatch(strings.Join(plan, "\n"), -1) {
+			if n, _ := strconv.Atoi(m[1]); n > page {
+				t.Fatalf("a page of %d plans reads %d rows:\n%s", page, n, strings.Join(plan, "\n"))
+			}
 		}
 	}
 }
