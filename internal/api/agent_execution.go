@@ -8,11 +8,15 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
 )
 
 // wholeStep is the size, as JSON, up to which a step is sent whole, with an ETag. A larger one
 // is streamed as it comes from the database.
 const wholeStep = 8 << 20
+
+// streamedRow is the room for what is streamed, in bytes: two large texts and the JSON of one.
+const streamedRow = 16 << 20
 
 func (s *Server) step(c echo.Context) error {
 	id, err := nativeID(c, "stepId")
@@ -27,20 +31,19 @@ func (s *Server) step(c echo.Context) error {
 	return s.sendStep(c, root, id)
 }
 
-// sendStep sends a step with its cycles, one by one. No more than one cycle of a large step is
-// held.
+// sendStep sends a step with its cycles and tool calls, one by one. No more than one row of a
+// large step is held.
 func (s *Server) sendStep(c echo.Context, root, id string) error {
-	w := stepWriter{server: s, c: c, answer: httpd.AnswerTo(c)}
+	w := stepWriter{server: s, c: c, answer: httpd.AnswerTo(c), o: newObject(nil)}
 	defer w.end()
-	ctx := c.Request().Context()
-	err := s.reader(c).StepCycles(ctx, root, id, w.begin, w.add)
-	switch {
-	case errors.Is(err, errHead):
-		return c.NoContent(http.StatusOK)
-	case err != nil:
-		return err
+	err := s.reader(c).StepRows(c.Request().Context(), root, id, &w)
+	if err == nil {
+		err = w.finish()
 	}
-	return w.finish()
+	if errors.Is(err, errHead) {
+		return c.NoContent(http.StatusOK)
+	}
+	return err
 }
 
 // stepWriter encodes a step.
@@ -48,63 +51,123 @@ type stepWriter struct {
 	server *Server
 	c      echo.Context
 	answer *httpd.Answer
-	o      object
+	o      *object
 	step   *tree.Step
 	cycles int
-	done   func() // ends the turn of a step that is streamed; nil: it is not
+	cycle  *tree.Cycle // not at its end yet; nil: none
+	calls  int         // of the cycle
+	done   func()      // ends the turn of a step that is streamed; nil: it is not
 }
 
-func (w *stepWriter) begin(st *tree.Step) error {
+// TakeStep implements [store.StepTaker].
+func (w *stepWriter) TakeStep(st *tree.Step) error {
 	w.step = st
-	addStepHead(&w.o, st)
+	addStepHead(w.o, st)
 	w.o.name("thinkActSteps")
 	w.o.b = append(w.o.b, '[')
 	return nil
 }
 
-func (w *stepWriter) add(cycle *tree.Cycle) error {
+// TakeCycle implements [store.StepTaker]. The cycle names its first tool call, so it waits for
+// that.
+func (w *stepWriter) TakeCycle(cycle *tree.Cycle) error {
+	w.endCycle()
+	w.cycle = cycle
+	return w.next()
+}
+
+// TakeToolCall implements [store.StepTaker].
+func (w *stepWriter) TakeToolCall(call *tree.ToolCall) error {
+	if w.calls == 0 {
+		w.beginCycle(&call.Record)
+	} else {
+		w.o.b = append(w.o.b, ',')
+	}
+	w.calls++
+	addToolCall(w.o, call)
+	return w.next()
+}
+
+func (w *stepWriter) beginCycle(firstCall *record.ActTool) {
 	if w.cycles++; w.cycles > 1 {
 		w.o.b = append(w.o.b, ',')
 	}
-	addCycle(&w.o, cycle, w.step.ID)
-	if w.done == nil && len(w.o.b) <= wholeStep {
-		return nil
-	}
-	return w.stream()
+	addCycleHead(w.o, w.cycle, w.step.ID, firstCall)
+	w.o.name("actToolInfoList")
+	w.o.b = append(w.o.b, '[')
 }
 
-// stream sends what is encoded.
-func (w *stepWriter) stream() (err error) {
-	if w.done == nil {
-		if w.c.Request().Method == http.MethodHead {
-			return errHead
+func (w *stepWriter) endCycle() {
+	if w.cycle == nil {
+		return
+	}
+	if w.calls == 0 {
+		w.beginCycle(nil)
+	}
+	w.o.b = append(w.o.b, ']')
+	addCycleEnd(w.o, w.cycle)
+	w.cycle, w.calls = nil, 0
+}
+
+// next sends what is encoded, if the step is a large one.
+func (w *stepWriter) next() error {
+	if w.done == nil && len(w.o.b) > wholeStep {
+		if err := w.stream(); err != nil {
+			return err
 		}
+	}
+	w.o.next()
+	if w.done != nil {
+		w.answer.Release()
+	}
+	return w.o.err
+}
+
+// stream begins to send the step while it is read.
+func (w *stepWriter) stream() (err error) {
+	head := w.c.Request().Method == http.MethodHead
+	if !head {
 		if w.done, err = w.server.long.Take(w.c.Request().Context(), httpd.ClientOf(w.c)); err != nil {
 			return err
 		}
-		w.answer.Stream()
-		w.c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-		w.c.Response().Header().Set("Cache-Control", "no-cache")
+		if err := w.answer.Stream(streamedRow); err != nil {
+			return err
+		}
 	}
-	_, err = w.c.Response().Write(w.o.b)
-	w.o.b = w.o.b[:0]
-	w.answer.Release()
-	return err
+	header := w.c.Response().Header()
+	header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	header.Set("Cache-Control", "no-cache")
+	if head {
+		return errHead
+	}
+	w.o.spill = func(part []byte) error {
+		_, err := w.c.Response().Write(part)
+		return err
+	}
+	return nil
+}
+
+// endStep encodes what comes behind the rows.
+func (w *stepWriter) endStep() {
+	w.endCycle()
+	w.o.b = append(w.o.b, ']')
+	addStepEnd(w.o, w.step)
 }
 
 // finish sends the rest.
 func (w *stepWriter) finish() error {
-	w.o.b = append(w.o.b, ']')
-	addStepEnd(&w.o, w.step)
+	w.endStep()
 	if w.done == nil {
-		return sendTagged(w.c, func(o *object) { o.b = w.o.b })
+		return sendWhole(w.c, w.o)
 	}
 	w.o.b = append(w.o.b, '\n')
-	return w.stream()
+	w.o.flush()
+	return w.o.err
 }
 
 func (w *stepWriter) end() {
 	if w.done != nil {
 		w.done()
 	}
+	w.o.free()
 }

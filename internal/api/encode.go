@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	segjson "github.com/segmentio/encoding/json"
@@ -72,8 +73,32 @@ type object struct {
 	err   error // of spill: nothing more is encoded
 }
 
-// spillBytes is how much is encoded before it is spilled.
-const spillBytes = 64 << 10
+const (
+	// spillBytes is how much is encoded before it is spilled.
+	spillBytes = 64 << 10
+	// keptBytes is how large a buffer may have become that is used again.
+	keptBytes = 1 << 20
+)
+
+var objects = sync.Pool{New: func() any { return &object{b: make([]byte, 0, spillBytes+16<<10)} }}
+
+// newObject returns an empty object. The caller frees it.
+func newObject(spill func(part []byte) error) *object {
+	o := objects.Get().(*object)
+	o.spill = spill
+	return o
+}
+
+// reset begins again.
+func (o *object) reset() { o.b, o.err = o.b[:0], nil }
+
+// free lets the buffer be used again.
+func (o *object) free() {
+	if o.reset(); cap(o.b) <= keptBytes {
+		o.spill = nil
+		objects.Put(o)
+	}
+}
 
 // flush spills what is encoded.
 func (o *object) flush() {
@@ -183,6 +208,7 @@ func (o *object) fields(v view, c record.Change) {
 	for _, f := range v {
 		o.name(f.Name)
 		o.b = f.append(o.b, row.Field(f.Index()))
+		o.next()
 	}
 }
 

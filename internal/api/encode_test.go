@@ -501,9 +501,12 @@ func anyStep(t *rapid.T, depth int) *tree.Step {
 	st := &tree.Step{
 		ID: rapid.Int64().Draw(t, "id"), Truncated: anyList(t), Figures: anyFigures(t), CompletedCycles: rapid.Int64().Draw(t, "cycles"),
 		LatestRound: rapid.Int64().Draw(t, "round"), LatestToolName: anyText(t), LatestToolArgs: anyText(t), PastAttempts: few(t, depth, anyAttempt),
-		SubPlans: few(t, depth, anyPlan), Cycles: few(t, depth, anyCycle), AlsoUnder: anyList(t), Omitted: int64(rapid.IntRange(0, 3).Draw(t, "omitted")),
+		SubPlans: few(t, depth, anyPlan), AlsoUnder: anyList(t), Omitted: int64(rapid.IntRange(0, 3).Draw(t, "omitted")),
 	}
 	anyRecord(t, &st.Record)
+	if depth == 0 { // trees have none
+		st.Cycles = few(t, depth, anyCycle)
+	}
 	return st
 }
 

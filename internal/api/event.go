@@ -72,7 +72,9 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 	if r.Method == http.MethodHead {
 		return c.NoContent(http.StatusOK)
 	}
-	httpd.AnswerTo(c).Stream()
+	if err := httpd.AnswerTo(c).Stream(0); err != nil {
+		return err
+	}
 	out := &eventWriter{to: c.Response()}
 	// When a server stops, its clients should not reconnect all at once.
 	fmt.Fprintf(&out.head, "retry: %d\n\n", 500+rand.IntN(1500))

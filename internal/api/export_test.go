@@ -34,9 +34,16 @@ func EncodePlan(p *tree.Plan) []byte {
 
 // EncodeStep encodes a step as its detail shows it.
 func EncodeStep(st *tree.Step) []byte {
-	o := new(object)
-	addStep(o, st)
-	return o.b
+	w := stepWriter{o: new(object)}
+	_ = w.TakeStep(st) // nothing is sent
+	for _, c := range st.Cycles {
+		_ = w.TakeCycle(c)
+		for _, call := range c.ToolCalls {
+			_ = w.TakeToolCall(call)
+		}
+	}
+	w.endStep()
+	return w.o.b
 }
 
 // EncodePage encodes a page of a list beside a plan.

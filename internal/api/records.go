@@ -106,7 +106,9 @@ type recordsWriter struct{ c echo.Context }
 
 func (w recordsWriter) Write(p []byte) (int, error) {
 	if !w.c.Response().Committed { // not before: an error has another type
-		httpd.AnswerTo(w.c).Stream()
+		if err := httpd.AnswerTo(w.c).Stream(streamedRow); err != nil {
+			return 0, err
+		}
 		w.c.Response().Header().Set(echo.HeaderContentType, wire.TypeNDJSON)
 	}
 	return w.c.Response().Write(p)

@@ -52,38 +52,53 @@ func sendJSON(c echo.Context, status int, v any) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, append(body, '\n'))
 }
 
-// sendTagged sends JSON with an ETag, or 304 if the client has it already. The tag is a weak
-// one: it is the same however the answer is compressed. A large answer is encoded part by part,
-// so that its JSON is never held as a whole; the tag is set behind it, before anything is sent.
+// sendTagged sends JSON with an ETag, or 304 if the client has it already. A large answer is
+// encoded part by part, so that its JSON is never held as a whole; the tag is set behind it,
+// before anything is sent.
 func sendTagged(c echo.Context, encode func(*object)) error {
-	header := c.Response().Header()
-	header.Set("Cache-Control", "no-cache")
 	known := c.Request().Header.Get("If-None-Match")
 	t := tagger{hash: xxhash.New()}
 	if known == "" {
 		t.to = c.Response()
 	}
-	o := &object{spill: t.write}
+	o := newObject(t.write)
+	defer func() { o.free() }()
 	encode(o)
+	if t.size == 0 {
+		return sendWhole(c, o)
+	}
 	o.b = append(o.b, '\n')
-	if t.to == nil || t.size == 0 { // nothing is sent yet
+	header := c.Response().Header()
+	header.Set("Cache-Control", "no-cache")
+	if t.to == nil { // nothing is sent yet
 		tag := t.tag(o.b)
 		header.Set("ETag", "W/"+tag)
 		if has(known, tag) {
 			return c.NoContent(http.StatusNotModified)
 		}
-		if t.size == 0 {
-			header.Set(echo.HeaderContentLength, strconv.Itoa(len(o.b))) // says whether to compress
-			return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, o.b)
-		}
 		t = tagger{hash: xxhash.New(), to: c.Response()}
-		o = &object{spill: t.write}
+		o.reset()
 		encode(o)
 		o.b = append(o.b, '\n')
 	}
 	o.flush()
 	header.Set("ETag", "W/"+t.tag(nil))
 	return o.err
+}
+
+// sendWhole is sendTagged for JSON that is encoded. The tag is a weak one: it is the same however
+// the answer is compressed.
+func sendWhole(c echo.Context, o *object) error {
+	o.b = append(o.b, '\n')
+	t := tagger{hash: xxhash.New()}
+	tag, header := t.tag(o.b), c.Response().Header()
+	header.Set("ETag", "W/"+tag)
+	header.Set("Cache-Control", "no-cache")
+	if has(c.Request().Header.Get("If-None-Match"), tag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(o.b))) // says whether to compress
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, o.b)
 }
 
 // has reports whether the tags that a client knows have one.

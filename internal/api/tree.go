@@ -100,10 +100,10 @@ var (
 	toolView  = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
 )
 
-// addStep appends an agent execution: in a tree with its sub-plans, alone with its cycles.
+// addStep appends an agent execution as trees have it: without its cycles.
 func addStep(o *object, st *tree.Step) {
 	addStepHead(o, st)
-	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
+	o.raw("thinkActSteps", "[]")
 	addStepEnd(o, st)
 }
 
@@ -139,21 +139,25 @@ func addRollUps(o *object, st *tree.Step) {
 	o.value("figures", toFigures(&st.Figures))
 }
 
-func addCycle(o *object, c *tree.Cycle, stepID int64) {
-	var first record.ActTool
-	if len(c.ToolCalls) > 0 {
-		first = c.ToolCalls[0].Record
-	}
+// addCycleHead appends what stands before the tool calls of a cycle, the first of which is nil if
+// there is none.
+func addCycleHead(o *object, c *tree.Cycle, stepID int64, firstCall *record.ActTool) {
 	o.b = append(o.b, '{')
 	o.int("id", c.ID)
 	o.int("parentExecutionId", stepID)
 	o.fields(cycleView, &c.Record)
 	o.attempts(c.PastAttempts, &c.Record)
 	o.raw("status", `"`+string(c.Record.State.Status())+`"`)
-	o.bool("actionNeeded", len(c.ToolCalls) > 0)
-	o.text("toolName", first.Name)
-	o.text("toolParameters", first.Parameters)
-	list(o, "actToolInfoList", c.ToolCalls, addToolCall)
+	o.bool("actionNeeded", firstCall != nil)
+	if firstCall == nil {
+		firstCall = new(record.ActTool)
+	}
+	o.text("toolName", firstCall.Name)
+	o.text("toolParameters", firstCall.Parameters)
+}
+
+// addCycleEnd appends what stands behind them.
+func addCycleEnd(o *object, c *tree.Cycle) {
 	o.truncated(c.Truncated)
 	o.b = append(o.b, '}')
 }

@@ -45,15 +45,17 @@ type Answer struct {
 	request context.Context //nolint:containedctx // it lives as long as the request
 	client  Client
 
-	lease *Lease
-	taken int64
-	done  func()      // ends its turn; nil: it has none
+	lease   *Lease
+	taken   int64
+	reserve int64       // what the lease keeps of a streamed one
+	done    func()      // ends its turn; nil: it has none
 	limit *time.Timer // ends the request when it takes too long; nil: it may take any time
 
 	status   int
 	parts    [][]byte
 	size     int64
 	streamed bool
+	replaced bool  // by the answer to an error
 	refused  bool  // it is too large for what there is room for at the moment
 	err      error // of the first write that failed; those that compress may ignore it
 
@@ -115,9 +117,6 @@ func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
 func (a *Answer) Take(n int64) error {
 	total := a.taken + n
 	switch {
-	case total <= smallAnswer:
-		a.taken = total
-		return nil
 	case total > a.server.config.AnswerBytes/answersOfOne:
 		return ErrTooLarge
 	case total > largeAnswer && a.done == nil && !a.streamed:
@@ -128,13 +127,18 @@ func (a *Answer) Take(n int64) error {
 		}
 		a.done = done
 	}
-	if err := a.lease.Take(total - max(a.taken, smallAnswer)); err != nil {
-		a.refused = true
-		return err
+	if more := a.leased(total) - a.leased(a.taken); more > 0 {
+		if err := a.lease.Take(more); err != nil {
+			a.refused = true
+			return err
+		}
 	}
 	a.taken = total
 	return nil
 }
+
+// leased is how much of the budget is taken when n bytes are.
+func (a *Answer) leased(n int64) int64 { return max(n-smallAnswer, a.reserve, 0) }
 
 // Release returns what was taken.
 func (a *Answer) Release() { a.keep(0) }
@@ -142,20 +146,29 @@ func (a *Answer) Release() { a.keep(0) }
 // keep returns all that was taken but n bytes.
 func (a *Answer) keep(n int64) {
 	if n = min(n, a.taken); a.taken > smallAnswer {
-		a.lease.Keep(max(n-smallAnswer, 0))
+		a.lease.Keep(a.leased(n))
 	}
 	a.taken = n
 }
 
 // Stream ends the holding: from here on, what is written goes to the client, as fast as it
-// reads, and a handler that fails breaks the connection.
-func (a *Answer) Stream() {
-	a.streamed = true
+// reads, and a handler that fails breaks the connection. Up to reserve bytes, or an eighth of the
+// budget, can then be taken at any time. The error is that of [Answer.Take].
+func (a *Answer) Stream(reserve int64) error {
+	reserve = min(reserve, a.server.config.AnswerBytes/8)
+	if more := max(reserve, a.leased(a.taken)) - a.leased(a.taken); more > 0 {
+		if err := a.lease.Take(more); err != nil {
+			a.refused = true
+			return err
+		}
+	}
+	a.reserve, a.streamed = reserve, true
 	if a.limit != nil {
 		a.limit.Stop()
 	}
 	a.endTurn()
 	a.since = time.Now()
+	return nil
 }
 
 func (a *Answer) endTurn() {
@@ -167,9 +180,11 @@ func (a *Answer) endTurn() {
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *Answer) WriteHeader(status int) {
-	if a.streamed || status < http.StatusOK {
+	switch {
+	case a.replaced: // the status of what is not sent
+	case a.streamed || status < http.StatusOK:
 		a.ResponseWriter.WriteHeader(status)
-	} else if a.status == 0 {
+	case a.status == 0:
 		a.status = status
 	}
 }
@@ -177,7 +192,7 @@ func (a *Answer) WriteHeader(status int) {
 // Write implements [io.Writer].
 func (a *Answer) Write(p []byte) (int, error) {
 	switch {
-	case a.err != nil:
+	case a.err != nil, a.replaced:
 	case a.streamed:
 		a.sendPart(p)
 	default:
@@ -211,6 +226,45 @@ func (a *Answer) hold(p []byte) {
 		part := a.parts[last]
 		n := min(len(p), cap(part)-len(part))
 		a.parts[last], p = append(part, p[:n]...), p[n:]
+	}
+}
+
+// replace forgets what is held, and returns a writer for what is sent in its place; nil if the
+// client has a part already. What is still written to the answer, such as the end of what was
+// compressed, is not sent.
+func (a *Answer) replace() http.ResponseWriter {
+	if a == nil || a.streamed {
+		return nil
+	}
+	for _, of := range []string{echo.HeaderContentLength, echo.HeaderContentEncoding, "ETag", "Cache-Control"} {
+		a.Header().Del(of)
+	}
+	for _, part := range a.parts {
+		freePart(part)
+	}
+	a.parts, a.size, a.status, a.err, a.replaced = nil, 0, 0, nil, true
+	a.Release()
+	return replacement{a}
+}
+
+// replacement is what is sent instead of an answer.
+type replacement struct{ *Answer }
+
+// WriteHeader implements [http.ResponseWriter].
+func (r replacement) WriteHeader(status int) { r.status = status }
+
+// Write implements [io.Writer].
+func (r replacement) Write(p []byte) (int, error) {
+	if r.hold(p); r.err != nil {
+		return 0, r.err
+	}
+	return len(p), nil
+}
+
+// freePart lets a part be used again.
+func freePart(part []byte) {
+	if cap(part) == answerPart {
+		answerParts.Put((*[answerPart]byte)(part[:answerPart]))
 	}
 }
 
@@ -253,9 +307,7 @@ func (a *Answer) send() {
 			return
 		}
 		a.parts[i] = nil
-		if cap(part) == answerPart {
-			answerParts.Put((*[answerPart]byte)(part[:answerPart]))
-		}
+		freePart(part)
 		a.size -= int64(len(part))
 		a.keep(a.size)
 	}
@@ -288,6 +340,9 @@ func (a *Answer) sendPart(p []byte) {
 // end returns everything, however the request ended.
 func (a *Answer) end() {
 	a.endTurn()
-	a.Release()
-	a.parts = nil
+	a.reserve = 0
+	if a.lease != nil {
+		a.lease.Return()
+	}
+	a.taken, a.parts = 0, nil
 }

@@ -24,6 +24,7 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		_, err := io.CopyN(c.Response(), rand.Reader, size) // which compression does not make smaller
 		return err
 	}
+	stream := func(c echo.Context) error { return httpd.AnswerTo(c).Stream(4 << 20) }
 	failed := func(echo.Context) error { return errors.New("failed") }
 	for name, tt := range map[string]struct {
 		does   []func(echo.Context) error
@@ -32,13 +33,14 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		"written":                {[]func(echo.Context) error{take, write}, http.StatusOK},
 		"written without taking": {[]func(echo.Context) error{write, write}, http.StatusOK},
 		"fails early":            {[]func(echo.Context) error{take, failed}, http.StatusInternalServerError},
-		"fails late":             {[]func(echo.Context) error{take, write, failed}, 0},
+		"fails late":             {[]func(echo.Context) error{take, write, failed}, http.StatusInternalServerError},
 		"panics early":           {[]func(echo.Context) error{take, func(echo.Context) error { panic("early") }}, http.StatusInternalServerError},
-		"panics late":            {[]func(echo.Context) error{take, write, func(echo.Context) error { panic("late") }}, 0},
+		"panics late":            {[]func(echo.Context) error{take, write, func(echo.Context) error { panic("late") }}, http.StatusInternalServerError},
 		"aborts":                 {[]func(echo.Context) error{take, write, func(echo.Context) error { panic(http.ErrAbortHandler) }}, 0},
 		"too large":              {[]func(echo.Context) error{take, take, take, take}, http.StatusRequestEntityTooLarge},
-		"grows too large":        {[]func(echo.Context) error{write, write, write, write}, 0},
-		"streamed":               {[]func(echo.Context) error{func(c echo.Context) error { httpd.AnswerTo(c).Stream(); return nil }, write, take, write, write, write}, http.StatusOK},
+		"grows too large":        {[]func(echo.Context) error{write, write, write, write}, http.StatusRequestEntityTooLarge},
+		"streamed":               {[]func(echo.Context) error{stream, write, take, write, write, write}, http.StatusOK},
+		"streamed, fails":        {[]func(echo.Context) error{stream, write, failed}, 0},
 	} {
 		for _, encoding := range []string{"identity", "gzip", "zstd"} {
 			t.Run(name+", "+encoding, func(t *testing.T) {
@@ -67,7 +69,7 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 					}
 				} else {
 					defer resp.Body.Close()
-					if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.status {
+					if _, err := io.Copy(io.Discard, resp.Body); (err != nil) != (tt.status == 0) || err == nil && resp.StatusCode != tt.status {
 						t.Errorf("%d, %v, want %d", resp.StatusCode, err, tt.status)
 					}
 				}

@@ -81,7 +81,6 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		metrics.inFlight.Inc()
 		defer metrics.inFlight.Dec()
 		err := next(c)
-		begun := c.Response().Committed
 		if err != nil {
 			c.Error(err)
 		}
@@ -97,7 +96,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
 			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", noted.key))
-		if err != nil && begun {
+		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
 		return nil
@@ -205,10 +204,15 @@ func (d *door) handleError(err error, c echo.Context) {
 	if !known {
 		d.server.log.Error("request failed", "id", requestOf(c).id, "method", methodOf(c.Request()), "route", c.Path(), "status", p.Status, "error", err)
 	}
+	noted := requestOf(c)
+	noted.refused = p.Status
 	if c.Response().Committed {
-		return
+		instead := noted.answer.replace()
+		if noted.broken = instead == nil; noted.broken {
+			return
+		}
+		*c.Response() = *echo.NewResponse(instead, c.Echo())
 	}
-	requestOf(c).refused = p.Status
 	drain(c, p == ErrSlow)
 	if p.RetryAfter > 0 {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))

@@ -24,6 +24,8 @@ type request struct {
 	// refused is the status of the problem that answers it, which over gRPC is not that of the
 	// answer; 0: none.
 	refused int
+	// broken: the answer failed when the client had a part of it.
+	broken bool
 	// began is when its head had been read.
 	began time.Time
 }

@@ -42,29 +42,53 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 ) AS r
 ORDER BY r.seq NULLS FIRST, r.kind DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`)
 
+// StepTaker takes the rows of a step in their order: the step, then each of its cycles with its
+// tool calls behind it. An error ends the read and is its error.
+type StepTaker interface {
+	TakeStep(st *tree.Step) error
+	TakeCycle(c *tree.Cycle) error
+	TakeToolCall(t *tree.ToolCall) error
+}
+
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
 // root that the step is under. If it is empty and several roots have a step of that id, the
 // newest comes first. The error is [record.ErrNotFound] if there is no such step.
-func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (st *tree.Step, err error) {
-	err = r.StepCycles(ctx, rootPlanID, stepID, func(found *tree.Step) error { st = found; return nil }, func(c *tree.Cycle) error {
-		st.Cycles = append(st.Cycles, c)
-		return nil
-	})
-	return st, err
+func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
+	var whole wholeStep
+	err := r.StepRows(ctx, rootPlanID, stepID, &whole)
+	return whole.step, err
 }
 
-// StepCycles reads a step as [Reader.StepDetail] does, row by row: it calls begin with the step,
-// then each with its cycles, in order, with their tool calls. An error of begin or each ends the
-// read and is its error. No other cycle is held meanwhile, so a step may be of any size.
-func (r *Reader) StepCycles(ctx context.Context, rootPlanID, stepID string, begin func(*tree.Step) error, each func(*tree.Cycle) error) error {
+// wholeStep puts the rows of a step together.
+type wholeStep struct{ step *tree.Step }
+
+func (w *wholeStep) TakeStep(st *tree.Step) error {
+	w.step = st
+	return nil
+}
+
+func (w *wholeStep) TakeCycle(c *tree.Cycle) error {
+	w.step.Cycles = append(w.step.Cycles, c)
+	return nil
+}
+
+func (w *wholeStep) TakeToolCall(t *tree.ToolCall) error {
+	last := w.step.Cycles[len(w.step.Cycles)-1]
+	last.ToolCalls = append(last.ToolCalls, t)
+	return nil
+}
+
+// StepRows reads a step as [Reader.StepDetail] does, and gives away each row as it comes. No
+// other row is held meanwhile, so a step may be of any size.
+func (r *Reader) StepRows(ctx context.Context, rootPlanID, stepID string, to StepTaker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := stepReading{begin: begin, each: each, part: likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel: cancel}
+	s := stepReading{to: to, part: likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel: cancel}
 	for {
 		_, err := pg.Read(ctx, r.db, func() (struct{}, error) { return struct{}{}, s.read(ctx, r, rootPlanID, stepID) })
 		switch {
-		case s.failed != nil:
-			return s.failed
+		case s.refused != nil:
+			return s.refused
 		case err != nil:
 			return err
 		case s.step != nil:
@@ -78,16 +102,15 @@ func (r *Reader) StepCycles(ctx context.Context, rootPlanID, stepID string, begi
 
 // stepReading is the reading of a step.
 type stepReading struct {
-	begin  func(*tree.Step) error
-	each   func(*tree.Cycle) error
+	to     StepTaker
 	cancel context.CancelFunc
 	part   time.Time // where its detail should be
 
 	elsewhere time.Time // where it is, if not there
 	step      *tree.Step
-	cycle     *tree.Cycle // the last one, not given to each yet
-	failed    error       // of begin or each
-	lost      error       // why it broke off
+	seq       *int64 // of the last cycle
+	refused   error  // of to
+	lost      error  // why it broke off
 }
 
 // read reads the rows, unless some of them were given away before: then it returns why that
@@ -103,7 +126,7 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	var row any
 	home := new(struct{ Part time.Time })
 	var earlier earlierAttempts
-	err = stepRows.Rows(rows, func(kind record.Kind) ([]any, error) {
+	s.lost = stepRows.Rows(rows, func(kind record.Kind) ([]any, error) {
 		switch kind {
 		case record.KindAgentExecution:
 			st := new(tree.Step)
@@ -127,53 +150,31 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 			s.elsewhere = home.Part
 			return nil
 		}
-		return s.add(row)
+		if s.refused = s.give(row); s.refused != nil {
+			s.cancel() // the rest is not read: closing the rows would read it
+		}
+		return s.refused
 	})
-	if err == nil && s.step != nil {
-		err = s.giveCycle()
-	}
-	s.lost = err
-	return err
+	return s.lost
 }
 
-// add takes a row.
-func (s *stepReading) add(row any) error {
+// give gives a row away.
+func (s *stepReading) give(row any) error {
 	switch row := row.(type) {
 	case *tree.Step:
 		row.Figures.DurationMs = tree.Duration(row.Record.StartTime, row.Record.EndTime)
 		row.Truncated = field.StillCut(&row.Record, row.Truncated)
 		s.step = row
-		return s.given(s.begin(row))
+		return s.to.TakeStep(row)
 	case *tree.Cycle:
-		if err := s.giveCycle(); err != nil {
-			return err
-		}
 		row.Truncated = field.StillCut(&row.Record, row.Truncated)
-		s.cycle = row
+		s.seq = &row.Record.Seq
+		return s.to.TakeCycle(row)
 	case *tree.ToolCall:
 		row.Truncated = field.StillCut(&row.Record, row.Truncated)
-		if s.cycle != nil && s.cycle.Record.Seq == row.Record.Seq { // every call has one: it was there, or is made with the call
-			s.cycle.ToolCalls = append(s.cycle.ToolCalls, row)
+		if s.seq != nil && *s.seq == row.Record.Seq { // every call has a cycle: it was there, or is made with the call
+			return s.to.TakeToolCall(row)
 		}
 	}
 	return nil
-}
-
-// giveCycle gives away the cycle whose calls are all read.
-func (s *stepReading) giveCycle() error {
-	if s.cycle == nil {
-		return nil
-	}
-	c := s.cycle
-	s.cycle = nil
-	return s.given(s.each(c))
-}
-
-// given notes an error of begin or each. The rest is not read: closing the rows would read it.
-func (s *stepReading) given(err error) error {
-	if err != nil {
-		s.failed = err
-		s.cancel()
-	}
-	return err
 }
