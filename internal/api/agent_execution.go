@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// wholeStep is the size, as JSON, up to which a step is sent whole, with an ETag. A larger one
-// is streamed as it comes from the database.
+// wholeStep is the size of its rows, in bytes, up to which a step is sent whole, with an ETag. A
+// larger one is streamed as it comes from the database.
 const wholeStep = 8 << 20
 
 // streamedRow is the room for what is streamed, in bytes: two large texts and the JSON of one.
@@ -31,32 +31,70 @@ func (s *Server) step(c echo.Context) error {
 	return s.sendStep(c, root, id)
 }
 
-// sendStep sends a step with its cycles and tool calls, one by one. No more than one row of a
-// large step is held.
+// errLarge means that a step is too large to be sent whole.
+var errLarge = errors.New("the step is large")
+
+// sendStep sends a step with its cycles and tool calls. No more than one row of a large step is
+// held.
 func (s *Server) sendStep(c echo.Context, root, id string) error {
-	w := stepWriter{server: s, c: c, answer: httpd.AnswerTo(c), o: newObject(nil)}
-	defer w.end()
-	err := s.reader(c).StepRows(c.Request().Context(), root, id, &w)
-	if err == nil {
-		err = w.finish()
+	answer, ctx, size := httpd.AnswerTo(c), c.Request().Context(), int64(0)
+	small := s.store.Within(func(n int64) error {
+		if size += n; size > wholeStep {
+			return errLarge
+		}
+		return answer.Take(n)
+	})
+	st, err := small.StepDetail(ctx, root, id)
+	if errors.Is(err, errLarge) {
+		answer.Release()
+		return s.streamStep(c, root, id)
 	}
-	if errors.Is(err, errHead) {
-		return c.NoContent(http.StatusOK)
+	if err != nil {
+		return err
 	}
-	return err
+	return sendTagged(c, func(o *object) { addStep(o, st) })
 }
 
-// stepWriter encodes a step.
+// streamStep sends a step row by row.
+func (s *Server) streamStep(c echo.Context, root, id string) error {
+	header := c.Response().Header()
+	head := func() {
+		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+		header.Set("Cache-Control", "no-cache")
+	}
+	if c.Request().Method == http.MethodHead {
+		head()
+		return c.NoContent(http.StatusOK)
+	}
+	done, err := s.long.Take(c.Request().Context(), httpd.ClientOf(c))
+	if err != nil {
+		return err
+	}
+	defer done()
+	answer := httpd.AnswerTo(c)
+	if err := answer.Stream(streamedRow); err != nil {
+		return err
+	}
+	head()
+	w := stepWriter{o: newObject(func(part []byte) error {
+		defer answer.Release()
+		_, err := c.Response().Write(part)
+		return err
+	})}
+	defer w.o.free()
+	if err := s.reader(c).StepRows(c.Request().Context(), root, id, &w); err != nil {
+		return err
+	}
+	return w.finish()
+}
+
+// stepWriter encodes a step row by row.
 type stepWriter struct {
-	server *Server
-	c      echo.Context
-	answer *httpd.Answer
 	o      *object
 	step   *tree.Step
 	cycles int
 	cycle  *tree.Cycle // not at its end yet; nil: none
 	calls  int         // of the cycle
-	done   func()      // ends the turn of a step that is streamed; nil: it is not
 }
 
 // TakeStep implements [store.StepTaker].
@@ -73,7 +111,8 @@ func (w *stepWriter) TakeStep(st *tree.Step) error {
 func (w *stepWriter) TakeCycle(cycle *tree.Cycle) error {
 	w.endCycle()
 	w.cycle = cycle
-	return w.next()
+	w.o.next()
+	return w.o.err
 }
 
 // TakeToolCall implements [store.StepTaker].
@@ -85,7 +124,8 @@ func (w *stepWriter) TakeToolCall(call *tree.ToolCall) error {
 	}
 	w.calls++
 	addToolCall(w.o, call)
-	return w.next()
+	w.o.next()
+	return w.o.err
 }
 
 func (w *stepWriter) beginCycle(firstCall *record.ActTool) {
@@ -109,65 +149,12 @@ func (w *stepWriter) endCycle() {
 	w.cycle, w.calls = nil, 0
 }
 
-// next sends what is encoded, if the step is a large one.
-func (w *stepWriter) next() error {
-	if w.done == nil && len(w.o.b) > wholeStep {
-		if err := w.stream(); err != nil {
-			return err
-		}
-	}
-	w.o.next()
-	if w.done != nil {
-		w.answer.Release()
-	}
-	return w.o.err
-}
-
-// stream begins to send the step while it is read.
-func (w *stepWriter) stream() (err error) {
-	head := w.c.Request().Method == http.MethodHead
-	if !head {
-		if w.done, err = w.server.long.Take(w.c.Request().Context(), httpd.ClientOf(w.c)); err != nil {
-			return err
-		}
-		if err := w.answer.Stream(streamedRow); err != nil {
-			return err
-		}
-	}
-	header := w.c.Response().Header()
-	header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
-	header.Set("Cache-Control", "no-cache")
-	if head {
-		return errHead
-	}
-	w.o.spill = func(part []byte) error {
-		_, err := w.c.Response().Write(part)
-		return err
-	}
-	return nil
-}
-
-// endStep encodes what comes behind the rows.
-func (w *stepWriter) endStep() {
+// finish encodes the rest.
+func (w *stepWriter) finish() error {
 	w.endCycle()
 	w.o.b = append(w.o.b, ']')
 	addStepEnd(w.o, w.step)
-}
-
-// finish sends the rest.
-func (w *stepWriter) finish() error {
-	w.endStep()
-	if w.done == nil {
-		return sendWhole(w.c, w.o)
-	}
 	w.o.b = append(w.o.b, '\n')
 	w.o.flush()
 	return w.o.err
-}
-
-func (w *stepWriter) end() {
-	if w.done != nil {
-		w.done()
-	}
-	w.o.free()
 }

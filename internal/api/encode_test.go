@@ -63,6 +63,9 @@ func TestRecordsAreEncodedAsTheStandardLibraryDoes(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			st := anyStep(t, 0)
 			same(t, "step", api.EncodeStep(st), wantStep(st))
+			if byRow := api.EncodeStepRows(st); string(byRow) != string(api.EncodeStep(st))+"\n" {
+				t.Fatalf("row by row it is %s", byRow)
+			}
 		})
 	})
 	for _, kind := range record.Kinds {

@@ -34,16 +34,26 @@ func EncodePlan(p *tree.Plan) []byte {
 
 // EncodeStep encodes a step as its detail shows it.
 func EncodeStep(st *tree.Step) []byte {
-	w := stepWriter{o: new(object)}
-	_ = w.TakeStep(st) // nothing is sent
+	o := new(object)
+	addStep(o, st)
+	return o.b
+}
+
+// EncodeStepRows encodes it row by row.
+func EncodeStepRows(st *tree.Step) (b []byte) {
+	w := stepWriter{o: newObject(func(part []byte) error {
+		b = append(b, part...)
+		return nil
+	})}
+	_ = w.TakeStep(st) // a slice takes everything
 	for _, c := range st.Cycles {
 		_ = w.TakeCycle(c)
 		for _, call := range c.ToolCalls {
 			_ = w.TakeToolCall(call)
 		}
 	}
-	w.endStep()
-	return w.o.b
+	_ = w.finish()
+	return b
 }
 
 // EncodePage encodes a page of a list beside a plan.

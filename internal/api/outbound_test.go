@@ -217,6 +217,34 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 	wantStatus(t, c.Do(http.MethodHead, agentExecution+"p-s", nil), http.StatusOK)
 }
 
+// TestALargeCycleIsStreamed: N17: a single cycle may hold more than an answer may.
+func TestALargeCycleIsStreamed(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerBytes = 16 << 20 }})
+	c.bigStep("p", 1)
+	c.Exec(`INSERT INTO actlog.act_tool_info (root_plan_id, step_id, seq, tool_call_id, part, result)
+		SELECT root_plan_id, step_id, 2, 'large-' || n, part, repeat('0123456789abcdef', 65536)
+		FROM actlog.agent_execution_record, generate_series(1, 24) AS n`)
+	a := wantStatus(t, c.Get(agentExecution+"p-s", "Accept-Encoding", "identity"), http.StatusOK)
+	calls := lookup(t, a.JSON(t), "thinkActSteps.2.actToolInfoList").([]any)
+	if len(calls) != 26 || len(a.Body) < 24<<20 {
+		t.Errorf("%d calls in %d bytes", len(calls), len(a.Body))
+	}
+	c.WantMetric("actlog_http_answer_bytes", 0)
+}
+
+// TestOldTreesTakeNoMoreRoom: N14: a tree whose detail does not lie where it is looked for first is
+// held once.
+func TestOldTreesTakeNoMoreRoom(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.AnswerBytes = 16 << 20 }})
+	c.bigTree("big", 6)
+	for _, table := range []string{"plan_execution_record", "agent_execution_record"} {
+		c.Exec("UPDATE actlog." + table + " SET part = part - 70")
+	}
+	wantStatus(t, c.Get(details+"big"), http.StatusOK)
+}
+
 // TestAStreamedStepThatBreaksOffIsSeen: N17: the connection breaks if the database goes away.
 func TestAStreamedStepThatBreaksOffIsSeen(t *testing.T) {
 	t.Parallel()

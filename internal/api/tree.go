@@ -100,10 +100,10 @@ var (
 	toolView  = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
 )
 
-// addStep appends an agent execution as trees have it: without its cycles.
+// addStep appends an agent execution: in a tree with its sub-plans, alone with its cycles.
 func addStep(o *object, st *tree.Step) {
 	addStepHead(o, st)
-	o.raw("thinkActSteps", "[]")
+	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
 	addStepEnd(o, st)
 }
 
@@ -137,6 +137,16 @@ func addRollUps(o *object, st *tree.Step) {
 	o.text("latestMethodArgs", st.LatestToolArgs)
 	o.int("latestRoundNumber", st.LatestRound)
 	o.value("figures", toFigures(&st.Figures))
+}
+
+func addCycle(o *object, c *tree.Cycle, stepID int64) {
+	var firstCall *record.ActTool
+	if len(c.ToolCalls) > 0 {
+		firstCall = &c.ToolCalls[0].Record
+	}
+	addCycleHead(o, c, stepID, firstCall)
+	list(o, "actToolInfoList", c.ToolCalls, addToolCall)
+	addCycleEnd(o, c)
 }
 
 // addCycleHead appends what stands before the tool calls of a cycle, the first of which is nil if

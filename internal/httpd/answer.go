@@ -49,7 +49,7 @@ type Answer struct {
 	taken   int64
 	reserve int64       // what the lease keeps of a streamed one
 	done    func()      // ends its turn; nil: it has none
-	limit *time.Timer // ends the request when it takes too long; nil: it may take any time
+	limit   *time.Timer // ends the request when it takes too long; nil: it may take any time
 
 	status   int
 	parts    [][]byte

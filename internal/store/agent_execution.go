@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/actlog/actlog/internal/field"
@@ -13,12 +15,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// stepRows reads a step, its cycles and its tool calls in one statement, in rows of three
-// kinds: the step, then each cycle with its calls behind it, in order. A join of cycles and
-// calls would send each cycle once per call. $1 is the step's id, $2 the part and $3 the root, as
-// in planTree.
-var stepRows = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part DESC, id DESC") + "SELECT * FROM (\n" + fieldsql.Union(
-	fieldsql.Section{
+// stepSections is the start of a statement that reads a step, its cycles and its tool calls, each
+// in a row. A join of cycles and calls would send each cycle once per call. $1 is the step's id, $2
+// the part and $3 the root, as in planTree.
+var stepSections = []fieldsql.Section{
+	{
 		Kind: record.KindAgentExecution,
 		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "a.part"},
@@ -26,21 +27,81 @@ var stepRows = fieldsql.NewRead(asked("agent_execution_record", "step_id", "part
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text`,
 	},
-	fieldsql.Section{
+	{
 		Kind:    record.KindThinkAct,
 		Columns: fieldsql.Readable(record.KindThinkAct, "c"),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
 	},
-	fieldsql.Section{
+	{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text AND t.part = $2::date`,
 	},
-) + `
+}
+
+var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
+
+// stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
+// fifth of the statement.
+var stepDetail = fieldsql.NewRead(askedStep + fieldsql.Union(stepSections...))
+
+// stepRows reads them in the order of [StepTaker].
+var stepRows = fieldsql.NewRead(askedStep + "SELECT * FROM (\n" + fieldsql.Union(stepSections...) + `
 ) AS r
-ORDER BY r.seq NULLS FIRST, r.kind DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`)
+ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`)
+
+// StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
+// root that the step is under. If it is empty and several roots have a step of that id, the
+// newest comes first. The error is [record.ErrNotFound] if there is no such step.
+func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
+	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
+	if err != nil {
+		return nil, err
+	}
+	if len(n.steps) == 0 {
+		return nil, record.ErrNotFound
+	}
+	st := n.steps[0]
+	finishStep(st)
+	slices.SortFunc(n.cycles, func(a, b *tree.Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
+	slices.SortFunc(n.calls, compareCalls)
+	st.Cycles = n.cycles
+	calls := n.calls
+	for _, c := range st.Cycles { // every call has one: it was there, or is made with the call
+		finishCycle(c)
+		for len(calls) > 0 && calls[0].Record.Seq <= c.Record.Seq {
+			if calls[0].Record.Seq == c.Record.Seq {
+				finishCall(calls[0])
+				c.ToolCalls = append(c.ToolCalls, calls[0])
+			}
+			calls = calls[1:]
+		}
+	}
+	return st, nil
+}
+
+// compareCalls is the order of the tool calls of a step.
+func compareCalls(a, b *tree.ToolCall) int {
+	return cmp.Or(
+		cmp.Compare(a.Record.Seq, b.Record.Seq),
+		tree.CompareNullsLast(a.Record.CallIndex, b.Record.CallIndex, cmp.Compare),
+		tree.CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
+		strings.Compare(a.Record.ToolCallID, b.Record.ToolCallID),
+	)
+}
+
+// The functions below set what is derived.
+
+func finishStep(st *tree.Step) {
+	st.Figures.DurationMs = tree.Duration(st.Record.StartTime, st.Record.EndTime)
+	st.Truncated = field.StillCut(&st.Record, st.Truncated)
+}
+
+func finishCycle(c *tree.Cycle) { c.Truncated = field.StillCut(&c.Record, c.Truncated) }
+
+func finishCall(t *tree.ToolCall) { t.Truncated = field.StillCut(&t.Record, t.Truncated) }
 
 // StepTaker takes the rows of a step in their order: the step, then each of its cycles with its
 // tool calls behind it. An error ends the read and is its error.
@@ -48,34 +109,6 @@ type StepTaker interface {
 	TakeStep(st *tree.Step) error
 	TakeCycle(c *tree.Cycle) error
 	TakeToolCall(t *tree.ToolCall) error
-}
-
-// StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
-// root that the step is under. If it is empty and several roots have a step of that id, the
-// newest comes first. The error is [record.ErrNotFound] if there is no such step.
-func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
-	var whole wholeStep
-	err := r.StepRows(ctx, rootPlanID, stepID, &whole)
-	return whole.step, err
-}
-
-// wholeStep puts the rows of a step together.
-type wholeStep struct{ step *tree.Step }
-
-func (w *wholeStep) TakeStep(st *tree.Step) error {
-	w.step = st
-	return nil
-}
-
-func (w *wholeStep) TakeCycle(c *tree.Cycle) error {
-	w.step.Cycles = append(w.step.Cycles, c)
-	return nil
-}
-
-func (w *wholeStep) TakeToolCall(t *tree.ToolCall) error {
-	last := w.step.Cycles[len(w.step.Cycles)-1]
-	last.ToolCalls = append(last.ToolCalls, t)
-	return nil
 }
 
 // StepRows reads a step as [Reader.StepDetail] does, and gives away each row as it comes. No
@@ -162,17 +195,16 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 func (s *stepReading) give(row any) error {
 	switch row := row.(type) {
 	case *tree.Step:
-		row.Figures.DurationMs = tree.Duration(row.Record.StartTime, row.Record.EndTime)
-		row.Truncated = field.StillCut(&row.Record, row.Truncated)
+		finishStep(row)
 		s.step = row
 		return s.to.TakeStep(row)
 	case *tree.Cycle:
-		row.Truncated = field.StillCut(&row.Record, row.Truncated)
+		finishCycle(row)
 		s.seq = &row.Record.Seq
 		return s.to.TakeCycle(row)
 	case *tree.ToolCall:
-		row.Truncated = field.StillCut(&row.Record, row.Truncated)
-		if s.seq != nil && *s.seq == row.Record.Seq { // every call has a cycle: it was there, or is made with the call
+		finishCall(row)
+		if s.seq != nil && *s.seq == row.Record.Seq { // every call has one
 			return s.to.TakeToolCall(row)
 		}
 	}

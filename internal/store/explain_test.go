@@ -61,6 +61,7 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 	defer conn.Release()
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
+		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+
 		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestReadQueryPlans(t *testing.T) {
 	partition := regexp.MustCompile(`on ((?:think_act_record|act_tool_info)_(?:p[0-9]+|default)) `)
 	for _, execute := range []string{
 		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', 'root-5')",
-		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')",
+		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')", "step_rows('root-5-step-3', '2026-01-12', NULL)",
 		"cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
 	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)

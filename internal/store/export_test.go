@@ -78,7 +78,8 @@ func RememberPlaces(s *Store, n int) (remembered int) {
 var (
 	PlanTreeSQL   = planTree.SQL
 	PlanListSQL   = planList.SQL
-	StepDetailSQL = stepRows.SQL
+	StepDetailSQL = stepDetail.SQL
+	StepRowsSQL   = stepRows.SQL
 )
 
 // ForgetSaid makes a store forget which texts are known to the search.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,11 +33,12 @@ func (r *Reader) Within(room Room) *Reader {
 
 // nodes are the rows of a tree, or of a part of it, in no order.
 type nodes struct {
-	part  time.Time // where the detail of the tree lies; zero if there is no such tree
-	plans []*planNode
-	steps []*tree.Step
-	calls []*tree.ToolCall
-	waits []*record.Wait
+	part   time.Time // where the detail of the tree lies; zero if there is no such tree
+	plans  []*planNode
+	steps  []*tree.Step
+	cycles []*tree.Cycle
+	calls  []*tree.ToolCall
+	waits  []*record.Wait
 }
 
 type planNode struct {
@@ -75,15 +77,20 @@ func asked(table, key, order string) string {
 // likely part was wrong, it runs once more.
 func (r *Reader) nodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string) (*nodes, error) {
 	part := likelyPart(cmp.Or(rootPlanID, id), time.Now(), r.partitionDays)
-	run := func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, part) }
-	n, err := pg.Read(ctx, r.db, run)
-	if err == nil && !n.part.IsZero() && !n.part.Equal(part) {
+	for {
+		n, err := pg.Read(ctx, r.db, func() (*nodes, error) { return r.readNodes(ctx, of, rootPlanID, id, part) })
+		if err != nil || n.part.IsZero() || n.part.Equal(part) {
+			return n, err
+		}
 		part = n.part
-		n, err = pg.Read(ctx, r.db, run)
 	}
-	return n, err
 }
 
+// errElsewhere ends the reading of rows: the detail lies in another part.
+var errElsewhere = errors.New("the detail lies elsewhere")
+
+// readNodes runs a statement once. If the detail lies in another part than the one given, nothing
+// but that part is returned.
 func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, id string, part time.Time) (*nodes, error) {
 	rows, err := counted(ctx, r.db, r.within, of.SQL, id, part, orNil(rootPlanID))
 	if err != nil {
@@ -102,6 +109,9 @@ func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, i
 		case record.KindAgentExecution:
 			st := added(&n.steps)
 			into = append(into, &st.Record, st, &st.Figures, home, earlier.of(kind, &st.PastAttempts))
+		case record.KindThinkAct:
+			c := added(&n.cycles)
+			into = append(into, &c.Record, c, earlier.of(kind, &c.PastAttempts))
 		case record.KindActTool:
 			t := added(&n.calls)
 			into = append(into, &t.Record, t, earlier.of(kind, &t.PastAttempts))
@@ -111,7 +121,15 @@ func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, i
 			return nil, fmt.Errorf("read a row of kind %q", kind)
 		}
 		return into, nil
-	}, earlier.read)
+	}, func() error {
+		if !home.Part.IsZero() && !home.Part.Equal(part) {
+			return errElsewhere
+		}
+		return earlier.read()
+	})
+	if errors.Is(err, errElsewhere) {
+		n, err = new(nodes), nil
+	}
 	n.part = home.Part
 	return n, err
 }
