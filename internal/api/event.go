@@ -54,7 +54,7 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
-	stream, err := s.hub.Open(ctx, root, planID, after, encoder{}, httpd.AnswerTo(c))
+	stream, err := s.openStream(ctx, c, root, planID, after)
 	switch {
 	case errors.Is(err, live.ErrEnded): // so that browsers do not reconnect
 		return c.NoContent(http.StatusNoContent)
@@ -86,6 +86,19 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 		return nil
 	}
 	return err // breaks the connection
+}
+
+// openStream begins a stream. To find what a client missed may take a scan of a day's changes: that
+// counts as a search.
+func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, after string) (*live.Stream, error) {
+	if after != "" {
+		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return s.hub.Open(ctx, root, planID, after, encoder{}, httpd.AnswerTo(c))
 }
 
 // follow sends the events of a stream until it ends.

@@ -19,8 +19,11 @@ func (s *Server) writeRecords(c echo.Context) error {
 		return q.err
 	}
 	r := c.Request()
-	body := s.server.Body(c)
+	body, err := s.server.Body(c)
 	defer body.Return()
+	if err != nil {
+		return err
+	}
 	items, err := wire.DecodeBody(body, r.Header.Get(echo.HeaderContentType), r.Header.Get(echo.HeaderContentEncoding), body.Take)
 	if err != nil {
 		return httpd.Unreadable(err)

@@ -62,7 +62,7 @@ type Server struct {
 	server *httpd.Server
 	// long is for what holds a connection to Postgres until its client has read everything.
 	long *httpd.Turns
-	// searches is for lists that may have to look through all plans.
+	// searches is for what may have to look through all plans, or all changes of a day.
 	searches *httpd.Turns
 }
 

@@ -78,6 +78,7 @@ func (t Touched) Append(q *pgx.Batch) {
 // Feed is the change feed of a database. It is safe for concurrent use.
 type Feed struct {
 	notifier
+	reads   *pg.DB // for those who ask
 	queries *db.Queries
 	failing pg.Seldom // limits a log line
 
@@ -86,9 +87,9 @@ type Feed struct {
 }
 
 // Start returns the feed of a database and starts to notify other servers of what is
-// committed here. The caller closes it.
-func Start(d *pg.DB, log *slog.Logger) *Feed {
-	f := &Feed{notifier: notifier{db: d, log: log, grown: make(chan struct{}, 1)}, queries: db.New()}
+// committed here. [Feed.Since] uses reads. The caller closes it.
+func Start(d, reads *pg.DB, log *slog.Logger) *Feed {
+	f := &Feed{notifier: notifier{db: d, log: log, grown: make(chan struct{}, 1)}, reads: reads, queries: db.New()}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
 	f.notifying.Go(func() { f.sendNotifications(ctx) })

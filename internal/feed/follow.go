@@ -165,7 +165,7 @@ func (f *follower) checkEra(ctx context.Context) (lost bool, err error) {
 	if !f.broken && !f.polled.IsZero() && !silent {
 		return false, nil
 	}
-	era, err := f.feed.era(ctx)
+	era, err := f.feed.era(ctx, f.feed.db)
 	if err != nil {
 		return false, err
 	}
@@ -255,8 +255,8 @@ func (f *follower) cursor() string {
 
 // era names the feed: the numbers of another database, or of one that was restored with less
 // on record, mean something else.
-func (f *Feed) era(ctx context.Context) (string, error) {
-	return pg.Read(ctx, f.db, func() (string, error) { return f.queries.ChangeEra(ctx, f.db) })
+func (f *Feed) era(ctx context.Context, d *pg.DB) (string, error) {
+	return pg.Read(ctx, d, func() (string, error) { return f.queries.ChangeEra(ctx, d) })
 }
 
 func formatCursor(era string, seq int64) string {
@@ -273,7 +273,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if err != nil || seq < 0 {
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "after", Reason: "must be a cursor, the id of an event"}
 	}
-	era, err := f.era(ctx)
+	era, err := f.era(ctx, f.reads)
 	if err != nil {
 		return nil, err
 	}
@@ -284,12 +284,12 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if rootPlanID != "" {
 		params.RootPlanID = &rootPlanID
 	}
-	rows, err := pg.Read(ctx, f.db, func() ([]db.ChangeSinceRow, error) { return f.queries.ChangeSince(ctx, f.db, params) })
+	rows, err := pg.Read(ctx, f.reads, func() ([]db.ChangeSinceRow, error) { return f.queries.ChangeSince(ctx, f.reads, params) })
 	if err != nil {
 		return nil, err
 	}
 	// Read after the changes: what is there now was not swept before.
-	oldest, err := pg.Read(ctx, f.db, func() (int64, error) { return f.queries.ChangeOldest(ctx, f.db) })
+	oldest, err := pg.Read(ctx, f.reads, func() (int64, error) { return f.queries.ChangeOldest(ctx, f.reads) })
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,9 @@ func (a *Answer) belongs(to Client) {
 // within makes the making of the answer end with ctx, which limit ends. The caller calls stop
 // when it is made.
 func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
+	if a == nil {
+		return func() { limit.Stop() }
+	}
 	request := a.request
 	a.request, a.limit = ctx, limit
 	return func() {

@@ -41,21 +41,19 @@ type Body struct {
 	err      error
 }
 
-// Body returns the body of a request. The caller returns what it takes.
-func (s *Server) Body(c echo.Context) *Body {
+// Body returns the body of a request, and takes the room for its length if that is known. The
+// caller returns what it takes. The error is a [Problem].
+func (s *Server) Body(c echo.Context) (*Body, error) {
 	noted := requestOf(c)
 	b := &Body{
 		server: s, from: noted.body, setDeadline: http.NewResponseController(c.Response().Writer).SetReadDeadline,
 		lease: s.bodies.Lease(ClientOf(c)), free: freeBytes, patience: s.config.Patience, until: noted.began.Add(readTimeout),
 	}
-	r := c.Request()
-	switch packed := r.Header.Get(echo.HeaderContentEncoding) != ""; {
-	case r.ContentLength > wire.MaxBodyBytes:
-		b.err = fmt.Errorf("%w: the body is over %d bytes", wire.ErrTooLarge, wire.MaxBodyBytes)
-	case !packed && r.ContentLength > 0:
-		b.err = b.Reserve(r.ContentLength)
+	length := c.Request().ContentLength
+	if length > wire.MaxBodyBytes {
+		return b, Unreadable(fmt.Errorf("%w: the body is over %d bytes", wire.ErrTooLarge, wire.MaxBodyBytes))
 	}
-	return b
+	return b, b.Reserve(length)
 }
 
 // Read implements [io.Reader]. Errors may be [ErrSlow] or those of [Body.Reserve].
@@ -79,9 +77,6 @@ func (b *Body) Read(p []byte) (int, error) {
 		b.err = ErrSlow
 	case err != nil:
 		b.err = err
-		if !b.deadline.IsZero() { // the server goes on reading, to notice when the client leaves
-			_ = b.setDeadline(b.until)
-		}
 	}
 	return n, b.err
 }

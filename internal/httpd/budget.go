@@ -39,6 +39,9 @@ var (
 	ErrConnectionShare = &Problem{Status: http.StatusTooManyRequests, Detail: "this request, with the others of its connection, needs more than one connection's share of the server's memory; nothing of it was done, send less at once, or the same again when the others are answered", RetryAfter: 1}
 )
 
+// ErrOverShare: the request alone needs more than may be held for one.
+var ErrOverShare = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less at once"}
+
 // NewBudget returns a budget of size bytes.
 func NewBudget(size int64) *Budget {
 	return &Budget{
@@ -72,11 +75,15 @@ type Lease struct {
 	taken  int64
 }
 
-// Take takes n bytes more, or returns [ErrBusy], [ErrClientShare] or [ErrConnectionShare].
+// Take takes n bytes more, or returns [ErrBusy], [ErrClientShare], [ErrConnectionShare] or, if
+// it could never have them, [ErrOverShare].
 func (l *Lease) Take(n int64) error {
 	b := l.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if l.taken+n > min(b.perClient, b.perConnection) {
+		return ErrOverShare
+	}
 	if refused := b.check(l.client, n); refused != nil {
 		b.refused[refused]++
 		return refused

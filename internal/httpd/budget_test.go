@@ -32,7 +32,7 @@ func TestSharesOfABudget(t *testing.T) {
 		}
 	}
 	first := lease("a", "a:1")
-	take(first, 251, httpd.ErrConnectionShare)
+	take(first, 251, httpd.ErrOverShare)
 	take(first, 250, nil)
 	take(lease("a", "a:1"), 1, httpd.ErrConnectionShare)
 	take(lease("a", "a:2"), 250, nil)

@@ -86,8 +86,8 @@ func New(config Config) *Server {
 	s := &Server{
 		config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
-		// Each keeps a processor busy. Those that wait hold a connection to Postgres.
-		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 2, 10*time.Second),
+		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
+		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
 	}
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
 	s.Register(s.making.Metrics("large answers")...)

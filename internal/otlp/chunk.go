@@ -73,12 +73,11 @@ func estimateSize(spans []Span) (n int) {
 	return n
 }
 
-// Memory estimates how many bytes spans hold in memory. Spans that follow each other often share
-// their resource, which counts once.
-func Memory(spans []Span) (n int) {
+// Memory estimates how many bytes spans hold in memory. Spans often share their resource, which
+// counts once: seen holds those that were counted, by their first attributes.
+func Memory(spans []Span, seen map[*Attribute]bool) (n int) {
 	const span, attribute = 400, 48
 	of := func(a Attributes) int { return attribute*len(a) + a.size() }
-	var resource *Attribute
 	for i := range spans {
 		s := &spans[i]
 		n += span + len(s.Name) + len(s.StatusMessage) + of(s.Attributes)
@@ -88,8 +87,8 @@ func Memory(spans []Span) (n int) {
 		for _, l := range s.Links {
 			n += attribute + of(l.Attributes)
 		}
-		if len(s.Resource) > 0 && &s.Resource[0] != resource {
-			resource = &s.Resource[0]
+		if len(s.Resource) > 0 && !seen[&s.Resource[0]] {
+			seen[&s.Resource[0]] = true
 			n += of(s.Resource)
 		}
 	}

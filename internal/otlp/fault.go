@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 var errOther = errors.New("the body holds something else")
@@ -16,7 +17,7 @@ var errOther = errors.New("the body holds something else")
 // name their functions and no places. They read the body again: they are for errors only.
 
 func faultOfProtobuf(body []byte, root message) error {
-	return cmp.Or(protobufFault(body, root, ""), errOther)
+	return cmp.Or(protobufFault(body, root, nil), errOther)
 }
 
 func faultOfJSON(body []byte, root message) error {
@@ -25,27 +26,40 @@ func faultOfJSON(body []byte, root message) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	return cmp.Or(jsonFault(d, root, ""), errOther)
+	return cmp.Or(jsonFault(d, root, nil), errOther)
 }
 
-// within returns the path of a member of a message.
-func within(path, name string) string {
-	if path == "" {
-		return name
+// place is where a member of a body is; nil: the body itself.
+type place struct {
+	in    *place
+	name  string
+	index int // in a list; -1: it is in none
+}
+
+// String is the path to the place.
+func (p *place) String() string {
+	var names []string
+	for ; p != nil; p = p.in {
+		name := p.name
+		if p.index >= 0 {
+			name = fmt.Sprintf("%s[%d]", name, p.index)
+		}
+		names = append(names, name)
 	}
-	return path + "." + name
+	slices.Reverse(names)
+	return strings.Join(names, ".")
 }
 
 // protobufFault finds the first field of a message that is not as the schema says.
-func protobufFault(b []byte, m message, path string) error {
+func protobufFault(b []byte, m message, at *place) error {
 	elements := map[uint64]int{} // how many a list has so far
 	for len(b) > 0 {
 		tag, content, rest, ok := nextField(b)
 		if !ok || tag>>3 == 0 {
-			if path == "" {
+			if at == nil {
 				return errWire
 			}
-			return fmt.Errorf("%s is not valid protobuf: it is damaged or cut off", path)
+			return fmt.Errorf("%s is not valid protobuf: it is damaged or cut off", at)
 		}
 		b = rest
 		i := slices.IndexFunc(schema[m], func(f messageField) bool { return f.number == tag>>3 })
@@ -53,9 +67,9 @@ func protobufFault(b []byte, m message, path string) error {
 			continue
 		}
 		f := schema[m][i]
-		where := within(path, f.name)
+		where := &place{at, f.name, -1}
 		if f.list {
-			where = fmt.Sprintf("%s[%d]", where, elements[f.number])
+			where.index = elements[f.number]
 			elements[f.number]++
 		}
 		switch {
@@ -86,13 +100,13 @@ func syntaxFault(body []byte) error {
 
 // jsonFault finds the first member of a message that is not as the schema says. The body is valid
 // JSON.
-func jsonFault(d *json.Decoder, m message, path string) error {
+func jsonFault(d *json.Decoder, m message, at *place) error {
 	token, err := d.Token()
 	switch {
 	case err != nil || token == nil: // null is an empty message
 		return err
 	case token != json.Delim('{'):
-		return fmt.Errorf("%s must be an object", cmp.Or(path, "the body"))
+		return fmt.Errorf("%s must be an object", cmp.Or(at.String(), "the body"))
 	}
 	for d.More() {
 		name, err := d.Token()
@@ -100,7 +114,7 @@ func jsonFault(d *json.Decoder, m message, path string) error {
 			return err
 		}
 		if i := slices.IndexFunc(schema[m], func(f messageField) bool { return name == f.name || name == snake(f.name) }); i >= 0 {
-			err = memberFault(d, schema[m][i], within(path, schema[m][i].name))
+			err = memberFault(d, schema[m][i], &place{at, schema[m][i].name, -1})
 		} else {
 			err = d.Decode(new(json.RawMessage))
 		}
@@ -113,23 +127,23 @@ func jsonFault(d *json.Decoder, m message, path string) error {
 }
 
 // memberFault is jsonFault for one member.
-func memberFault(d *json.Decoder, f messageField, path string) error {
+func memberFault(d *json.Decoder, f messageField, at *place) error {
 	if f.of != leaf && !f.list {
-		return jsonFault(d, f.of, path)
+		return jsonFault(d, f.of, at)
 	}
 	token, err := d.Token()
 	switch {
 	case err != nil || f.list && token == nil:
 		return err
 	case !f.list && !f.value.valid(token):
-		return fmt.Errorf("%s must be %s", path, f.value.must)
+		return fmt.Errorf("%s must be %s", at, f.value.must)
 	case !f.list:
 		return nil
 	case token != json.Delim('['):
-		return fmt.Errorf("%s must be a list", path)
+		return fmt.Errorf("%s must be a list", at)
 	}
 	for i := 0; d.More(); i++ {
-		if err := jsonFault(d, f.of, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+		if err := jsonFault(d, f.of, &place{at.in, at.name, i}); err != nil {
 			return err
 		}
 	}

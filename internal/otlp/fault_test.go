@@ -98,3 +98,26 @@ func TestFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestADeepFaultTakesLittle: finding a mistake behind many elements of a deep list takes time by
+// the body, not by its depth as well.
+func TestADeepFaultTakesLittle(t *testing.T) {
+	t.Parallel()
+	message := func(number uint64, content string) string { return protobufField(number, 2, []byte(content)...) }
+	deep := strings.Repeat(message(1, ""), 300_000) + "\x07" // a tag of no type
+	for range 900 {
+		deep = message(5, message(1, deep))
+	}
+	body := []byte(message(1, message(2, message(2, message(9, message(2, deep))))))
+	allocated := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := otlp.DecodeTraces(otlp.TypeProtobuf, body); err == nil || !strings.Contains(err.Error(), "is not valid protobuf") {
+				b.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 100<<20 {
+		t.Errorf("%d MiB", allocated>>20)
+	}
+}

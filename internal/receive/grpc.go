@@ -54,8 +54,11 @@ func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
 	default:
 		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + typeGRPC}
 	}
-	body := r.server.Body(c)
+	body, err := r.server.Body(c)
 	defer body.Return()
+	if err != nil {
+		return err
+	}
 	message, err := r.message(signal, body, request.Header.Get("Grpc-Encoding"))
 	if err != nil {
 		return unreadable(err)

@@ -257,3 +257,25 @@ func TestMessagesThatNeverEnd(t *testing.T) {
 		t.Errorf("%d bytes are still held", n)
 	}
 }
+
+// TestOtherRequestsAtTheDoorOfGRPC: a request that is no call is refused, as those of balancers.
+func TestOtherRequestsAtTheDoorOfGRPC(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	conn := connect(c)
+	via := &http.Transport{Protocols: new(http.Protocols)}
+	via.Protocols.SetUnencryptedHTTP2(true)
+	defer via.CloseIdleConnections()
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		r := c.Request(t.Context(), method, "/", nil)
+		r.URL.Host = conn.Target()
+		resp, err := via.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s", method, resp.Status)
+		}
+	}
+}

@@ -102,8 +102,11 @@ func (r *Receiver) export(c echo.Context, signal otlp.Signal) error {
 	if contentType == "" {
 		return &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "send " + otlp.TypeProtobuf + " or " + otlp.TypeJSON}
 	}
-	body := r.server.Body(c)
+	body, err := r.server.Body(c)
 	defer body.Return()
+	if err != nil {
+		return err
+	}
 	message, err := r.read(signal, body, request.ContentLength, request.Header.Get(echo.HeaderContentEncoding), body.Take)
 	if err != nil {
 		return unreadable(err)
@@ -156,6 +159,8 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 		}
 		return otlp.Accepted(contentType), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	batch, traces, err := r.decode(ctx, signal, contentType, message, held)
 	if err != nil {
 		return nil, err
@@ -165,8 +170,6 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 		kept += traces[i].Count
 	}
 	if kept > 0 {
-		ctx, cancel := context.WithTimeout(ctx, r.timeout)
-		defer cancel()
 		var rejected *store.RejectedTracesError
 		switch err := r.store.ReplaceTraces(ctx, traces); {
 		case errors.As(err, &rejected):
@@ -207,7 +210,7 @@ func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType s
 		return otlp.Batch{}, nil, unreadable(err)
 	}
 	var traces []store.Trace
-	room, free := otlp.MaxChunkBytes, len(message)
+	room, free, resources := otlp.MaxChunkBytes, len(message), map[*otlp.Attribute]bool{}
 	for _, spans := range otlp.ByTrace(batch.Spans) {
 		if ctx.Err() != nil {
 			return otlp.Batch{}, nil, ctx.Err()
@@ -216,7 +219,7 @@ func (r *Receiver) decode(ctx context.Context, signal otlp.Signal, contentType s
 		if err != nil {
 			return otlp.Batch{}, nil, unreadable(err)
 		}
-		if free -= len(chunk) + otlp.Memory(spans); free < 0 {
+		if free -= len(chunk) + otlp.Memory(spans, resources); free < 0 {
 			if err := held.Take(int64(-free)); err != nil {
 				return otlp.Batch{}, nil, err
 			}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
@@ -446,15 +448,51 @@ func TestExportsThatAreRefused(t *testing.T) {
 	})
 }
 
+// TestDeclaredLengthsAreReserved: N18: a body takes the room of its length before any of it is
+// read, however it is encoded. What does not fit costs nothing.
+func TestDeclaredLengthsAreReserved(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Patience = time.Hour }})
+	for n := range 12 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		encoding := []string{"", "identity", "Identity"}[n%3]
+		if _, err := fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\nx", otlp.TypeProtobuf, encoding, wire.MaxBodyBytes); err != nil {
+			t.Fatal(err)
+		}
+		if n < 2 { // the share of a client
+			for c.BodyBytes() < int64(n+1)*(wire.MaxBodyBytes-64<<10) {
+				c.Get("/livez")
+			}
+		}
+	}
+	c.WantMetric(`actlog_http_body_refused_total{limit="client"}`, 10)
+	if held := c.BodyBytes(); held > 2*wire.MaxBodyBytes {
+		t.Errorf("%d bytes are held", held)
+	}
+}
+
 // TestChunksAreCounted: what the chunks of a body take beyond the body counts as well.
 func TestChunksAreCounted(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.BodyBytes = 4_000_000 }})
 	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(1, 1_000_000))), otlp.TypeProtobuf)
-	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 429, otlp.TypeProtobuf, "send less at once")
+	wantRefused(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, manyTraces(20, 1_000_000))), 413, otlp.TypeProtobuf, "this request alone")
+	// A resource that traces share is held once.
+	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, repetitive(200))), otlp.TypeProtobuf)
 	if n := c.BodyBytes(); n != 0 {
 		t.Errorf("%d bytes of bodies are still held", n)
 	}
+}
+
+// repetitive is a number of traces whose resource is large, and small when it is compressed.
+func repetitive(n int) ptrace.Traces {
+	all := manyTraces(n, 0)
+	all.ResourceSpans().At(0).Resource().Attributes().PutStr("large", strings.Repeat("x", 100_000))
+	return all
 }
 
 // TestSpansBeyondLimitsAreCut, which the row says; the rest is there.

@@ -100,6 +100,7 @@ type Store struct {
 
 	config     Config
 	db         *pg.DB
+	checks     *pg.DB // for [Store.Ready], which needs no key
 	feed       *feed.Feed
 	queries    *db.Queries
 	stop       context.CancelFunc // of what runs beside the writers
@@ -139,9 +140,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 		return nil, err
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
-	s := &Store{config: config, db: d, feed: feed.Start(d, log), queries: queries}
+	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
-	s.Reader = &Reader{db: d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4)), queries: queries, partitionDays: config.PartitionDays}
+	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, said: said, counters: counters, retryFor: config.RetryFor}
@@ -175,7 +177,10 @@ func (s *Store) Close(ctx context.Context) error {
 
 // Ready reports whether the database answers and every migration is applied. The error is
 // [record.ErrUnavailable] or [ErrNotMigrated] if not.
-func (s *Store) Ready(ctx context.Context) error { return checkMigrated(ctx, s.db) }
+func (s *Store) Ready(ctx context.Context) error {
+	_, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) })
+	return err
+}
 
 // DB returns the store's connections.
 func (s *Store) DB() *pg.DB { return s.db }
