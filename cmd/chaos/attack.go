@@ -177,6 +177,7 @@ func (t target) get(ctx context.Context, path string) (result, error) {
 	if t.key != "" {
 		r.Header.Set("Authorization", "Bearer "+t.key)
 	}
+	r.Header.Set("Accept-Encoding", "gzip") // by hand: it is not unpacked then
 	resp, err := t.http.Do(r)
 	if err != nil {
 		return result{}, err

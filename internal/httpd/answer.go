@@ -51,6 +51,8 @@ type Answer struct {
 	done    func()      // ends its turn; nil: it has none
 	limit   *time.Timer // ends the request when it takes too long; nil: it may take any time
 
+	written  int64 // before it is compressed
+	pacing   bool  // it has a processor
 	status   int
 	parts    [][]byte
 	size     int64
@@ -271,6 +273,20 @@ func freePart(part []byte) {
 	}
 }
 
+// compress takes a processor for the next n bytes, unless the answer is small. The caller calls
+// done when they are compressed. While the answer is sent it has none.
+func (a *Answer) compress(n int) (done func()) {
+	if a.written += int64(n); a.written <= smallAnswer {
+		return func() {}
+	}
+	a.server.processors <- struct{}{}
+	a.pacing = true
+	return func() {
+		a.pacing = false
+		<-a.server.processors
+	}
+}
+
 // Flush implements [http.Flusher].
 func (a *Answer) Flush() {
 	if a.streamed {
@@ -326,7 +342,13 @@ func (a *Answer) sendPart(p []byte) {
 		a.ahead = min(a.ahead+began.Sub(a.since), a.server.config.AnswerPatience) + time.Duration(len(part))*time.Second/readRate
 		// If the connection cannot set a deadline, that of the server bounds the answer.
 		_ = control.SetWriteDeadline(began.Add(a.ahead))
+		if a.pacing {
+			<-a.server.processors
+		}
 		_, err := a.ResponseWriter.Write(part)
+		if a.pacing {
+			a.server.processors <- struct{}{}
+		}
 		a.since = time.Now()
 		a.ahead -= a.since.Sub(began)
 		if err != nil {

@@ -17,6 +17,25 @@ const gzipLevel = 3
 
 // compressed compresses answers of some size, in the encoding that the client prefers.
 func compressed(h http.Handler) http.Handler {
+	return compressor(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(paced{w, answerOf(w)}, r) }))
+}
+
+// paced takes a processor for each part of an answer that is not small, while it is compressed.
+type paced struct {
+	http.ResponseWriter
+	answer *Answer
+}
+
+// Write implements [io.Writer].
+func (p paced) Write(b []byte) (int, error) {
+	defer p.answer.compress(len(b))()
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (p paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+func compressor(h http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(gzipLevel),
 		gzhttp.EnableZstd(true), gzhttp.ZstdImplementation(zstdWriters))
 	if err != nil {

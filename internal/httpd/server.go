@@ -56,14 +56,17 @@ const largestRequest = 2 * wire.MaxBodyBytes
 
 // Server is what the doors of a server share. It is safe for concurrent use.
 type Server struct {
-	config   Config
-	log      *slog.Logger
-	keys     atomic.Pointer[Keys]
-	bodies   *Budget
-	answers  *Budget
-	making   *Turns // of large answers
-	metrics  *metrics
-	draining atomic.Bool
+	config  Config
+	log     *slog.Logger
+	keys    atomic.Pointer[Keys]
+	bodies  *Budget
+	answers *Budget
+	making  *Turns // of large answers
+	// processors holds a token for each large answer that is being compressed. There is one less
+	// than there are processors, so that small requests find one at once.
+	processors chan struct{}
+	metrics    *metrics
+	draining   atomic.Bool
 }
 
 // New returns a server without doors.
@@ -89,6 +92,7 @@ func New(config Config) *Server {
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
 		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
 	}
+	s.processors = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
 	s.Register(s.making.Metrics("large answers")...)
 	s.keys.Store(config.Keys)
