@@ -291,6 +291,77 @@ func TestReportPlanIsLinear(t *testing.T) {
 	}
 }
 
+// TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however
+// many plans of a tree run (N6).
+func TestReportRunningIsLinear(t *testing.T) {
+	t.Parallel()
+	for _, statistics := range []string{"", "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought"} {
+		for _, where := range []string{"", "WHERE root_plan_id = 'big'", "WHERE is_root"} {
+			t.Run(statistics+where, func(t *testing.T) {
+				t.Parallel()
+				db := pgtest.Fresh(t)
+				last := 0
+				for n := 500; n <= 2000; n *= 2 {
+					execSQL(t, db.Pool, "TRUNCATE actlog.plan_execution_record CASCADE")
+					fillPlans(t, db, "big", n, planShapes["side by side"])
+					execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET told_state = 'RUNNING'")
+					execSQL(t, db.Pool, "INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT root_plan_id, current_plan_id, 'w' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id) SELECT root_plan_id, current_plan_id, 't' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "VACUUM actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought")
+					if statistics != "" {
+						execSQL(t, db.Pool, statistics)
+					}
+					sql := "SELECT * FROM report.running " + where
+					work(t, db, sql) // the first call reads the catalog, too
+					got := work(t, db, sql)
+					if last > 0 && float64(got) > 2.5*float64(last) {
+						t.Errorf("%d sub-plans: %d rows and buffers; half of them: %d", n, got, last)
+					}
+					last = got
+				}
+				if last > 100_000 {
+					t.Errorf("2,000 sub-plans: %d rows and buffers", last)
+				}
+			})
+		}
+	}
+}
+
+// TestReportRunning checks the figures of running plans: those of a sub-plan are its own, the signs of
+// life and the waits of a root plan are those of its tree.
+func TestReportRunning(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	plan := func(id string, parent *string, state record.State, start int) *record.Plan {
+		p := &record.Plan{RootPlanID: "root", CurrentPlanID: id, ParentPlanID: parent, State: &state, StartTime: at(start)}
+		if parent != nil {
+			p.ToolCallID = new("call-" + id)
+		}
+		return p
+	}
+	step := func(plan, id string, start int, state record.State) record.Change {
+		return &record.AgentExecution{RootPlanID: "root", PlanID: plan, StepID: id, AgentName: new("agent of " + id), StartTime: at(start), State: &state}
+	}
+	storetest.Write(t, storetest.OpenURL(t, db.URL),
+		plan("root", nil, record.Running, 0), step("root", "a", 1, record.Running), step("root", "b", 3, record.Running), step("root", "c", 4, record.Completed),
+		&record.ActTool{RootPlanID: "root", StepID: "b", ToolCallID: "t", Name: new("search"), StartTime: at(5)}, &record.ThinkAct{RootPlanID: "root", StepID: "b", CostUSD: new(0.5)},
+		plan("beats", new("root"), record.Running, 2), step("beats", "d", 6, record.Running), step("beats", "e", 6, record.Running),
+		plan("waits", new("root"), record.Waiting, 2), &record.Wait{RootPlanID: "root", PlanID: "waits", WaitID: "w", StartTime: at(8)},
+		plan("thinks", new("root"), record.Running, 2), &record.Thought{RootPlanID: "root", PlanID: "thinks", ThoughtID: "h", Time: at(7)},
+		plan("ended", new("root"), record.Completed, 2), step("ended", "f", 9, record.Running))
+	want := []string{
+		"beats 2 0 0 d agent of d 6 f",
+		"root 3 1 1 0.5 b agent of b search 9 t",
+		"thinks 0 0 0 7 f",
+		"waits 0 0 0 8 t",
+	}
+	if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, `
+		SELECT concat_ws(' ', plan_id, steps, cycles, tool_calls, cost_usd, step_id, agent_name, latest_tool_name, extract(epoch FROM last_sign_of_life - $1)::integer, waits_for_human)
+		FROM report.running ORDER BY plan_id`, *at(0))); diff != "" {
+		t.Errorf("running plans (-want +got):\n%s", diff)
+	}
+}
+
 // TestSubPlanFigures checks the totals of plans against sums over random trees, some with parents
 // that are not on record or that are below themselves (N6).
 func TestSubPlanFigures(t *testing.T) {
