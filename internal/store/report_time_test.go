@@ -129,7 +129,8 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 }
 
 // TestLastSignOfLife checks N4: a run that was silent for long is not alive because it was imported
-// today. When it was first seen counts only if no time was reported.
+// today. When it was first seen counts only if no time was reported, and only in the reports. Else tree
+// and list have the same sign of life as the report (N9).
 func TestLastSignOfLife(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -141,13 +142,39 @@ func TestLastSignOfLife(t *testing.T) {
 	storetest.Write(t, s, wholeRun("all", &start, record.Running)...)
 	storetest.Write(t, s, plan("beats", new(start.Add(time.Hour))), plan("starts", nil),
 		plan("thinks", nil), &record.Thought{RootPlanID: "thinks", PlanID: "thinks", ThoughtID: "t", Time: new(start.Add(time.Minute))},
+		plan("asks", nil), &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "w", StartTime: new(start.Add(2 * time.Minute))},
+		plan("answered", nil), &record.Plan{RootPlanID: "answered", CurrentPlanID: "sub", ParentPlanID: new("answered"), ToolCallID: new("t"), State: new(record.Completed)},
+		&record.Wait{RootPlanID: "answered", PlanID: "sub", WaitID: "w", EndTime: new(start.Add(3 * time.Minute)), State: new(record.Approved)},
 		plan("part", nil), &record.AgentExecution{RootPlanID: "part", PlanID: "part", StepID: "part-step"},
 		&record.Plan{RootPlanID: "untimed", CurrentPlanID: "untimed", State: new(record.Running)})
-	want := []string{"all 2025-03-04 12:00:50", "beats 2025-03-04 13:00:00", "part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen"}
+	want := []string{"all 2025-03-04 12:00:50", "answered 2025-03-04 12:03:00", "asks 2025-03-04 12:02:00", "beats 2025-03-04 13:00:00", "part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen"}
 	if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', r.plan_id, CASE WHEN r.last_sign_of_life = p.first_seen_at THEN 'seen' ELSE (r.last_sign_of_life AT TIME ZONE 'utc')::text END)
 		FROM report.running AS r JOIN actlog.plan_execution_record AS p ON p.current_plan_id = r.plan_id ORDER BY r.plan_id`)); diff != "" {
 		t.Errorf("signs of life (-want +got):\n%s", diff)
+	}
+	plans, err := s.Plans(t.Context(), store.PlanFilter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(root string, at *time.Time) string {
+		if at == nil {
+			return root + " seen"
+		}
+		return root + " " + at.Format("2006-01-02 15:04:05")
+	}
+	var listed, trees []string
+	for _, p := range plans {
+		listed = append(listed, shown(p.Record.RootPlanID, p.LastSignOfLife))
+		trees = append(trees, shown(p.Record.RootPlanID, storetest.PlanTree(t, s, p.Record.RootPlanID).LastSignOfLife))
+	}
+	slices.Sort(listed)
+	slices.Sort(trees)
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("signs of life in the list (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, trees); diff != "" {
+		t.Errorf("signs of life of trees (-want +got):\n%s", diff)
 	}
 }
 
