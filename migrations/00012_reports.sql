@@ -62,7 +62,7 @@ CREATE INDEX act_tool_failed ON actlog.act_tool_info ((COALESCE(end_time, start_
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 CREATE INDEX plan_root_began ON actlog.plan_execution_record ((COALESCE(start_time, first_seen_at))) WHERE root_plan_id = current_plan_id;
 -- The trees that have sub-plans.
-CREATE INDEX plan_with_subs ON actlog.plan_execution_record (root_plan_id) WHERE root_plan_id <> current_plan_id;
+CREATE INDEX plan_with_subs ON actlog.plan_execution_record (part, root_plan_id) WHERE root_plan_id <> current_plan_id;
 -- The figures of plans. ----------------------------------------------------------------
 
 -- +goose StatementBegin
@@ -233,7 +233,9 @@ COMMENT ON FUNCTION actlog.sub_plan_figures(text) IS
 -- it. The ORDER BY keeps Postgres from merging the subquery around it into the outer query; then
 -- it would run once per row.
 -- Conditions of a query reach both branches. Postgres skips the second one if it asks for root
--- plans only, and joins, sums and figures that no selected column needs.
+-- plans only, and joins, sums and figures that no selected column needs. The second one begins with
+-- trees, so only conditions on what all plans of a tree share, the root plan and the part, choose
+-- which trees are looked into.
 CREATE OR REPLACE VIEW report.plan AS
 SELECT
     p.root_plan_id, p.plan_id, p.parent_plan_id, p.tool_call_id,
@@ -301,7 +303,7 @@ FROM (
     WHERE p.root_plan_id = p.current_plan_id
     UNION ALL
     SELECT
-        t.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, s.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
+        t.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, t.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
         s.conversation_id, s.trace_id, s.name, s.title, s.executor, s.tags, s.model_name, s.state, s.status, s.completed, s.error_kind, s.start_time,
         s.end_time, s.last_seen_at, s.happened_at, false, (s.figures ->> 'depth')::integer,
         (s.figures ->> 'steps')::bigint, (s.figures ->> 'cycles')::bigint, (s.figures ->> 'model_calls')::bigint,
@@ -315,10 +317,10 @@ FROM (
         (s.figures ->> 'total_reasoning_tokens')::bigint, (s.figures ->> 'total_think_ms')::bigint, (s.figures ->> 'total_tool_ms')::bigint,
         (s.figures ->> 'total_cost_usd')::numeric, (s.figures ->> 'waits')::bigint, (s.figures ->> 'wait_seconds')::double precision,
         (s.figures ->> 'total_waits')::bigint, (s.figures ->> 'total_wait_seconds')::double precision, (s.figures ->> 'total_plans')::bigint
-    FROM (SELECT DISTINCT q.root_plan_id FROM actlog.plan_execution_record AS q WHERE q.root_plan_id <> q.current_plan_id) AS t
+    FROM (SELECT DISTINCT q.part, q.root_plan_id FROM actlog.plan_execution_record AS q WHERE q.root_plan_id <> q.current_plan_id) AS t
     CROSS JOIN LATERAL (
         SELECT
-            p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.part, p.first_seen_at, p.project, p.environment, p.release, p.user_id,
+            p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.first_seen_at, p.project, p.environment, p.release, p.user_id,
             p.conversation_id, p.trace_id, p.name, p.title, p.executor, p.tags, p.model_name, p.state, p.status, p.completed, p.error_kind,
             p.start_time, p.end_time, p.last_seen_at, COALESCE(p.start_time, p.first_seen_at) AS happened_at,
             (SELECT actlog.sub_plan_figures(t.root_plan_id)) -> p.current_plan_id AS figures
@@ -772,7 +774,8 @@ BEGIN
     FOR c IN
         WITH said (view, name, comment) AS (VALUES
             ('*', 'happened_at', 'When it began. If that was not reported: when it ended, else when it was first seen. Never null; indexed.'),
-            ('plan', 'happened_at', 'When it began; if that was not reported, when it was first seen. Never null; indexed. The list of the REST interface goes by it, too.'),
+            ('plan', 'happened_at', 'When it began; if that was not reported, when it was first seen. Never null; indexed for root plans. A query that is not for root plans only (is_root) should also name root_plan_id or a range of part: else it looks at all sub-plans on record. The list of the REST interface goes by this time, too.'),
+            ('plan', 'part', 'First day of the period in which the root plan was first seen. A query with a range of it does not read the sub-plans of other trees.'),
             ('wait', 'open', 'Whether somebody may still answer: nobody has, and the root plan has not ended or the plan that waits still runs. The REST interface shows the same waits.'),
             ('wait', 'happened_at', 'When it began. If that was not reported: when it ended, else when it was first seen.'),
             ('thought', 'happened_at', 'When the agent had the thought; if that was not reported, when it was first seen. Null if neither is known; indexed.'),

@@ -202,7 +202,8 @@ func TestReportTimesAreIndexed(t *testing.T) {
 		"usage_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "think_act_record_default_",
 		"tool_daily WHERE day >= date_trunc('day', now(), 'UTC')":     "act_tool_info_default_",
 		"agent_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "agent_time",
-		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0": "plan_with_subs",
+		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0": "plan_execution_record_pkey",
+		"plan WHERE NOT is_root AND part > now() AND steps > 0":       "plan_with_subs",
 	} {
 		var plan strings.Builder
 		for _, row := range runQuery(t, conn, query, "EXPLAIN SELECT * FROM report."+query).Rows {
@@ -314,6 +315,35 @@ func TestReportPlanIsLinear(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestReportPlanReadsWhatItIsAskedFor checks the rule of docs/reporting.md for large records: with
+// is_root, a root plan, or a range of part beside it, a query of report.plan does not cost what the
+// sub-plans of other trees cost (N6).
+func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	fillPlans(t, db, "late", 4, planShapes["chain"])
+	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET part = '2026-11-16', start_time = '2026-11-20', first_seen_at = '2026-11-20'")
+	before := map[string]int{}
+	for trees := 500; trees <= 2000; trees *= 2 {
+		execSQL(t, db.Pool, fmt.Sprintf(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, first_seen_at)
+			SELECT 'early-' || r, 'early-' || r || CASE WHEN s > 0 THEN '-' || s ELSE '' END, DATE '2026-01-05', 'COMPLETED', '2026-01-05', '2026-01-05'
+			FROM generate_series(1, %d) AS r, generate_series(0, 4) AS s ON CONFLICT DO NOTHING`, trees))
+		execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
+		for _, where := range []string{
+			"happened_at >= '2026-11-01' AND is_root", "happened_at >= '2026-11-01' AND root_plan_id = 'late'", "happened_at >= '2026-11-01' AND part >= '2026-11-01'",
+			"plan_id = 'late-3' AND root_plan_id = 'late'", "plan_id = 'late-3' AND part = '2026-11-16'", "state = 'FAILED' AND part >= '2026-11-01'",
+		} {
+			sql := "SELECT * FROM report.plan WHERE " + where
+			work(t, db, sql) // the first call reads the catalog, too
+			got := work(t, db, sql)
+			if got > 500 || before[where] > 0 && got > before[where]+50 {
+				t.Errorf("%s: beside %d trees %d rows and buffers; beside half of them %d", where, trees, got, before[where])
+			}
+			before[where] = got
 		}
 	}
 }
