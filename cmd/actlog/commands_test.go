@@ -82,6 +82,7 @@ func TestUsage(t *testing.T) {
 		"no plans (N27)":                    {[]string{"list", "--limit", "0"}, exitUsage, "--limit 0: must be at least 1"},
 		"less than none (N27)":              {[]string{"list", "--limit=-5"}, exitUsage, "--limit -5: must be at least 1"},
 		"no time (N29)":                     {[]string{"list", "--until", "soon"}, exitUsage, "--until soon"},
+		"a root without a plan":             {[]string{"tail", "--root", "r"}, exitUsage, "--root r"},
 		"no connections":                    {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
 		"demo with keys":                    {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
 		"no server":                         {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},

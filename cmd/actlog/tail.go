@@ -39,6 +39,9 @@ const (
 var errDeleted = errors.New("was deleted")
 
 func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
+	if c.Plan == "" && c.Root != "" {
+		return usageError(fmt.Sprintf("--root %s: chooses a tree for a plan, and no plan is named", c.Root))
+	}
 	t := &tail{client: client, plan: c.Plan, root: c.rootFlag, shown: map[string]string{}}
 	t.view = &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
 	switch {
