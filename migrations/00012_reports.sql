@@ -62,7 +62,7 @@ CREATE INDEX act_tool_failed ON actlog.act_tool_info ((COALESCE(end_time, start_
     WHERE told_state IN ('FAILED', 'INTERRUPTED', 'BLOCKED');
 CREATE INDEX plan_root_began ON actlog.plan_execution_record ((COALESCE(start_time, first_seen_at))) WHERE root_plan_id = current_plan_id;
 -- The trees that have sub-plans.
-CREATE INDEX plan_with_subs ON actlog.plan_execution_record (root_plan_id) WHERE root_plan_id <> current_plan_id;
+CREATE INDEX plan_with_subs ON actlog.plan_execution_record (part, root_plan_id) WHERE root_plan_id <> current_plan_id;
 -- The figures of plans. ----------------------------------------------------------------
 
 -- +goose StatementBegin
@@ -233,7 +233,9 @@ COMMENT ON FUNCTION actlog.sub_plan_figures(text) IS
 -- it. The ORDER BY keeps Postgres from merging the subquery around it into the outer query; then
 -- it would run once per row.
 -- Conditions of a query reach both branches. Postgres skips the second one if it asks for root
--- plans only, and joins, sums and figures that no selected column needs.
+-- plans only, and joins, sums and figures that no selected column needs. The second one begins with
+-- trees, so only conditions on what all plans of a tree share, the root plan and the part, choose
+-- which trees are looked into.
 CREATE OR REPLACE VIEW report.plan AS
 SELECT
     p.root_plan_id, p.plan_id, p.parent_plan_id, p.tool_call_id,
@@ -301,7 +303,7 @@ FROM (
     WHERE p.root_plan_id = p.current_plan_id
     UNION ALL
     SELECT
-        t.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, s.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
+        t.root_plan_id, s.plan_id, s.parent_plan_id, s.tool_call_id, t.part, s.first_seen_at, s.project, s.environment, s.release, s.user_id,
         s.conversation_id, s.trace_id, s.name, s.title, s.executor, s.tags, s.model_name, s.state, s.status, s.completed, s.error_kind, s.start_time,
         s.end_time, s.last_seen_at, s.happened_at, false, (s.figures ->> 'depth')::integer,
         (s.figures ->> 'steps')::bigint, (s.figures ->> 'cycles')::bigint, (s.figures ->> 'model_calls')::bigint,
@@ -315,10 +317,10 @@ FROM (
         (s.figures ->> 'total_reasoning_tokens')::bigint, (s.figures ->> 'total_think_ms')::bigint, (s.figures ->> 'total_tool_ms')::bigint,
         (s.figures ->> 'total_cost_usd')::numeric, (s.figures ->> 'waits')::bigint, (s.figures ->> 'wait_seconds')::double precision,
         (s.figures ->> 'total_waits')::bigint, (s.figures ->> 'total_wait_seconds')::double precision, (s.figures ->> 'total_plans')::bigint
-    FROM (SELECT DISTINCT q.root_plan_id FROM actlog.plan_execution_record AS q WHERE q.root_plan_id <> q.current_plan_id) AS t
+    FROM (SELECT DISTINCT q.part, q.root_plan_id FROM actlog.plan_execution_record AS q WHERE q.root_plan_id <> q.current_plan_id) AS t
     CROSS JOIN LATERAL (
         SELECT
-            p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.part, p.first_seen_at, p.project, p.environment, p.release, p.user_id,
+            p.current_plan_id AS plan_id, p.parent_plan_id, p.tool_call_id, p.first_seen_at, p.project, p.environment, p.release, p.user_id,
             p.conversation_id, p.trace_id, p.name, p.title, p.executor, p.tags, p.model_name, p.state, p.status, p.completed, p.error_kind,
             p.start_time, p.end_time, p.last_seen_at, COALESCE(p.start_time, p.first_seen_at) AS happened_at,
             (SELECT actlog.sub_plan_figures(t.root_plan_id)) -> p.current_plan_id AS figures
@@ -392,7 +394,7 @@ SELECT
     w.root_plan_id, w.plan_id, w.wait_id, w.step_id, w.tool_call_id, p.part, w.start_time, w.end_time, w.expires_at,
     COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
     COALESCE(p.user_id, r.user_id) AS user_id, p.name AS plan_name, a.agent_name,
-    w.type, left(w.title, 200) AS title, w.state, w.state = 'WAITING' AND NOT p.completed AND NOT r.completed AS open, w.decided_by,
+    w.type, left(w.title, 200) AS title, w.state, w.state = 'WAITING' AND (NOT r.completed OR p.status = 'RUNNING') AS open, w.decided_by,
     CASE WHEN w.state <> 'WAITING' AND w.start_time <= w.end_time THEN extract(epoch FROM w.end_time - w.start_time)::double precision END AS waited_seconds,
     COALESCE(w.start_time, w.end_time, w.first_seen_at, p.part::timestamp AT TIME ZONE 'utc') AS happened_at,
     COALESCE(p.release, r.release) AS release, COALESCE(a.conversation_id, p.conversation_id, r.conversation_id) AS conversation_id
@@ -559,56 +561,68 @@ LEFT JOIN actlog.agent_execution_record AS a ON a.root_plan_id = x.root_plan_id 
 -- A root plan is alive, or waits, as long as anything in its tree does. An import of a run that
 -- is silent since long is no sign of life: when a record was first seen counts only if no time was
 -- reported at all.
+-- The rows of each tree in which something runs are grouped by plan once. The OFFSETs make Postgres
+-- look up each plan and step of a group by its key; else it may compare all plans with all groups.
 CREATE OR REPLACE VIEW report.running AS
 SELECT
-    p.root_plan_id, p.current_plan_id AS plan_id, p.root_plan_id = p.current_plan_id AS is_root, p.part,
+    t.root_plan_id, g.plan_id, t.root_plan_id = g.plan_id AS is_root, p.part,
     COALESCE(p.start_time, p.first_seen_at) AS since,
     COALESCE(p.project, r.project, 'default') AS project, COALESCE(p.environment, r.environment) AS environment,
     COALESCE(p.user_id, r.user_id) AS user_id, p.name, left(p.title, 200) AS title, p.state,
-    life.at AS last_sign_of_life,
+    CASE WHEN t.root_plan_id = g.plan_id THEN g.tree_alive_at ELSE g.alive_at END AS last_sign_of_life,
     extract(epoch FROM now() - COALESCE(p.start_time, p.first_seen_at))::double precision AS running_seconds,
-    extract(epoch FROM now() - life.at)::double precision AS silent_seconds,
-    s.steps, s.cycles, s.tool_calls, s.cost_usd, l.step_id, l.agent_name, l.latest_tool_name,
-    EXISTS (SELECT FROM report.wait AS w WHERE w.root_plan_id = p.root_plan_id AND p.current_plan_id IN (w.root_plan_id, w.plan_id) AND w.open) AS waits_for_human,
+    extract(epoch FROM now() - CASE WHEN t.root_plan_id = g.plan_id THEN g.tree_alive_at ELSE g.alive_at END)::double precision AS silent_seconds,
+    g.steps, g.cycles, g.tool_calls, g.cost_usd, g.step_id, l.agent_name, l.latest_tool_name,
+    -- As report.wait.open. A root plan that is listed has not ended.
+    CASE WHEN t.root_plan_id = g.plan_id THEN g.tree_waits ELSE g.waits AND (NOT r.completed OR p.status = 'RUNNING') END AS waits_for_human,
     COALESCE(p.release, r.release) AS release, COALESCE(p.conversation_id, r.conversation_id) AS conversation_id
-FROM actlog.plan_execution_record AS p
-LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = p.root_plan_id AND r.current_plan_id = p.root_plan_id
-LEFT JOIN LATERAL (
+FROM (SELECT DISTINCT x.root_plan_id FROM actlog.plan_execution_record AS x WHERE NOT x.completed) AS t
+CROSS JOIN LATERAL (
     SELECT
-        count(*) AS steps, COALESCE(sum(a.cycles), 0)::bigint AS cycles, COALESCE(sum(a.tool_calls), 0)::bigint AS tool_calls,
-        sum(a.cost_usd) AS cost_usd
-    FROM actlog.agent_execution_record AS a
-    WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id
-) AS s ON true
-LEFT JOIN LATERAL (
-    SELECT COALESCE(max(x.at), max(x.first_seen_at)) AS at
+        x.plan_id, count(x.step_id) AS steps, COALESCE(sum(x.cycles), 0)::bigint AS cycles, COALESCE(sum(x.tool_calls), 0)::bigint AS tool_calls,
+        sum(x.cost_usd) AS cost_usd,
+        (array_agg(x.step_id ORDER BY x.start_time DESC NULLS LAST, x.step_index DESC NULLS LAST, x.step_id) FILTER (WHERE x.status = 'RUNNING'))[1] AS step_id,
+        COALESCE(max(x.at), max(x.first_seen_at)) AS alive_at,
+        COALESCE(max(max(x.at)) OVER (), max(max(x.first_seen_at)) OVER ()) AS tree_alive_at,
+        bool_or(x.waits) AS waits, bool_or(bool_or(x.waits)) OVER () AS tree_waits
     FROM (
-        SELECT GREATEST(t.last_seen_at, t.start_time, t.end_time) AS at, t.first_seen_at
-        FROM actlog.plan_execution_record AS t
-        WHERE t.root_plan_id = p.root_plan_id AND p.current_plan_id IN (t.root_plan_id, t.current_plan_id)
-        UNION ALL
-        SELECT GREATEST(a.last_seen_at, a.start_time, a.end_time), a.first_seen_at
+        SELECT
+            a.shown_plan_id AS plan_id, GREATEST(a.last_seen_at, a.start_time, a.end_time) AS at, a.first_seen_at, false AS waits,
+            a.step_id, a.cycles, a.tool_calls, a.cost_usd, a.status, a.start_time, a.step_index
         FROM actlog.agent_execution_record AS a
-        WHERE a.root_plan_id = p.root_plan_id AND p.current_plan_id IN (a.root_plan_id, a.shown_plan_id)
+        WHERE a.root_plan_id = t.root_plan_id
         UNION ALL
-        SELECT GREATEST(w.start_time, w.end_time), w.first_seen_at
+        SELECT s.current_plan_id, GREATEST(s.last_seen_at, s.start_time, s.end_time), s.first_seen_at, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        FROM actlog.plan_execution_record AS s
+        WHERE s.root_plan_id = t.root_plan_id
+        UNION ALL
+        SELECT w.plan_id, GREATEST(w.start_time, w.end_time), w.first_seen_at, w.state = 'WAITING', NULL, NULL, NULL, NULL, NULL, NULL, NULL
         FROM actlog.wait_state AS w
-        WHERE w.root_plan_id = p.root_plan_id AND p.current_plan_id IN (w.root_plan_id, w.plan_id)
+        WHERE w.root_plan_id = t.root_plan_id
         UNION ALL
-        SELECT t.time, t.first_seen_at
-        FROM actlog.thought AS t
-        WHERE t.root_plan_id = p.root_plan_id AND p.current_plan_id IN (t.root_plan_id, t.plan_id)
+        SELECT h.plan_id, h.time, h.first_seen_at, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        FROM actlog.thought AS h
+        WHERE h.root_plan_id = t.root_plan_id
     ) AS x
-) AS life ON true
+    GROUP BY x.plan_id
+) AS g
+CROSS JOIN LATERAL (
+    SELECT
+        x.part, x.first_seen_at, x.start_time, x.project, x.environment, x.release, x.user_id, x.conversation_id, x.name, x.title,
+        x.state, x.status, actlog.is_placeholder(x) AS is_placeholder
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = t.root_plan_id AND x.current_plan_id = g.plan_id AND NOT x.completed
+    OFFSET 0
+) AS p
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = t.root_plan_id AND r.current_plan_id = t.root_plan_id
 LEFT JOIN LATERAL (
-    SELECT a.step_id, a.agent_name, a.latest_tool_name
-    FROM actlog.agent_execution_record AS a
-    WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id AND a.status = 'RUNNING'
-    ORDER BY a.start_time DESC NULLS LAST, a.step_index DESC NULLS LAST, a.step_id
-    LIMIT 1
+    SELECT x.agent_name, x.latest_tool_name
+    FROM actlog.agent_execution_record AS x
+    WHERE x.root_plan_id = t.root_plan_id AND x.step_id = g.step_id
+    OFFSET 0
 ) AS l ON true
 -- Nothing runs of which only the id is known.
-WHERE NOT p.completed AND NOT (actlog.is_placeholder(p) AND s.steps = 0);
+WHERE NOT (p.is_placeholder AND g.steps = 0);
 
 -- By day (of UTC). ------------------------------------------------------------------
 
@@ -760,7 +774,9 @@ BEGIN
     FOR c IN
         WITH said (view, name, comment) AS (VALUES
             ('*', 'happened_at', 'When it began. If that was not reported: when it ended, else when it was first seen. Never null; indexed.'),
-            ('plan', 'happened_at', 'When it began; if that was not reported, when it was first seen. Never null; indexed. The list of the REST interface goes by it, too.'),
+            ('plan', 'happened_at', 'When it began; if that was not reported, when it was first seen. Never null; indexed for root plans. A query that is not for root plans only (is_root) should also name root_plan_id or a range of part: else it looks at all sub-plans on record. The list of the REST interface goes by this time, too.'),
+            ('plan', 'part', 'First day of the period in which the root plan was first seen. A query with a range of it does not read the sub-plans of other trees.'),
+            ('wait', 'open', 'Whether somebody may still answer: nobody has, and the root plan has not ended or the plan that waits still runs. The REST interface shows the same waits.'),
             ('wait', 'happened_at', 'When it began. If that was not reported: when it ended, else when it was first seen.'),
             ('thought', 'happened_at', 'When the agent had the thought; if that was not reported, when it was first seen. Null if neither is known; indexed.'),
             ('artifact', 'happened_at', 'When its plan began; if that was not reported, when the plan was first seen. Never null; indexed.'),

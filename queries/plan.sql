@@ -56,6 +56,14 @@ SELECT
         SELECT max(GREATEST(x.last_seen_at, x.start_time, x.end_time))
         FROM actlog.plan_execution_record AS x
         WHERE x.root_plan_id = p.root_plan_id
+    ), (
+        SELECT max(GREATEST(w.start_time, w.end_time))
+        FROM actlog.wait_state AS w
+        WHERE w.root_plan_id = p.root_plan_id
+    ), (
+        SELECT max(h.time)
+        FROM actlog.thought AS h
+        WHERE h.root_plan_id = p.root_plan_id
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms

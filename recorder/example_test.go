@@ -142,10 +142,10 @@ func ExamplePlan_Steps() {
 
 // start starts a run up to a tool call, for the examples below.
 func start(rec *recorder.Recorder) (context.Context, *recorder.ToolCall) {
-	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{ID: "plan-1"})
-	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{ID: "step-1"})
+	ctx, plan, _ := rec.StartPlan(context.Background(), recorder.PlanInfo{ID: "plan-7"})
+	ctx, step, _ := plan.StartStep(ctx, recorder.StepInfo{ID: "plan-7-reader"})
 	cycle, _ := step.StartCycle(ctx, recorder.CycleInfo{})
-	ctx, call, _ := cycle.StartTool(ctx, recorder.ToolInfo{ID: "toolcall-1", Name: "ask_expert"})
+	ctx, call, _ := cycle.StartTool(ctx, recorder.ToolInfo{ID: "plan-7-ask", Name: "ask_expert"})
 	return ctx, call
 }
 
@@ -154,7 +154,7 @@ func start(rec *recorder.Recorder) (context.Context, *recorder.ToolCall) {
 func Example_subPlan() {
 	rec := recorder.New(recorder.Discard, recorder.Options{})
 	expert := func(ctx context.Context) string { // an agent of its own, that is also a tool
-		ctx, plan, _ := rec.StartPlan(ctx, recorder.PlanInfo{ID: "subplan-1", Title: "Ask an expert"})
+		ctx, plan, _ := rec.StartPlan(ctx, recorder.PlanInfo{ID: "plan-7-expert", Title: "Ask an expert"})
 		_ = plan.End(ctx, recorder.PlanResult{Summary: "42"})
 		return fmt.Sprint(plan.ID(), " of ", plan.Link().RootPlanID)
 	}
@@ -164,7 +164,7 @@ func Example_subPlan() {
 	_ = call.End(toolCtx, recorder.ToolResult{Result: ran})
 
 	fmt.Println(call.ID(), "ran", ran)
-	// Output: toolcall-1 ran subplan-1 of plan-1
+	// Output: plan-7-ask ran plan-7-expert of plan-7
 }
 
 // A header carries the link to other processes.
@@ -177,7 +177,7 @@ func Example_acrossProcesses() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		ctx, plan, err := there.StartPlan(ctx, recorder.PlanInfo{ID: "subplan-1"})
+		ctx, plan, err := there.StartPlan(ctx, recorder.PlanInfo{ID: "plan-7-expert"})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -202,8 +202,8 @@ func Example_acrossProcesses() {
 	response.Body.Close()
 	_ = call.End(toolCtx, recorder.ToolResult{Result: response.Status})
 	// Output:
-	// Actlog-Link: plan=plan-1&root=plan-1&seq=0&step=step-1&tool=toolcall-1
-	// plan subplan-1 belongs to plan-1
+	// Actlog-Link: plan=plan-7&root=plan-7&seq=0&step=plan-7-reader&tool=plan-7-ask
+	// plan plan-7-expert belongs to plan-7
 }
 
 // Close records what End could not: here, a panic.
@@ -228,10 +228,10 @@ func ExampleStep_Close() {
 // on: opening prints nothing, since it writes nothing.
 func ExampleRecorder_ContinuePlan() {
 	rec := recorder.New(printer{}, recorder.Options{Heartbeat: -1})
-	ctx, plan := rec.ContinuePlan(context.Background(), recorder.PlanRef{Link: recorder.Link{PlanID: "plan-1"}, NextIndex: 1})
-	ctx, step := plan.OpenStep(ctx, recorder.StepRef{ID: "step-1"})
+	ctx, plan := rec.ContinuePlan(context.Background(), recorder.PlanRef{Link: recorder.Link{PlanID: "plan-7"}, NextIndex: 1})
+	ctx, step := plan.OpenStep(ctx, recorder.StepRef{ID: "plan-7-reader"})
 	cycle := step.OpenCycle(recorder.CycleRef{Seq: 4, ThinkEndTime: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)})
-	toolCtx, call := cycle.OpenTool(ctx, recorder.ToolRef{ID: "toolcall-1"})
+	toolCtx, call := cycle.OpenTool(ctx, recorder.ToolRef{ID: "plan-7-ask"})
 
 	// Here the tool runs again.
 	_ = call.End(toolCtx, recorder.ToolResult{Result: "found"})

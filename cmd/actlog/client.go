@@ -28,6 +28,9 @@ type planView struct {
 	UserRequest             string
 	Name                    string
 	State                   string
+	Placeholder             bool
+	AlsoUnder               []string
+	Omitted                 *omittedView
 	Link                    tree.Link
 	Summary                 string
 	ErrorMessage            string
@@ -39,6 +42,12 @@ type planView struct {
 	ParentActToolCall       *toolCallView
 	UserInputWaitState      *struct{ Title, FormDescription, Type string }
 	Figures, Total          figuresView
+}
+
+// omittedView says which plans a tree does not show.
+type omittedView struct {
+	Plans   int64
+	PlanIDs []string // those whose sub-plans are not shown
 }
 
 type stepView struct {
@@ -134,18 +143,34 @@ func (f serverFlags) ProvideClient() (*client, error) {
 
 var errNotOnRecord = errors.New("is not on record")
 
-func (c *client) plan(ctx context.Context, id string) (*planView, error) {
-	var p planView
-	return &p, c.get(ctx, "plan "+id, planPath(id), &p)
+// rootFlag chooses one of several trees.
+type rootFlag struct {
+	Root string `help:"Id of the root plan, if several trees have a plan of this id. Default: the root plan of this id, else the newest." placeholder:"ROOT"`
 }
 
-func (c *client) step(ctx context.Context, id string) (*stepView, error) {
-	var s stepView
-	return &s, c.get(ctx, "step "+id, stepPath(id), &s)
+// query returns the query of a request about an id.
+func (f rootFlag) query() url.Values {
+	q := url.Values{}
+	if f.Root != "" {
+		q.Set("root", f.Root)
+	}
+	return q
+}
+
+func (c *client) plan(ctx context.Context, id string, query url.Values) (*planView, error) {
+	var p planView
+	return &p, c.get(ctx, "plan "+id, withQuery(planPath(id), query), &p)
 }
 
 func planPath(id string) string { return "/api/v1/plans/" + url.PathEscape(id) }
 func stepPath(id string) string { return "/api/v1/steps/" + url.PathEscape(id) }
+
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
 
 // get decodes the answer to a GET.
 func (c *client) get(ctx context.Context, what, path string, into any) error {
@@ -169,6 +194,16 @@ func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	return c.readAll(what, resp.Body)
+}
+
+// print writes the answer to a GET as it is.
+func (c *client) print(ctx context.Context, w io.Writer, what, path string) error {
+	body, err := c.read(ctx, what, path)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(body)
+	return err
 }
 
 // readAll reads an answer to its end.

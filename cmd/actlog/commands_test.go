@@ -82,6 +82,7 @@ func TestUsage(t *testing.T) {
 		"no plans (N27)":                    {[]string{"list", "--limit", "0"}, exitUsage, "--limit 0: must be at least 1"},
 		"less than none (N27)":              {[]string{"list", "--limit=-5"}, exitUsage, "--limit -5: must be at least 1"},
 		"no time (N29)":                     {[]string{"list", "--until", "soon"}, exitUsage, "--until soon"},
+		"a root without a plan":             {[]string{"tail", "--root", "r"}, exitUsage, "--root r"},
 		"no connections":                    {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
 		"demo with keys":                    {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
 		"no server":                         {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
@@ -259,8 +260,113 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// N10: TestShowRoot shows plans and steps of ids that two trees use: the step is that of the tree of
+// the plan, --root chooses the tree, and the view says that there is another.
+func TestShowRoot(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	for _, root := range []string{"a", "b"} {
+		storetest.Write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed)},
+			&record.ActTool{RootPlanID: root, StepID: "s", Seq: 0, ToolCallID: "t", Name: new("fetch-" + root)},
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "s", AgentName: new("agent-" + root)},
+			&record.Plan{RootPlanID: root, CurrentPlanID: "sub", ParentPlanID: &root, ToolCallID: new("t"), Title: new("Sub of " + root), State: new(record.Completed)},
+			&record.AgentExecution{RootPlanID: root, PlanID: "sub", StepID: "sub-s", AgentName: new("sub-agent-" + root)})
+	}
+	const alsoUnderA = "plan sub is shown under root plan b; it is also under these, which --root chooses: a\n"
+	for _, tt := range []struct {
+		args []string
+		want string
+		not  string
+	}{
+		{[]string{"show", "a", "--step", "s"}, "agent-a", "--root"},
+		{[]string{"show", "b", "--step", "s"}, "agent-b", "--root"},
+		{[]string{"show", "a", "--step", "sub-s"}, "sub-agent-a", "--root"},
+		{[]string{"show", "a", "--step", "s", "--json"}, `"agentName":"agent-a"`, "agent-b"},
+		{[]string{"show", "sub", "--step", "sub-s", "--root", "a"}, "sub-agent-a", "--root"},
+		{[]string{"show", "sub", "--step", "sub-s"}, "sub-agent-b", "sub-agent-a"},
+		{[]string{"show", "sub", "--step", "sub-s"}, alsoUnderA, "sub-agent-a"},
+		{[]string{"show", "sub"}, alsoUnderA, "sub-agent-a"},
+		{[]string{"show", "sub", "--root", "a"}, "Sub of a", "--root"},
+		{[]string{"show", "sub", "--root", "a", "--json"}, `"rootPlanId":"a"`, `"rootPlanId":"b"`},
+		{[]string{"tail", "sub", "--root", "a"}, "Sub of a", "Sub of b"},
+		{[]string{"tail", "sub", "--root", "b"}, "Sub of b", "Sub of a"},
+	} {
+		if out := must(t, append(tt.args, "--server", url)...); !strings.Contains(out, tt.want) || strings.Contains(out, tt.not) {
+			t.Errorf("%q, want %q and no %q:\n%s", tt.args, tt.want, tt.not, out)
+		}
+	}
+	for _, args := range [][]string{{"show", "sub", "--root", "c"}, {"show", "a", "--root", "b"}, {"tail", "a", "--root", "b"}, {"show", "sub", "--root", "c", "--step", "sub-s"}} {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitFailed || !strings.Contains(stderr, "not on record") {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// N21: TestShowDepth shows plans that are nested deeper than a tree shows: the view says how many it
+// leaves out, and their steps can be shown all the same.
+func TestShowDepth(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	const deepest = 60
+	id := func(depth int) string { return fmt.Sprintf("level-%d", depth) }
+	var changes []record.Change
+	for depth := range deepest + 1 {
+		p := &record.Plan{RootPlanID: id(0), CurrentPlanID: id(depth), State: new(record.Completed)}
+		if depth > 0 {
+			p.ParentPlanID, p.ToolCallID = new(id(depth-1)), new("tool-of-"+id(depth-1))
+		}
+		changes = append(changes, p,
+			&record.AgentExecution{RootPlanID: id(0), PlanID: id(depth), StepID: "step-of-" + id(depth), AgentName: new("agent of " + id(depth))},
+			&record.ActTool{RootPlanID: id(0), StepID: "step-of-" + id(depth), Seq: 0, ToolCallID: "tool-of-" + id(depth)})
+	}
+	storetest.Write(t, s, changes...)
+	shownTo := func(depth int, rest string, args ...string) {
+		t.Helper()
+		out := must(t, append(append([]string{"show"}, args...), "--server", url)...)
+		if !strings.Contains(out, "agent of "+id(depth)) || strings.Contains(out, "agent of "+id(depth+1)) || !strings.HasSuffix(out, rest) || rest == "" && strings.Contains(out, "not shown") {
+			t.Errorf("%q, want %d levels and %q:\n%s", args, depth, rest, out)
+		}
+	}
+	const use = " not shown; use actlog show with a larger --max-depth, or with one of these ids: "
+	shownTo(50, "10 plans below are"+use+"level-50\n", id(0))
+	shownTo(60, "", id(50))
+	shownTo(3, "57 plans below are"+use+"level-3\n", id(0), "--max-depth", "3")
+	shownTo(59, "1 plan below is"+use+"level-59\n", id(0), "--max-depth", "59")
+	shownTo(60, "", id(0), "--max-depth", "2000")
+	shownTo(60, "", id(0), "--step", "step-of-"+id(60))
+	if out := must(t, "show", id(0), "--json", "--max-depth", "20000", "--server", url); !strings.Contains(out, "agent of "+id(60)) {
+		t.Errorf("%s", out)
+	}
+	for _, args := range [][]string{{"--max-depth=-1"}, {"--max-depth", "2001"}, {"--json", "--max-depth", "20001"}} {
+		if code, _, stderr := actlog(t, append([]string{"show", id(0), "--server", url}, args...)...); code != exitUsage || !strings.Contains(stderr, "--max-depth") {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// N13: TestShowPlaceholder expects that plans of which only the id is known are marked.
+func TestShowPlaceholder(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2"})
+	for _, tt := range []struct {
+		args []string
+		want string // a pattern
+	}{{[]string{"list"}, `(?m)^q +\(placeholder\) `}, {[]string{"show", "q"}, `^q  \(placeholder\)\n└─ q2  \(placeholder\)`}} {
+		if out := must(t, append(tt.args, "--server", url)...); !regexp.MustCompile(tt.want).MatchString(out) || strings.Contains(out, "PENDING") {
+			t.Errorf("%q, want %s:\n%s", tt.args, tt.want, out)
+		}
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "q", CurrentPlanID: "q", Title: new("Known")}, &record.Plan{RootPlanID: "q", CurrentPlanID: "q2", Name: new("known, too")})
+	if out := must(t, "list", "--server", url) + must(t, "show", "q", "--server", url); strings.Contains(out, "placeholder") || strings.Count(out, "PENDING") != 3 {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestPsql(t *testing.T) {
 	t.Parallel()
+	requireClients(t, "psql")
 	code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-Atc", "SELECT count(*) FROM think_act_record")
 	if code != exitDone || stdout != "0\n" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)

@@ -51,11 +51,7 @@ func (c *deleteCmd) ask(ctx context.Context, e *env) error {
 	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return usageError("delete asks at a terminal, and stdin is none: pass --yes to delete without a question")
 	}
-	ids := make([]string, len(c.Plans))
-	for i, id := range c.Plans {
-		ids[i] = clean(id)
-	}
-	fmt.Fprintf(e.stderr, "Delete %s and everything below from %s, for good? [y/N] ", strings.Join(ids, ", "), c.Server)
+	fmt.Fprintf(e.stderr, "Delete %s and everything below from %s, for good? [y/N] ", joined(c.Plans), c.Server)
 	input := interruptible(ctx, e.stdin)
 	defer input.Close()
 	answer, err := bufio.NewReader(input).ReadString('\n')

@@ -113,7 +113,7 @@ func watchPlan(ctx context.Context, e *env, server, planID string, ended <-chan 
 			last = true
 		case <-tick.C:
 		}
-		p, err := client.plan(ctx, planID)
+		p, err := client.plan(ctx, planID, nil)
 		switch {
 		case err == nil:
 			drawing.draw(p, last)

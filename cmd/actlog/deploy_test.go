@@ -225,6 +225,7 @@ func TestComposeStack(t *testing.T) {
 // settings from the docs.
 func TestGrafanaLogin(t *testing.T) {
 	t.Parallel()
+	requireClients(t, "psql")
 	script, err := os.ReadFile(filepath.Join(deployFolder, "grafana", "login.sql"))
 	if err != nil {
 		t.Fatal(err)

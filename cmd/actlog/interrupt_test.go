@@ -81,6 +81,7 @@ func TestInterrupted(t *testing.T) {
 // TestInterruptedPsql (N5): Ctrl-C is for the client, which ends its query.
 func TestInterruptedPsql(t *testing.T) {
 	t.Parallel()
+	requireClients(t, "psql")
 	database := pgtest.New(t).URL
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
 		p := begin(t, "psql", "--database-url", database, "--", "-c", `\echo began`, "-c", "SELECT pg_sleep(1000)")

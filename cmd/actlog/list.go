@@ -40,9 +40,11 @@ type planItem struct {
 	Title      string
 	Name       string
 	State      string
-	StartTime  *time.Time
-	Steps      int64
-	Total      figuresView
+	// Placeholder: only the id is known.
+	Placeholder bool
+	StartTime   *time.Time
+	Steps       int64
+	Total       figuresView
 	// Only in lists.
 	LastSignOfLife *time.Time
 	// Only in events.
@@ -131,7 +133,7 @@ func (p *planItem) row(now time.Time) string {
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), clean(p.State), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
 		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
 }
 

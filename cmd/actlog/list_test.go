@@ -92,11 +92,19 @@ func TestListSilence(t *testing.T) {
 		running("sub-plan", record.Plan{StartTime: ago(9 * time.Hour)}),
 		&record.ActTool{RootPlanID: "sub-plan", StepID: "s3", Seq: 0, ToolCallID: "t3", StartTime: ago(9 * time.Hour)},
 		&record.Plan{RootPlanID: "sub-plan", CurrentPlanID: "sub", ParentPlanID: new("sub-plan"), ToolCallID: new("t3"), StartTime: ago(8 * time.Hour), LastSeenAt: ago(7*time.Hour + 30*time.Second)},
+		running("wait", record.Plan{StartTime: ago(11 * time.Hour)}),
+		&record.Wait{RootPlanID: "wait", PlanID: "wait", WaitID: "w", StartTime: ago(8*time.Hour + 30*time.Second)},
+		running("answer", record.Plan{StartTime: ago(11 * time.Hour)}),
+		&record.Wait{RootPlanID: "answer", PlanID: "answer", WaitID: "w", StartTime: ago(10 * time.Hour), EndTime: ago(9*time.Hour + 30*time.Second), State: new(record.Approved)},
+		running("thought", record.Plan{StartTime: ago(11 * time.Hour)}),
+		&record.ActTool{RootPlanID: "thought", StepID: "s4", Seq: 0, ToolCallID: "t4"},
+		&record.Plan{RootPlanID: "thought", CurrentPlanID: "thinker", ParentPlanID: new("thought"), ToolCallID: new("t4"), State: new(record.Completed)},
+		&record.Thought{RootPlanID: "thought", PlanID: "thinker", ThoughtID: "h", Time: ago(10*time.Hour + 30*time.Second)},
 		running("nothing", record.Plan{}),
 		&record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed), StartTime: ago(9 * time.Hour), EndTime: ago(8 * time.Hour)},
 	)
 	table := must(t, "list", "--server", url)
-	for id, want := range map[string]string{"heartbeat": "3h0m", "start": "4h0m", "cycle": "5h0m", "tool": "6h0m", "sub-plan": "7h0m", "nothing": "-", "ended": "-"} {
+	for id, want := range map[string]string{"heartbeat": "3h0m", "start": "4h0m", "cycle": "5h0m", "tool": "6h0m", "sub-plan": "7h0m", "wait": "8h0m", "answer": "9h0m", "thought": "10h0m", "nothing": "-", "ended": "-"} {
 		row := regexp.MustCompile(`(?m)^` + id + ` .*$`).FindString(table)
 		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || !strings.HasPrefix(cells[2], want) {
 			t.Errorf("%s, want silent for %s: %q", id, want, row)

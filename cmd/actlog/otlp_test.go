@@ -430,7 +430,7 @@ func (e *exporter) check(t *testing.T, url string) {
 	}
 	defer client.http.CloseIdleConnections()
 	for n := range e.acked {
-		p, err := client.plan(t.Context(), agentRunID(n))
+		p, err := client.plan(t.Context(), agentRunID(n), nil)
 		if err != nil {
 			t.Fatalf("trace %d, one of %d that were acknowledged: %v", n, len(e.acked), err)
 		}

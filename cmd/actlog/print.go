@@ -142,6 +142,15 @@ func grouped(n int64) string {
 // clean is shorten without a limit.
 func clean(s string) string { return shorten(s, utf8.RuneCountInString(s)) }
 
+// joined returns ids as a list for a sentence.
+func joined(ids []string) string {
+	shown := make([]string, len(ids))
+	for i, id := range ids {
+		shown[i] = clean(id)
+	}
+	return strings.Join(shown, ", ")
+}
+
 // tokens is empty if there are none.
 func tokens(input, output int64) string {
 	if input+output <= 0 {

@@ -47,6 +47,7 @@ func (p *program) child(t *testing.T, text string) *os.Process {
 // TestPsqlHidesSecrets (N20) reads the arguments of the real client: other users can see them.
 func TestPsqlHidesSecrets(t *testing.T) {
 	t.Parallel()
+	requireClients(t, "psql")
 	u, err := url.Parse(pgtest.New(t).URL)
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +175,7 @@ func TestHideSecrets(t *testing.T) {
 // name one.
 func TestNoRecord(t *testing.T) {
 	t.Parallel()
+	requireClients(t, "psql", "pg_dump")
 	dir := filepath.Join(t.TempDir(), "data")
 	empty := pgtest.Empty(t)
 	for _, args := range [][]string{

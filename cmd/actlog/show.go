@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,55 +15,62 @@ import (
 )
 
 type showCmd struct {
-	Plan string `arg:"" help:"Id of a plan, root or not."`
-	Step string `help:"Show the cycles of this step of the plan instead." placeholder:"STEP"`
-	JSON bool   `help:"Print the answer of the API, as JSON."`
+	Plan     string `arg:"" help:"Id of a plan, root or not."`
+	Step     string `help:"Show the cycles of this step instead. It may be of any plan in the tree of PLAN." placeholder:"STEP"`
+	MaxDepth int    `help:"How many levels of sub-plans to show, at most 2000; with --json 20000." default:"50" placeholder:"LEVELS"`
+	JSON     bool   `help:"Print the answer of the API, as JSON."`
+	rootFlag
 	serverFlags
 }
 
+// maxShownDepth bounds the levels of a tree that is drawn: encoding/json reads 10,000 levels of
+// JSON, and a plan takes four.
+const maxShownDepth = 2000
+
 func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
-	p, err := client.plan(ctx, c.Plan)
-	if err != nil {
-		return err
-	}
-	what, path := "plan "+c.Plan, planPath(c.Plan)
-	if c.Step != "" {
-		if !holdsStep(p, c.Step) {
-			return fmt.Errorf("step %s %w in plan %s", c.Step, errNotOnRecord, c.Plan)
-		}
-		what, path = "step "+c.Step, stepPath(c.Step)
-	}
+	most := maxShownDepth
 	if c.JSON {
-		body, err := client.read(ctx, what, path)
-		if err != nil {
-			return err
-		}
-		_, err = e.stdout.Write(body)
-		return err
+		most = tree.MaxDepth
+	}
+	if c.MaxDepth < 0 || c.MaxDepth > most {
+		return usageError(fmt.Sprintf("--max-depth %d: must be from 0 to %d", c.MaxDepth, most))
 	}
 	view := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
-	if c.Step == "" {
-		view.plan(p)
-		return view.err
+	query := c.query()
+	if c.Step != "" {
+		return c.showStep(ctx, e, client, view, query)
 	}
-	st, err := client.step(ctx, c.Step)
+	query.Set("maxDepth", strconv.Itoa(c.MaxDepth))
+	if c.JSON {
+		return client.print(ctx, e.stdout, "plan "+c.Plan, withQuery(planPath(c.Plan), query))
+	}
+	p, err := client.plan(ctx, c.Plan, query)
 	if err != nil {
 		return err
 	}
-	view.step(st)
+	view.plan(p)
 	return view.err
 }
 
-// holdsStep reports whether a step belongs to a plan or to one of its sub-plans.
-func holdsStep(p *planView, id string) bool {
-	subPlans := slices.Clip(p.SubPlanExecutionRecords)
-	for _, st := range p.AgentExecutionSequence {
-		if st.StepID == id {
-			return true
-		}
-		subPlans = append(subPlans, st.SubPlanExecutionRecords...)
+// showStep shows a step of the tree that the plan is in.
+func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *view, query url.Values) error {
+	query.Set("maxDepth", "0")
+	p, err := client.plan(ctx, c.Plan, query)
+	if err != nil {
+		return err
 	}
-	return slices.ContainsFunc(subPlans, func(sub *planView) bool { return holdsStep(sub, id) })
+	what := fmt.Sprintf("step %s in the tree of plan %s", c.Step, c.Plan)
+	path := withQuery(stepPath(c.Step), rootFlag{Root: p.RootPlanID}.query())
+	if c.JSON {
+		return client.print(ctx, e.stdout, what, path)
+	}
+	var st stepView
+	if err := client.get(ctx, what, path, &st); err != nil {
+		return err
+	}
+	view.step(&st)
+	view.alsoUnder(p)
+	return view.err
 }
 
 // view draws plans and steps as text.
@@ -99,7 +107,7 @@ func (v *view) failure(prefix, label, message string, limit int) {
 
 // plan draws a plan and everything below it.
 func (v *view) plan(p *planView) {
-	v.line("", v.bold(p.CurrentPlanID), v.state(p.State), v.figures(p.Total), inferred(p))
+	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), 100)
 	v.failure("", "", p.ErrorMessage, 100)
 	if w := p.UserInputWaitState; w != nil {
@@ -110,6 +118,27 @@ func (v *view) plan(p *planView) {
 		v.line("", v.faint("last sign of life "+silent+" ago"))
 	}
 	v.children("", p)
+	v.omitted(p.Omitted)
+	v.alsoUnder(p)
+}
+
+// omitted draws which plans below the requested one are not drawn.
+func (v *view) omitted(o *omittedView) {
+	if o == nil {
+		return
+	}
+	are := " are"
+	if o.Plans == 1 {
+		are = " is"
+	}
+	v.line("", plural(o.Plans, "plan")+" below"+are+" not shown; use actlog show with a larger --max-depth, or with one of these ids: "+joined(o.PlanIDs))
+}
+
+// alsoUnder draws which other root plans have a plan of the requested id.
+func (v *view) alsoUnder(p *planView) {
+	if len(p.AlsoUnder) > 0 {
+		v.line("", "plan "+clean(p.CurrentPlanID)+" is shown under root plan "+clean(p.RootPlanID)+"; it is also under these, which --root chooses: "+joined(p.AlsoUnder))
+	}
 }
 
 func (v *view) children(indent string, p *planView) {
@@ -153,7 +182,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 		tool = clean(p.ParentActToolCall.Name) + ":"
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
-	v.line(indent+branch, tool, shorten(title, 70), v.state(p.State), v.figures(p.Total), inferred(p))
+	v.line(indent+branch, tool, shorten(title, 70), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.failure(indent+under, "", p.ErrorMessage, 100)
 	v.children(indent+under, p)
 }
@@ -221,6 +250,21 @@ func (v *view) step(st *stepView) {
 		v.line("")
 		v.text("", "result:  ", st.Result, 400)
 	}
+}
+
+func (v *view) planState(s string, placeholder bool) string {
+	if placeholder {
+		return v.faint(shownState(s, placeholder))
+	}
+	return v.state(s)
+}
+
+// shownState is the state of a plan. A placeholder is in none: nothing was ever recorded of it.
+func shownState(s string, placeholder bool) string {
+	if placeholder {
+		return "(placeholder)"
+	}
+	return clean(s)
 }
 
 func (v *view) state(s string) string {

@@ -20,6 +20,7 @@ import (
 type tailCmd struct {
 	Plan string `arg:"" optional:"" help:"Id of a plan, root or not. Default: all plans, with one line per change."`
 	JSON bool   `help:"Print the events as JSON, one per line."`
+	rootFlag
 	serverFlags
 }
 
@@ -38,7 +39,10 @@ const (
 var errDeleted = errors.New("was deleted")
 
 func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
-	t := &tail{client: client, plan: c.Plan, shown: map[string]string{}}
+	if c.Plan == "" && c.Root != "" {
+		return usageError(fmt.Sprintf("--root %s: chooses a tree for a plan, and no plan is named", c.Root))
+	}
+	t := &tail{client: client, plan: c.Plan, root: c.rootFlag, shown: map[string]string{}}
 	t.view = &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
 	switch {
 	case c.JSON:
@@ -66,6 +70,7 @@ type tailEvent struct {
 type tail struct {
 	client *client
 	plan   string // empty: all
+	root   rootFlag
 	cursor string // the id of the last event
 	show   func(event string, data json.RawMessage) error
 	view   *view
@@ -102,16 +107,16 @@ func (t *tail) follow(ctx context.Context) error {
 // stream reads one stream. It reports whether the stream began, and whether tail is done:
 // nothing more will come, or another attempt would not help.
 func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
-	what, path := "follow all plans", "/api/v1/events"
+	what, path, query := "follow all plans", "/api/v1/events", url.Values{}
 	if t.plan != "" {
-		what, path = "plan "+t.plan, planPath(t.plan)+"/events"
+		what, path, query = "plan "+t.plan, planPath(t.plan)+"/events", t.root.query()
 	}
 	if t.cursor != "" {
-		path += "?after=" + url.QueryEscape(t.cursor)
+		query.Set("after", t.cursor)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := t.client.open(ctx, what, http.MethodGet, path, nil, nil)
+	resp, err := t.client.open(ctx, what, http.MethodGet, withQuery(path, query), nil, nil)
 	if err != nil {
 		return false, errors.Is(err, errNotOnRecord), err
 	}
@@ -164,7 +169,7 @@ func (t *tail) redraw(ctx context.Context, d *drawing, event string) error {
 	if !sleep(ctx, tailRedraw-time.Since(t.drawn)) {
 		return context.Cause(ctx)
 	}
-	p, err := t.client.plan(ctx, t.plan)
+	p, err := t.client.plan(ctx, t.plan, t.root.query())
 	switch {
 	case err == nil:
 		t.drawn = time.Now()
@@ -210,7 +215,7 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 		if p.Steps > 0 {
 			steps = plural(p.Steps, "step")
 		}
-		t.print(clean(p.RootPlanID), clean(p.Name), v.state(p.State), steps, v.figures(p.Total), v.red(clean(p.ErrorKind)))
+		t.print(clean(p.RootPlanID), clean(p.Name), v.planState(p.State, p.Placeholder), steps, v.figures(p.Total), v.red(clean(p.ErrorKind)))
 	}
 	return v.err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -268,7 +269,8 @@ func TestOpenWait(t *testing.T) {
 }
 
 // TestOpenWaitOfAnotherPlan checks that a plan shows the open wait of its tree although it has ended
-// itself: while the root lives, and after that while the plan that waits runs (N12).
+// itself: while the root lives, and after that while the plan that waits runs (N12). In the reports the
+// same waits are open, and plans that have not ended wait for a human: the one that waits, and the root.
 func TestOpenWaitOfAnotherPlan(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
@@ -298,6 +300,22 @@ func TestOpenWaitOfAnotherPlan(t *testing.T) {
 			if got := storetest.PlanTree(t, s, plan).Wait != nil; got != tt.shown {
 				t.Errorf("root %s, sub-plan %s, the %s waits: %s shows it: %v", tt.root, tt.sub, tt.waits, plan, got)
 			}
+		}
+		if got := storetest.Query[bool](t, s, "SELECT open FROM report.wait WHERE root_plan_id = $1", root); got != tt.shown {
+			t.Errorf("root %s, sub-plan %s, the %s waits: open in report.wait: %v", tt.root, tt.sub, tt.waits, got)
+		}
+		var waiting []string
+		for _, plan := range []struct {
+			id    string
+			state record.State
+			waits bool
+		}{{root, tt.root, tt.shown}, {sub, tt.sub, tt.shown && tt.waits == "sub"}} {
+			if !plan.state.Terminal() {
+				waiting = append(waiting, fmt.Sprint(plan.id, " ", plan.waits))
+			}
+		}
+		if diff := cmp.Diff(waiting, storetest.Lines(t, s.DB().Pool, "SELECT concat(plan_id, ' ', waits_for_human::text) FROM report.running WHERE root_plan_id = $1 ORDER BY plan_id", root), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("root %s, sub-plan %s, the %s waits (-want +got in report.running):\n%s", tt.root, tt.sub, tt.waits, diff)
 		}
 	}
 }

@@ -277,7 +277,8 @@ func TestReportFigures(t *testing.T) {
 }
 
 // TestReportWaits checks that the waits of a plan are its own, and that its total includes those of
-// its sub-plans. A wait is open until it is answered, or until its plan or the run ends.
+// its sub-plans. A wait is open until it is answered, or until its root plan has ended and its own plan
+// does not run.
 func TestReportWaits(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -304,7 +305,7 @@ func TestReportWaits(t *testing.T) {
 	if diff := cmp.Diff([]string{"deep 2 40 2 40", "other 1 0 1 0", "root 1 10 5 70", "sub 1 20 3 60"}, got); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"open"}, storetest.Lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open")); diff != "" {
+	if diff := cmp.Diff([]string{"d", "e", "open"}, storetest.Lines(t, db.Pool, "SELECT wait_id FROM report.wait WHERE open ORDER BY 1")); diff != "" {
 		t.Errorf("open waits (-want +got):\n%s", diff)
 	}
 }
@@ -361,11 +362,13 @@ func TestStuckRuns(t *testing.T) {
 		storetest.Write(t, s, append(change, &record.Plan{RootPlanID: root, CurrentPlanID: id, ParentPlanID: &root, ToolCallID: new("call-" + id), StartTime: &began, State: &state})...)
 	}
 	root("stuck", record.Running)
-	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began}) // its end was never written
+	sub("stuck", record.Completed, &record.Wait{RootPlanID: "stuck", PlanID: "stuck-sub", WaitID: "w", StartTime: &began, State: new(record.Approved)})
 	root("busy", record.Running)
 	sub("busy", record.Running, &record.AgentExecution{RootPlanID: "busy", PlanID: "busy-sub", StepID: "busy-step", StartTime: &lately})
 	root("asks", record.Running)
 	sub("asks", record.Running, &record.Wait{RootPlanID: "asks", PlanID: "asks-sub", WaitID: "w", StartTime: &began})
+	root("asked-before-the-end", record.Running)
+	sub("asked-before-the-end", record.Completed, &record.Wait{RootPlanID: "asked-before-the-end", PlanID: "asked-before-the-end-sub", WaitID: "w", StartTime: &began})
 	root("sub-pauses", record.Running)
 	sub("sub-pauses", record.Paused)
 	root("pauses", record.Paused)

@@ -129,7 +129,8 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 }
 
 // TestLastSignOfLife checks N4: a run that was silent for long is not alive because it was imported
-// today. When it was first seen counts only if no time was reported.
+// today. When it was first seen counts only if no time was reported, and only in the reports. Else tree
+// and list have the same sign of life as the report (N9).
 func TestLastSignOfLife(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -141,13 +142,39 @@ func TestLastSignOfLife(t *testing.T) {
 	storetest.Write(t, s, wholeRun("all", &start, record.Running)...)
 	storetest.Write(t, s, plan("beats", new(start.Add(time.Hour))), plan("starts", nil),
 		plan("thinks", nil), &record.Thought{RootPlanID: "thinks", PlanID: "thinks", ThoughtID: "t", Time: new(start.Add(time.Minute))},
+		plan("asks", nil), &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "w", StartTime: new(start.Add(2 * time.Minute))},
+		plan("answered", nil), &record.Plan{RootPlanID: "answered", CurrentPlanID: "sub", ParentPlanID: new("answered"), ToolCallID: new("t"), State: new(record.Completed)},
+		&record.Wait{RootPlanID: "answered", PlanID: "sub", WaitID: "w", EndTime: new(start.Add(3 * time.Minute)), State: new(record.Approved)},
 		plan("part", nil), &record.AgentExecution{RootPlanID: "part", PlanID: "part", StepID: "part-step"},
 		&record.Plan{RootPlanID: "untimed", CurrentPlanID: "untimed", State: new(record.Running)})
-	want := []string{"all 2025-03-04 12:00:50", "beats 2025-03-04 13:00:00", "part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen"}
+	want := []string{"all 2025-03-04 12:00:50", "answered 2025-03-04 12:03:00", "asks 2025-03-04 12:02:00", "beats 2025-03-04 13:00:00", "part 2025-03-04 12:00:00", "starts 2025-03-04 12:00:00", "thinks 2025-03-04 12:01:00", "untimed seen"}
 	if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, `
 		SELECT concat_ws(' ', r.plan_id, CASE WHEN r.last_sign_of_life = p.first_seen_at THEN 'seen' ELSE (r.last_sign_of_life AT TIME ZONE 'utc')::text END)
 		FROM report.running AS r JOIN actlog.plan_execution_record AS p ON p.current_plan_id = r.plan_id ORDER BY r.plan_id`)); diff != "" {
 		t.Errorf("signs of life (-want +got):\n%s", diff)
+	}
+	plans, err := s.Plans(t.Context(), store.PlanFilter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(root string, at *time.Time) string {
+		if at == nil {
+			return root + " seen"
+		}
+		return root + " " + at.Format("2006-01-02 15:04:05")
+	}
+	var listed, trees []string
+	for _, p := range plans {
+		listed = append(listed, shown(p.Record.RootPlanID, p.LastSignOfLife))
+		trees = append(trees, shown(p.Record.RootPlanID, storetest.PlanTree(t, s, p.Record.RootPlanID).LastSignOfLife))
+	}
+	slices.Sort(listed)
+	slices.Sort(trees)
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("signs of life in the list (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, trees); diff != "" {
+		t.Errorf("signs of life of trees (-want +got):\n%s", diff)
 	}
 }
 
@@ -175,7 +202,8 @@ func TestReportTimesAreIndexed(t *testing.T) {
 		"usage_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "think_act_record_default_",
 		"tool_daily WHERE day >= date_trunc('day', now(), 'UTC')":     "act_tool_info_default_",
 		"agent_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "agent_time",
-		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0": "plan_with_subs",
+		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0": "plan_execution_record_pkey",
+		"plan WHERE NOT is_root AND part > now() AND steps > 0":       "plan_with_subs",
 	} {
 		var plan strings.Builder
 		for _, row := range runQuery(t, conn, query, "EXPLAIN SELECT * FROM report."+query).Rows {
@@ -288,6 +316,106 @@ func TestReportPlanIsLinear(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestReportPlanReadsWhatItIsAskedFor checks the rule of docs/reporting.md for large records: with
+// is_root, a root plan, or a range of part beside it, a query of report.plan does not cost what the
+// sub-plans of other trees cost (N6).
+func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	fillPlans(t, db, "late", 4, planShapes["chain"])
+	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET part = '2026-11-16', start_time = '2026-11-20', first_seen_at = '2026-11-20'")
+	before := map[string]int{}
+	for trees := 500; trees <= 2000; trees *= 2 {
+		execSQL(t, db.Pool, fmt.Sprintf(`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, first_seen_at)
+			SELECT 'early-' || r, 'early-' || r || CASE WHEN s > 0 THEN '-' || s ELSE '' END, DATE '2026-01-05', 'COMPLETED', '2026-01-05', '2026-01-05'
+			FROM generate_series(1, %d) AS r, generate_series(0, 4) AS s ON CONFLICT DO NOTHING`, trees))
+		execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
+		for _, where := range []string{
+			"happened_at >= '2026-11-01' AND is_root", "happened_at >= '2026-11-01' AND root_plan_id = 'late'", "happened_at >= '2026-11-01' AND part >= '2026-11-01'",
+			"plan_id = 'late-3' AND root_plan_id = 'late'", "plan_id = 'late-3' AND part = '2026-11-16'", "state = 'FAILED' AND part >= '2026-11-01'",
+		} {
+			sql := "SELECT * FROM report.plan WHERE " + where
+			work(t, db, sql) // the first call reads the catalog, too
+			got := work(t, db, sql)
+			if got > 500 || before[where] > 0 && got > before[where]+50 {
+				t.Errorf("%s: beside %d trees %d rows and buffers; beside half of them %d", where, trees, got, before[where])
+			}
+			before[where] = got
+		}
+	}
+}
+
+// TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however
+// many plans of a tree run (N6).
+func TestReportRunningIsLinear(t *testing.T) {
+	t.Parallel()
+	for _, statistics := range []string{"", "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought"} {
+		for _, where := range []string{"", "WHERE root_plan_id = 'big'", "WHERE is_root"} {
+			t.Run(statistics+where, func(t *testing.T) {
+				t.Parallel()
+				db := pgtest.Fresh(t)
+				last := 0
+				for n := 500; n <= 2000; n *= 2 {
+					execSQL(t, db.Pool, "TRUNCATE actlog.plan_execution_record CASCADE")
+					fillPlans(t, db, "big", n, planShapes["side by side"])
+					execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET told_state = 'RUNNING'")
+					execSQL(t, db.Pool, "INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT root_plan_id, current_plan_id, 'w' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "INSERT INTO actlog.thought (root_plan_id, plan_id, thought_id) SELECT root_plan_id, current_plan_id, 't' FROM actlog.plan_execution_record")
+					execSQL(t, db.Pool, "VACUUM actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.thought")
+					if statistics != "" {
+						execSQL(t, db.Pool, statistics)
+					}
+					sql := "SELECT * FROM report.running " + where
+					work(t, db, sql) // the first call reads the catalog, too
+					got := work(t, db, sql)
+					if last > 0 && float64(got) > 2.5*float64(last) {
+						t.Errorf("%d sub-plans: %d rows and buffers; half of them: %d", n, got, last)
+					}
+					last = got
+				}
+				if last > 100_000 {
+					t.Errorf("2,000 sub-plans: %d rows and buffers", last)
+				}
+			})
+		}
+	}
+}
+
+// TestReportRunning checks the figures of running plans: those of a sub-plan are its own, the signs of
+// life and the waits of a root plan are those of its tree.
+func TestReportRunning(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	plan := func(id string, parent *string, state record.State, start int) *record.Plan {
+		p := &record.Plan{RootPlanID: "root", CurrentPlanID: id, ParentPlanID: parent, State: &state, StartTime: at(start)}
+		if parent != nil {
+			p.ToolCallID = new("call-" + id)
+		}
+		return p
+	}
+	step := func(plan, id string, start int, state record.State) record.Change {
+		return &record.AgentExecution{RootPlanID: "root", PlanID: plan, StepID: id, AgentName: new("agent of " + id), StartTime: at(start), State: &state}
+	}
+	storetest.Write(t, storetest.OpenURL(t, db.URL),
+		plan("root", nil, record.Running, 0), step("root", "a", 1, record.Running), step("root", "b", 3, record.Running), step("root", "c", 4, record.Completed),
+		&record.ActTool{RootPlanID: "root", StepID: "b", ToolCallID: "t", Name: new("search"), StartTime: at(5)}, &record.ThinkAct{RootPlanID: "root", StepID: "b", CostUSD: new(0.5)},
+		plan("beats", new("root"), record.Running, 2), step("beats", "d", 6, record.Running), step("beats", "e", 6, record.Running),
+		plan("waits", new("root"), record.Waiting, 2), &record.Wait{RootPlanID: "root", PlanID: "waits", WaitID: "w", StartTime: at(8)},
+		plan("thinks", new("root"), record.Running, 2), &record.Thought{RootPlanID: "root", PlanID: "thinks", ThoughtID: "h", Time: at(7)},
+		plan("ended", new("root"), record.Completed, 2), step("ended", "f", 9, record.Running))
+	want := []string{
+		"beats 2 0 0 d agent of d 6 f",
+		"root 3 1 1 0.5 b agent of b search 9 t",
+		"thinks 0 0 0 7 f",
+		"waits 0 0 0 8 t",
+	}
+	if diff := cmp.Diff(want, storetest.Lines(t, db.Pool, `
+		SELECT concat_ws(' ', plan_id, steps, cycles, tool_calls, cost_usd, step_id, agent_name, latest_tool_name, extract(epoch FROM last_sign_of_life - $1)::integer, waits_for_human)
+		FROM report.running ORDER BY plan_id`, *at(0))); diff != "" {
+		t.Errorf("running plans (-want +got):\n%s", diff)
 	}
 }
 

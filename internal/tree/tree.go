@@ -36,6 +36,9 @@ type Plan struct {
 	// Placeholder reports that nothing but the id of the plan was ever recorded: other records
 	// named it.
 	Placeholder bool
+	// BesideAt is the latest time of the waits and thoughts of the plan, or nil. It is not known of a
+	// tree whose plans have all ended.
+	BesideAt *time.Time
 	// AlsoUnder are other roots that have a plan of this id. Only the requested plan has them,
 	// and only if it was requested without a root.
 	AlsoUnder []string
@@ -54,7 +57,8 @@ type Plan struct {
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total Figures
 	// LastSignOfLife is the latest time that was reported of a plan that has not ended, or of
-	// anything below it: heartbeats, starts and ends. It is nil for a plan that has ended.
+	// anything below it: heartbeats, starts and ends, also of waits, and thoughts. It is nil for a plan
+	// that has ended.
 	LastSignOfLife *time.Time
 
 	// Omitted is what [Plan.Cut] left out below the plan; nil if it left out nothing.
@@ -320,7 +324,7 @@ func (b *builder) attach(plans []*Plan) {
 func (p *Plan) sum() *time.Time {
 	p.Figures.DurationMs = Duration(p.Record.StartTime, p.Record.EndTime)
 	p.Total = p.Figures
-	last := latest(p.Record.LastSeenAt, p.Record.StartTime, p.Record.EndTime)
+	last := latest(p.Record.LastSeenAt, p.Record.StartTime, p.Record.EndTime, p.BesideAt)
 	for _, s := range p.Steps {
 		last = latest(last, s.LastSeenAt, s.Record.StartTime, s.Record.EndTime)
 	}
