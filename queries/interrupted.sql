@@ -30,20 +30,30 @@ unfinished AS MATERIALIZED (
     JOIN actlog.act_tool_info AS t ON t.root_plan_id = dead.root_plan_id AND t.part = dead.part AND t.status = 'RUNNING'
 ),
 saved AS (
-    INSERT INTO actlog.interrupted AS i (root_plan_id, kind, step_id, seq, id, told_state, error_kind, end_time, marked_end)
-    SELECT u.root_plan_id, u.kind, u.step_id, u.seq, u.id, u.told_state, u.error_kind, u.end_time, u.marked_end
+    INSERT INTO actlog.interrupted AS i (root_plan_id, kind, step_id, seq, id, attempt, told_state, error_kind, end_time, marked_end)
+    SELECT u.root_plan_id, u.kind, u.step_id, u.seq, u.id, COALESCE(u.attempt, 1), u.told_state, u.error_kind, u.end_time, u.marked_end
     FROM unfinished AS u
     ON CONFLICT (root_plan_id, kind, step_id, seq, id) DO UPDATE SET
-        told_state = excluded.told_state, error_kind = excluded.error_kind, end_time = excluded.end_time, marked_end = excluded.marked_end
+        attempt = excluded.attempt, told_state = excluded.told_state, error_kind = excluded.error_kind, end_time = excluded.end_time, marked_end = excluded.marked_end
 )
 SELECT u.kind, u.root_plan_id, u.step_id, u.seq, u.id, u.other_id, u.attempt FROM unfinished AS u;
 
 -- name: InterruptedUndo :exec
--- Puts back what marks replaced in trees, unless more was written since, and lets the silence of
--- the trees begin now. What was written below the marks has to be written again. It returns the steps of which cycles or tool calls changed; their roll-ups have
--- to follow. The step is empty if a tree has none. The caller holds the root plans.
-WITH gone AS MATERIALIZED (
-    DELETE FROM actlog.interrupted AS i WHERE i.root_plan_id = ANY (@root_plan_ids::text[]) RETURNING *
+-- Puts back what marks replaced: in whole trees, whose silence begins now, and in single rows,
+-- which have ended. What was written to a row since stays; what the mark hid has to be written
+-- again. It returns the steps of which cycles or tool calls changed; their roll-ups have to follow.
+-- The step is empty if a tree has none. The caller holds the root plans.
+WITH ended AS MATERIALIZED (
+    SELECT *
+    FROM unnest(@ended_roots::text[], @kinds::text[], @step_ids::text[], @seqs::bigint[], @ids::text[], @attempts::bigint[])
+        AS u (root_plan_id, kind, step_id, seq, id, attempt)
+),
+gone AS MATERIALIZED (
+    DELETE FROM actlog.interrupted AS i
+    WHERE i.root_plan_id = ANY (@root_plan_ids::text[])
+        OR i.root_plan_id = ANY (@ended_roots::text[])
+            AND (i.root_plan_id, i.kind, i.step_id, i.seq, i.id, i.attempt) IN (SELECT * FROM ended)
+    RETURNING *
 ),
 detail AS MATERIALIZED (
     SELECT gone.*, r.part

@@ -3,6 +3,9 @@ package upkeep_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -214,17 +217,118 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 	}
 }
 
-// TestEndsDoNotUndoTheMark checks that a run that was marked stays so if somebody only writes how
-// parts of it ended: the others were cut off.
-func TestEndsDoNotUndoTheMark(t *testing.T) {
+// TestEndsUndoTheirOwnMark checks that an end counts as if its row had never been marked, also if it
+// is before the last heartbeat, and that the other rows stay marked: somebody may only be recording
+// how parts of a dead run ended.
+//
+// N11: a mark not_seen is undone by what is recorded later.
+func TestEndsUndoTheirOwnMark(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
-	writeRun(t, s, "p", storetest.At(50))
-	silent(t, s, "p", "1 hour")
-	interrupt(t, idle(t, s))
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), Title: new("lost")})
-	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Failed || *st.Record.State != record.Interrupted {
-		t.Errorf("after an end: %+v %+v", p, st.Record)
+	ends := map[string]func(root string) record.Change{
+		"plan": func(root string) record.Change {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), EndTime: storetest.At(40), Summary: new("late"), Rev: new(int64(9))}
+		},
+		"sub-plan": func(root string) record.Change {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", State: new(record.Cancelled)}
+		},
+		"step": func(root string) record.Change {
+			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Completed), EndTime: storetest.At(60)}
+		},
+		"cycle": func(root string) record.Change {
+			return &record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Failed), ErrorKind: new("x")}
+		},
+		"tool call": func(root string) record.Change {
+			return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Completed), EndTime: storetest.At(30)}
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			s := open(t, pg.URL)
+			u := idle(t, s)
+			writeRun(t, s, "run-a", storetest.At(50))
+			storetest.Write(t, s, end("run-a"))
+			writeRun(t, s, "run-b", storetest.At(50))
+			silent(t, s, "run-b", "1 hour")
+			interrupt(t, u)
+			storetest.Write(t, s, end("run-b"))
+			want, marked := states(t, pg, "run-a"), 0
+			for i, got := range states(t, pg, "run-b") {
+				if strings.Contains(got, "INTERRUPTED not_seen") {
+					marked++
+				} else if got = strings.ReplaceAll(got, "run-b", "run-a"); got != want[i] {
+					t.Errorf("got %q, never marked %q", got, want[i])
+				}
+			}
+			if marked != len(ends)-1 {
+				t.Errorf("%d rows stay marked", marked)
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		pg := pgtest.New(t)
+		s := open(t, pg.URL)
+		for _, root := range []string{"run-a", "run-b"} {
+			writeRun(t, s, root, storetest.At(50))
+		}
+		silent(t, s, "run-b", "1 hour")
+		interrupt(t, idle(t, s))
+		for _, name := range slices.Sorted(maps.Keys(ends)) {
+			storetest.Write(t, s, ends[name]("run-a"))
+			storetest.Write(t, s, ends[name]("run-b"))
+		}
+		if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
+			t.Errorf("the marks left something (-never marked +marked):\n%s", diff)
+		}
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.interrupted"); n != 0 {
+			t.Errorf("%d rows are still saved", n)
+		}
+	})
+	t.Run("earlier attempt", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.Open(t)
+		writeRun(t, s, "p", storetest.At(50))
+		silent(t, s, "p", "1 hour")
+		interrupt(t, idle(t, s))
+		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(1)), State: new(record.Failed)})
+		if st := storetest.StepDetail(t, s, "p-a"); *st.Record.State != record.Interrupted || *st.Record.ErrorKind != record.NotSeen {
+			t.Errorf("after the end of an earlier attempt: %+v", st.Record)
+		}
+	})
+}
+
+// TestSignsOfLifeWhileMarking checks that a state that is written while its run is being marked undoes
+// the mark: the writer waited for the lock of the tree.
+//
+// N11: a mark not_seen is undone by later signs of life.
+func TestSignsOfLifeWhileMarking(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := open(t, pg.URL)
+	u := idle(t, s)
+	writeRun(t, s, "run-a", storetest.At(50))
+	writeRun(t, s, "run-b", storetest.At(50))
+	silent(t, s, "run-b", "1 hour")
+	sign := func(root string) record.Change {
+		return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Paused), Rev: new(int64(3))}
+	}
+	storetest.Write(t, s, sign("run-a"))
+	var wg sync.WaitGroup
+	var once sync.Once
+	upkeep.BeforeMarks(u, func() {
+		once.Do(func() {
+			wg.Go(func() { storetest.Write(t, s, sign("run-b")) })
+			storetest.Until(t, "the writer waits", func() bool {
+				return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+			})
+		})
+	})
+	interrupt(t, u)
+	wg.Wait()
+	if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
+		t.Errorf("the mark left something (-never marked +marked):\n%s", diff)
 	}
 }
 
