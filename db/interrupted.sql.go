@@ -46,7 +46,7 @@ unfinished AS MATERIALIZED (
 ),
 saved AS (
     INSERT INTO actlog.interrupted AS i (root_plan_id, kind, step_id, seq, id, attempt, told_state, error_kind, end_time, marked_end)
-    SELECT u.root_plan_id, u.kind, u.step_id, u.seq, u.id, COALESCE(u.attempt, 1), u.told_state, u.error_kind, u.end_time, u.marked_end
+    SELECT u.root_plan_id, u.kind, u.step_id, u.seq, u.id, u.attempt, u.told_state, u.error_kind, u.end_time, u.marked_end
     FROM unfinished AS u
     ON CONFLICT (root_plan_id, kind, step_id, seq, id) DO UPDATE SET
         attempt = excluded.attempt, told_state = excluded.told_state, error_kind = excluded.error_kind, end_time = excluded.end_time, marked_end = excluded.marked_end
@@ -110,7 +110,7 @@ gone AS MATERIALIZED (
     DELETE FROM actlog.interrupted AS i
     WHERE i.root_plan_id = ANY ($7::text[])
         OR i.root_plan_id = ANY ($1::text[])
-            AND (i.root_plan_id, i.kind, i.step_id, i.seq, i.id, i.attempt) IN (SELECT root_plan_id, kind, step_id, seq, id, attempt FROM ended)
+            AND (i.root_plan_id, i.kind, i.step_id, i.seq, i.id, COALESCE(i.attempt, 1)) IN (SELECT root_plan_id, kind, step_id, seq, id, attempt FROM ended)
     RETURNING root_plan_id, kind, step_id, seq, id, attempt, told_state, error_kind, end_time, marked_end
 ),
 detail AS MATERIALIZED (

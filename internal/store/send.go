@@ -176,6 +176,7 @@ func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Du
 	return s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
+		lockTraces(&q, b.passes(nil)[0]) // before root plans, as everywhere
 		q.Queue(db.PlanLock, slices.Sorted(maps.Keys(b.touched)))
 		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err
