@@ -5,7 +5,8 @@ SELECT EXISTS (SELECT FROM actlog.interrupted AS i WHERE i.root_plan_id = ANY (@
 -- name: InterruptedSave :many
 -- Saves what a mark is about to replace in trees: the states, error kinds and ends of live plans,
 -- and of the steps, cycles and tool calls that had begun. It returns these rows. other_id is the
--- plan of a step. The arrays go in pairs: a root plan, and the end that its tree is given.
+-- plan of a step. The arrays go in pairs: a root plan, and the end that its tree is given. Rows that
+-- only a trace made are left out: the trace closes them.
 WITH dead AS MATERIALIZED (
     SELECT u.root_plan_id, u.end_time, r.part
     FROM unnest(@root_plan_ids::text[], @end_times::timestamptz[]) AS u (root_plan_id, end_time)
@@ -16,18 +17,22 @@ unfinished AS MATERIALIZED (
         NULL::integer AS attempt, p.told_state, p.error_kind, p.end_time, dead.end_time AS marked_end
     FROM dead
     JOIN actlog.plan_execution_record AS p ON p.root_plan_id = dead.root_plan_id AND NOT p.completed
+        AND (p.origin <> 'otlp' OR p.revs IS NOT NULL)
     UNION ALL
     SELECT 'agentExecution', a.root_plan_id, a.step_id, 0, '', a.shown_plan_id, a.attempt, a.told_state, a.error_kind, a.end_time, dead.end_time
     FROM dead
     JOIN actlog.agent_execution_record AS a ON a.root_plan_id = dead.root_plan_id AND a.status = 'RUNNING'
+        AND (a.origin <> 'otlp' OR a.revs IS NOT NULL)
     UNION ALL
     SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', '', c.attempt, c.told_state, c.error_kind, NULL, NULL
     FROM dead
     JOIN actlog.think_act_record AS c ON c.root_plan_id = dead.root_plan_id AND c.part = dead.part AND c.status = 'RUNNING'
+        AND (c.origin <> 'otlp' OR c.revs IS NOT NULL)
     UNION ALL
     SELECT 'actTool', t.root_plan_id, t.step_id, t.seq, t.tool_call_id, '', t.attempt, t.told_state, t.error_kind, t.end_time, dead.end_time
     FROM dead
     JOIN actlog.act_tool_info AS t ON t.root_plan_id = dead.root_plan_id AND t.part = dead.part AND t.status = 'RUNNING'
+        AND (t.origin <> 'otlp' OR t.revs IS NOT NULL)
 ),
 saved AS (
     INSERT INTO actlog.interrupted AS i (root_plan_id, kind, step_id, seq, id, attempt, told_state, error_kind, end_time, marked_end)
