@@ -41,9 +41,12 @@ func writeRun(t testing.TB, s *store.Store, root string, seen *time.Time) {
 		&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Running), ThinkStartTime: storetest.At(3)},
 		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.AwaitingApproval), StartTime: storetest.At(4)},
 		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-planned"},
-		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w"},
+		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", ExpiresAt: expired},
 	)
 }
+
+// expired is long ago.
+var expired = new(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 
 // silent lets time pass since the last heartbeat of a run, by the clock of the database.
 func silent(t testing.TB, s *store.Store, root, since string) {
@@ -406,20 +409,23 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 }
 
 // TestRunsThatAreNotDead checks the runs that are not interrupted: those that never sent a
-// heartbeat, whose sub-plan still sends some, that wait or pause on purpose, that have ended, and
-// of which only a sub-plan that has ended sent heartbeats.
+// heartbeat, whose sub-plan still sends some, that wait or pause on purpose, that wait for a human,
+// that have ended, and of which only a sub-plan that has ended sent heartbeats.
 func TestRunsThatAreNotDead(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	s := open(t, pg.URL)
 	u := idle(t, s)
-	for root, more := range map[string]*record.Plan{
+	for root, more := range map[string]record.Change{
 		"imported": nil,
-		"sub":      {RootPlanID: "sub", CurrentPlanID: "sub-sub", LastSeenAt: storetest.At(1)},
-		"waiting":  {RootPlanID: "waiting", CurrentPlanID: "waiting", State: new(record.Waiting)},
-		"paused":   {RootPlanID: "paused", CurrentPlanID: "paused-sub", State: new(record.Paused)},
-		"ended":    {RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
-		"silent":   {RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
+		"sub":      &record.Plan{RootPlanID: "sub", CurrentPlanID: "sub-sub", LastSeenAt: storetest.At(1)},
+		"waiting":  &record.Plan{RootPlanID: "waiting", CurrentPlanID: "waiting", State: new(record.Waiting)},
+		"paused":   &record.Plan{RootPlanID: "paused", CurrentPlanID: "paused-sub", State: new(record.Paused)},
+		"ended":    &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
+		"silent":   &record.Plan{RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
+		"asks":     &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "open"},
+		"sub asks": &record.Wait{RootPlanID: "sub asks", PlanID: "sub asks-sub", WaitID: "open", ExpiresAt: new(time.Now().Add(time.Hour))},
+		"asked":    &record.Wait{RootPlanID: "asked", PlanID: "asked-done", WaitID: "open", State: new(record.Waiting)},
 	} {
 		var seen *time.Time
 		if root != "imported" && root != "silent" {
@@ -440,6 +446,28 @@ func TestRunsThatAreNotDead(t *testing.T) {
 	interrupt(t, u)
 	if got := storetest.Lines(t, pg.Pool, "SELECT current_plan_id FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED'"); len(got) > 0 {
 		t.Errorf("interrupted: %q", got)
+	}
+}
+
+// TestWaitsThatNobodyWaitsFor checks that a wait keeps no run from its mark after it was decided, or
+// once nothing waits for the answer any more.
+func TestWaitsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, root := range []string{"decided", "ended"} {
+		writeRun(t, s, root, storetest.At(0))
+		storetest.Write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: storetest.At(1)},
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: "open"})
+		silent(t, s, root, "1 day")
+	}
+	storetest.Write(t, s, &record.Wait{RootPlanID: "decided", PlanID: "decided", WaitID: "open", State: new(record.Submitted)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)})
+	interrupt(t, idle(t, s))
+	for _, root := range []string{"decided", "ended"} {
+		if p := storetest.PlanTree(t, s, root+"-sub").Record; *p.State != record.Interrupted {
+			t.Errorf("%s: %s", root, *p.State)
+		}
 	}
 }
 
