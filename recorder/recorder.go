@@ -24,8 +24,9 @@
 //
 // Nothing starts in a plan, step or cycle that has ended, and the same attempt at a step, cycle or tool
 // call does not start again: the error wraps [record.ErrEnded]. Handles know of each other's ends if
-// they come from one plan handle; those of tool calls, from one cycle handle. What is known late of something that has ended is still recorded: ends, answers of models, thoughts,
-// artifacts, sources, decisions, exceptions.
+// they come from one plan handle; those of tool calls, from one cycle handle. What is known late of
+// something that has ended is still recorded: ends, answers of models, thoughts, artifacts, sources,
+// decisions, exceptions.
 //
 // Handles are safe for concurrent use.
 package recorder
