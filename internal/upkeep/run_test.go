@@ -3,6 +3,7 @@ package upkeep_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -491,6 +492,38 @@ func TestAServerListensFirst(t *testing.T) {
 	if state := *storetest.PlanTree(t, s, "lives").Record.State; state != record.Running {
 		t.Errorf("the live run is %s", state)
 	}
+}
+
+// stuck is a log that takes no warning before it is closed.
+type stuck struct {
+	slog.Handler
+	closed chan struct{}
+}
+
+func (h stuck) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		<-h.closed
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// TestTidyingDoesNotStopTheMarks checks that dead runs are marked however long it takes to remove what
+// is too old: here, to log that it failed.
+//
+// N9: runs that sent lastSeenAt are marked by default.
+func TestTidyingDoesNotStopTheMarks(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := open(t, pg.URL)
+	writeRun(t, s, "dead", storetest.At(0))
+	silent(t, s, "dead", "1 day")
+	storetest.Exec(t, s, "ALTER TABLE actlog.otlp_trace RENAME TO lost")
+	log := stuck{storetest.Logger(t).Handler(), make(chan struct{})}
+	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{InterruptAfter: 2 * time.Second, TraceDays: 1, Logger: slog.New(log)})
+	t.Cleanup(func() { close(log.closed) })
+	storetest.Until(t, "the dead run is interrupted", func() bool {
+		return *storetest.PlanTree(t, s, "dead").Record.State == record.Interrupted
+	})
 }
 
 // TestSkewedHeartbeats checks processes whose clocks are years off: they live as long as their
