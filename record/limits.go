@@ -19,8 +19,9 @@ const (
 	// MaxCount bounds counts and costs, so that their sums fit a bigint: one absurd figure
 	// must not spoil the figures of everything above it.
 	MaxCount = 1_000_000_000_000
-	// MinYear and MaxYear bound times. Those outside come from values that were never set, not from
-	// clocks, however wrong: a clock that knows no time begins in 1970, and 64 bits of nanoseconds
-	// end in 2262.
-	MinYear, MaxYear = 1970, 2262
+	// MinYear bounds times. Earlier ones come from values that were never set, not from clocks,
+	// however wrong: a clock that knows no time begins in 1970.
+	MinYear = 1970
+	// MaxYear bounds times: 64 bits of nanoseconds end in it.
+	MaxYear = 2262
 )
