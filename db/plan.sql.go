@@ -272,28 +272,23 @@ const PlanLockPlaced = `-- name: PlanLockPlaced :exec
 WITH locked AS MATERIALIZED (
     SELECT root_plan_id
     FROM actlog.plan_execution_record
-    WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND part = $3::date
+    WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND part = $2::date
     ORDER BY root_plan_id
     FOR NO KEY UPDATE
 )
-SELECT CASE
-    WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') IS NULL
-    ELSE EXISTS (SELECT FROM actlog.interrupted AS i WHERE i.root_plan_id = ANY ($2::text[]))
-END AS marked
+SELECT CASE WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
 FROM locked
 `
 
 type PlanLockPlacedParams struct {
 	RootPlanIds []string
-	Alive       []string
 	Part        time.Time
 }
 
 // Locks root plans that should all be in one partition. If one is not there, the statement
-// fails with SQLSTATE YA001. It reports whether some of the trees are marked as interrupted:
-// those with signs of life.
+// fails with SQLSTATE YA001.
 func (q *Queries) PlanLockPlaced(ctx context.Context, db DBTX, arg PlanLockPlacedParams) error {
-	_, err := db.Exec(ctx, PlanLockPlaced, arg.RootPlanIds, arg.Alive, arg.Part)
+	_, err := db.Exec(ctx, PlanLockPlaced, arg.RootPlanIds, arg.Part)
 	return err
 }
 

@@ -392,7 +392,11 @@ FROM (
 ) AS live
 CROSS JOIN LATERAL (
     SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, bool_or(t.beat_at BETWEEN $2::timestamptz AND $3::timestamptz) AS seen,
-        bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
+        bool_or(t.state IN ('WAITING', 'PAUSED') OR EXISTS (
+            SELECT FROM actlog.wait_state AS w
+            WHERE w.root_plan_id = t.root_plan_id AND t.current_plan_id IN (w.plan_id, w.root_plan_id)
+                AND w.state = 'WAITING' AND COALESCE(w.expires_at > $3::timestamptz, true)
+        )) AS waits
     FROM actlog.plan_execution_record AS t
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
@@ -415,7 +419,8 @@ type PlanUnseenRow struct {
 
 // Returns trees whose live plans have sent heartbeats, and none in a range of time, with the last
 // one: all behind a cursor, or only some of them. A tree with a plan that is WAITING or PAUSED is
-// not dead. A heartbeat after the range is one from before the clock of the database went back.
+// not dead, nor is one that waits for a human: with a wait that has not expired, of a live plan or
+// below a live root. A heartbeat after the range is one from before the clock of the database went back.
 func (q *Queries) PlanUnseen(ctx context.Context, db DBTX, arg PlanUnseenParams) ([]PlanUnseenRow, error) {
 	rows, err := db.Query(ctx, PlanUnseen,
 		arg.AfterID,

@@ -22,6 +22,26 @@ COMMENT ON COLUMN actlog.think_act_record.act_end_time IS 'When the last tool ca
 COMMENT ON COLUMN actlog.act_tool_info.start_time IS 'When the current attempt began.';
 COMMENT ON COLUMN actlog.act_tool_info.end_time IS 'When the current attempt ended.';
 
+-- It now also compresses jsonb.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION actlog.compress_texts(parent regclass) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    col record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
+        RETURN;
+    END IF;
+    FOR col IN SELECT c.relname, a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+        WHERE (c.oid = parent OR c.oid IN (SELECT relid FROM pg_partition_tree(parent))) AND a.attnum > 0 AND NOT a.attisdropped
+            AND a.atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype) AND a.attcompression <> 'l'
+    LOOP
+        EXECUTE format('ALTER TABLE actlog.%I ALTER COLUMN %I SET COMPRESSION lz4', col.relname, col.attname);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.agent_execution_record,actlog.think_act_record,actlog.act_tool_info}'::text[]) AS t;
+
 -- An attempt in the list is an object: {"attempt": 1, "state": "FAILED", "startTime": "...",
 -- "revs": {"state": 5}}. internal/field writes and reads the same. The rules say what belongs to
 -- an attempt: {"state": {"rule": "forward", "rev": 8, "time": false}}, where rev is the place in
@@ -42,9 +62,9 @@ BEGIN
         CONTINUE WHEN value IS NULL;
         IF f.is_time THEN -- equal times have equal texts, which sort as the times do
             value := to_char(value::timestamptz AT TIME ZONE 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
-        ELSIF octet_length(value) > 16384 THEN -- cut at a character boundary
+        ELSIF octet_length(value) > 2048 THEN -- cut at a character boundary
             bytes := convert_to(value, 'UTF8');
-            size := 16384;
+            size := 2048;
             WHILE get_byte(bytes, size) & 192 = 128 LOOP
                 size := size - 1;
             END LOOP;
@@ -66,7 +86,7 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.own_attempt(jsonb, jsonb) IS
-    'What the columns of a row say about its own attempt, as it is kept in the list of attempts; null: nothing. Texts are cut at 16 KiB.';
+    'What the columns of a row say about its own attempt, as it is kept in the list of attempts; null: nothing. Texts are cut at 2 KiB.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.merge_attempt(old jsonb, new jsonb, rules jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
@@ -174,3 +194,20 @@ DROP FUNCTION actlog.own_attempt(jsonb, jsonb);
 ALTER TABLE actlog.act_tool_info DROP COLUMN attempts;
 ALTER TABLE actlog.think_act_record DROP COLUMN attempts;
 ALTER TABLE actlog.agent_execution_record DROP COLUMN attempts;
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION actlog.compress_texts(parent regclass) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    col record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
+        RETURN;
+    END IF;
+    FOR col IN SELECT c.relname, a.attname FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+        WHERE (c.oid = parent OR c.oid IN (SELECT relid FROM pg_partition_tree(parent))) AND a.attnum > 0 AND NOT a.attisdropped
+            AND a.atttypid IN ('text'::regtype, 'json'::regtype) AND a.attcompression <> 'l'
+    LOOP
+        EXECUTE format('ALTER TABLE actlog.%I ALTER COLUMN %I SET COMPRESSION lz4', col.relname, col.attname);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd

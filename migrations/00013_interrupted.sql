@@ -8,6 +8,7 @@ CREATE TABLE actlog.interrupted (
     step_id       text COLLATE "C" NOT NULL,
     seq           integer NOT NULL,
     id            text COLLATE "C" NOT NULL,
+    attempt       integer,
     told_state    text,
     error_kind    text,
     end_time      timestamptz,
@@ -20,6 +21,7 @@ COMMENT ON COLUMN actlog.interrupted.kind IS 'The kind of the row: plan, agentEx
 COMMENT ON COLUMN actlog.interrupted.step_id IS 'The step of a row; empty for a plan.';
 COMMENT ON COLUMN actlog.interrupted.seq IS 'The cycle of a row; 0 for a plan or a step.';
 COMMENT ON COLUMN actlog.interrupted.id IS 'The id of a plan or a tool call; else empty.';
+COMMENT ON COLUMN actlog.interrupted.attempt IS 'The attempt that was marked; null: the first.';
 COMMENT ON COLUMN actlog.interrupted.told_state IS 'The state that was replaced; null: none had been written.';
 COMMENT ON COLUMN actlog.interrupted.error_kind IS 'The error kind that was replaced.';
 COMMENT ON COLUMN actlog.interrupted.end_time IS 'The end that was replaced.';

@@ -8,8 +8,7 @@ FOR NO KEY UPDATE;
 
 -- name: PlanLockPlaced :exec
 -- Locks root plans that should all be in one partition. If one is not there, the statement
--- fails with SQLSTATE YA001. It reports whether some of the trees are marked as interrupted:
--- those with signs of life.
+-- fails with SQLSTATE YA001.
 WITH locked AS MATERIALIZED (
     SELECT root_plan_id
     FROM actlog.plan_execution_record
@@ -17,10 +16,7 @@ WITH locked AS MATERIALIZED (
     ORDER BY root_plan_id
     FOR NO KEY UPDATE
 )
-SELECT CASE
-    WHEN count(*) <> cardinality(@root_plan_ids::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') IS NULL
-    ELSE EXISTS (SELECT FROM actlog.interrupted AS i WHERE i.root_plan_id = ANY (@alive::text[]))
-END AS marked
+SELECT CASE WHEN count(*) <> cardinality(@root_plan_ids::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
 FROM locked;
 
 -- name: PlanNew :many

@@ -28,7 +28,8 @@ LIMIT 1;
 -- name: PlanUnseen :many
 -- Returns trees whose live plans have sent heartbeats, and none in a range of time, with the last
 -- one: all behind a cursor, or only some of them. A tree with a plan that is WAITING or PAUSED is
--- not dead. A heartbeat after the range is one from before the clock of the database went back.
+-- not dead, nor is one that waits for a human: with a wait that has not expired, of a live plan or
+-- below a live root. A heartbeat after the range is one from before the clock of the database went back.
 SELECT r.root_plan_id, r.last_seen_at::timestamptz AS last_seen_at
 FROM (
     SELECT DISTINCT p.root_plan_id
@@ -38,7 +39,11 @@ FROM (
 ) AS live
 CROSS JOIN LATERAL (
     SELECT live.root_plan_id, max(t.last_seen_at) AS last_seen_at, bool_or(t.beat_at BETWEEN @since::timestamptz AND @until::timestamptz) AS seen,
-        bool_or(t.state IN ('WAITING', 'PAUSED')) AS waits
+        bool_or(t.state IN ('WAITING', 'PAUSED') OR EXISTS (
+            SELECT FROM actlog.wait_state AS w
+            WHERE w.root_plan_id = t.root_plan_id AND t.current_plan_id IN (w.plan_id, w.root_plan_id)
+                AND w.state = 'WAITING' AND COALESCE(w.expires_at > @until::timestamptz, true)
+        )) AS waits
     FROM actlog.plan_execution_record AS t
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r

@@ -14,9 +14,14 @@ const (
 	// those with the highest numbers.
 	MaxPastAttempts = 1_000
 	// MaxAttemptTextBytes bounds the error of an attempt in the list of attempts. Longer ones
-	// are cut there.
-	MaxAttemptTextBytes = 16 << 10
+	// are cut there; the row has the whole error of its last attempt.
+	MaxAttemptTextBytes = 2 << 10
 	// MaxCount bounds counts and costs, so that their sums fit a bigint: one absurd figure
 	// must not spoil the figures of everything above it.
 	MaxCount = 1_000_000_000_000
+	// MinYear bounds times. Earlier ones come from values that were never set, not from clocks,
+	// however wrong: a clock that knows no time begins in 1970.
+	MinYear = 1970
+	// MaxYear bounds times: 64 bits of nanoseconds end in it.
+	MaxYear = 2262
 )

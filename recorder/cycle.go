@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -33,7 +32,6 @@ type Cycle struct {
 	reporter
 	step       *Step
 	seq        int64
-	attempt    int64
 	provider   string
 	thinkStart time.Time
 
@@ -43,18 +41,21 @@ type Cycle struct {
 	answered   bool
 	nextCall   int64
 	asked      []*ToolCall
+	calls      lives[string]
 }
 
 // StartCycle records a cycle as RUNNING: its think phase begins now. The step's currentStep counts
-// the cycles. If the step or its plan has ended, the error wraps [record.ErrEnded].
+// the cycles. If the step or its plan has ended, or this attempt at the cycle or a later one, the
+// error wraps [record.ErrEnded].
 func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 	refused := s.open()
 	c := s.newCycle(s.state.claimSeq(info.Seq, refused == nil), info.Attempt)
-	if c.refused = refused; refused != nil {
-		return c, fmt.Errorf("%s: %w", action{"start", c}, refused)
+	c.refused = refused
+	what := action{"start", c}
+	if err := c.admit(what); err != nil {
+		return c, err
 	}
 	c.provider, c.thinkStart = info.Provider, s.rec.now()
-	what := action{"start", c}
 	metadata, encodeErr := metadataOf(info.Metadata)
 	row := c.row(record.Running)
 	row.ThinkStartTime = &c.thinkStart
@@ -70,7 +71,7 @@ func (s *Step) StartCycle(ctx context.Context, info CycleInfo) (*Cycle, error) {
 }
 
 func (s *Step) newCycle(seq, attempt int64) *Cycle {
-	c := &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter}, step: s, seq: seq, attempt: cmp.Or(attempt, s.attempt)}
+	c := &Cycle{reporter: reporter{rec: s.rec, parent: &s.reporter, attempt: cmp.Or(attempt, s.attempt), life: s.state.cycle(seq)}, step: s, seq: seq}
 	c.handle = c
 	return c
 }

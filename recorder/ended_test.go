@@ -125,6 +125,87 @@ func TestRefusedHandles(t *testing.T) {
 	}
 }
 
+// N8: what has ended has ended for every handle of it that the plan's handle returns. A higher attempt
+// goes on.
+func TestNothingStartsAgainWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := startRun(t, setup(t))
+	ctx := t.Context()
+	refused := func(what string, starts ...func() error) {
+		t.Helper()
+		before := r.sink.writeCount()
+		for i, start := range starts {
+			if err := start(); !errors.Is(err, record.ErrEnded) || !strings.HasSuffix(err.Error(), ": "+what+" has ended") {
+				t.Errorf("%s, %d: %v", what, i, err)
+			}
+		}
+		if n := r.sink.writeCount() - before; n != 0 {
+			t.Errorf("%s: %d writes", what, n)
+		}
+	}
+	startTool := func(info recorder.ToolInfo) func() error {
+		return func() error { _, _, err := r.cycle.StartTool(ctx, info); return err }
+	}
+	startCycle := func(info recorder.CycleInfo) func() error {
+		return func() error { _, err := r.step.StartCycle(ctx, info); return err }
+	}
+	startStep := func(info recorder.StepInfo) func() error {
+		return func() error { _, _, err := r.plan.StartStep(ctx, info); return err }
+	}
+
+	ok(t, r.cycle.EndThink(ctx, recorder.ThinkResult{Tools: []recorder.ToolInfo{{ID: r.call.ID()}}}))
+	ok(t, r.call.End(ctx, recorder.ToolResult{}))
+	refused("tool call "+r.call.ID(), startTool(recorder.ToolInfo{ID: r.call.ID()}),
+		func() error { _, err := r.cycle.Tools()[0].Start(ctx); return err })
+	ok(t, startTool(recorder.ToolInfo{ID: r.call.ID(), Attempt: 2})())
+	ok(t, startTool(recorder.ToolInfo{ID: r.call.ID(), Attempt: 2})()) // it goes on
+
+	ok(t, r.cycle.End(ctx, recorder.CycleResult{}))
+	refused("cycle 0 of step "+r.step.ID(), startCycle(recorder.CycleInfo{Seq: new(int64(0))}),
+		func() error {
+			_, _, err := r.step.OpenCycle(recorder.CycleRef{}).StartTool(ctx, recorder.ToolInfo{})
+			return err
+		})
+	ok(t, startCycle(recorder.CycleInfo{Seq: new(int64(0)), Attempt: 2})())
+	ok(t, startCycle(recorder.CycleInfo{Seq: new(int64(1))})())
+
+	_, before := r.plan.OpenStep(ctx, recorder.StepRef{ID: r.step.ID()})
+	ok(t, r.step.End(ctx, recorder.StepResult{}))
+	_, again, _ := r.plan.StartStep(ctx, recorder.StepInfo{ID: r.step.ID()})
+	refused("step "+r.step.ID(), startStep(recorder.StepInfo{ID: r.step.ID()}),
+		func() error { _, err := again.StartCycle(ctx, recorder.CycleInfo{}); return err },
+		func() error { _, err := before.StartCycle(ctx, recorder.CycleInfo{}); return err },
+		func() error { return before.SetState(ctx, record.Paused) })
+	_, third, err := r.plan.StartStep(ctx, recorder.StepInfo{ID: r.step.ID(), Attempt: 3})
+	ok(t, err)
+	ok(t, third.End(ctx, recorder.StepResult{}))
+	refused("step "+r.step.ID(), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 2}), startStep(recorder.StepInfo{ID: r.step.ID(), Attempt: 3}))
+	_, fourth, err := r.step.Retry(ctx)
+	ok(t, err)
+	if fourth.Attempt() != 4 {
+		t.Errorf("the next attempt is %d", fourth.Attempt())
+	}
+	ok(t, before.End(ctx, recorder.StepResult{State: record.Failed})) // a late report of the first attempt
+	want(t, "state", r.sink.step(t, r.step.ID()).State, record.Running)
+}
+
+// N8: a call that is refused begins no act phase.
+func TestRefusedCallsBeginNoActPhase(t *testing.T) {
+	t.Parallel()
+	r := startRun(t, setup(t))
+	ctx := t.Context()
+	cycle, err := r.step.StartCycle(ctx, recorder.CycleInfo{})
+	ok(t, err)
+	ok(t, r.step.End(ctx, recorder.StepResult{}))
+	if _, _, err := cycle.StartTool(ctx, recorder.ToolInfo{}); !errors.Is(err, record.ErrEnded) {
+		t.Error(err)
+	}
+	ok(t, cycle.End(ctx, recorder.CycleResult{}))
+	row := r.sink.cycle(t, r.step.ID(), cycle.Seq())
+	unreported(t, "actStartTime", row.ActStartTime)
+	unreported(t, "actEndTime", row.ActEndTime)
+}
+
 // N8: what is only reported late, or ends late, is recorded: a plan may end before what is in it,
 // and a stream reports its figures last. A sub-plan may start after its tool call has returned.
 func TestLateReports(t *testing.T) {

@@ -22,9 +22,11 @@
 // its record can ignore it. What a handle could not report about itself because the sink failed
 // is sent with the next call on it or on anything below it.
 //
-// Nothing starts in a plan, step or cycle that has ended: the error wraps [record.ErrEnded]. What is
-// known late of something that has ended is still recorded: ends, answers of models, thoughts,
-// artifacts, sources, decisions, exceptions.
+// Nothing starts in a plan, step or cycle that has ended, and the same attempt at a step, cycle or tool
+// call does not start again: the error wraps [record.ErrEnded]. Handles know of each other's ends if
+// they come from one plan handle; those of tool calls, from one cycle handle. What is known late of
+// something that has ended is still recorded: ends, answers of models, thoughts, artifacts, sources,
+// decisions, exceptions.
 //
 // Handles are safe for concurrent use.
 package recorder

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/actlog/actlog/record"
 )
@@ -18,10 +19,36 @@ type reporter struct {
 	parent  *reporter
 	handle  named // whose reporter it is
 	refused error // why the handle was not allowed to start; nothing of it goes on record
+	attempt int64 // at what the handle stands for; 0: there is only one
+	life    *life // of what the handle stands for; nil: it is not shared
 
 	mu     sync.Mutex
 	unsent []record.Change
 	ended  bool
+}
+
+// life is what the handles of one step, cycle or tool call share: the highest attempt that has ended.
+type life struct{ ended atomic.Int64 }
+
+func (l *life) end(attempt int64) {
+	for {
+		if old := l.ended.Load(); old >= attempt || l.ended.CompareAndSwap(old, attempt) {
+			return
+		}
+	}
+}
+
+// lives finds the lives of the cycles of a step, or of the tool calls of a cycle.
+type lives[K comparable] map[K]*life
+
+func (l *lives[K]) of(key K) *life {
+	if *l == nil {
+		*l = lives[K]{}
+	}
+	if (*l)[key] == nil {
+		(*l)[key] = new(life)
+	}
+	return (*l)[key]
 }
 
 // action names what a call does, for its error. The text is built only if there is an error.
@@ -98,12 +125,21 @@ func (r *reporter) forget(sent []record.Change) {
 	}
 }
 
-// admit lets a new handle start, unless a handle above it has ended: what is live in something that
-// has ended would stay live for ever. What such a handle reports later is refused as well, even its
-// end, because nothing of it began.
-func (r *reporter) admit() { r.refused = r.parent.open() }
+// admit lets a new handle start, unless what it stands for has ended, or a handle above it: what is
+// live in something that has ended would stay live for ever. What such a handle reports later is
+// refused as well, even its end, because nothing of it began.
+func (r *reporter) admit(what action) error {
+	if r.refused == nil {
+		r.refused = r.open()
+	}
+	if r.refused != nil {
+		return fmt.Errorf("%s: %w", what, r.refused)
+	}
+	return nil
+}
 
-// open returns an error that wraps [record.ErrEnded] if the handle, or one above it, has ended.
+// open returns an error that wraps [record.ErrEnded] if what the handle stands for has ended, or what
+// is above it.
 func (r *reporter) open() error {
 	for up := r; up != nil; up = up.parent {
 		if up.hasEnded() {
@@ -139,19 +175,23 @@ func (r *reporter) end(ctx context.Context, what action, given record.State, cau
 	return r.report(ctx, what, change(outcomeOf(given, cause)))
 }
 
-// markEnded reports whether this is the first end.
+// markEnded reports whether this is the first end of the handle.
 func (r *reporter) markEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first := !r.ended
 	r.ended = true
+	if r.life != nil && r.refused == nil {
+		r.life.end(r.attempt)
+	}
 	return first
 }
 
+// hasEnded reports whether the handle has ended, or another one of this attempt or a later one.
 func (r *reporter) hasEnded() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ended
+	return r.ended || r.life != nil && r.life.ended.Load() >= r.attempt
 }
 
 // maxUnsent bounds what a handle keeps for ended handles below it.

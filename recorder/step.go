@@ -48,10 +48,9 @@ type StepInfo struct {
 // Step is the handle of one attempt at a step.
 type Step struct {
 	reporter
-	plan    *Plan
-	id      string
-	attempt int64
-	state   *stepState
+	plan  *Plan
+	id    string
+	state *stepState
 
 	mu    sync.Mutex
 	start time.Time
@@ -59,20 +58,24 @@ type Step struct {
 
 // stepState is what the attempts at a step share.
 type stepState struct {
+	life
 	mu      sync.Mutex
 	index   *int64
 	nextSeq int64
 	attempt int64 // the highest
+	cycles  lives[int64]
 }
 
 // StartStep records a step as RUNNING: a new one or, by [StepInfo.ID], one that is known already.
-// The context that it returns carries the step's link. If the plan has ended, the error wraps
-// [record.ErrEnded].
+// The context that it returns carries the step's link. If the plan has ended, or this attempt at the
+// step or a later one, the error wraps [record.ErrEnded].
 func (p *Plan) StartStep(ctx context.Context, info StepInfo) (context.Context, *Step, error) {
 	s, row, encodeErr := p.newStep(info)
-	s.admit()
-	s.begin(row)
 	what := action{"start", s}
+	if err := s.admit(what); err != nil {
+		return ContextWithLink(ctx, s.Link()), s, err
+	}
+	s.begin(row)
 	changes := []record.Change{row}
 	if !p.knowsSteps { // of OpenPlan
 		changes = append(changes, p.firstSign()...)
@@ -122,7 +125,8 @@ func (p *Plan) newStep(info StepInfo) (*Step, *record.AgentExecution, error) {
 
 // attempt returns the handle of an attempt at a step.
 func (p *Plan) attempt(id string, attempt int64, state *stepState) *Step {
-	s := &Step{reporter: reporter{rec: p.rec, parent: &p.reporter}, plan: p, id: id, attempt: attempt, state: state}
+	state.reach(attempt)
+	s := &Step{reporter: reporter{rec: p.rec, parent: &p.reporter, attempt: attempt, life: &state.life}, plan: p, id: id, state: state}
 	s.handle = s
 	return s
 }
@@ -237,8 +241,10 @@ func (s *Step) begin(row *record.AgentExecution) bool {
 // attempt. A step of a plan that has ended is not re-opened: the error wraps [record.ErrEnded].
 func (s *Step) Retry(ctx context.Context) (context.Context, *Step, error) {
 	s.handUp(ctx) // the earlier attempt is rarely called again
-	next := s.plan.attempt(s.id, s.state.nextAttempt(s.attempt), s.state)
-	next.admit()
+	next := s.plan.attempt(s.id, s.state.nextAttempt(), s.state)
+	if err := next.admit(action{"start", next}); err != nil {
+		return ContextWithLink(ctx, next.Link()), next, err
+	}
 	ctx, err := next.Start(ctx)
 	return ctx, next, err
 }
@@ -284,12 +290,26 @@ func (s *Step) Close(ctx context.Context) error {
 	return s.close(ctx, recover(), func(ctx context.Context, err error) error { return s.End(ctx, StepResult{Err: err}) })
 }
 
-// nextAttempt returns the number of the next attempt. current is that of the handle that asks.
-func (s *stepState) nextAttempt(current int64) int64 {
+// reach notes that there is an attempt.
+func (s *stepState) reach(attempt int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempt = max(s.attempt, current) + 1
+	s.attempt = max(s.attempt, attempt)
+}
+
+// nextAttempt returns the number of the next attempt.
+func (s *stepState) nextAttempt() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempt++
 	return s.attempt
+}
+
+// cycle returns the life of a cycle.
+func (s *stepState) cycle(seq int64) *life {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cycles.of(seq)
 }
 
 // claimSeq returns the number of a new cycle: the given one, or the next. A cycle that is not

@@ -35,9 +35,8 @@ type ToolInfo struct {
 // ToolCall is the handle of a tool call.
 type ToolCall struct {
 	reporter
-	cycle   *Cycle
-	id      string
-	attempt int64
+	cycle *Cycle
+	id    string
 
 	mu    sync.Mutex
 	start time.Time
@@ -46,13 +45,16 @@ type ToolCall struct {
 // StartTool records a tool call as RUNNING. Call it before the tool runs, and run the tool with
 // the context that it returns. That carries the link of the call, so that a plan started in it is
 // a sub-plan of the call. The first call of a cycle begins its act phase. Several calls of a cycle
-// may run at once. If the cycle, or what it belongs to, has ended, the error wraps [record.ErrEnded].
+// may run at once. If the cycle, or what it belongs to, has ended, or this attempt at the call or a
+// later one, the error wraps [record.ErrEnded].
 func (c *Cycle) StartTool(ctx context.Context, info ToolInfo) (context.Context, *ToolCall, error) {
 	t, row, encodeErr := c.newToolCall(info, record.Running)
-	t.admit()
+	what := action{"start", t}
+	if err := t.admit(what); err != nil { // it begins no act phase either
+		return ContextWithLink(ctx, t.Link()), t, err
+	}
 	t.start = t.rec.now()
 	row.StartTime = &t.start
-	what := action{"start", t}
 	err := t.report(ctx, what, c.act(t.start, row)...)
 	return ContextWithLink(ctx, t.Link()), t, withEncodeError(what, encodeErr, err)
 }
@@ -82,7 +84,10 @@ func (c *Cycle) newToolCall(info ToolInfo, state record.State) (*ToolCall, *reco
 }
 
 func (c *Cycle) toolCall(id string, attempt int64) *ToolCall {
-	t := &ToolCall{reporter: reporter{rec: c.rec, parent: &c.reporter}, cycle: c, id: id, attempt: cmp.Or(attempt, c.attempt)}
+	c.mu.Lock()
+	l := c.calls.of(id)
+	c.mu.Unlock()
+	t := &ToolCall{reporter: reporter{rec: c.rec, parent: &c.reporter, attempt: cmp.Or(attempt, c.attempt), life: l}, cycle: c, id: id}
 	t.handle = t
 	return t
 }

@@ -31,9 +31,11 @@ type Wait struct {
 // ctx is in. Their states stay as they are. If the plan has ended, the error wraps [record.ErrEnded].
 func (p *Plan) StartWait(ctx context.Context, info WaitInfo) (*Wait, error) {
 	w := p.OpenWait(cmp.Or(info.ID, record.NewWaitID()))
-	w.admit()
-	w.start = p.rec.now()
 	what := action{"start", w}
+	if err := w.admit(what); err != nil {
+		return w, err
+	}
+	w.start = p.rec.now()
 	var inputs json.RawMessage
 	var encodeErr error
 	if info.FormInputs != nil {

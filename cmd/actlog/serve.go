@@ -136,7 +136,11 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: otlp.ProjectKept, TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
-		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: int64(c.Ballast) << 20})
+		ballast := int64(c.Ballast) << 20
+		if ballast == 0 {
+			ballast = embedpg.NoBallast
+		}
+		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: ballast})
 		if err != nil {
 			return err
 		}

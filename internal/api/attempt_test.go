@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/record"
 )
 
 // retried are records of a step, a cycle and a tool call that failed and are attempted again. A
@@ -32,7 +34,7 @@ var retriedAttempts = func() map[string][]obj {
 	return map[string][]obj{
 		"step":  {attempt(1, "FAILED", at(1), at(9), "disk full", "io"), attempt(2, "RUNNING", at(10), nil, nil, nil)},
 		"cycle": {attempt(1, "FAILED", at(2), at(5), "no answer", nil), attempt(2, "RUNNING", at(10), nil, nil, nil)},
-		"tool":  {attempt(1, "FAILED", at(4), at(5), strings.Repeat("x", 16<<10), nil, "errorMessage"), attempt(2, "COMPLETED", at(11), at(12), nil, nil)},
+		"tool":  {attempt(1, "FAILED", at(4), at(5), strings.Repeat("x", record.MaxAttemptTextBytes), nil, "errorMessage"), attempt(2, "COMPLETED", at(11), at(12), nil, nil)},
 	}
 }()
 

@@ -17,11 +17,14 @@ const (
 	keepBallastEvery = time.Minute
 )
 
+// NoBallast as [Config.Ballast] means that there is none.
+const NoBallast = -1
+
 // ballast is a file that only takes up room. On a full disk Postgres cannot start. Then the file is
 // removed, and nobody has to find out what else can be.
 type ballast struct {
 	dir  string
-	size int64 // 0: none is made
+	size int64 // see Config.Ballast
 	log  *slog.Logger
 }
 
@@ -41,9 +44,15 @@ func (b ballast) giveUp() {
 }
 
 // keep makes the ballast if it is missing and the disk has plenty of room: writes stop long before
-// that is used up.
+// that is used up. It removes the ballast if there is to be none.
 func (b ballast) keep() {
-	if b.size == 0 {
+	switch b.size {
+	case 0:
+		return
+	case NoBallast:
+		if err := os.Remove(b.path()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			b.log.Warn("remove the ballast failed", "file", b.path(), "error", err)
+		}
 		return
 	}
 	if info, err := os.Stat(b.path()); err == nil && info.Size() == b.size {

@@ -48,7 +48,8 @@ type Config struct {
 	Fast bool
 
 	// Ballast is the size of a file in Dir that is removed if the disk is too full for Postgres to
-	// start, in bytes. It is made, and made again, when there is plenty of room. 0: none is made.
+	// start, in bytes. It is made, and made again, when there is plenty of room. 0: none is made, and
+	// one that is there stays. [NoBallast]: one that is there is removed.
 	Ballast int64
 
 	// BinDirs are folders, or glob patterns of folders, to search for initdb and postgres.

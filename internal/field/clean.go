@@ -92,17 +92,13 @@ func (f *Field) clean(v reflect.Value) (cut bool, err error) {
 		return false, f.checkFloat(v.Elem().Float())
 	case Time:
 		t := v.Interface().(*time.Time).UTC().Truncate(time.Microsecond)
-		if y := t.Year(); y < minYear || y > maxYear {
-			return false, f.invalid("must lie in the years %d to %d", minYear, maxYear)
+		if y := t.Year(); y < record.MinYear || y > record.MaxYear {
+			return false, f.invalid("must lie in the years %d to %d", record.MinYear, record.MaxYear)
 		}
 		v.Set(reflect.ValueOf(&t))
 	}
 	return false, nil
 }
-
-// Times outside of these years come from values that were never set, not from clocks, however
-// wrong: a clock that knows no time begins in 1970, and 64 bits of nanoseconds end in 2262.
-const minYear, maxYear = 1970, 2262
 
 // maxSmall leaves room for one more in an integer column: rounds are seq + 1.
 const maxSmall = math.MaxInt32 - 1

@@ -360,3 +360,25 @@ func TestAttemptsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestManyAttemptsStaySmall checks how large a row becomes that each attempt writes again and each tree
+// carries: 2 MiB of errors at most. The last attempt keeps its whole error, here and elsewhere.
+//
+// N1: every attempt stays on record.
+func TestManyAttemptsStaySmall(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	const attempts = 30
+	message := func(n int) string { return strings.Repeat(fmt.Sprint(n, " "), 10_000) }
+	for n := 1; n <= attempts; n++ {
+		storetest.Write(t, s, &record.AgentExecution{
+			RootPlanID: "p", PlanID: "p", StepID: "s", Attempt: new(int64(n)), State: new(record.Failed), ErrorMessage: new(message(n)),
+		})
+	}
+	if n := storetest.Query[int](t, s, "SELECT octet_length(attempts::text) FROM actlog.agent_execution_record"); n > attempts*(2<<10+200) {
+		t.Errorf("%d attempts take %d bytes", attempts, n)
+	}
+	if st := storetest.StepDetail(t, s, "s"); *st.Record.ErrorMessage != message(attempts) || len(st.PastAttempts) != attempts-1 {
+		t.Errorf("an error of %d bytes, %d earlier attempts", len(*st.Record.ErrorMessage), len(st.PastAttempts))
+	}
+}

@@ -29,7 +29,7 @@ type batch struct {
 	touched feed.Touched
 	folded  int      // changes that met another one
 	said    []uint64 // texts that were new to the search, see said
-	// marked is set when the batch was written: some trees of which it has signs of life are marked.
+	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
 }
 

@@ -6,49 +6,97 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/record"
 )
 
 // Upkeep marks the rows of silent runs INTERRUPTED with the error kind [record.NotSeen], and saves
 // what it replaces. The mark is not what anybody wrote. So a transaction with signs of life of a
 // marked run first puts back what was written, and then merges: the same rows result as if the mark
-// had never been.
+// had never been. An end does the same for its own row.
 
-// alive returns the root plans of which a batch has signs of life, in no order: heartbeats, and
-// states that settle no more than the mark, which would hide them. States that settle more replace
-// the mark by themselves.
-func (b *batch) alive() []string {
+// news is what a change says about the mark of its row.
+type news int
+
+const (
+	noNews news = iota
+	// ends: the row has a state that settles more than the mark. Only its own mark was wrong, because
+	// somebody may be recording how a dead run ended.
+	ends
+	// lives: a heartbeat, or a state that settles no more than the mark, which would hide it. The whole
+	// run lives.
+	lives
+)
+
+func newsOf(c record.Change) news {
+	switch c := c.(type) {
+	case *record.Plan:
+		if c.LastSeenAt != nil {
+			return lives
+		}
+		return newsOfState(c.State, c.ErrorKind)
+	case *record.AgentExecution:
+		return newsOfState(c.State, c.ErrorKind)
+	case *record.ThinkAct:
+		return newsOfState(c.State, c.ErrorKind)
+	case *record.ActTool:
+		return newsOfState(c.State, c.ErrorKind)
+	}
+	return noNews
+}
+
+func newsOfState(s *record.State, errorKind *string) news {
+	switch {
+	case s == nil, *s == record.Interrupted && errorKind != nil && *errorKind == record.NotSeen: // a mark itself
+		return noNews
+	case s.Terminal() && *s != record.Unknown && *s != record.Interrupted:
+		return ends
+	default:
+		return lives
+	}
+}
+
+// doubted returns the root plans of the trees in which a batch undoes marks, if there are any.
+func (b *batch) doubted() []string {
 	roots := map[string]bool{}
 	for key, r := range b.rows {
-		sign := false
-		switch c := r.Change.(type) {
-		case *record.Plan:
-			sign = c.LastSeenAt != nil || hiddenByMark(c.State, c.ErrorKind)
-		case *record.AgentExecution:
-			sign = hiddenByMark(c.State, c.ErrorKind)
-		case *record.ThinkAct:
-			sign = hiddenByMark(c.State, c.ErrorKind)
-		case *record.ActTool:
-			sign = hiddenByMark(c.State, c.ErrorKind)
-		}
-		if sign {
+		if newsOf(r.Change) != noNews {
 			roots[key.Root] = true
 		}
 	}
 	return slices.AppendSeq(make([]string, 0, len(roots)), maps.Keys(roots))
 }
 
-// hiddenByMark reports whether a state would be lost below a mark, and is none itself.
-func hiddenByMark(s *record.State, errorKind *string) bool {
-	switch {
-	case s == nil:
-		return false
-	case *s == record.Interrupted:
-		return errorKind == nil || *errorKind != record.NotSeen
-	default:
-		return !s.Terminal() || *s == record.Unknown
+// undone says which marks a batch undoes: those of trees that live, and those of rows that ended.
+func (b *batch) undone() (undo db.InterruptedUndoParams) {
+	for key, r := range b.rows {
+		switch newsOf(r.Change) {
+		case lives:
+			undo.RootPlanIds = append(undo.RootPlanIds, key.Root)
+		case ends:
+			step, attempt := key.Parent, int64(1)
+			switch c := r.Change.(type) {
+			case *record.AgentExecution:
+				step, key.ID, attempt = key.ID, "", attemptOf(c.Attempt)
+			case *record.ThinkAct:
+				attempt = attemptOf(c.Attempt)
+			case *record.ActTool:
+				attempt = attemptOf(c.Attempt)
+			}
+			undo.EndedRoots, undo.Kinds = append(undo.EndedRoots, key.Root), append(undo.Kinds, string(key.Kind))
+			undo.StepIds, undo.Seqs, undo.Ids = append(undo.StepIds, step), append(undo.Seqs, key.Seq), append(undo.Ids, key.ID)
+			undo.Attempts = append(undo.Attempts, attempt)
+		}
 	}
+	return undo
 }
 
-// readMarked reads into the batch whether some of its living trees are marked.
+func attemptOf(n *int64) int64 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// readMarked reads into the batch whether some trees are marked in which it undoes marks.
 func (b *batch) readMarked(row pgx.Row) error { return row.Scan(&b.marked) }

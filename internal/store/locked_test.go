@@ -169,3 +169,24 @@ func TestLockedTable(t *testing.T) {
 		t.Errorf("%d plans on record", n)
 	}
 }
+
+// TestUnmarkingLocksTracesFirst checks that a write that undoes marks holds no root plan while it
+// waits for a trace: the writer of that trace waits for the root plan then.
+func TestUnmarkingLocksTracesFirst(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := storetest.OpenURL(t, pg.URL)
+	p := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", TraceID: new("000000000000000000000000000000a1"), State: new(record.Running)}
+	storetest.Write(t, s, p)
+	unlock := holdLock(t, pg.Pool, "SELECT pg_advisory_xact_lock(161)")
+	done := make(chan error, 1)
+	go func() { done <- store.WriteUnmarked(t.Context(), s, p) }()
+	storetest.Until(t, "it waits for the trace", func() bool {
+		return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory')")
+	})
+	if _, err := pg.Pool.Exec(t.Context(), "SELECT FROM actlog.plan_execution_record WHERE root_plan_id = 'p' FOR UPDATE NOWAIT"); err != nil {
+		t.Errorf("it holds the root plan: %v", err)
+	}
+	unlock()
+	waitFor(t, []<-chan error{done})
+}

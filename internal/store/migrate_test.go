@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,7 +163,7 @@ func TestSchemaRules(t *testing.T) {
 			AND (attname LIKE '%\_id' OR EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)))`},
 		{"texts and JSON are compressed with lz4, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
-			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype) AND attcompression <> 'l'
+			WHERE attnum > 0 AND atttypid IN ('text'::regtype, 'json'::regtype, 'jsonb'::regtype) AND attcompression <> 'l'
 			AND EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals))`},
 		{"revisions are stored in the row, uncompressed, also in partitions",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE attname = 'revs' AND attstorage <> 'p'`},
@@ -395,5 +397,96 @@ func TestMigrationsGiveWay(t *testing.T) {
 	unlock()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOldValuesCanBeImported checks that what earlier versions accepted is exported as something that
+// this one accepts, after the migration, and that no other row is written.
+//
+// N27: values that are refused now were accepted.
+func TestOldValuesCanBeImported(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	s := storetest.OpenURL(t, db.URL)
+	for _, root := range []string{"low", "high", "fine"} {
+		for _, kind := range record.Kinds {
+			c := record.New(kind)
+			for i := range field.Fields(kind) {
+				f := &field.Fields(kind)[i]
+				switch v := f.In(c); {
+				case (f.Key || f.Required) && f.Type == field.Text && f.Name != "type":
+					v.SetString(root)
+				case f.Name == "type" && kind == record.KindThought:
+					v.Set(reflect.ValueOf(new(record.ThoughtDecision)))
+				case f.Name == "type" && kind == record.KindSource:
+					v.Set(reflect.ValueOf(new(record.SourceURL)))
+				case f.Type == field.Time:
+					v.Set(reflect.ValueOf(at(1)))
+				}
+			}
+			storetest.Write(t, s, c)
+		}
+	}
+	execSQL(t, db.Pool, "UPDATE actlog.plan_execution_record SET trace_id = 'ABCDEFAB-0000-0000-0000-000000000001' WHERE root_plan_id = 'fine'")
+	before := storedRows(t, s, "fine")
+	fine := func() []string {
+		var lines []string
+		for _, kind := range record.Kinds {
+			lines = append(lines, storetest.Lines(t, db.Pool, "SELECT xmin::text FROM actlog."+fieldsql.TableOf(kind).Name+" WHERE root_plan_id = 'fine'")...)
+		}
+		return lines
+	}
+	versions := fine()
+	for root, value := range map[string]struct{ time, fraction, trace string }{
+		"low": {"0001-01-01Z", "-0.5", "zz"}, "high": {"2263-01-01Z", "2", "00000000000000000000000000000000"},
+	} {
+		for _, kind := range record.Kinds {
+			var set []string
+			for _, f := range field.Fields(kind) {
+				switch {
+				case f.Type == field.Time:
+					set = append(set, f.Column+" = '"+value.time+"'")
+				case f.Column == "confidence" || f.Column == "relevance_score":
+					set = append(set, f.Column+" = "+value.fraction)
+				case f.Column == "trace_id":
+					set = append(set, f.Column+" = '"+value.trace+"'")
+				}
+			}
+			if len(set) > 0 {
+				execSQL(t, db.Pool, "UPDATE actlog."+fieldsql.TableOf(kind).Name+" SET "+strings.Join(set, ", ")+" WHERE root_plan_id = '"+root+"'")
+			}
+		}
+	}
+	m := newMigrator(t, db.URL)
+	for version := int64(99); version > 14; { // what came later, and this one
+		all, err := m.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = slices.DeleteFunc(all, func(m store.Migration) bool { return !m.Applied })
+		version = all[len(all)-1].Version
+		if err := m.Down(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := storetest.Open(t)
+	for _, root := range []string{"low", "high", "fine"} {
+		storetest.Write(t, elsewhere, exported(t, s, root)...)
+	}
+	for _, root := range []string{"low", "high"} {
+		thought, source := storedRows(t, elsewhere, root)["thought"], storedRows(t, elsewhere, root)["source_reference"]
+		want := map[string]string{"low": "0", "high": "1"}[root]
+		if !strings.Contains(thought, `"confidence": `+want+`,`) || !strings.Contains(source, `"relevance_score": `+want+`}`) {
+			t.Errorf("%s: %s\n%s", root, thought, source)
+		}
+	}
+	if diff := cmp.Diff(before, storedRows(t, s, "fine")); diff != "" {
+		t.Errorf("good rows (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(versions, fine()); diff != "" {
+		t.Errorf("good rows were written again (-before +after):\n%s", diff)
 	}
 }

@@ -67,8 +67,7 @@ func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) 
 	return nil
 }
 
-// sendBatch writes a batch, and once more if it turned out that some of its trees are marked
-// although they live. It returns the trees that are new, if it knows them.
+// sendBatch writes a batch, and once more if it turned out that it undoes marks. It returns the trees that are new, if it knows them.
 func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
 	fresh, err := s.sendLikely(ctx, b, lockTimeout)
 	if err == nil && b.marked {
@@ -149,17 +148,17 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that
-// should be on record, are only locked. It is found out whether trees are marked that live.
+// should be on record, are only locked. Only a statement after the locks sees every mark.
 func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assumed) {
-	alive := b.alive()
-	if !a.part.IsZero() {
-		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), alive, a.part).QueryRow(b.readMarked)
-		return
+	var traces []string
+	if a.part.IsZero() {
+		traces = lockTraces(q, roots)
+		s.statements.merge(q, roots, time.Time{})
+	} else {
+		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
 	}
-	traces := lockTraces(q, roots)
-	s.statements.merge(q, roots, time.Time{})
-	if len(alive) > 0 {
-		q.Queue(db.InterruptedAny, alive).QueryRow(b.readMarked)
+	if doubted := b.doubted(); len(doubted) > 0 {
+		q.Queue(db.InterruptedAny, doubted).QueryRow(b.readMarked)
 	}
 	if len(traces) > 0 {
 		q.Queue(db.TraceRecall, traces)
@@ -172,11 +171,12 @@ func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
 	}
 }
 
-// sendUnmarked commits a batch once more, after the marks of its living trees are undone.
+// sendUnmarked commits a batch once more, after the marks are undone that it undoes.
 func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Duration) error {
 	return s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
+		lockTraces(&q, b.passes(nil)[0]) // before root plans, as everywhere
 		q.Queue(db.PlanLock, slices.Sorted(maps.Keys(b.touched)))
 		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err
@@ -190,10 +190,11 @@ func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Du
 	})
 }
 
-// unmark undoes the marks of the living trees of a batch, whose root plans the transaction holds,
-// and writes the batch.
+// unmark undoes the marks that a batch undoes, in trees whose root plans the transaction holds, and
+// writes the batch.
 func (s *sender) unmark(ctx context.Context, tx pgx.Tx, b *batch) error {
-	rows, err := tx.Query(ctx, db.InterruptedUndo, b.alive())
+	u := b.undone()
+	rows, err := tx.Query(ctx, db.InterruptedUndo, u.EndedRoots, u.Kinds, u.StepIds, u.Seqs, u.Ids, u.Attempts, u.RootPlanIds)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/store"
 )
 
 // Idle returns an Upkeep that does nothing by itself.
@@ -35,6 +36,17 @@ func SetClocks(u *Upkeep, database, process func() time.Duration) {
 		return now.Add(database()), err
 	}
 	u.now = func() time.Time { return time.Now().Add(process()) }
+}
+
+// BeforeMarks lets f run after the trees are locked and before they are marked.
+func BeforeMarks(u *Upkeep, f func()) {
+	u.clock = func(ctx context.Context, conn db.DBTX) (time.Time, error) {
+		now, err := u.queries.Clock(ctx, conn)
+		if _, locked := conn.(*store.Tx); locked {
+			f()
+		}
+		return now, err
+	}
 }
 
 // Listening is what an Upkeep remembers between the rounds of [InterruptSilent].

@@ -24,53 +24,55 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	done := u.addPartitions(ctx)
 	ctx, u.stop = context.WithCancel(context.WithoutCancel(ctx))
 	u.tasks.Go(func() { u.keepPartitions(ctx, done) })
-	u.tasks.Go(func() { u.keepUp(ctx) })
+	u.tasks.Go(func() { u.keepTidy(ctx) })
+	if config.InterruptAfter > 0 {
+		u.tasks.Go(func() { u.keepMarking(ctx) })
+	}
 	u.tasks.Go(func() { u.keepIndex(ctx) })
 	return u, nil
 }
 
-// keepUp does each hour what Run does, and after a minute if something failed. Dead runs are
-// looked for each minute, or more often if InterruptAfter is shorter.
-func (u *Upkeep) keepUp(ctx context.Context) {
-	often := time.Minute
-	if after := u.config.InterruptAfter; after > 0 {
-		often = max(time.Second, min(often, after/2))
-	}
+// keepTidy tidies each hour until ctx ends, and after a minute if something failed.
+func (u *Upkeep) keepTidy(ctx context.Context) {
+	pause := time.Duration(0)
 	if u.config.DetailDays == 0 && u.config.KeepDays == 0 && u.config.InterruptAfter == 0 {
-		if pg.Pause(ctx, often) != nil {
-			return
+		pause = time.Minute // nothing is pressing
+	}
+	for pg.Pause(ctx, pause) == nil {
+		pause = time.Hour
+		if !u.done(ctx, u.tidy(ctx)) {
+			pause = time.Minute
 		}
 	}
+}
+
+// keepMarking looks for dead runs each minute until ctx ends, or more often if InterruptAfter is
+// shorter. It has a goroutine of its own, because it has to be called as often to know that this
+// process was not stopped.
+func (u *Upkeep) keepMarking(ctx context.Context) {
+	often := max(time.Second, min(time.Minute, u.config.InterruptAfter/2))
 	var heard listening
-	var due time.Time
 	for {
-		err := u.interruptSilent(ctx, &heard, often)
-		if now := time.Now(); !now.Before(due) {
-			err = errors.Join(err, u.tidy(ctx))
-			if due = now.Add(time.Hour); err != nil {
-				due = now.Add(time.Minute)
-			}
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			u.counters.failures.Add(1)
-			u.log.Warn("upkeep failed; it is tried again later", "error", err)
-		}
+		u.done(ctx, u.interruptSilent(ctx, &heard, often))
 		if pg.Pause(ctx, often) != nil {
 			return
 		}
 	}
+}
+
+// done reports whether some upkeep was done. If it failed, and not because ctx ended, that is noted.
+func (u *Upkeep) done(ctx context.Context, err error) bool {
+	if err != nil && ctx.Err() == nil {
+		u.counters.failures.Add(1)
+		u.log.Warn("upkeep failed; it is tried again later", "error", err)
+	}
+	return err == nil
 }
 
 // interruptSilent marks dead runs, once this server has listened for as long as they were silent:
 // after its start, an outage or a pause, live processes can send a sign of life first.
 func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often time.Duration) error {
 	silent := u.config.InterruptAfter
-	if silent == 0 {
-		return nil
-	}
 	now, err := u.readClock(ctx, u.db)
 	if err == nil && heard.full(now, u.store.Stats().GivenUp, often, silent) {
 		err = u.interruptDead(ctx, heard.since, silent)

@@ -2,8 +2,13 @@ package upkeep
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/store"
@@ -29,20 +34,40 @@ func (u *Upkeep) interruptDead(ctx context.Context, since reading, silent time.D
 		for i, p := range page {
 			roots[i] = p.RootPlanID
 		}
-		var marked []string
-		if err := u.store.InTx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			marked, err = u.interrupt(ctx, tx, roots, since, silent)
-			return err
-		}); err != nil {
+		unseen.AfterID = roots[len(roots)-1]
+		if err := u.interruptPage(ctx, roots, since, silent); err != nil {
 			return fmt.Errorf("interrupt dead runs: %w", err)
 		}
-		if len(marked) > 0 {
-			u.counters.runsInterrupted.Add(uint64(len(marked)))
-			u.log.Info("marked runs as interrupted: they sent no sign of life any more", "runs", len(marked), "first", marked[0])
-		}
-		unseen.AfterID = roots[len(roots)-1]
 	}
 }
+
+// interruptPage marks those of some trees that are dead, in one transaction. A tree that cannot be
+// marked does not keep the others from it.
+func (u *Upkeep) interruptPage(ctx context.Context, roots []string, since reading, silent time.Duration) error {
+	var marked []string
+	err := u.store.InTx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		marked, err = u.interrupt(ctx, tx, roots, since, silent)
+		return err
+	})
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		u.log.Warn("a silent run cannot be marked as interrupted", "plan", refused.root, "error", refused.err)
+		return u.interruptPage(ctx, slices.DeleteFunc(roots, func(r string) bool { return r == refused.root }), since, silent)
+	}
+	if err == nil && len(marked) > 0 {
+		u.counters.runsInterrupted.Add(uint64(len(marked)))
+		u.log.Info("marked runs as interrupted: they sent no sign of life any more", "runs", len(marked), "first", marked[0])
+	}
+	return err
+}
+
+// refusedError means that the mark of a tree is refused.
+type refusedError struct {
+	root string
+	err  error
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("mark plan %s: %v", e.root, e.err) }
 
 // interrupt marks those of some trees that are dead, and returns them. Trees to which somebody writes
 // have their turn in the next round.
@@ -60,24 +85,39 @@ func (u *Upkeep) interrupt(ctx context.Context, tx *store.Tx, roots []string, si
 	if err != nil || len(dead) == 0 {
 		return nil, err
 	}
-	save, ends := db.InterruptedSaveParams{}, map[string]*time.Time{}
-	for _, d := range dead {
-		save.RootPlanIds, save.EndTimes = append(save.RootPlanIds, d.RootPlanID), append(save.EndTimes, d.LastSeenAt.Time)
-		ends[d.RootPlanID] = new(d.LastSeenAt.Time)
+	marked = make([]string, len(dead))
+	ends, endOf := make([]*time.Time, len(dead)), map[string]*time.Time{}
+	for i, d := range dead {
+		marked[i], ends[i] = d.RootPlanID, end(d.LastSeenAt)
+		endOf[d.RootPlanID] = ends[i]
 	}
-	rows, err := u.queries.InterruptedSave(ctx, tx, save)
+	found, err := tx.Query(ctx, db.InterruptedSave, marked, ends)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pgx.CollectRows(found, pgx.RowToStructByPos[db.InterruptedSaveRow])
 	if err != nil {
 		return nil, err
 	}
 	changes := make([]record.Change, len(rows))
 	for i, r := range rows {
-		changes[i] = mark(r, ends[r.RootPlanID])
+		changes[i] = mark(r, endOf[r.RootPlanID])
 	}
 	result, err := tx.Write(ctx, changes)
-	if err == nil && len(result.Rejected) > 0 { // else they would be found, and refused, again and again
-		err = result.Rejected[0].Err
+	if err == nil && len(result.Rejected) > 0 { // else it would be found, and refused, again and again
+		r := result.Rejected[0]
+		err = &refusedError{changes[r.Index].Key().Root, r.Err}
 	}
-	return save.RootPlanIds, err
+	return marked, err
+}
+
+// end is when a run ended that was last seen at some time. An earlier version accepted times that
+// this one does not. Then the end is nil.
+func end(lastSeen pgtype.Timestamptz) *time.Time {
+	if year := lastSeen.Time.UTC().Year(); !lastSeen.Valid || year < record.MinYear || year > record.MaxYear {
+		return nil
+	}
+	return &lastSeen.Time
 }
 
 // mark is the change that interrupts a row.

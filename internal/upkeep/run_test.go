@@ -3,6 +3,10 @@ package upkeep_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,9 +42,12 @@ func writeRun(t testing.TB, s *store.Store, root string, seen *time.Time) {
 		&record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Running), ThinkStartTime: storetest.At(3)},
 		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.AwaitingApproval), StartTime: storetest.At(4)},
 		&record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-planned"},
-		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w"},
+		&record.Wait{RootPlanID: root, PlanID: root, WaitID: "w", ExpiresAt: expired},
 	)
 }
+
+// expired is long ago.
+var expired = new(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
 
 // silent lets time pass since the last heartbeat of a run, by the clock of the database.
 func silent(t testing.TB, s *store.Store, root, since string) {
@@ -214,17 +221,118 @@ func TestSignsOfLifeInATransaction(t *testing.T) {
 	}
 }
 
-// TestEndsDoNotUndoTheMark checks that a run that was marked stays so if somebody only writes how
-// parts of it ended: the others were cut off.
-func TestEndsDoNotUndoTheMark(t *testing.T) {
+// TestEndsUndoTheirOwnMark checks that an end counts as if its row had never been marked, also if it
+// is before the last heartbeat, and that the other rows stay marked: somebody may only be recording
+// how parts of a dead run ended.
+//
+// N11: a mark not_seen is undone by what is recorded later.
+func TestEndsUndoTheirOwnMark(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t)
-	writeRun(t, s, "p", storetest.At(50))
-	silent(t, s, "p", "1 hour")
-	interrupt(t, idle(t, s))
-	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), Title: new("lost")})
-	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "p-a"); *p.State != record.Failed || *st.Record.State != record.Interrupted {
-		t.Errorf("after an end: %+v %+v", p, st.Record)
+	ends := map[string]func(root string) record.Change{
+		"plan": func(root string) record.Change {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), EndTime: storetest.At(40), Summary: new("late"), Rev: new(int64(9))}
+		},
+		"sub-plan": func(root string) record.Change {
+			return &record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", State: new(record.Cancelled)}
+		},
+		"step": func(root string) record.Change {
+			return &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-a", Attempt: new(int64(2)), State: new(record.Completed), EndTime: storetest.At(60)}
+		},
+		"cycle": func(root string) record.Change {
+			return &record.ThinkAct{RootPlanID: root, StepID: root + "-a", Seq: 1, State: new(record.Failed), ErrorKind: new("x")}
+		},
+		"tool call": func(root string) record.Change {
+			return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Completed), EndTime: storetest.At(30)}
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			s := open(t, pg.URL)
+			u := idle(t, s)
+			writeRun(t, s, "run-a", storetest.At(50))
+			storetest.Write(t, s, end("run-a"))
+			writeRun(t, s, "run-b", storetest.At(50))
+			silent(t, s, "run-b", "1 hour")
+			interrupt(t, u)
+			storetest.Write(t, s, end("run-b"))
+			want, marked := states(t, pg, "run-a"), 0
+			for i, got := range states(t, pg, "run-b") {
+				if strings.Contains(got, "INTERRUPTED not_seen") {
+					marked++
+				} else if got = strings.ReplaceAll(got, "run-b", "run-a"); got != want[i] {
+					t.Errorf("got %q, never marked %q", got, want[i])
+				}
+			}
+			if marked != len(ends)-1 {
+				t.Errorf("%d rows stay marked", marked)
+			}
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		t.Parallel()
+		pg := pgtest.New(t)
+		s := open(t, pg.URL)
+		for _, root := range []string{"run-a", "run-b"} {
+			writeRun(t, s, root, storetest.At(50))
+		}
+		silent(t, s, "run-b", "1 hour")
+		interrupt(t, idle(t, s))
+		for _, name := range slices.Sorted(maps.Keys(ends)) {
+			storetest.Write(t, s, ends[name]("run-a"))
+			storetest.Write(t, s, ends[name]("run-b"))
+		}
+		if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
+			t.Errorf("the marks left something (-never marked +marked):\n%s", diff)
+		}
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.interrupted"); n != 0 {
+			t.Errorf("%d rows are still saved", n)
+		}
+	})
+	t.Run("earlier attempt", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.Open(t)
+		writeRun(t, s, "p", storetest.At(50))
+		silent(t, s, "p", "1 hour")
+		interrupt(t, idle(t, s))
+		storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "p-a", Attempt: new(int64(1)), State: new(record.Failed)})
+		if st := storetest.StepDetail(t, s, "p-a"); *st.Record.State != record.Interrupted || *st.Record.ErrorKind != record.NotSeen {
+			t.Errorf("after the end of an earlier attempt: %+v", st.Record)
+		}
+	})
+}
+
+// TestSignsOfLifeWhileMarking checks that a state that is written while its run is being marked undoes
+// the mark: the writer waited for the lock of the tree.
+//
+// N11: a mark not_seen is undone by later signs of life.
+func TestSignsOfLifeWhileMarking(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := open(t, pg.URL)
+	u := idle(t, s)
+	writeRun(t, s, "run-a", storetest.At(50))
+	writeRun(t, s, "run-b", storetest.At(50))
+	silent(t, s, "run-b", "1 hour")
+	sign := func(root string) record.Change {
+		return &record.ActTool{RootPlanID: root, StepID: root + "-a", Seq: 1, ToolCallID: root + "-t", State: new(record.Paused), Rev: new(int64(3))}
+	}
+	storetest.Write(t, s, sign("run-a"))
+	var wg sync.WaitGroup
+	var once sync.Once
+	upkeep.BeforeMarks(u, func() {
+		once.Do(func() {
+			wg.Go(func() { storetest.Write(t, s, sign("run-b")) })
+			storetest.Until(t, "the writer waits", func() bool {
+				return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+			})
+		})
+	})
+	interrupt(t, u)
+	wg.Wait()
+	if diff := cmp.Diff(rows(t, pg, "run-a"), rows(t, pg, "run-b")); diff != "" {
+		t.Errorf("the mark left something (-never marked +marked):\n%s", diff)
 	}
 }
 
@@ -302,20 +410,23 @@ func TestLiveRunsSurviveASetClock(t *testing.T) {
 }
 
 // TestRunsThatAreNotDead checks the runs that are not interrupted: those that never sent a
-// heartbeat, whose sub-plan still sends some, that wait or pause on purpose, that have ended, and
-// of which only a sub-plan that has ended sent heartbeats.
+// heartbeat, whose sub-plan still sends some, that wait or pause on purpose, that wait for a human,
+// that have ended, and of which only a sub-plan that has ended sent heartbeats.
 func TestRunsThatAreNotDead(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	s := open(t, pg.URL)
 	u := idle(t, s)
-	for root, more := range map[string]*record.Plan{
+	for root, more := range map[string]record.Change{
 		"imported": nil,
-		"sub":      {RootPlanID: "sub", CurrentPlanID: "sub-sub", LastSeenAt: storetest.At(1)},
-		"waiting":  {RootPlanID: "waiting", CurrentPlanID: "waiting", State: new(record.Waiting)},
-		"paused":   {RootPlanID: "paused", CurrentPlanID: "paused-sub", State: new(record.Paused)},
-		"ended":    {RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
-		"silent":   {RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
+		"sub":      &record.Plan{RootPlanID: "sub", CurrentPlanID: "sub-sub", LastSeenAt: storetest.At(1)},
+		"waiting":  &record.Plan{RootPlanID: "waiting", CurrentPlanID: "waiting", State: new(record.Waiting)},
+		"paused":   &record.Plan{RootPlanID: "paused", CurrentPlanID: "paused-sub", State: new(record.Paused)},
+		"ended":    &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)},
+		"silent":   &record.Plan{RootPlanID: "silent", CurrentPlanID: "silent-sub", State: new(record.Completed)},
+		"asks":     &record.Wait{RootPlanID: "asks", PlanID: "asks", WaitID: "open"},
+		"sub asks": &record.Wait{RootPlanID: "sub asks", PlanID: "sub asks-sub", WaitID: "open", ExpiresAt: new(time.Now().Add(time.Hour))},
+		"asked":    &record.Wait{RootPlanID: "asked", PlanID: "asked-done", WaitID: "open", State: new(record.Waiting)},
 	} {
 		var seen *time.Time
 		if root != "imported" && root != "silent" {
@@ -339,6 +450,28 @@ func TestRunsThatAreNotDead(t *testing.T) {
 	}
 }
 
+// TestWaitsThatNobodyWaitsFor checks that a wait keeps no run from its mark after it was decided, or
+// once nothing waits for the answer any more.
+func TestWaitsThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, root := range []string{"decided", "ended"} {
+		writeRun(t, s, root, storetest.At(0))
+		storetest.Write(t, s,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root + "-sub", LastSeenAt: storetest.At(1)},
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: "open"})
+		silent(t, s, root, "1 day")
+	}
+	storetest.Write(t, s, &record.Wait{RootPlanID: "decided", PlanID: "decided", WaitID: "open", State: new(record.Submitted)})
+	storetest.Write(t, s, &record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed)})
+	interrupt(t, idle(t, s))
+	for _, root := range []string{"decided", "ended"} {
+		if p := storetest.PlanTree(t, s, root+"-sub").Record; *p.State != record.Interrupted {
+			t.Errorf("%s: %s", root, *p.State)
+		}
+	}
+}
+
 // TestAServerListensFirst checks that a server waits for the heartbeats of live runs after its
 // start, before it marks any run dead.
 func TestAServerListensFirst(t *testing.T) {
@@ -359,6 +492,38 @@ func TestAServerListensFirst(t *testing.T) {
 	if state := *storetest.PlanTree(t, s, "lives").Record.State; state != record.Running {
 		t.Errorf("the live run is %s", state)
 	}
+}
+
+// stuck is a log that takes no warning before it is closed.
+type stuck struct {
+	slog.Handler
+	closed chan struct{}
+}
+
+func (h stuck) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		<-h.closed
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// TestTidyingDoesNotStopTheMarks checks that dead runs are marked however long it takes to remove what
+// is too old: here, to log that it failed.
+//
+// N9: runs that sent lastSeenAt are marked by default.
+func TestTidyingDoesNotStopTheMarks(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := open(t, pg.URL)
+	writeRun(t, s, "dead", storetest.At(0))
+	silent(t, s, "dead", "1 day")
+	storetest.Exec(t, s, "ALTER TABLE actlog.otlp_trace RENAME TO lost")
+	log := stuck{storetest.Logger(t).Handler(), make(chan struct{})}
+	storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{InterruptAfter: 2 * time.Second, TraceDays: 1, Logger: slog.New(log)})
+	t.Cleanup(func() { close(log.closed) })
+	storetest.Until(t, "the dead run is interrupted", func() bool {
+		return *storetest.PlanTree(t, s, "dead").Record.State == record.Interrupted
+	})
 }
 
 // TestSkewedHeartbeats checks processes whose clocks are years off: they live as long as their
@@ -391,6 +556,39 @@ func TestSkewedHeartbeats(t *testing.T) {
 		if p := storetest.PlanTree(t, s, root).Record; *p.State != record.Interrupted || p.LastSeenAt.Year() != year || !p.EndTime.Equal(*p.LastSeenAt) {
 			t.Errorf("%s: the silent run is %+v", root, p)
 		}
+	}
+}
+
+// TestOldRowsDoNotStopTheMarks checks that runs are marked beside one that an earlier version accepted
+// and this one does not: a heartbeat in the year 1, which is no end, and an id that is only spaces.
+//
+// N9: runs that sent lastSeenAt are marked by default.
+func TestOldRowsDoNotStopTheMarks(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	var log storetest.Log
+	u := idle(t, s, func(c *upkeep.Config) { c.Logger = log.Logger() })
+	for _, root := range []string{"bad", "dead", "year 1"} {
+		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running), LastSeenAt: storetest.At(1)})
+		silent(t, s, root, "1 hour")
+	}
+	storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET last_seen_at = '0001-01-01Z' WHERE root_plan_id = 'year 1'")
+	storetest.Exec(t, s, "INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part) SELECT 'bad', ' ', part FROM actlog.plan_execution_record WHERE root_plan_id = 'bad'")
+	interrupt(t, u)
+	for root, want := range map[string]record.State{"bad": record.Running, "dead": record.Interrupted, "year 1": record.Interrupted} {
+		if p := storetest.PlanTree(t, s, root).Record; *p.State != want || root == "year 1" && p.EndTime != nil {
+			t.Errorf("%s: %+v", root, p)
+		}
+	}
+	if text := log.String(); !strings.Contains(text, "plan=bad") {
+		t.Errorf("logged: %s", text)
+	}
+	if n := u.Stats().RunsInterrupted; n != 2 {
+		t.Errorf("%d runs interrupted", n)
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "year 1", CurrentPlanID: "year 1", LastSeenAt: storetest.At(2)})
+	if p := storetest.PlanTree(t, s, "year 1").Record; *p.State != record.Running {
+		t.Errorf("after a sign of life: %s", *p.State)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -132,6 +133,54 @@ func TestSpansStayWithoutTraceDays(t *testing.T) {
 		}
 		if got := storetest.Lines(t, s.DB(), "SELECT DISTINCT t.trace_id FROM actlog.otlp_trace AS t JOIN actlog.otlp_span AS s USING (trace_id) ORDER BY 1"); !slices.Equal(got, tt.left) {
 			t.Errorf("the spans of %q are left, want %q", got, tt.left)
+		}
+	}
+}
+
+// TestTracesCloseTheirOwnRows checks that a mark leaves out what only a trace made: its outcome still
+// counts when it comes, and a sign of life of the native run does not bring back what it replaced.
+//
+// N11: a mark not_seen is undone by what is recorded later.
+func TestTracesCloseTheirOwnRows(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := storetest.OpenURL(t, pg.URL, projecting)
+	spans := spansOf(t, traceID(0))
+	beat := func(second int) {
+		storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", TraceID: new(traceID(0)), State: new(record.Running), LastSeenAt: storetest.At(second)})
+	}
+	ofTrace := func() []string {
+		return storetest.Lines(t, pg.Pool, `
+			SELECT concat_ws(' ', 'plan', current_plan_id, state, revs) FROM actlog.plan_execution_record WHERE root_plan_id = 'p' AND origin = 'otlp'
+			UNION ALL SELECT concat_ws(' ', 'step', step_id, state, revs) FROM actlog.agent_execution_record WHERE root_plan_id = 'p' AND origin = 'otlp'
+			UNION ALL SELECT concat_ws(' ', 'cycle', seq, state, revs) FROM actlog.think_act_record WHERE root_plan_id = 'p' AND origin = 'otlp'
+			UNION ALL SELECT concat_ws(' ', 'tool', tool_call_id, state, revs) FROM actlog.act_tool_info WHERE root_plan_id = 'p' AND origin = 'otlp'
+			ORDER BY 1`)
+	}
+	beat(1)
+	storetest.Write(t, s, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "native", State: new(record.Running)})
+	replace(t, s, spans[:len(spans)-1])
+	before := ofTrace()
+	if !slices.ContainsFunc(before, func(row string) bool { return strings.Contains(row, "RUNNING") }) {
+		t.Fatalf("nothing of the trace runs: %q", before)
+	}
+	silent(t, s, "p", "1 hour")
+	interrupt(t, idle(t, s))
+	if diff := gocmp.Diff(before, ofTrace()); diff != "" {
+		t.Errorf("marked (-before +after):\n%s", diff)
+	}
+	if p, st := storetest.PlanTree(t, s, "p").Record, storetest.StepDetail(t, s, "native").Record; *p.State != record.Interrupted || *st.State != record.Interrupted {
+		t.Errorf("the native rows are %s and %s", *p.State, *st.State)
+	}
+	replace(t, s, spans[len(spans)-1:])
+	done := ofTrace()
+	beat(2)
+	if diff := gocmp.Diff(done, ofTrace()); diff != "" {
+		t.Errorf("a heartbeat changed rows of the trace (-before +after):\n%s", diff)
+	}
+	for _, row := range done {
+		if strings.Contains(row, "RUNNING") || strings.Contains(row, "INTERRUPTED") {
+			t.Errorf("the outcome of the trace does not count: %s", row)
 		}
 	}
 }
