@@ -126,7 +126,7 @@ func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, most int32) (bool
 }
 
 const SearchFreshFirst = `-- name: SearchFreshFirst :many
-SELECT root_plan_id, id, text
+SELECT root_plan_id, id, said_at, text
 FROM actlog.search_fresh
 ORDER BY root_plan_id, id
 LIMIT $1::integer
@@ -142,7 +142,12 @@ func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]
 	var items []ActlogSearchFresh
 	for rows.Next() {
 		var i ActlogSearchFresh
-		if err := rows.Scan(&i.RootPlanID, &i.ID, &i.Text); err != nil {
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.ID,
+			&i.SaidAt,
+			&i.Text,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -274,7 +279,11 @@ FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
     AND (p.first_seen_at, p.root_plan_id) > ($1::timestamptz, $2::text)
     AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.search_fresh AS f WHERE f.root_plan_id = p.root_plan_id)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_fresh AS f
+        WHERE f.root_plan_id = p.root_plan_id
+            AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
+    )
 ORDER BY p.first_seen_at, p.root_plan_id
 LIMIT $3::integer
 `
@@ -290,7 +299,9 @@ type SearchMissingRow struct {
 	FirstSeenAt time.Time
 }
 
-// Returns root plans behind a cursor, oldest first, that the search does not know.
+// Returns root plans behind a cursor, oldest first, that the search does not know: those without
+// texts. While runs from before are added, those that only have fresh texts from later than their
+// beginning are among them; else they wait until these are moved.
 func (q *Queries) SearchMissing(ctx context.Context, db DBTX, arg SearchMissingParams) ([]SearchMissingRow, error) {
 	rows, err := db.Query(ctx, SearchMissing, arg.AfterTime, arg.AfterID, arg.Most)
 	if err != nil {

@@ -5,11 +5,13 @@
 CREATE TABLE actlog.search_fresh (
     root_plan_id  text COLLATE "C" NOT NULL,
     id            bigint GENERATED ALWAYS AS IDENTITY,
+    said_at       timestamptz NOT NULL DEFAULT now(),
     text          text COLLATE "C" NOT NULL,
     PRIMARY KEY (root_plan_id, id)
 );
 COMMENT ON TABLE actlog.search_fresh IS 'Texts that were written to a tree and are not in the index yet. A search reads all of them.';
 COMMENT ON COLUMN actlog.search_fresh.id IS 'Grows with each row.';
+COMMENT ON COLUMN actlog.search_fresh.said_at IS 'When the transaction that wrote them began. If the root plan was first seen then, the fresh texts have all that the tree has.';
 COMMENT ON COLUMN actlog.search_fresh.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.search_fresh.text IS 'The texts, one per line, in lower case.';
 

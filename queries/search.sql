@@ -71,7 +71,7 @@ SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1
 
 -- name: SearchFreshFirst :many
 -- Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
-SELECT root_plan_id, id, text
+SELECT root_plan_id, id, said_at, text
 FROM actlog.search_fresh
 ORDER BY root_plan_id, id
 LIMIT @most::integer;
@@ -107,13 +107,19 @@ VALUES (@newest_at::timestamptz, @newest_id::text, @oldest_at::timestamptz, @old
 RETURNING slice;
 
 -- name: SearchMissing :many
--- Returns root plans behind a cursor, oldest first, that the search does not know.
+-- Returns root plans behind a cursor, oldest first, that the search does not know: those without
+-- texts. While runs from before are added, those that only have fresh texts from later than their
+-- beginning are among them; else they wait until these are moved.
 SELECT p.root_plan_id, p.first_seen_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
     AND (p.first_seen_at, p.root_plan_id) > (@after_time::timestamptz, @after_id::text)
     AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.search_fresh AS f WHERE f.root_plan_id = p.root_plan_id)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_fresh AS f
+        WHERE f.root_plan_id = p.root_plan_id
+            AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
+    )
 ORDER BY p.first_seen_at, p.root_plan_id
 LIMIT @most::integer;
 

@@ -37,12 +37,31 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 	if err != nil || len(fresh) == 0 {
 		return false, err
 	}
-	ids, lines := make([]int64, len(fresh)), map[string][]string{}
+	ids, lines, saidAt := make([]int64, len(fresh)), map[string][]string{}, map[string][]time.Time{}
 	for i, f := range fresh {
 		ids[i] = f.ID
 		lines[f.RootPlanID] = append(lines[f.RootPlanID], strings.Split(f.Text, "\n")...)
+		saidAt[f.RootPlanID] = append(saidAt[f.RootPlanID], f.SaidAt)
 	}
-	if err := x.index(ctx, tx, lines); err != nil {
+	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
+	if err != nil {
+		return false, err
+	}
+	// What was written before the fresh texts, without the index, is in the records only.
+	var partly []string
+	for _, t := range trees {
+		if !t.Indexed && !slices.ContainsFunc(saidAt[t.RootPlanID], t.FirstSeenAt.Equal) {
+			partly = append(partly, t.RootPlanID)
+		}
+	}
+	recorded, err := readTexts(ctx, tx, partly)
+	if err != nil {
+		return false, err
+	}
+	for root, text := range recorded {
+		lines[root] = append(strings.Split(text, "\n"), lines[root]...)
+	}
+	if err := x.index(ctx, tx, trees, lines); err != nil {
 		return false, err
 	}
 	return true, x.queries.SearchFreshDelete(ctx, tx, db.SearchFreshDeleteParams{RootPlanIds: slices.Collect(maps.Keys(lines)), Ids: ids})
@@ -60,23 +79,51 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if len(missing) == 0 {
 		return nil, x.queries.SearchBackfilled(ctx, tx)
 	}
-	lines, roots := map[string][]string{}, make([]string, len(missing))
+	roots := make([]string, len(missing))
 	for i, m := range missing {
-		roots[i], lines[m.RootPlanID] = m.RootPlanID, nil
+		roots[i] = m.RootPlanID
+	}
+	recorded, err := readTexts(ctx, tx, roots)
+	if err != nil {
+		return nil, err
+	}
+	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(slices.Values(roots)))
+	if err != nil {
+		return nil, err
+	}
+	lines := map[string][]string{}
+	for root, text := range recorded {
+		lines[root] = strings.Split(text, "\n")
+	}
+	last := missing[len(missing)-1]
+	return &PlanCursor{last.FirstSeenAt, last.RootPlanID}, x.index(ctx, tx, trees, lines)
+}
+
+// readTexts reads the texts of trees from their records.
+func readTexts(ctx context.Context, tx pgx.Tx, roots []string) (texts map[string]string, err error) {
+	texts = map[string]string{}
+	if len(roots) == 0 {
+		return texts, nil
 	}
 	rows, err := tx.Query(ctx, searchedTexts, roots, search.MaxTextBytes)
 	if err != nil {
 		return nil, err
 	}
+	lines := map[string]*search.Text{}
 	var root, text string
 	if _, err := pgx.ForEachRow(rows, []any{&root, &text}, func() error {
-		lines[root] = append(lines[root], search.Fold(text))
+		if lines[root] == nil {
+			lines[root] = new(search.Text)
+		}
+		lines[root].Add(search.Fold(text))
 		return nil
 	}); err != nil {
 		return nil, err
 	}
-	last := missing[len(missing)-1]
-	return &PlanCursor{last.FirstSeenAt, last.RootPlanID}, x.index(ctx, tx, lines)
+	for root, text := range lines {
+		texts[root] = text.String()
+	}
+	return texts, nil
 }
 
 var searchedTexts = fieldsql.Searched()
@@ -86,14 +133,10 @@ func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx) error {
 	return x.queries.SearchSliceSweep(ctx, tx)
 }
 
-// index adds lines to the texts of trees, and the trees to new slices. A tree that is in a slice
-// already comes into the new one with all of its texts, so that one slice has all words of a query.
-// Trees that are not on record any more are left out.
-func (x *indexer) index(ctx context.Context, tx pgx.Tx, lines map[string][]string) error {
-	held, err := x.queries.SearchHold(ctx, tx, slices.Sorted(maps.Keys(lines)))
-	if err != nil {
-		return err
-	}
+// index adds lines to the texts of trees that are held, and the trees to new slices. A tree that is
+// in a slice already comes into the new one with all of its texts, so that one slice has all words of
+// a query.
+func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow, lines map[string][]string) error {
 	var roots, texts []string
 	trees := held[:0]
 	for _, t := range held {

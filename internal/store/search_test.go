@@ -321,3 +321,52 @@ func explain(t testing.TB, s *store.Store, mode, sql string, args ...any) string
 	}
 	return strings.Join(plan, "\n")
 }
+
+// N15: a tree that was begun without the index, by a server of the release before or by another
+// program, is found by all of its texts, also if it got more since: whether its new texts are moved
+// into the index first, or the runs from before are added first, or there are none to be added.
+func TestSearchFindsTreesBegunBefore(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		backfill bool // is pending
+		steps    []func(testing.TB, *store.Store)
+	}{
+		{"moved, then added", true, []func(testing.TB, *store.Store){index, indexMissing}},
+		{"added, then moved", true, []func(testing.TB, *store.Store){indexMissing, index}},
+		{"added", true, []func(testing.TB, *store.Store){indexMissing}},
+		{"moved", false, []func(testing.TB, *store.Store){index}},
+		{"repaired, then moved", false, []func(testing.TB, *store.Store){indexMissing, index, indexMissing}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			s := storetest.OpenURL(t, pg.URL)
+			storetest.Write(t, s,
+				&record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("early title"), UserRequest: new("early request")},
+				&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("early_tool")},
+				&record.Plan{RootPlanID: "other", CurrentPlanID: "other", Title: new("early other")})
+			execSQL(t, pg.Pool, "DELETE FROM actlog.search_fresh")
+			if tt.backfill {
+				execSQL(t, pg.Pool, "INSERT INTO actlog.search_backfill DEFAULT VALUES")
+			}
+			s = storetest.OpenURL(t, pg.URL) // the server after the update
+			storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 1, ToolCallID: "u", Name: new("late_tool")})
+			storetest.Write(t, s, &record.Plan{RootPlanID: "whole", CurrentPlanID: "whole", Title: new("late and whole")})
+			for _, step := range tt.steps {
+				step(t, s)
+			}
+			for _, q := range []string{"early title", "request", "early_tool", "late_tool", "early title late_tool"} {
+				if got := found(t, s, store.PlanFilter{Query: q}); !slices.Equal(got, []string{"p"}) {
+					t.Errorf("%q finds %q", q, got)
+				}
+			}
+			if incomplete, err := s.SearchIncomplete(t.Context()); err != nil || incomplete {
+				t.Errorf("incomplete: %v, %v", incomplete, err)
+			}
+			if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_member WHERE root_plan_id = 'whole'"); n > 1 {
+				t.Errorf("a tree that the fresh texts have whole is in %d slices", n)
+			}
+		})
+	}
+}
