@@ -114,27 +114,51 @@ func (q *Queries) SearchFreshDelete(ctx context.Context, db DBTX, arg SearchFres
 }
 
 const SearchFreshDue = `-- name: SearchFreshDue :one
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET $1::integer)
+SELECT (count(*) >= $1::integer OR COALESCE(sum(octet_length(f.text)), 0) >= $2::bigint)::boolean AS due
+FROM (SELECT x.text FROM actlog.search_fresh AS x LIMIT $1::integer) AS f
 `
 
-// Reports whether there are more rows of fresh texts than this.
-func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, most int32) (bool, error) {
-	row := db.QueryRow(ctx, SearchFreshDue, most)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+type SearchFreshDueParams struct {
+	Most  int32
+	Bytes int64
+}
+
+// Reports whether there are so many rows of fresh texts, or so many bytes.
+func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, arg SearchFreshDueParams) (bool, error) {
+	row := db.QueryRow(ctx, SearchFreshDue, arg.Most, arg.Bytes)
+	var due bool
+	err := row.Scan(&due)
+	return due, err
 }
 
 const SearchFreshFirst = `-- name: SearchFreshFirst :many
-SELECT root_plan_id, id, said_at, text
-FROM actlog.search_fresh
-ORDER BY root_plan_id, id
-LIMIT $1::integer
+SELECT f.root_plan_id, f.id, f.said_at, f.text
+FROM (
+    SELECT x.root_plan_id, x.id, x.said_at, x.text, x.n, x.before, sum(octet_length(x.text) + COALESCE(t.bytes, 0)) OVER (ORDER BY x.root_plan_id, x.id) AS bytes
+    FROM (
+        SELECT y.root_plan_id, y.id, y.said_at, y.text, row_number() OVER (ORDER BY y.root_plan_id, y.id) AS n, lag(y.root_plan_id) OVER (ORDER BY y.root_plan_id, y.id) AS before
+        FROM (SELECT w.root_plan_id, w.id, w.said_at, w.text FROM actlog.search_fresh AS w ORDER BY w.root_plan_id, w.id LIMIT $1::integer) AS y
+    ) AS x
+    LEFT JOIN LATERAL ( -- one by one, by the primary key
+        SELECT octet_length(z.text) AS bytes
+        FROM actlog.search_text AS z
+        WHERE z.root_plan_id = x.root_plan_id AND x.before IS DISTINCT FROM x.root_plan_id
+        OFFSET 0
+    ) AS t ON true
+) AS f
+WHERE f.n = 1 OR f.bytes <= $2::bigint
+ORDER BY f.root_plan_id, f.id
 `
 
-// Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
-func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]ActlogSearchFresh, error) {
-	rows, err := db.Query(ctx, SearchFreshFirst, most)
+type SearchFreshFirstParams struct {
+	Most  int32
+	Bytes int64
+}
+
+// Returns fresh texts, tree by tree, until there are so many, or so many bytes with what the index
+// has of the trees; at least one. Ids of trees usually grow with time, so these are the oldest.
+func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, arg SearchFreshFirstParams) ([]ActlogSearchFresh, error) {
+	rows, err := db.Query(ctx, SearchFreshFirst, arg.Most, arg.Bytes)
 	if err != nil {
 		return nil, err
 	}

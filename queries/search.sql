@@ -66,15 +66,29 @@ ORDER BY u.n;
 SELECT EXISTS (SELECT FROM actlog.search_backfill);
 
 -- name: SearchFreshDue :one
--- Reports whether there are more rows of fresh texts than this.
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET @most::integer);
+-- Reports whether there are so many rows of fresh texts, or so many bytes.
+SELECT (count(*) >= @most::integer OR COALESCE(sum(octet_length(f.text)), 0) >= @bytes::bigint)::boolean AS due
+FROM (SELECT x.text FROM actlog.search_fresh AS x LIMIT @most::integer) AS f;
 
 -- name: SearchFreshFirst :many
--- Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
-SELECT root_plan_id, id, said_at, text
-FROM actlog.search_fresh
-ORDER BY root_plan_id, id
-LIMIT @most::integer;
+-- Returns fresh texts, tree by tree, until there are so many, or so many bytes with what the index
+-- has of the trees; at least one. Ids of trees usually grow with time, so these are the oldest.
+SELECT f.root_plan_id, f.id, f.said_at, f.text
+FROM (
+    SELECT x.*, sum(octet_length(x.text) + COALESCE(t.bytes, 0)) OVER (ORDER BY x.root_plan_id, x.id) AS bytes
+    FROM (
+        SELECT y.*, row_number() OVER (ORDER BY y.root_plan_id, y.id) AS n, lag(y.root_plan_id) OVER (ORDER BY y.root_plan_id, y.id) AS before
+        FROM (SELECT w.* FROM actlog.search_fresh AS w ORDER BY w.root_plan_id, w.id LIMIT @most::integer) AS y
+    ) AS x
+    LEFT JOIN LATERAL ( -- one by one, by the primary key
+        SELECT octet_length(z.text) AS bytes
+        FROM actlog.search_text AS z
+        WHERE z.root_plan_id = x.root_plan_id AND x.before IS DISTINCT FROM x.root_plan_id
+        OFFSET 0
+    ) AS t ON true
+) AS f
+WHERE f.n = 1 OR f.bytes <= @bytes::bigint
+ORDER BY f.root_plan_id, f.id;
 
 -- name: SearchFreshDelete :exec
 DELETE FROM actlog.search_fresh

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -369,4 +370,91 @@ func TestSearchFindsTreesBegunBefore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// N15: texts with many different characters, or many large texts, make smaller slices: nothing that is
+// indexed at once has no bound.
+func TestSearchIndexesInBoundedSteps(t *testing.T) {
+	t.Parallel()
+	const plans = `INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title, user_request, summary, error_message)
+		SELECT 'p' || i, 'p' || i, DATE '2026-01-05', now() - make_interval(secs => i), 'a ' || t.text, 'b ' || t.text, 'c ' || t.text, 'd ' || t.text FROM generate_series(1, %d) AS i, (SELECT repeat('%s', %d) AS text) AS t;`
+	const fresh = "INSERT INTO actlog.search_fresh (root_plan_id, said_at, text) SELECT root_plan_id, first_seen_at, title || E'\\n' || user_request || E'\\n' || summary || E'\\n' || error_message FROM actlog.plan_execution_record;"
+	step := func(t *testing.T, s *store.Store, least int) (more bool) {
+		t.Helper()
+		err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
+			more, err = s.IndexSearch(t.Context(), tx, least)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return more
+	}
+	t.Run("few large fresh texts", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
+		storetest.Exec(t, s, fmt.Sprintf(plans+fresh, 700, "text ", 3200))
+		for step(t, s, store.FreshTexts) {
+		}
+		if n := storetest.Query[int](t, s, "SELECT COALESCE(sum(length(text)), 0) FROM actlog.search_fresh"); n > 10<<20 {
+			t.Errorf("a search has to read %d bytes of fresh texts", n)
+		}
+		if n := len(found(t, s, store.PlanFilter{Query: "text", Limit: 100})); n != 700 {
+			t.Errorf("finds %d", n)
+		}
+	})
+	t.Run("one more line for large trees", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
+		storetest.Exec(t, s, fmt.Sprintf(plans, 700, "text ", 3200)+`
+			INSERT INTO actlog.search_text SELECT root_plan_id, repeat(title, 3) FROM actlog.plan_execution_record;
+			INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT root_plan_id, 'late' FROM actlog.plan_execution_record, generate_series(1, 2)`)
+		step(t, s, 0)
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_member"); n < 300 || n > 400 {
+			t.Errorf("%d trees of 48 kB were indexed at once", n)
+		}
+		for step(t, s, 0) {
+		}
+		if n := len(found(t, s, store.PlanFilter{Query: "late text", Limit: 100})); n != 700 {
+			t.Errorf("finds %d", n)
+		}
+	})
+	t.Run("large records", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
+		storetest.Exec(t, s, fmt.Sprintf(plans, 1100, "text ", 2000))
+		if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
+			_, err := s.IndexMissing(t.Context(), tx, store.Beginning())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_text"); n == 0 || n > 800 {
+			t.Errorf("%d trees of 32 kB were indexed at once", n)
+		}
+		indexMissing(t, s)
+		if n := len(found(t, s, store.PlanFilter{Query: "text", Limit: 100})); n != 1100 {
+			t.Errorf("finds %d", n)
+		}
+	})
+	t.Run("many grams", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.OpenURL(t, pgtest.Fresh(t).URL)
+		storetest.Exec(t, s, fmt.Sprintf(plans, 12, "x", 1))
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range 12 {
+			text := make([]rune, 16_000)
+			for i := range text {
+				text[i] = rune(0x4e00 + r.IntN(20_000))
+			}
+			storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) VALUES ('p%d', '%s')", i+1, string(text)+"天天地"))
+		}
+		index(t, s)
+		if n := storetest.Query[int](t, s, "SELECT max(n) FROM (SELECT count(*) AS n FROM actlog.search_gram GROUP BY slice) AS x"); n > 150_000 {
+			t.Errorf("a slice has %d grams", n)
+		}
+		if got := found(t, s, store.PlanFilter{Query: "天天地"}); len(got) != 12 || got[0] != "p1" || got[11] != "p12" {
+			t.Errorf("finds %q", got)
+		}
+	})
 }
