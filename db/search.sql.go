@@ -12,21 +12,40 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const SearchAppend = `-- name: SearchAppend :exec
-INSERT INTO actlog.search_fresh (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, text)
+const SearchAppend = `-- name: SearchAppend :one
+WITH now AS MATERIALIZED (
+    SELECT COALESCE(max(d.deletions), 0)::bigint AS deletions FROM actlog.search_deletion AS d
+),
+added AS (
+    INSERT INTO actlog.search_fresh (root_plan_id, text)
+    SELECT u.root_plan_id, u.text
+    FROM now
+    CROSS JOIN unnest($1::text[], $2::text[], $3::boolean[]) AS u (root_plan_id, text, known)
+    WHERE NOT u.known OR now.deletions <> $4::bigint
+)
+SELECT now.deletions FROM now
 `
 
 type SearchAppendParams struct {
 	RootPlanIds []string
 	Texts       []string
+	Known       []bool
+	Deletions   int64
 }
 
-// Adds texts of trees that are not in the index yet.
-func (q *Queries) SearchAppend(ctx context.Context, db DBTX, arg SearchAppendParams) error {
-	_, err := db.Exec(ctx, SearchAppend, arg.RootPlanIds, arg.Texts)
-	return err
+// Adds texts of trees that are not in the index yet. Those that should be known are only added if
+// trees were deleted since a number of deletions. It returns that number as it is now. The root plans
+// have to be locked, so nobody can delete these trees from here on.
+func (q *Queries) SearchAppend(ctx context.Context, db DBTX, arg SearchAppendParams) (int64, error) {
+	row := db.QueryRow(ctx, SearchAppend,
+		arg.RootPlanIds,
+		arg.Texts,
+		arg.Known,
+		arg.Deletions,
+	)
+	var deletions int64
+	err := row.Scan(&deletions)
+	return deletions, err
 }
 
 const SearchBackfilled = `-- name: SearchBackfilled :exec
@@ -489,6 +508,18 @@ WHERE root_plan_id = ANY ($1::text[])
 
 func (q *Queries) TreeDeleteSearchFresh(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteSearchFresh, rootPlanIds)
+	return err
+}
+
+const TreeDeleteSearchKnown = `-- name: TreeDeleteSearchKnown :exec
+INSERT INTO actlog.search_deletion AS d (deletions)
+VALUES (1)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1
+`
+
+// Makes all writers forget which texts are known of which trees.
+func (q *Queries) TreeDeleteSearchKnown(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, TreeDeleteSearchKnown)
 	return err
 }
 

@@ -1,8 +1,18 @@
--- name: SearchAppend :exec
--- Adds texts of trees that are not in the index yet.
-INSERT INTO actlog.search_fresh (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest(@root_plan_ids::text[], @texts::text[]) AS u (root_plan_id, text);
+-- name: SearchAppend :one
+-- Adds texts of trees that are not in the index yet. Those that should be known are only added if
+-- trees were deleted since a number of deletions. It returns that number as it is now. The root plans
+-- have to be locked, so nobody can delete these trees from here on.
+WITH now AS MATERIALIZED (
+    SELECT COALESCE(max(d.deletions), 0)::bigint AS deletions FROM actlog.search_deletion AS d
+),
+added AS (
+    INSERT INTO actlog.search_fresh (root_plan_id, text)
+    SELECT u.root_plan_id, u.text
+    FROM now
+    CROSS JOIN unnest(@root_plan_ids::text[], @texts::text[], @known::boolean[]) AS u (root_plan_id, text, known)
+    WHERE NOT u.known OR now.deletions <> @deletions::bigint
+)
+SELECT now.deletions FROM now;
 
 -- name: SearchFresh :many
 -- Returns the trees with fresh texts that match, newest first, behind a cursor.
@@ -161,6 +171,12 @@ DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone);
 -- name: TreeDeleteSearchFresh :exec
 DELETE FROM actlog.search_fresh
 WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+
+-- name: TreeDeleteSearchKnown :exec
+-- Makes all writers forget which texts are known of which trees.
+INSERT INTO actlog.search_deletion AS d (deletions)
+VALUES (1)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
 
 -- name: TreeDeleteSearchText :exec
 DELETE FROM actlog.search_text

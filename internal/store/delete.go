@@ -19,7 +19,6 @@ type deleter struct {
 	db       *pg.DB
 	queries  *db.Queries
 	feed     *feed.Feed
-	said     *said
 	counters *counters
 	retryFor time.Duration
 }
@@ -95,6 +94,7 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		} {
 			q.Queue(sql, there)
 		}
+		q.Queue(db.TreeDeleteSearchKnown)
 		touched.Append(&q)
 		deleted = len(there)
 		return tx.SendBatch(ctx, &q).Close()
@@ -102,7 +102,6 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 	if err != nil {
 		return 0, err
 	}
-	d.said.forget()
 	d.feed.Grew()
 	d.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil

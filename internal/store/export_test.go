@@ -80,6 +80,3 @@ var (
 	PlanListSQL   = planList.SQL
 	StepDetailSQL = stepRows.SQL
 )
-
-// ForgetSaid makes a store forget which texts are known to the search.
-func ForgetSaid(s *Store) { s.sender.said.forget() }

@@ -181,6 +181,111 @@ func TestSearchForgetsDeletedTrees(t *testing.T) {
 	}
 }
 
+// N15: what another session deletes, and somebody writes again, is found by all of its texts, whoever
+// knew them before.
+func TestSearchForgetsWhatOthersDelete(t *testing.T) {
+	t.Parallel()
+	for _, indexed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("indexed=%v", indexed), func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.New(t)
+			a, b := storetest.OpenURL(t, pg.URL), storetest.OpenURL(t, pg.URL)
+			tool := &record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("get_weather")}
+			title := &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("the title")}
+			for range 2 {
+				storetest.Write(t, a, title, tool)
+				storetest.Write(t, a, tool)
+				if indexed {
+					index(t, a)
+				}
+				if err := b.DeletePlan(t.Context(), "p"); err != nil {
+					t.Fatal(err)
+				}
+				storetest.Write(t, b, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new("from b")})
+				storetest.Write(t, a, tool) // relies on the place of the tree
+				if got := found(t, a, store.PlanFilter{Query: "get_weather from"}); !slices.Equal(got, []string{"p"}) {
+					t.Errorf("the tool is not found: %q", got)
+				}
+				storetest.Write(t, a, title)
+				if got := found(t, a, store.PlanFilter{Query: "title get_weather from"}); !slices.Equal(got, []string{"p"}) {
+					t.Errorf("the title is not found: %q", got)
+				}
+			}
+			before := storetest.Query[int](t, a, "SELECT count(*) FROM actlog.search_fresh")
+			storetest.Write(t, a, title, tool)
+			storetest.Write(t, a, tool)
+			if n := storetest.Query[int](t, a, "SELECT count(*) FROM actlog.search_fresh"); n != before {
+				t.Errorf("known texts made %d rows", n-before)
+			}
+		})
+	}
+}
+
+// N15: whether attempts meet in a batch, in the database, or are read from the records: the errors of
+// all of them are found.
+func TestSearchFindsErrorsOfAttempts(t *testing.T) {
+	t.Parallel()
+	attempt := func(root string, n int64) []record.Change {
+		message, kind := new(fmt.Sprintf("failure %d", n)), new(fmt.Sprintf("Kind%d", n))
+		return []record.Change{
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", Attempt: &n, ErrorMessage: message},
+			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Attempt: &n, ErrorKind: kind},
+			&record.ActTool{RootPlanID: root, StepID: root + "-s", ToolCallID: "t", Attempt: &n, ErrorMessage: new("tool " + *message)},
+		}
+	}
+	s := storetest.Open(t)
+	storetest.Write(t, s, slices.Concat(attempt("together", 1), attempt("together", 2), attempt("together", 3))...)
+	storetest.Write(t, s, slices.Concat(attempt("backwards", 3), attempt("backwards", 1), attempt("backwards", 2))...)
+	for n := range int64(3) {
+		storetest.Write(t, s, attempt("apart", n+1)...)
+	}
+	all := []string{"apart", "backwards", "together"}
+	check := func(when string) {
+		t.Helper()
+		for _, q := range []string{"failure 1", "failure 2", "failure 3", "kind1", "kind2", "kind3", `"tool failure 1"`, "tool 1 2 3 kind1 kind2"} {
+			got := found(t, s, store.PlanFilter{Query: strings.Trim(q, `"`)})
+			if slices.Sort(got); !slices.Equal(got, all) {
+				t.Errorf("%s, %q finds %q", when, q, got)
+			}
+		}
+	}
+	check("fresh")
+	storetest.Exec(t, s, "DELETE FROM actlog.search_fresh")
+	indexMissing(t, s)
+	check("from the records")
+}
+
+// N15: if a tree has more texts than are searched, the title and the request of its root plan are
+// among those that are, however its records come.
+func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	large := func(i int) *string { return new(strings.Repeat(fmt.Sprintf("%d ", i), 4000)) }
+	for tree := range 3 {
+		id := fmt.Sprint("p", tree)
+		changes := []record.Change{}
+		for i := range 30 {
+			changes = append(changes, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-s", i), ErrorMessage: large(1000 + i)},
+				&record.Plan{RootPlanID: id, CurrentPlanID: fmt.Sprint("a", id, i), ParentPlanID: &id, ToolCallID: new("t"), ErrorMessage: large(2000 + i)})
+		}
+		changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("the title"), UserRequest: new("the request"), Summary: large(3)})
+		storetest.Write(t, s, changes...)
+	}
+	check := func(when string) {
+		t.Helper()
+		if got := found(t, s, store.PlanFilter{Query: "title request 3"}); len(got) != 3 {
+			t.Errorf("%s: finds %q", when, got)
+		}
+		if got := found(t, s, store.PlanFilter{Query: "2000"}); len(got) != 3 {
+			t.Errorf("%s: a sub-plan: %q", when, got)
+		}
+	}
+	check("fresh")
+	storetest.Exec(t, s, "DELETE FROM actlog.search_fresh")
+	indexMissing(t, s)
+	check("from the records")
+}
+
 // N15: whatever is in the index and whatever is not, pages of a search have each match once, in the
 // order of the list.
 func TestSearchPages(t *testing.T) {
@@ -192,7 +297,7 @@ func TestSearchPages(t *testing.T) {
 		for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record", "plan_execution_record", "change"} {
 			execSQL(t, pg.Pool, "DELETE FROM actlog."+table)
 		}
-		store.ForgetSaid(s)
+		execSQL(t, pg.Pool, "INSERT INTO actlog.search_deletion AS d (deletions) VALUES (1) ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1")
 		texts := map[string]string{}
 		n := rapid.IntRange(1, 12).Draw(rt, "steps")
 		for i := range n {

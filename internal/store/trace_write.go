@@ -134,7 +134,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		t.statements.merge(&w.q, steps, time.Time{})
 	}
 	w.deleteStepsAndPlans(gone)
-	t.said.queue(&w.q, b)
+	t.said.queue(&w.q, b, b.passes(nil))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
