@@ -502,10 +502,13 @@ func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKee
 }
 
 const TreeDeleteSearchFresh = `-- name: TreeDeleteSearchFresh :exec
-DELETE FROM actlog.search_fresh
-WHERE root_plan_id = ANY ($1::text[])
+
+DELETE FROM actlog.search_fresh AS f
+WHERE f.root_plan_id = ANY ($1::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.root_plan_id)
 `
 
+// The next statements come when root plans were deleted.
 func (q *Queries) TreeDeleteSearchFresh(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteSearchFresh, rootPlanIds)
 	return err
@@ -524,8 +527,9 @@ func (q *Queries) TreeDeleteSearchKnown(ctx context.Context, db DBTX) error {
 }
 
 const TreeDeleteSearchText = `-- name: TreeDeleteSearchText :exec
-DELETE FROM actlog.search_text
-WHERE root_plan_id = ANY ($1::text[])
+DELETE FROM actlog.search_text AS t
+WHERE t.root_plan_id = ANY ($1::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = t.root_plan_id AND p.current_plan_id = t.root_plan_id)
 `
 
 func (q *Queries) TreeDeleteSearchText(ctx context.Context, db DBTX, rootPlanIds []string) error {

@@ -168,16 +168,20 @@ members AS (
 )
 DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone);
 
+-- The next statements come when root plans were deleted.
+
 -- name: TreeDeleteSearchFresh :exec
-DELETE FROM actlog.search_fresh
-WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+DELETE FROM actlog.search_fresh AS f
+WHERE f.root_plan_id = ANY (@root_plan_ids::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.root_plan_id);
+
+-- name: TreeDeleteSearchText :exec
+DELETE FROM actlog.search_text AS t
+WHERE t.root_plan_id = ANY (@root_plan_ids::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = t.root_plan_id AND p.current_plan_id = t.root_plan_id);
 
 -- name: TreeDeleteSearchKnown :exec
 -- Makes all writers forget which texts are known of which trees.
 INSERT INTO actlog.search_deletion AS d (deletions)
 VALUES (1)
 ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
-
--- name: TreeDeleteSearchText :exec
-DELETE FROM actlog.search_text
-WHERE root_plan_id = ANY (@root_plan_ids::text[]);

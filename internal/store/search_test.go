@@ -221,6 +221,41 @@ func TestSearchForgetsWhatOthersDelete(t *testing.T) {
 	}
 }
 
+// N15: when the rows of a trace move to the tree of a native plan, nothing is left of their texts, and
+// they are found again if they come back.
+func TestSearchForgetsTreesOfTracesThatMove(t *testing.T) {
+	t.Parallel()
+	for _, indexed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("indexed=%v", indexed), func(t *testing.T) {
+			t.Parallel()
+			s := storetest.OpenURL(t, pgtest.New(t).URL, takeTraces)
+			spans, id := agentTrace(t, traceID(0)), traceID(0)
+			writeSpans(t, s, spans...)
+			tool := storetest.Query[string](t, s, "SELECT min(name) FROM actlog.act_tool_info")
+			if indexed {
+				index(t, s)
+			}
+			storetest.Write(t, s, &record.Plan{RootPlanID: "native", CurrentPlanID: "native", TraceID: &id})
+			if err := store.ReplaceDue(s); err != nil {
+				t.Fatal(err)
+			}
+			if got := found(t, s, store.PlanFilter{Query: tool}); !slices.Equal(got, []string{"native"}) {
+				t.Errorf("%q finds %q", tool, got)
+			}
+			if n := storetest.Query[int](t, s, "SELECT (SELECT count(*) FROM actlog.search_text WHERE root_plan_id = $1) + (SELECT count(*) FROM actlog.search_fresh WHERE root_plan_id = $1)", id); n != 0 {
+				t.Errorf("%d rows of texts are left", n)
+			}
+			if err := s.DeletePlan(t.Context(), "native"); err != nil {
+				t.Fatal(err)
+			}
+			writeSpans(t, s, spans...)
+			if got := found(t, s, store.PlanFilter{Query: tool}); !slices.Equal(got, []string{id}) {
+				t.Errorf("%q finds %q", tool, got)
+			}
+		})
+	}
+}
+
 // N15: whether attempts meet in a batch, in the database, or are read from the records: the errors of
 // all of them are found.
 func TestSearchFindsErrorsOfAttempts(t *testing.T) {

@@ -233,6 +233,9 @@ func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
 		c := columnsOf(slices.DeleteFunc(slices.Clone(plans), others))
 		w.delete(db.TraceDeletePlans, c.roots, c.ids)
 	}
+	if roots := columnsOf(slices.DeleteFunc(slices.Clone(plans), isSub)).roots; len(roots) > 0 {
+		deleteSearched(&w.q, roots)
+	}
 }
 
 // stepsToRollUp returns the steps that are not replaced, and lost cycles or calls.
