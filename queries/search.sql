@@ -150,23 +150,33 @@ LIMIT @most::integer;
 -- name: SearchBackfilled :exec
 DELETE FROM actlog.search_backfill;
 
--- name: SearchSliceSweep :exec
--- Deletes the slices whose trees were all deleted because of their age.
-WITH gone AS (
-    DELETE FROM actlog.search_slice
-    WHERE newest_at < COALESCE((
-        SELECT p.first_seen_at
-        FROM actlog.plan_execution_record AS p
-        WHERE p.root_plan_id = p.current_plan_id
-        ORDER BY p.first_seen_at, p.root_plan_id
+-- name: SearchSliceSweep :one
+-- Deletes slices whose trees were all deleted, of those behind a number, in their order. It returns
+-- the number of the last that was looked at; 0: there are no others.
+WITH looked AS MATERIALIZED (
+    SELECT s.slice, ( -- one by one, by the primary keys, until one is there
+        SELECT true
+        FROM actlog.search_member AS m
+        CROSS JOIN LATERAL (
+            SELECT FROM actlog.plan_execution_record AS p
+            WHERE p.root_plan_id = m.root_plan_id AND p.current_plan_id = m.root_plan_id
+            OFFSET 0
+        ) AS p
+        WHERE m.slice = s.slice
         LIMIT 1
-    ), 'infinity')
-    RETURNING slice
+    ) AS alive
+    FROM (SELECT x.slice FROM actlog.search_slice AS x WHERE x.slice > @after::integer ORDER BY x.slice LIMIT @most::integer) AS s
+),
+slices AS (
+    DELETE FROM actlog.search_slice WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 ),
 members AS (
-    DELETE FROM actlog.search_member WHERE slice IN (SELECT slice FROM gone)
+    DELETE FROM actlog.search_member WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
+),
+grams AS (
+    DELETE FROM actlog.search_gram WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 )
-DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone);
+SELECT COALESCE(max(l.slice), 0)::integer AS last FROM looked AS l;
 
 -- The next statements come when root plans were deleted.
 

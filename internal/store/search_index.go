@@ -35,6 +35,9 @@ const (
 	readTrees = indexBytes / search.MaxTreeBytes
 )
 
+// sweptSlices are looked at by one sweep: a transaction stays short even if all of them go.
+const sweptSlices = 16
+
 // indexer fills the index of the search.
 type indexer struct{ queries *db.Queries }
 
@@ -150,9 +153,10 @@ func readTexts(ctx context.Context, tx pgx.Tx, roots []string) (texts []string, 
 
 var searchedTexts = fieldsql.Searched()
 
-// SweepSearch deletes parts of the index whose trees are all gone.
-func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx) error {
-	return x.queries.SearchSliceSweep(ctx, tx)
+// SweepSearch deletes slices of the index whose trees are all gone, in the caller's transaction. It
+// looks at some slices behind one, and returns where the next call goes on; 0: there are no others.
+func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx, after int32) (next int32, err error) {
+	return x.queries.SearchSliceSweep(ctx, tx, db.SearchSliceSweepParams{After: after, Most: sweptSlices})
 }
 
 // index adds lines to the texts of trees that are held, and the trees to new slices. A tree that is

@@ -69,6 +69,19 @@ func indexMissing(t testing.TB, s *store.Store) {
 	}
 }
 
+// sweep deletes the slices whose trees are all gone.
+func sweep(t testing.TB, s *store.Store) {
+	t.Helper()
+	for slice, more := int32(0), true; more; more = slice > 0 {
+		if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) (err error) {
+			slice, err = s.SweepSearch(t.Context(), tx, slice)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // wordyTree has a word of its own in each text that is searched, and others in texts that are not.
 func wordyTree() []record.Change {
 	return []record.Change{
@@ -171,13 +184,49 @@ func TestSearchForgetsDeletedTrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error { return s.SweepSearch(t.Context(), tx) }); err != nil {
-		t.Fatal(err)
-	}
+	sweep(t, s)
 	for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram"} {
 		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog."+table); n != 0 {
 			t.Errorf("%s has %d rows", table, n)
 		}
+	}
+}
+
+// N15: a slice goes when all of its trees are deleted, also if an older tree lives.
+func TestSearchSweepsSlicesOfDeletedTrees(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	const slicesMade = 40
+	for i := range slicesMade {
+		var changes []record.Change
+		for _, id := range []string{fmt.Sprint("a", i), fmt.Sprint("b", i)} {
+			changes = append(changes, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("the title")})
+		}
+		storetest.Write(t, s, changes...)
+		index(t, s)
+	}
+	want := []string{}
+	for i := range slicesMade {
+		gone := []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
+		if i%4 == 0 {
+			want, gone = append(want, gone[i/4%2]), slices.Delete(gone, i/4%2, i/4%2+1)
+		}
+		if _, err := s.DeleteTrees(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(t, s)
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_slice"); n != slicesMade/4 {
+		t.Errorf("%d slices are left", n)
+	}
+	for _, table := range []string{"search_member", "search_gram"} {
+		if n := storetest.Query[int](t, s, "SELECT count(DISTINCT slice) FROM actlog."+table); n != slicesMade/4 {
+			t.Errorf("%s has %d slices", table, n)
+		}
+	}
+	slices.Reverse(want)
+	if got := found(t, s, store.PlanFilter{Query: "title"}); !slices.Equal(got, want) {
+		t.Errorf("finds %q, want %q", got, want)
 	}
 }
 

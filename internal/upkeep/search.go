@@ -65,5 +65,21 @@ func (u *Upkeep) indexMissing(ctx context.Context) error {
 		}
 		after = next
 	}
-	return u.inTurn(ctx, taskSearch, func(tx pgx.Tx) error { return u.store.SweepSearch(ctx, tx) })
+	return u.sweepIndex(ctx)
+}
+
+// sweepIndex deletes what is in the index of deleted runs only.
+func (u *Upkeep) sweepIndex(ctx context.Context) error {
+	for slice, more := int32(0), true; more; more = slice > 0 {
+		next := int32(0) // another server may be at it
+		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+			next, err = u.store.SweepSearch(ctx, tx, slice)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep the index of the search: %w", err)
+		}
+		slice = next
+	}
+	return nil
 }
