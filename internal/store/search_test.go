@@ -382,12 +382,13 @@ func TestSearchPages(t *testing.T) {
 			execSQL(t, pg.Pool, "DELETE FROM actlog."+table)
 		}
 		execSQL(t, pg.Pool, "INSERT INTO actlog.search_deletion AS d (deletions) VALUES (1) ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1")
-		texts := map[string]string{}
+		texts, agents := map[string]string{}, map[string][]string{}
 		n := rapid.IntRange(1, 12).Draw(rt, "steps")
 		for i := range n {
 			id := fmt.Sprint("plan-", rapid.IntRange(0, 8).Draw(rt, "plan"))
 			word := rapid.SampledFrom(words).Draw(rt, "word")
 			texts[id] += " " + word + "\n"
+			agents[id] = append(agents[id], word)
 			storetest.Write(t, s, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-", i), AgentName: &word})
 			switch rapid.IntRange(0, 5).Draw(rt, "then") {
 			case 0:
@@ -402,12 +403,15 @@ func TestSearchPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, q := range []string{"red", "green", "red green", "dark", "x", "blue x", "nothing"} {
-			want := slices.DeleteFunc(slices.Clone(order), func(id string) bool {
-				return slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(texts[id], word) })
-			})
-			for limit := range 3 {
-				if got := found(t, s, store.PlanFilter{Query: q, Limit: limit + 1}); !slices.Equal(got, want) {
-					rt.Fatalf("%q finds %q, want %q", q, got, want)
+			for _, agent := range []string{"", "red"} { // a filter refuses some
+				want := slices.DeleteFunc(slices.Clone(order), func(id string) bool {
+					return agent != "" && !slices.Contains(agents[id], agent) ||
+						slices.ContainsFunc(strings.Fields(q), func(word string) bool { return !strings.Contains(texts[id], word) })
+				})
+				for limit := range 3 {
+					if got := found(t, s, store.PlanFilter{Query: q, Agent: agent, Limit: limit + 1}); !slices.Equal(got, want) {
+						rt.Fatalf("%q of agent %q finds %q, want %q", q, agent, got, want)
+					}
 				}
 			}
 		}
