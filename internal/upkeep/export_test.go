@@ -37,6 +37,9 @@ func SetClocks(u *Upkeep, database, process func() time.Duration) {
 	u.now = func() time.Time { return time.Now().Add(process()) }
 }
 
+// SetPause lets an Upkeep call pause where it would rest.
+func SetPause(u *Upkeep, pause func(context.Context, time.Duration) error) { u.pause = pause }
+
 // Listening is what an Upkeep remembers between the rounds of [InterruptSilent].
 type Listening = listening
 

@@ -52,10 +52,11 @@ func (u *Upkeep) indexFresh(ctx context.Context) error {
 }
 
 // indexMissing adds the runs to the index that the search does not know, and removes what is left of
-// deleted ones.
+// deleted ones. It rests as long as it works, to leave room for others, and goes on with fresh texts
+// meanwhile.
 func (u *Upkeep) indexMissing(ctx context.Context) error {
 	for after := new(store.Beginning()); after != nil; {
-		next := (*store.PlanCursor)(nil) // another server may be at it
+		next, start := (*store.PlanCursor)(nil), u.now() // another server may be at it
 		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
 			next, err = u.store.IndexMissing(ctx, tx, *after)
 			return err
@@ -63,7 +64,15 @@ func (u *Upkeep) indexMissing(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("index runs from before: %w", err)
 		}
-		after = next
+		if after = next; after == nil {
+			break
+		}
+		if err := u.pause(ctx, u.now().Sub(start)); err != nil {
+			return err
+		}
+		if err := u.indexFresh(ctx); err != nil {
+			return err
+		}
 	}
 	return u.sweepIndex(ctx)
 }
