@@ -106,18 +106,22 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND id = ANY (@ids::bigint[]);
 
 -- name: SearchHold :many
 -- Returns the root plans that are on record with their indexed texts. Nobody can delete them before
--- the end of the transaction; writers go on.
+-- the end of the transaction; writers go on. They are locked in the order in which they are asked for.
 SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
-FROM actlog.plan_execution_record AS p
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR KEY SHARE
+) AS p
 LEFT JOIN LATERAL (
     SELECT x.root_plan_id, x.text
     FROM actlog.search_text AS x
     WHERE x.root_plan_id = p.root_plan_id
     OFFSET 0
-) AS t ON true
-WHERE p.root_plan_id = ANY (@root_plan_ids::text[]) AND p.current_plan_id = p.root_plan_id
-ORDER BY p.root_plan_id
-FOR KEY SHARE OF p;
+) AS t ON true;
 
 -- name: SearchTextKeep :exec
 INSERT INTO actlog.search_text (root_plan_id, text)

@@ -35,6 +35,10 @@ const (
 	readTrees = indexBytes / search.MaxTreeBytes
 )
 
+// planAgain makes Postgres plan each statement of a transaction for tables as they are: the index
+// begins empty and grows fast, and a plan for an empty table reads all of it.
+const planAgain = "SET LOCAL plan_cache_mode = 'force_custom_plan'"
+
 // sweptSlices are looked at by one sweep: a transaction stays short even if all of them go.
 const sweptSlices = 16
 
@@ -45,6 +49,9 @@ type indexer struct{ queries *db.Queries }
 // more rows of them than least, or many bytes. more reports that there may be others to move. One
 // transaction at a time may do this.
 func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more bool, err error) {
+	if _, err := tx.Exec(ctx, planAgain); err != nil {
+		return false, err
+	}
 	if more, err = x.queries.SearchFreshDue(ctx, tx, db.SearchFreshDueParams{Most: int32(least) + 1, Bytes: freshBytes}); err != nil || !more {
 		return false, err
 	}
@@ -92,6 +99,9 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 // oldest to the newest, a slice at a time, and returns where the next call goes on; nil: there are
 // no others.
 func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor) (next *PlanCursor, err error) {
+	if _, err := tx.Exec(ctx, planAgain); err != nil {
+		return nil, err
+	}
 	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.FirstSeenAt, AfterID: after.RootPlanID, Most: sliceTrees})
 	if err != nil {
 		return nil, err
@@ -108,7 +118,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 		return nil, err
 	}
 	roots = roots[:len(recorded)]
-	trees, err := x.queries.SearchHold(ctx, tx, roots)
+	trees, err := x.queries.SearchHold(ctx, tx, slices.Sorted(slices.Values(roots))) // as writers lock them
 	if err != nil {
 		return nil, err
 	}

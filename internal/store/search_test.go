@@ -467,6 +467,7 @@ func TestSearchQueryPlans(t *testing.T) {
 		{"texts of records", fieldsql.Searched(), "force_generic_plan", 10, []any{ids[:2], 8192}},
 		{"next fresh", db.SearchFreshFirst, "force_generic_plan", 10, []any{4096, 1 << 20}},
 		{"missing", db.SearchMissing, "force_generic_plan", 20, []any{forever.AddDate(-1, 0, 0), "", 10}},
+		{"hold", db.SearchHold, "force_generic_plan", 10, []any{ids[:2]}},
 		{"sweep", db.SearchSliceSweep, "force_generic_plan", 10, []any{0, 16}},
 		{"append", db.SearchAppend, "force_generic_plan", 10, []any{ids[:2], ids[:2], []bool{true, true}, 0}},
 		{"delete fresh", db.TreeDeleteSearchFresh, "force_generic_plan", 10, []any{ids[:2]}},
