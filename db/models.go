@@ -36,6 +36,8 @@ type ActlogSearchFresh struct {
 	RootPlanID string
 	// Grows with each row.
 	ID int64
+	// When the transaction that wrote them began. If the root plan was first seen then, the fresh texts have all that the tree has.
+	SaidAt time.Time
 	// The texts, one per line, in lower case.
 	Text string
 }

@@ -12,21 +12,40 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const SearchAppend = `-- name: SearchAppend :exec
-INSERT INTO actlog.search_fresh (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, text)
+const SearchAppend = `-- name: SearchAppend :one
+WITH now AS MATERIALIZED (
+    SELECT COALESCE(max(d.deletions), 0)::bigint AS deletions FROM actlog.search_deletion AS d
+),
+added AS (
+    INSERT INTO actlog.search_fresh (root_plan_id, text)
+    SELECT u.root_plan_id, u.text
+    FROM now
+    CROSS JOIN unnest($1::text[], $2::text[], $3::boolean[]) AS u (root_plan_id, text, known)
+    WHERE NOT u.known OR now.deletions <> $4::bigint
+)
+SELECT now.deletions FROM now
 `
 
 type SearchAppendParams struct {
 	RootPlanIds []string
 	Texts       []string
+	Known       []bool
+	Deletions   int64
 }
 
-// Adds texts of trees that are not in the index yet.
-func (q *Queries) SearchAppend(ctx context.Context, db DBTX, arg SearchAppendParams) error {
-	_, err := db.Exec(ctx, SearchAppend, arg.RootPlanIds, arg.Texts)
-	return err
+// Adds texts of trees that are not in the index yet. Those that should be known are only added if
+// trees were deleted since a number of deletions. It returns that number as it is now. The root plans
+// have to be locked, so nobody can delete these trees from here on.
+func (q *Queries) SearchAppend(ctx context.Context, db DBTX, arg SearchAppendParams) (int64, error) {
+	row := db.QueryRow(ctx, SearchAppend,
+		arg.RootPlanIds,
+		arg.Texts,
+		arg.Known,
+		arg.Deletions,
+	)
+	var deletions int64
+	err := row.Scan(&deletions)
+	return deletions, err
 }
 
 const SearchBackfilled = `-- name: SearchBackfilled :exec
@@ -114,27 +133,51 @@ func (q *Queries) SearchFreshDelete(ctx context.Context, db DBTX, arg SearchFres
 }
 
 const SearchFreshDue = `-- name: SearchFreshDue :one
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET $1::integer)
+SELECT (count(*) >= $1::integer OR COALESCE(sum(octet_length(f.text)), 0) >= $2::bigint)::boolean AS due
+FROM (SELECT x.text FROM actlog.search_fresh AS x LIMIT $1::integer) AS f
 `
 
-// Reports whether there are more rows of fresh texts than this.
-func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, most int32) (bool, error) {
-	row := db.QueryRow(ctx, SearchFreshDue, most)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+type SearchFreshDueParams struct {
+	Most  int32
+	Bytes int64
+}
+
+// Reports whether there are so many rows of fresh texts, or so many bytes.
+func (q *Queries) SearchFreshDue(ctx context.Context, db DBTX, arg SearchFreshDueParams) (bool, error) {
+	row := db.QueryRow(ctx, SearchFreshDue, arg.Most, arg.Bytes)
+	var due bool
+	err := row.Scan(&due)
+	return due, err
 }
 
 const SearchFreshFirst = `-- name: SearchFreshFirst :many
-SELECT root_plan_id, id, text
-FROM actlog.search_fresh
-ORDER BY root_plan_id, id
-LIMIT $1::integer
+SELECT f.root_plan_id, f.id, f.said_at, f.text
+FROM (
+    SELECT x.root_plan_id, x.id, x.said_at, x.text, x.n, x.before, sum(octet_length(x.text) + COALESCE(t.bytes, 0)) OVER (ORDER BY x.root_plan_id, x.id) AS bytes
+    FROM (
+        SELECT y.root_plan_id, y.id, y.said_at, y.text, row_number() OVER (ORDER BY y.root_plan_id, y.id) AS n, lag(y.root_plan_id) OVER (ORDER BY y.root_plan_id, y.id) AS before
+        FROM (SELECT w.root_plan_id, w.id, w.said_at, w.text FROM actlog.search_fresh AS w ORDER BY w.root_plan_id, w.id LIMIT $1::integer) AS y
+    ) AS x
+    LEFT JOIN LATERAL ( -- one by one, by the primary key
+        SELECT octet_length(z.text) AS bytes
+        FROM actlog.search_text AS z
+        WHERE z.root_plan_id = x.root_plan_id AND x.before IS DISTINCT FROM x.root_plan_id
+        OFFSET 0
+    ) AS t ON true
+) AS f
+WHERE f.n = 1 OR f.bytes <= $2::bigint
+ORDER BY f.root_plan_id, f.id
 `
 
-// Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
-func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]ActlogSearchFresh, error) {
-	rows, err := db.Query(ctx, SearchFreshFirst, most)
+type SearchFreshFirstParams struct {
+	Most  int32
+	Bytes int64
+}
+
+// Returns fresh texts, tree by tree, until there are so many, or so many bytes with what the index
+// has of the trees; at least one. Ids of trees usually grow with time, so these are the oldest.
+func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, arg SearchFreshFirstParams) ([]ActlogSearchFresh, error) {
+	rows, err := db.Query(ctx, SearchFreshFirst, arg.Most, arg.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +185,12 @@ func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]
 	var items []ActlogSearchFresh
 	for rows.Next() {
 		var i ActlogSearchFresh
-		if err := rows.Scan(&i.RootPlanID, &i.ID, &i.Text); err != nil {
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.ID,
+			&i.SaidAt,
+			&i.Text,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -155,16 +203,20 @@ func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, most int32) ([]
 
 const SearchHold = `-- name: SearchHold :many
 SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
-FROM actlog.plan_execution_record AS p
+FROM unnest($1::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR KEY SHARE
+) AS p
 LEFT JOIN LATERAL (
     SELECT x.root_plan_id, x.text
     FROM actlog.search_text AS x
     WHERE x.root_plan_id = p.root_plan_id
     OFFSET 0
 ) AS t ON true
-WHERE p.root_plan_id = ANY ($1::text[]) AND p.current_plan_id = p.root_plan_id
-ORDER BY p.root_plan_id
-FOR KEY SHARE OF p
 `
 
 type SearchHoldRow struct {
@@ -175,7 +227,7 @@ type SearchHoldRow struct {
 }
 
 // Returns the root plans that are on record with their indexed texts. Nobody can delete them before
-// the end of the transaction; writers go on.
+// the end of the transaction; writers go on. They are locked in the order in which they are asked for.
 func (q *Queries) SearchHold(ctx context.Context, db DBTX, rootPlanIds []string) ([]SearchHoldRow, error) {
 	rows, err := db.Query(ctx, SearchHold, rootPlanIds)
 	if err != nil {
@@ -274,7 +326,11 @@ FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
     AND (p.first_seen_at, p.root_plan_id) > ($1::timestamptz, $2::text)
     AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.search_fresh AS f WHERE f.root_plan_id = p.root_plan_id)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_fresh AS f
+        WHERE f.root_plan_id = p.root_plan_id
+            AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
+    )
 ORDER BY p.first_seen_at, p.root_plan_id
 LIMIT $3::integer
 `
@@ -290,7 +346,9 @@ type SearchMissingRow struct {
 	FirstSeenAt time.Time
 }
 
-// Returns root plans behind a cursor, oldest first, that the search does not know.
+// Returns root plans behind a cursor, oldest first, that the search does not know: those without
+// texts. While runs from before are added, those that only have fresh texts from later than their
+// beginning are among them; else they wait until these are moved.
 func (q *Queries) SearchMissing(ctx context.Context, db DBTX, arg SearchMissingParams) ([]SearchMissingRow, error) {
 	rows, err := db.Query(ctx, SearchMissing, arg.AfterTime, arg.AfterID, arg.Most)
 	if err != nil {
@@ -336,28 +394,45 @@ func (q *Queries) SearchSliceAdd(ctx context.Context, db DBTX, arg SearchSliceAd
 	return slice, err
 }
 
-const SearchSliceSweep = `-- name: SearchSliceSweep :exec
-WITH gone AS (
-    DELETE FROM actlog.search_slice
-    WHERE newest_at < COALESCE((
-        SELECT p.first_seen_at
-        FROM actlog.plan_execution_record AS p
-        WHERE p.root_plan_id = p.current_plan_id
-        ORDER BY p.first_seen_at, p.root_plan_id
+const SearchSliceSweep = `-- name: SearchSliceSweep :one
+WITH looked AS MATERIALIZED (
+    SELECT s.slice, ( -- one by one, by the primary keys, until one is there
+        SELECT true
+        FROM actlog.search_member AS m
+        CROSS JOIN LATERAL (
+            SELECT FROM actlog.plan_execution_record AS p
+            WHERE p.root_plan_id = m.root_plan_id AND p.current_plan_id = m.root_plan_id
+            OFFSET 0
+        ) AS p
+        WHERE m.slice = s.slice
         LIMIT 1
-    ), 'infinity')
-    RETURNING slice
+    ) AS alive
+    FROM (SELECT x.slice FROM actlog.search_slice AS x WHERE x.slice > $1::integer ORDER BY x.slice LIMIT $2::integer) AS s
+),
+slices AS (
+    DELETE FROM actlog.search_slice WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 ),
 members AS (
-    DELETE FROM actlog.search_member WHERE slice IN (SELECT slice FROM gone)
+    DELETE FROM actlog.search_member WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
+),
+grams AS (
+    DELETE FROM actlog.search_gram WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 )
-DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone)
+SELECT COALESCE(max(l.slice), 0)::integer AS last FROM looked AS l
 `
 
-// Deletes the slices whose trees were all deleted because of their age.
-func (q *Queries) SearchSliceSweep(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, SearchSliceSweep)
-	return err
+type SearchSliceSweepParams struct {
+	After int32
+	Most  int32
+}
+
+// Deletes slices whose trees were all deleted, of those behind a number, in their order. It returns
+// the number of the last that was looked at; 0: there are no others.
+func (q *Queries) SearchSliceSweep(ctx context.Context, db DBTX, arg SearchSliceSweepParams) (int32, error) {
+	row := db.QueryRow(ctx, SearchSliceSweep, arg.After, arg.Most)
+	var last int32
+	err := row.Scan(&last)
+	return last, err
 }
 
 const SearchSlices = `-- name: SearchSlices :many
@@ -448,18 +523,34 @@ func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKee
 }
 
 const TreeDeleteSearchFresh = `-- name: TreeDeleteSearchFresh :exec
-DELETE FROM actlog.search_fresh
-WHERE root_plan_id = ANY ($1::text[])
+
+DELETE FROM actlog.search_fresh AS f
+WHERE f.root_plan_id = ANY ($1::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.root_plan_id)
 `
 
+// The next statements come when root plans were deleted.
 func (q *Queries) TreeDeleteSearchFresh(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteSearchFresh, rootPlanIds)
 	return err
 }
 
+const TreeDeleteSearchKnown = `-- name: TreeDeleteSearchKnown :exec
+INSERT INTO actlog.search_deletion AS d (deletions)
+VALUES (1)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1
+`
+
+// Makes all writers forget which texts are known of which trees.
+func (q *Queries) TreeDeleteSearchKnown(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, TreeDeleteSearchKnown)
+	return err
+}
+
 const TreeDeleteSearchText = `-- name: TreeDeleteSearchText :exec
-DELETE FROM actlog.search_text
-WHERE root_plan_id = ANY ($1::text[])
+DELETE FROM actlog.search_text AS t
+WHERE t.root_plan_id = ANY ($1::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = t.root_plan_id AND p.current_plan_id = t.root_plan_id)
 `
 
 func (q *Queries) TreeDeleteSearchText(ctx context.Context, db DBTX, rootPlanIds []string) error {

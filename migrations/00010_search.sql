@@ -5,11 +5,13 @@
 CREATE TABLE actlog.search_fresh (
     root_plan_id  text COLLATE "C" NOT NULL,
     id            bigint GENERATED ALWAYS AS IDENTITY,
+    said_at       timestamptz NOT NULL DEFAULT now(),
     text          text COLLATE "C" NOT NULL,
     PRIMARY KEY (root_plan_id, id)
 );
 COMMENT ON TABLE actlog.search_fresh IS 'Texts that were written to a tree and are not in the index yet. A search reads all of them.';
 COMMENT ON COLUMN actlog.search_fresh.id IS 'Grows with each row.';
+COMMENT ON COLUMN actlog.search_fresh.said_at IS 'When the transaction that wrote them began. If the root plan was first seen then, the fresh texts have all that the tree has.';
 COMMENT ON COLUMN actlog.search_fresh.root_plan_id IS 'The root plan of the tree.';
 COMMENT ON COLUMN actlog.search_fresh.text IS 'The texts, one per line, in lower case.';
 
@@ -60,6 +62,14 @@ COMMENT ON COLUMN actlog.search_gram.slice IS 'The slice.';
 COMMENT ON COLUMN actlog.search_gram.gram IS 'The characters: 21 bits for each code point.';
 COMMENT ON COLUMN actlog.search_gram.trees IS 'A bit for each position in the slice; zeros at the end are left out.';
 
+CREATE TABLE actlog.search_deletion (
+    id         smallint NOT NULL PRIMARY KEY DEFAULT 1 CHECK (id = 1),
+    deletions  bigint NOT NULL
+);
+COMMENT ON TABLE actlog.search_deletion IS 'Writers remember which texts a tree has. They look here whether trees were deleted since.';
+COMMENT ON COLUMN actlog.search_deletion.id IS 'There is one row, or none before the first deletion.';
+COMMENT ON COLUMN actlog.search_deletion.deletions IS 'How many transactions have deleted trees.';
+
 CREATE TABLE actlog.search_backfill (
     since  timestamptz NOT NULL PRIMARY KEY DEFAULT now()
 );
@@ -76,6 +86,7 @@ SELECT actlog.compress_texts(t::regclass) FROM unnest('{actlog.search_fresh,actl
 -- this lock is held; without it, both would wait for each other.
 SELECT pg_advisory_xact_lock(hashtext('actlog.search'));
 DROP TABLE actlog.search_backfill;
+DROP TABLE actlog.search_deletion;
 DROP TABLE actlog.search_gram;
 DROP TABLE actlog.search_member;
 DROP TABLE actlog.search_slice;

@@ -1,8 +1,18 @@
--- name: SearchAppend :exec
--- Adds texts of trees that are not in the index yet.
-INSERT INTO actlog.search_fresh (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest(@root_plan_ids::text[], @texts::text[]) AS u (root_plan_id, text);
+-- name: SearchAppend :one
+-- Adds texts of trees that are not in the index yet. Those that should be known are only added if
+-- trees were deleted since a number of deletions. It returns that number as it is now. The root plans
+-- have to be locked, so nobody can delete these trees from here on.
+WITH now AS MATERIALIZED (
+    SELECT COALESCE(max(d.deletions), 0)::bigint AS deletions FROM actlog.search_deletion AS d
+),
+added AS (
+    INSERT INTO actlog.search_fresh (root_plan_id, text)
+    SELECT u.root_plan_id, u.text
+    FROM now
+    CROSS JOIN unnest(@root_plan_ids::text[], @texts::text[], @known::boolean[]) AS u (root_plan_id, text, known)
+    WHERE NOT u.known OR now.deletions <> @deletions::bigint
+)
+SELECT now.deletions FROM now;
 
 -- name: SearchFresh :many
 -- Returns the trees with fresh texts that match, newest first, behind a cursor.
@@ -66,15 +76,29 @@ ORDER BY u.n;
 SELECT EXISTS (SELECT FROM actlog.search_backfill);
 
 -- name: SearchFreshDue :one
--- Reports whether there are more rows of fresh texts than this.
-SELECT EXISTS (SELECT FROM actlog.search_fresh ORDER BY root_plan_id, id LIMIT 1 OFFSET @most::integer);
+-- Reports whether there are so many rows of fresh texts, or so many bytes.
+SELECT (count(*) >= @most::integer OR COALESCE(sum(octet_length(f.text)), 0) >= @bytes::bigint)::boolean AS due
+FROM (SELECT x.text FROM actlog.search_fresh AS x LIMIT @most::integer) AS f;
 
 -- name: SearchFreshFirst :many
--- Returns fresh texts, tree by tree. Ids of trees usually grow with time, so these are the oldest.
-SELECT root_plan_id, id, text
-FROM actlog.search_fresh
-ORDER BY root_plan_id, id
-LIMIT @most::integer;
+-- Returns fresh texts, tree by tree, until there are so many, or so many bytes with what the index
+-- has of the trees; at least one. Ids of trees usually grow with time, so these are the oldest.
+SELECT f.root_plan_id, f.id, f.said_at, f.text
+FROM (
+    SELECT x.*, sum(octet_length(x.text) + COALESCE(t.bytes, 0)) OVER (ORDER BY x.root_plan_id, x.id) AS bytes
+    FROM (
+        SELECT y.*, row_number() OVER (ORDER BY y.root_plan_id, y.id) AS n, lag(y.root_plan_id) OVER (ORDER BY y.root_plan_id, y.id) AS before
+        FROM (SELECT w.* FROM actlog.search_fresh AS w ORDER BY w.root_plan_id, w.id LIMIT @most::integer) AS y
+    ) AS x
+    LEFT JOIN LATERAL ( -- one by one, by the primary key
+        SELECT octet_length(z.text) AS bytes
+        FROM actlog.search_text AS z
+        WHERE z.root_plan_id = x.root_plan_id AND x.before IS DISTINCT FROM x.root_plan_id
+        OFFSET 0
+    ) AS t ON true
+) AS f
+WHERE f.n = 1 OR f.bytes <= @bytes::bigint
+ORDER BY f.root_plan_id, f.id;
 
 -- name: SearchFreshDelete :exec
 DELETE FROM actlog.search_fresh
@@ -82,18 +106,22 @@ WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND id = ANY (@ids::bigint[]);
 
 -- name: SearchHold :many
 -- Returns the root plans that are on record with their indexed texts. Nobody can delete them before
--- the end of the transaction; writers go on.
+-- the end of the transaction; writers go on. They are locked in the order in which they are asked for.
 SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
-FROM actlog.plan_execution_record AS p
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR KEY SHARE
+) AS p
 LEFT JOIN LATERAL (
     SELECT x.root_plan_id, x.text
     FROM actlog.search_text AS x
     WHERE x.root_plan_id = p.root_plan_id
     OFFSET 0
-) AS t ON true
-WHERE p.root_plan_id = ANY (@root_plan_ids::text[]) AND p.current_plan_id = p.root_plan_id
-ORDER BY p.root_plan_id
-FOR KEY SHARE OF p;
+) AS t ON true;
 
 -- name: SearchTextKeep :exec
 INSERT INTO actlog.search_text (root_plan_id, text)
@@ -107,41 +135,67 @@ VALUES (@newest_at::timestamptz, @newest_id::text, @oldest_at::timestamptz, @old
 RETURNING slice;
 
 -- name: SearchMissing :many
--- Returns root plans behind a cursor, oldest first, that the search does not know.
+-- Returns root plans behind a cursor, oldest first, that the search does not know: those without
+-- texts. While runs from before are added, those that only have fresh texts from later than their
+-- beginning are among them; else they wait until these are moved.
 SELECT p.root_plan_id, p.first_seen_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
     AND (p.first_seen_at, p.root_plan_id) > (@after_time::timestamptz, @after_id::text)
     AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.search_fresh AS f WHERE f.root_plan_id = p.root_plan_id)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_fresh AS f
+        WHERE f.root_plan_id = p.root_plan_id
+            AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
+    )
 ORDER BY p.first_seen_at, p.root_plan_id
 LIMIT @most::integer;
 
 -- name: SearchBackfilled :exec
 DELETE FROM actlog.search_backfill;
 
--- name: SearchSliceSweep :exec
--- Deletes the slices whose trees were all deleted because of their age.
-WITH gone AS (
-    DELETE FROM actlog.search_slice
-    WHERE newest_at < COALESCE((
-        SELECT p.first_seen_at
-        FROM actlog.plan_execution_record AS p
-        WHERE p.root_plan_id = p.current_plan_id
-        ORDER BY p.first_seen_at, p.root_plan_id
+-- name: SearchSliceSweep :one
+-- Deletes slices whose trees were all deleted, of those behind a number, in their order. It returns
+-- the number of the last that was looked at; 0: there are no others.
+WITH looked AS MATERIALIZED (
+    SELECT s.slice, ( -- one by one, by the primary keys, until one is there
+        SELECT true
+        FROM actlog.search_member AS m
+        CROSS JOIN LATERAL (
+            SELECT FROM actlog.plan_execution_record AS p
+            WHERE p.root_plan_id = m.root_plan_id AND p.current_plan_id = m.root_plan_id
+            OFFSET 0
+        ) AS p
+        WHERE m.slice = s.slice
         LIMIT 1
-    ), 'infinity')
-    RETURNING slice
+    ) AS alive
+    FROM (SELECT x.slice FROM actlog.search_slice AS x WHERE x.slice > @after::integer ORDER BY x.slice LIMIT @most::integer) AS s
+),
+slices AS (
+    DELETE FROM actlog.search_slice WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 ),
 members AS (
-    DELETE FROM actlog.search_member WHERE slice IN (SELECT slice FROM gone)
+    DELETE FROM actlog.search_member WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
+),
+grams AS (
+    DELETE FROM actlog.search_gram WHERE slice = ANY (ARRAY(SELECT l.slice FROM looked AS l WHERE l.alive IS NULL))
 )
-DELETE FROM actlog.search_gram WHERE slice IN (SELECT slice FROM gone);
+SELECT COALESCE(max(l.slice), 0)::integer AS last FROM looked AS l;
+
+-- The next statements come when root plans were deleted.
 
 -- name: TreeDeleteSearchFresh :exec
-DELETE FROM actlog.search_fresh
-WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+DELETE FROM actlog.search_fresh AS f
+WHERE f.root_plan_id = ANY (@root_plan_ids::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = f.root_plan_id AND p.current_plan_id = f.root_plan_id);
 
 -- name: TreeDeleteSearchText :exec
-DELETE FROM actlog.search_text
-WHERE root_plan_id = ANY (@root_plan_ids::text[]);
+DELETE FROM actlog.search_text AS t
+WHERE t.root_plan_id = ANY (@root_plan_ids::text[])
+    AND NOT EXISTS (SELECT FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = t.root_plan_id AND p.current_plan_id = t.root_plan_id);
+
+-- name: TreeDeleteSearchKnown :exec
+-- Makes all writers forget which texts are known of which trees.
+INSERT INTO actlog.search_deletion AS d (deletions)
+VALUES (1)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;

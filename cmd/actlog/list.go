@@ -106,7 +106,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 			fmt.Fprintln(w, p.row(now))
 		}
 		left -= len(page.Items)
-		incomplete = page.Incomplete
+		incomplete = incomplete || page.Incomplete
 		if page.NextCursor == "" {
 			break
 		}

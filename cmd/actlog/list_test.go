@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -41,6 +44,26 @@ func TestListFilters(t *testing.T) {
 	for _, name := range listFilters(t) {
 		if flags[name] == nil {
 			t.Errorf("the API has the filter %s, and list has none", name)
+		}
+	}
+}
+
+// N15: a list of several pages says that runs may be missing if that was so for any of them.
+func TestListIsIncompleteIfAPageIs(t *testing.T) {
+	t.Parallel()
+	for _, pages := range [][]string{{"true", "false"}, {"false", "true"}, {"true", "true"}, {"false", "false"}} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Query().Get("cursor") == "" {
+				_, _ = io.WriteString(w, `{"items":[{"rootPlanId":"b"}],"nextCursor":"x","incomplete":`+pages[0]+`}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"items":[{"rootPlanId":"a"}],"nextCursor":null,"incomplete":`+pages[1]+`}`)
+		}))
+		t.Cleanup(server.Close)
+		code, _, stderr := actlog(t, "list", "--q", "weather", "--server", server.URL)
+		if said := strings.Contains(stderr, "some may be missing"); code != exitDone || said != slices.Contains(pages, "true") {
+			t.Errorf("%q: exit code %d, %q", pages, code, stderr)
 		}
 	}
 }

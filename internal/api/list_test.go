@@ -138,6 +138,34 @@ func TestListSearch(t *testing.T) {
 	expect(t, c.Read("/api/v1/plans"), obj{"incomplete": false})
 }
 
+// N15: a search says that it may have missed runs if they were still being added when it began.
+func TestListSearchIncompleteWhileItBegan(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("a", obj{"title": "weather"}))
+	c.Exec("INSERT INTO actlog.search_backfill DEFAULT VALUES")
+	tx, err := c.DB.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE actlog.search_slice"); err != nil { // the search waits
+		t.Fatal(err)
+	}
+	answer := make(chan any)
+	go func() { defer close(answer); expect(t, c.Read("/api/v1/plans?q=weather"), obj{"incomplete": true}) }()
+	for waits := false; !waits; {
+		if err := c.DB.Pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'actlog.search_slice'::regclass)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Exec("DELETE FROM actlog.search_backfill")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-answer
+}
+
 // TestListItems: long texts are cut.
 func TestListItems(t *testing.T) {
 	t.Parallel()

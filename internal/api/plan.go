@@ -91,7 +91,7 @@ func (s *Server) listPlans(c echo.Context) error {
 	}
 	page := filter.Limit
 	filter.Limit++ // one more shows whether there is a next page
-	plans, err := s.searchPlans(c, filter)
+	plans, incomplete, err := s.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
 	}
@@ -104,12 +104,6 @@ func (s *Server) listPlans(c echo.Context) error {
 		last := plans[page-1].Cursor
 		next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
 	}
-	incomplete := false
-	if filter.Query != "" {
-		if incomplete, err = s.store.SearchIncomplete(c.Request().Context()); err != nil {
-			return err
-		}
-	}
 	return sendTagged(c, func(o *object) { addPlans(o, plans, next, incomplete) })
 }
 
@@ -119,18 +113,25 @@ func addPlans(o *object, plans []store.PlanSummary, next *store.Position, incomp
 }
 
 // searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the
-// list begins here: to wait for the turn, or for a connection, is part of it.
-func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) ([]store.PlanSummary, error) {
+// list begins here: to wait for the turn, or for a connection, is part of it. incomplete says that a
+// search may have missed some.
+func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) (plans []store.PlanSummary, incomplete bool, err error) {
 	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
 	if filter.Narrows() {
 		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		defer done()
 	}
+	if filter.Query != "" { // before the search: the missing runs may be added while it goes on
+		if incomplete, err = s.store.SearchIncomplete(ctx); err != nil {
+			return nil, false, err
+		}
+	}
 	filter.Timeout = time.Until(end)
-	return s.store.Plans(ctx, filter)
+	plans, err = s.store.Plans(ctx, filter)
+	return plans, incomplete, err
 }
 
 func joined(states []record.State) string {

@@ -9,25 +9,36 @@ import (
 )
 
 // Searched returns the statement that reads the texts of trees that the search finds, each once
-// per tree: the root's id and the text. Its parameters are the ids of the roots, and how many
-// characters of a text are read.
+// per tree: the root's id and the text. Those of the root plan come first. Its parameters are the ids
+// of the roots, and how many characters of a text are read.
 func Searched() string {
 	var sections []string
-	for _, kind := range record.Kinds {
+	for place, kind := range record.Kinds {
 		fields, table := field.Searched(kind), TableOf(kind)
 		if len(fields) == 0 {
 			continue
 		}
-		columns := make([]string, len(fields))
-		for i, f := range fields {
-			columns[i] = "r." + f.Column
+		var columns, past []string
+		for _, f := range fields {
+			columns = append(columns, "r."+f.Column)
+			if f.Scoped {
+				past = append(past, "e.attempt ->> '"+f.Name+"'")
+			}
 		}
-		part := ""
+		texts := "unnest(ARRAY[" + strings.Join(columns, ", ") + "]) AS u (text)"
+		if field.HasAttempts(kind) {
+			texts = "LATERAL (\n    SELECT unnest(ARRAY[" + strings.Join(columns, ", ") + "])\n    UNION ALL\n    SELECT unnest(ARRAY[" + strings.Join(past, ", ") + "]) FROM jsonb_array_elements(r.attempts) AS e (attempt)\n) AS u (text)"
+			columns = append(columns, "r.attempts")
+		}
+		order, part := fmt.Sprint(place+1), ""
+		if kind == record.KindPlan {
+			order = "CASE WHEN r.current_plan_id = r.root_plan_id THEN 0 ELSE " + order + " END"
+		}
 		if table.Partitioned {
 			part = " AND r.part = p.part"
 		}
 		// One by one, by the primary keys: a plan made while the tables were small would read all.
-		sections = append(sections, fmt.Sprintf(`SELECT asked.root_plan_id, left(u.text, $2::integer) AS text
+		sections = append(sections, fmt.Sprintf(`SELECT asked.root_plan_id, r.place, left(u.text, $2::integer) AS text
 FROM unnest($1::text[]) AS asked (root_plan_id)
 CROSS JOIN LATERAL (
     SELECT x.part
@@ -36,13 +47,13 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS p
 CROSS JOIN LATERAL (
-    SELECT %s
+    SELECT %s AS place, %s
     FROM actlog.%s AS r
     WHERE r.root_plan_id = asked.root_plan_id%s
     OFFSET 0
 ) AS r
-CROSS JOIN unnest(ARRAY[%s]) AS u (text)
-WHERE u.text IS NOT NULL`, strings.Join(columns, ", "), table.Name, part, strings.Join(columns, ", ")))
+CROSS JOIN %s
+WHERE u.text IS NOT NULL`, order, strings.Join(columns, ", "), table.Name, part, texts))
 	}
-	return strings.Join(sections, "\nUNION\n")
+	return "SELECT s.root_plan_id, s.text\nFROM (\n" + strings.Join(sections, "\nUNION ALL\n") + "\n) AS s\nGROUP BY s.root_plan_id, s.text\nORDER BY s.root_plan_id, min(s.place), s.text COLLATE \"C\""
 }

@@ -62,30 +62,40 @@ func foldASCII(text string) (folded string, ok bool) {
 	return string(b), true
 }
 
-// Merge adds lines to a text of a tree that do not stand there yet, as far as there is room. A
-// line is what Fold returned.
-func Merge(text string, lines ...string) string {
-	var seen map[string]bool
-	for _, line := range lines {
-		if line == "" || len(text)+1+len(line) > MaxTreeBytes {
-			continue
-		}
-		if seen == nil {
-			seen = map[string]bool{}
-			for old := range strings.SplitSeq(text, "\n") {
-				seen[old] = true
-			}
-		}
-		switch {
-		case seen[line]:
-			continue
-		case text != "":
-			text += "\n"
-		}
-		text += line
-		seen[line] = true
+// Text is the text of a tree: lines that Fold returned, each once, as far as there is room. The zero
+// value is an empty one.
+type Text struct {
+	text []byte
+	seen map[string]bool // the lines
+}
+
+// Add adds a line, unless it stands there or there is no room for it.
+func (t *Text) Add(line string) {
+	if line == "" || len(t.text)+1+len(line) > MaxTreeBytes || t.seen[line] {
+		return
 	}
-	return text
+	if t.seen == nil {
+		t.seen = map[string]bool{}
+	}
+	if len(t.text) > 0 {
+		t.text = append(t.text, '\n')
+	}
+	t.text = append(t.text, line...)
+	t.seen[line] = true
+}
+
+func (t *Text) String() string { return string(t.text) }
+
+// Merge adds lines to the text of a tree.
+func Merge(text string, lines ...string) string {
+	t := Text{text: []byte(text), seen: map[string]bool{}}
+	for line := range strings.SplitSeq(text, "\n") {
+		t.seen[line] = true
+	}
+	for _, line := range lines {
+		t.Add(line)
+	}
+	return t.String()
 }
 
 // Query is what a text must have to match: each word somewhere.

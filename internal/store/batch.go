@@ -27,8 +27,8 @@ type entry struct {
 type batch struct {
 	rows    map[record.Key]*field.Row
 	touched feed.Touched
-	folded  int      // changes that met another one
-	said    []uint64 // texts that were new to the search, see said
+	folded  int // changes that met another one
+	saying  saying
 	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
 }

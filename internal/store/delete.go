@@ -19,7 +19,6 @@ type deleter struct {
 	db       *pg.DB
 	queries  *db.Queries
 	feed     *feed.Feed
-	said     *said
 	counters *counters
 	retryFor time.Duration
 }
@@ -90,11 +89,12 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
 		for _, sql := range []string{
-			db.TreeDeleteSearchFresh, db.TreeDeleteSearchText, db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
+			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
 			db.TreeDeleteInterrupted, db.TreeDeletePlans,
 		} {
 			q.Queue(sql, there)
 		}
+		deleteSearched(&q, there)
 		touched.Append(&q)
 		deleted = len(there)
 		return tx.SendBatch(ctx, &q).Close()
@@ -102,10 +102,17 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 	if err != nil {
 		return 0, err
 	}
-	d.said.forget()
 	d.feed.Grew()
 	d.counters.treesDeleted.Add(uint64(deleted))
 	return deleted, nil
+}
+
+// deleteSearched queues what deletes the texts that the search finds in trees whose root plans were
+// deleted.
+func deleteSearched(q *pgx.Batch, roots []string) {
+	q.Queue(db.TreeDeleteSearchFresh, roots)
+	q.Queue(db.TreeDeleteSearchText, roots)
+	q.Queue(db.TreeDeleteSearchKnown)
 }
 
 // LockPatience is the statement that makes a transaction wait for locks no longer than

@@ -85,9 +85,6 @@ var (
 	StepRowsSQL   = stepRows.SQL
 )
 
-// ForgetSaid makes a store forget which texts are known to the search.
-func ForgetSaid(s *Store) { s.sender.said.forget() }
-
 // WriteUnmarked writes changes as if their trees had turned out to be marked.
 func WriteUnmarked(ctx context.Context, s *Store, changes ...record.Change) error {
 	entries, _ := s.prepare(changes)

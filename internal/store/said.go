@@ -2,8 +2,7 @@ package store
 
 import (
 	"hash/maphash"
-	"maps"
-	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,42 +12,74 @@ import (
 )
 
 // said adds the texts of batches that the search finds to those that are not in its index yet. It
-// remembers what was said lately of which tree: an agent names the same tools again and again.
+// remembers what was said lately of which tree: an agent names the same tools again and again. If
+// trees were deleted since, by whomever, that may be wrong: so what is known is sent as well, and the
+// transaction adds it if it finds that there were deletions.
 type said struct {
-	seed  maphash.Seed
-	known recent[uint64, struct{}] // by root and text
+	seed      maphash.Seed
+	known     recent[uint64, int64] // by root and text: how many deletions there were when it was said
+	deletions atomic.Int64          // as of the last batch
 }
 
 func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
 
-// queue queues the statement that adds the texts of a batch, if it has new ones, and notes them
-// in the batch.
-func (s *said) queue(q *pgx.Batch, b *batch) {
-	lines := map[string][]string{} // by root
-	b.said = nil
-	for _, row := range b.rows {
-		for _, f := range field.Searched(row.Change.Kind()) {
-			text, ok := f.Text(row.Change)
-			if !ok {
-				continue
-			}
-			root := row.Change.Key().Root
-			hash := s.hash(root, text)
-			if _, known := s.known.get(hash); known {
-				continue
-			}
-			b.said = append(b.said, hash)
-			lines[root] = append(lines[root], search.Fold(text))
+// saying is what a batch says.
+type saying struct {
+	hashes    []uint64
+	deletions int64 // when it was written
+}
+
+// queue queues the statement that adds the texts of a batch, if it has any, and notes them in the
+// batch. The passes are those of the batch: the texts of root plans come first.
+func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
+	b.saying = saying{}
+	deletions := s.deletions.Load()
+	type texts struct{ fresh, known []string }
+	byRoot, order := map[string]*texts{}, []string(nil)
+	add := func(root, text string) {
+		t := byRoot[root]
+		if t == nil {
+			t = new(texts)
+			byRoot[root], order = t, append(order, root)
+		}
+		hash := s.hash(root, text)
+		b.saying.hashes = append(b.saying.hashes, hash)
+		if at, ok := s.known.get(hash); ok && at == deletions {
+			t.known = append(t.known, search.Fold(text))
+		} else {
+			t.fresh = append(t.fresh, search.Fold(text))
 		}
 	}
-	var roots, texts []string
-	for _, root := range slices.Sorted(maps.Keys(lines)) {
-		if text := search.Merge("", lines[root]...); text != "" {
-			roots, texts = append(roots, root), append(texts, text)
+	for _, rows := range passes {
+		for _, row := range rows {
+			for _, f := range field.Searched(row.Change.Kind()) {
+				if text, ok := f.Text(row.Change); ok {
+					add(row.Change.Key().Root, text)
+				}
+				for _, past := range row.Past {
+					if text, ok := f.Text(past.Change); ok {
+						add(row.Change.Key().Root, text)
+					}
+				}
+			}
 		}
 	}
-	if len(roots) > 0 {
-		q.Queue(db.SearchAppend, roots, texts)
+	p := db.SearchAppendParams{Deletions: deletions}
+	for _, root := range order {
+		for _, known := range []bool{false, true} {
+			lines := byRoot[root].fresh
+			if known {
+				lines = byRoot[root].known
+			}
+			if text := search.Merge("", lines...); text != "" {
+				p.RootPlanIds, p.Texts, p.Known = append(p.RootPlanIds, root), append(p.Texts, text), append(p.Known, known)
+			}
+		}
+	}
+	if len(p.RootPlanIds) > 0 {
+		q.Queue(db.SearchAppend, p.RootPlanIds, p.Texts, p.Known, p.Deletions).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&b.saying.deletions)
+		})
 	}
 }
 
@@ -63,14 +94,11 @@ func (s *said) hash(root, text string) uint64 {
 
 // learn remembers the texts of a committed batch.
 func (s *said) learn(b *batch) {
-	for _, hash := range b.said {
-		s.known.set(hash, struct{}{})
+	if len(b.saying.hashes) == 0 {
+		return
 	}
-}
-
-// forget is for deleted trees: what is written to them again has to be found again.
-func (s *said) forget() {
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
-	s.known.young, s.known.old = nil, nil
+	s.deletions.Store(b.saying.deletions)
+	for _, hash := range b.saying.hashes {
+		s.known.set(hash, b.saying.deletions)
+	}
 }

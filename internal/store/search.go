@@ -35,8 +35,7 @@ type searching struct {
 	list     db.PlanListParams
 	limit    int
 	deadline time.Time
-	most     int             // candidates of the next round
-	seen     map[string]bool // trees that match: one may be in several slices
+	most     int // candidates of the next round
 	found    []PlanSummary
 }
 
@@ -49,7 +48,7 @@ func (r *Reader) search(ctx context.Context, text string, list db.PlanListParams
 	}
 	s := &searching{
 		Reader: r, query: query, list: list, limit: int(list.PageSize), deadline: deadline,
-		most: max(firstCandidates, 2*int(list.PageSize)), seen: map[string]bool{}, found: []PlanSummary{},
+		most: max(firstCandidates, 2*int(list.PageSize)), found: []PlanSummary{},
 	}
 	// Fresh texts come first: while this goes on, they may only move into slices.
 	if err := s.searchFresh(ctx); err != nil {
@@ -66,13 +65,20 @@ func (s *searching) done(newest PlanCursor) bool {
 	return len(s.found) == s.limit && compareCursors(s.found[s.limit-1].Cursor, newest) >= 0
 }
 
-// add adds those of the trees to the page that the list may have.
+// add adds those of the trees to the page that the list may have. A tree may come again, because it
+// may be in several slices. If it was found, and is not on the page any more, it is behind the whole
+// page, which only moves to newer trees: so it falls off again. If the list may not have it, it is
+// refused again.
 func (s *searching) add(ctx context.Context, roots []string) error {
 	s.most = min(2*s.most, mostCandidates)
+	have := make(map[string]bool, len(s.found)+len(roots))
+	for i := range s.found {
+		have[s.found[i].Record.RootPlanID] = true
+	}
 	s.list.Found = s.list.Found[:0]
 	for _, root := range roots {
-		if !s.seen[root] {
-			s.seen[root] = true
+		if !have[root] {
+			have[root] = true
 			s.list.Found = append(s.list.Found, root)
 		}
 	}
@@ -126,18 +132,24 @@ func (s *searching) searchSlices(ctx context.Context) error {
 			return err
 		}
 		var candidates []candidate
-		for _, row := range rows {
+		for i, row := range rows {
 			after, lastSlice = PlanCursor{row.NewestAt, row.NewestID}, row.Slice
 			for i := range row.Trees.Len {
 				if row.Trees.Bytes[i/8]&(0x80>>(i%8)) != 0 {
 					candidates = append(candidates, candidate{row.Slice, i, after})
 				}
 			}
+			if len(candidates) < s.most && i < len(rows)-1 {
+				continue // a round may be of several slices
+			}
+			if err := s.check(ctx, candidates); err != nil {
+				return err
+			}
+			if candidates = candidates[:0]; s.done(after) {
+				return nil
+			}
 		}
-		if err := s.check(ctx, candidates); err != nil {
-			return err
-		}
-		if len(rows) < most || s.done(after) {
+		if len(rows) < most {
 			return nil
 		}
 	}

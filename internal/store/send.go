@@ -124,7 +124,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 			return err
 		}
 		s.queuePasses(&rest, left, assumed{})
-		s.said.queue(&rest, b)
+		s.said.queue(&rest, b, passes)
 		b.touched.Append(&rest)
 		return tx.SendBatch(ctx, &rest).Close()
 	})
@@ -144,7 +144,7 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 	passes := b.passes(a.cycles)
 	s.queueRoots(q, b, passes[0], a)
 	s.queuePasses(q, passes[1:], a)
-	s.said.queue(q, b)
+	s.said.queue(q, b, passes)
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that

@@ -146,7 +146,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
 	s.indexer = &indexer{queries: queries}
-	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, said: said, counters: counters, retryFor: config.RetryFor}
+	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
 	s.tracer = &tracer{
 		queries: queries, retryFor: config.RetryFor, turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 		rows: &traceWriter{

@@ -134,7 +134,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		t.statements.merge(&w.q, steps, time.Time{})
 	}
 	w.deleteStepsAndPlans(gone)
-	t.said.queue(&w.q, b)
+	t.said.queue(&w.q, b, b.passes(nil))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
@@ -232,6 +232,9 @@ func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
 	for _, others := range []func(record.Key) bool{isRoot, isSub} {
 		c := columnsOf(slices.DeleteFunc(slices.Clone(plans), others))
 		w.delete(db.TraceDeletePlans, c.roots, c.ids)
+	}
+	if roots := columnsOf(slices.DeleteFunc(slices.Clone(plans), isSub)).roots; len(roots) > 0 {
+		deleteSearched(&w.q, roots)
 	}
 }
 

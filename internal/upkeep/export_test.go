@@ -49,6 +49,9 @@ func BeforeMarks(u *Upkeep, f func()) {
 	}
 }
 
+// SetPause lets an Upkeep call pause where it would rest.
+func SetPause(u *Upkeep, pause func(context.Context, time.Duration) error) { u.pause = pause }
+
 // Listening is what an Upkeep remembers between the rounds of [InterruptSilent].
 type Listening = listening
 

@@ -52,10 +52,11 @@ func (u *Upkeep) indexFresh(ctx context.Context) error {
 }
 
 // indexMissing adds the runs to the index that the search does not know, and removes what is left of
-// deleted ones.
+// deleted ones. It rests as long as it works, to leave room for others, and goes on with fresh texts
+// meanwhile.
 func (u *Upkeep) indexMissing(ctx context.Context) error {
 	for after := new(store.Beginning()); after != nil; {
-		next := (*store.PlanCursor)(nil) // another server may be at it
+		next, start := (*store.PlanCursor)(nil), u.now() // another server may be at it
 		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
 			next, err = u.store.IndexMissing(ctx, tx, *after)
 			return err
@@ -63,7 +64,31 @@ func (u *Upkeep) indexMissing(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("index runs from before: %w", err)
 		}
-		after = next
+		if after = next; after == nil {
+			break
+		}
+		if err := u.pause(ctx, u.now().Sub(start)); err != nil {
+			return err
+		}
+		if err := u.indexFresh(ctx); err != nil {
+			return err
+		}
 	}
-	return u.inTurn(ctx, taskSearch, func(tx pgx.Tx) error { return u.store.SweepSearch(ctx, tx) })
+	return u.sweepIndex(ctx)
+}
+
+// sweepIndex deletes what is in the index of deleted runs only.
+func (u *Upkeep) sweepIndex(ctx context.Context) error {
+	for slice, more := int32(0), true; more; more = slice > 0 {
+		next := int32(0) // another server may be at it
+		err := u.inTurn(ctx, taskSearch, func(tx pgx.Tx) (err error) {
+			next, err = u.store.SweepSearch(ctx, tx, slice)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep the index of the search: %w", err)
+		}
+		slice = next
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package upkeep_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -62,5 +64,40 @@ func TestUpkeepIndexesTexts(t *testing.T) {
 	found("before 77", 0)
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_slice"); n != 1 {
 		t.Errorf("%d slices are left", n)
+	}
+}
+
+// N15: the runs from before leave room for others: between two steps, upkeep rests as long as the step
+// took, and moves texts that were written meanwhile.
+func TestUpkeepRestsWhileItIndexes(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.Fresh(t).URL)
+	storetest.Exec(t, s, `
+		INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, first_seen_at, title)
+		SELECT 'old-' || i, 'old-' || i, DATE '2026-01-05', now() - interval '1 day', 'before ' || i % 100 FROM generate_series(1, 9000) AS i;
+		INSERT INTO actlog.search_backfill DEFAULT VALUES`)
+	u := upkeep.Idle(s, upkeep.Config{})
+	var asked time.Duration
+	upkeep.SetClocks(u, func() time.Duration { return 0 }, func() time.Duration { // a step takes an hour
+		asked += time.Hour
+		return asked
+	})
+	var rests int
+	upkeep.SetPause(u, func(ctx context.Context, d time.Duration) error {
+		rests++
+		if d < time.Hour || d > time.Hour+time.Minute {
+			t.Errorf("rests %v", d)
+		}
+		if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.search_fresh"); n > store.FreshTexts {
+			t.Errorf("%d fresh texts wait for the runs from before", n)
+		}
+		storetest.Exec(t, s, fmt.Sprintf("INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT 'old-' || i, 'after' FROM generate_series(1, %d) AS i", store.FreshTexts+1))
+		return ctx.Err()
+	})
+	if err := u.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rests != 3 {
+		t.Errorf("%d rests", rests)
 	}
 }

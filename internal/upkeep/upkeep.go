@@ -55,6 +55,7 @@ type Upkeep struct {
 	log     *slog.Logger
 	clock   func(context.Context, db.DBTX) (time.Time, error) // of the database
 	now     func() time.Time                                  // of this process
+	pause   func(context.Context, time.Duration) error        // see pg.Pause
 
 	counters counters
 	stop     context.CancelFunc
@@ -84,7 +85,7 @@ func newUpkeep(s *store.Store, config Config) *Upkeep {
 		config.ChangeHours = 24
 	}
 	queries := db.New()
-	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now}
+	return &Upkeep{config: config, store: s, db: s.DB(), queries: queries, log: config.Logger, clock: queries.Clock, now: time.Now, pause: pg.Pause}
 }
 
 // Close ends the upkeep. What it is doing is done again by the next one.
