@@ -38,6 +38,9 @@ var errLarge = errors.New("the step is large")
 // held.
 func (s *Server) sendStep(c echo.Context, root, id string) error {
 	answer, ctx, size := httpd.AnswerTo(c), c.Request().Context(), int64(0)
+	if answer.WasStreamed() && c.Request().Method == http.MethodGet {
+		return s.streamStep(c, root, id)
+	}
 	small := s.store.Within(func(n int64) error {
 		if size += n; size > wholeStep {
 			return errLarge

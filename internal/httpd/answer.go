@@ -45,6 +45,7 @@ type Answer struct {
 	request context.Context //nolint:containedctx // it lives as long as the request
 	client  Client
 
+	path    string
 	lease   *Lease
 	taken   int64
 	reserve int64       // what the lease keeps of a streamed one
@@ -70,7 +71,7 @@ type Answer struct {
 // answered holds the answers of h and sends them when it is done.
 func (s *Server) answered(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), ahead: s.config.AnswerPatience, since: time.Now()}
+		a := &Answer{ResponseWriter: w, server: s, request: r.Context(), path: r.URL.Path, ahead: s.config.AnswerPatience, since: time.Now()}
 		defer a.end()
 		h.ServeHTTP(a, r)
 		a.made()
@@ -115,6 +116,30 @@ func (a *Answer) within(ctx context.Context, limit *time.Timer) (stop func()) {
 	}
 }
 
+// begin waits for the answer's turn if the last one of its path was large. The error is that of
+// [Answer.Take].
+func (a *Answer) begin() error {
+	if a == nil {
+		return nil
+	}
+	if a.server.outcomes.of(a.path) == large {
+		return a.takeTurn()
+	}
+	return nil
+}
+
+// WasStreamed reports whether the last answer of its path was streamed.
+func (a *Answer) WasStreamed() bool {
+	return a.server.outcomes.of(a.path) == streamed
+}
+
+func (a *Answer) takeTurn() (err error) {
+	if a.done, err = a.server.making.Take(a.request, a.client); err != nil {
+		a.refused = true
+	}
+	return err
+}
+
 // Take counts n bytes that the answer holds while it is made: rows, and what is made of them.
 // Once the answer is large it waits for its turn. The error is a [Problem], or that of the
 // request's context. What was taken is returned by itself, when the answer is made or, of a
@@ -124,13 +149,13 @@ func (a *Answer) Take(n int64) error {
 	switch {
 	case total > a.server.config.AnswerBytes/answersOfOne:
 		return ErrTooLarge
-	case total > largeAnswer && a.done == nil && !a.streamed:
-		done, err := a.server.making.Take(a.request, a.client)
-		if err != nil {
-			a.refused = true
-			return err
+	case total > largeAnswer && a.taken <= largeAnswer && !a.streamed:
+		a.server.outcomes.set(a.path, large)
+		if a.done == nil {
+			if err := a.takeTurn(); err != nil {
+				return err
+			}
 		}
-		a.done = done
 	}
 	if more := a.leased(total) - a.leased(a.taken); more > 0 {
 		if err := a.lease.Take(more); err != nil {
@@ -167,7 +192,9 @@ func (a *Answer) Stream(reserve int64) error {
 			return err
 		}
 	}
-	a.reserve, a.streamed = reserve, true
+	if a.reserve, a.streamed = reserve, true; reserve > 0 {
+		a.server.outcomes.set(a.path, streamed)
+	}
 	if a.limit != nil {
 		a.limit.Stop()
 	}
@@ -299,6 +326,9 @@ func (a *Answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // made returns what was taken for making the answer. What remains are the bytes to be sent.
 func (a *Answer) made() {
+	if a.done != nil && a.taken <= largeAnswer { // it was large once
+		a.server.outcomes.set(a.path, small)
+	}
 	a.endTurn()
 	a.keep(a.size)
 }

@@ -194,6 +194,9 @@ func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 		stop := requestOf(c).answer.within(ctx, time.AfterFunc(d.server.config.ReadTimeout, cancel))
 		defer stop()
 		c.SetRequest(c.Request().WithContext(ctx))
+		if err := requestOf(c).answer.begin(); err != nil {
+			return err
+		}
 		return next(c)
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 	// Default: browsers let no page do so.
 	Origins []string
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
-	// Default 256 MiB.
+	// Default 192 MiB.
 	BodyBytes int64
 	// AnswerBytes bounds what is held of answers, over all requests: rows, and what is made of
 	// them until clients have read it. One answer may hold half. Default 192 MiB.
@@ -56,12 +56,13 @@ const largestRequest = 2 * wire.MaxBodyBytes
 
 // Server is what the doors of a server share. It is safe for concurrent use.
 type Server struct {
-	config  Config
-	log     *slog.Logger
-	keys    atomic.Pointer[Keys]
-	bodies  *Budget
-	answers *Budget
-	making  *Turns // of large answers
+	config   Config
+	log      *slog.Logger
+	keys     atomic.Pointer[Keys]
+	bodies   *Budget
+	answers  *Budget
+	making   *Turns // of large answers
+	outcomes outcomes
 	// processors holds a token for each large answer that is being compressed. There is one less
 	// than there are processors, so that small requests find one at once.
 	processors chan struct{}
@@ -75,7 +76,7 @@ func New(config Config) *Server {
 		config.ReadTimeout = 30 * time.Second
 	}
 	if config.BodyBytes == 0 {
-		config.BodyBytes = 256 << 20
+		config.BodyBytes = 192 << 20
 	}
 	if config.Patience == 0 {
 		config.Patience = 5 * time.Second
@@ -87,7 +88,7 @@ func New(config Config) *Server {
 		config.AnswerPatience = 30 * time.Second
 	}
 	s := &Server{
-		config: config, log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
+		config: config, outcomes: newOutcomes(), log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
 		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),

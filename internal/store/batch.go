@@ -22,6 +22,12 @@ type entry struct {
 	err  error
 }
 
+// saying is what a batch says to the search, see said.
+type saying struct {
+	hashes    []uint64
+	deletions int64 // when it was written
+}
+
 // batch is what a transaction writes: the changes to each key, folded, and placeholders for
 // parents that no change names.
 type batch struct {

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"math"
-	"strconv"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -60,21 +59,8 @@ func DoubtNothing(s *Store) { s.tuning.doubtFor = 0 }
 
 // Placed reports whether a store knows the place of a tree and relies on it.
 func Placed(s *Store, root string) bool {
-	at, ok := s.places.trees.get(root)
+	at, ok := s.places.trees.Get(root)
 	return ok && at.until.IsZero()
-}
-
-// Places is the largest number of trees whose place a store remembers.
-const Places = 2 * maxYoung
-
-// RememberPlaces adds the places of n trees, uses that of tree 0 after each, and returns how many a
-// store remembers then.
-func RememberPlaces(s *Store, n int) (remembered int) {
-	for i := range n {
-		s.places.trees.set(strconv.Itoa(i), place{})
-		s.places.trees.get("0")
-	}
-	return len(s.places.trees.young) + len(s.places.trees.old)
 }
 
 // The statements of the reads.

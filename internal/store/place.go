@@ -1,11 +1,11 @@
 package store
 
 import (
-	"sync"
 	"time"
 
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/recent"
 	"github.com/actlog/actlog/record"
 )
 
@@ -18,8 +18,8 @@ type places struct {
 	tuning        *tuning
 	partitionDays int
 
-	trees  recent[string, place] // by root
-	cycles recent[record.Key, struct{}]
+	trees  recent.Map[string, place] // by root
+	cycles recent.Map[record.Key, struct{}]
 }
 
 type place struct {
@@ -37,7 +37,7 @@ type assumed struct {
 // that is not known, or if the batch writes to a root plan.
 func (p *places) of(b *batch) (a assumed) {
 	for root := range b.touched {
-		at, ok := p.trees.get(root)
+		at, ok := p.trees.Get(root)
 		if !ok || time.Now().Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) || !keyOnly(b.rows[rootKey(root)]) {
 			return assumed{}
 		}
@@ -49,7 +49,7 @@ func (p *places) of(b *batch) (a assumed) {
 			continue
 		}
 		cycle := cycleOf(key)
-		if _, known := p.cycles.get(cycle); known && keyOnly(b.rows[cycle]) {
+		if _, known := p.cycles.Get(cycle); known && keyOnly(b.rows[cycle]) {
 			a.cycles[cycle] = true
 		}
 	}
@@ -65,7 +65,7 @@ func keyOnly(r *field.Row) bool {
 func (p *places) unknown(b *batch) (rows int) {
 	known := make(map[string]bool, len(b.touched))
 	for root := range b.touched {
-		_, known[root] = p.trees.get(root)
+		_, known[root] = p.trees.Get(root)
 	}
 	for key := range b.rows {
 		if !known[key.Root] && fieldsql.TableOf(key.Kind).Partitioned {
@@ -80,21 +80,21 @@ func (p *places) unknown(b *batch) (rows int) {
 func (p *places) learn(b *batch, fresh newTrees) {
 	now := time.Now()
 	for root := range b.touched {
-		if _, ok := p.trees.get(root); ok {
+		if _, ok := p.trees.Get(root); ok {
 			continue
 		}
 		part, ok := fresh[root]
 		if !ok {
 			part = likelyPart(root, now, p.partitionDays)
 		}
-		p.trees.set(root, place{part: part})
+		p.trees.Set(root, place{part: part})
 	}
 	if len(b.rows) > p.tuning.fewRows {
 		return
 	}
 	for key := range b.rows {
 		if key.Kind == record.KindThinkAct {
-			p.cycles.set(key, struct{}{})
+			p.cycles.Set(key, struct{}{})
 		}
 	}
 }
@@ -102,40 +102,6 @@ func (p *places) learn(b *batch, fresh newTrees) {
 // doubt notes that a guess about a tree of a batch was wrong. It is not known which.
 func (p *places) doubt(b *batch, a assumed) {
 	for root := range b.touched {
-		p.trees.set(root, place{part: a.part, until: time.Now().Add(p.tuning.doubtFor)})
+		p.trees.Set(root, place{part: a.part, until: time.Now().Add(p.tuning.doubtFor)})
 	}
-}
-
-// recent is a map that forgets what was not asked for lately.
-type recent[K comparable, V any] struct {
-	mu         sync.Mutex
-	young, old map[K]V // what is old was asked for before what is young
-}
-
-// maxYoung bounds each of the two halves.
-const maxYoung = 4096
-
-func (r *recent[K, V]) get(key K) (v V, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if v, ok = r.young[key]; ok {
-		return v, true
-	}
-	if v, ok = r.old[key]; ok {
-		r.keep(key, v)
-	}
-	return v, ok
-}
-
-func (r *recent[K, V]) set(key K, v V) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.keep(key, v)
-}
-
-func (r *recent[K, V]) keep(key K, v V) {
-	if r.young == nil || len(r.young) >= maxYoung {
-		r.old, r.young = r.young, map[K]V{}
-	}
-	r.young[key] = v
 }

@@ -163,16 +163,3 @@ func TestTreesInSeveralPlaces(t *testing.T) {
 		t.Errorf("%d cycles", n)
 	}
 }
-
-// TestPlacesAreBounded checks that a store remembers a bounded number of trees, and that it keeps a
-// tree that is used.
-func TestPlacesAreBounded(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t)
-	if n := store.RememberPlaces(s, 3*store.Places); n > store.Places {
-		t.Errorf("%d trees are remembered", n)
-	}
-	if !store.Placed(s, "0") {
-		t.Error("the tree in use was forgotten")
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/recent"
 	"github.com/actlog/actlog/internal/search"
 )
 
@@ -17,17 +18,11 @@ import (
 // transaction adds it if it finds that there were deletions.
 type said struct {
 	seed      maphash.Seed
-	known     recent[uint64, int64] // by root and text: how many deletions there were when it was said
-	deletions atomic.Int64          // as of the last batch
+	known     recent.Map[uint64, int64] // by root and text: how many deletions there were when it was said
+	deletions atomic.Int64              // as of the last batch
 }
 
 func newSaid() *said { return &said{seed: maphash.MakeSeed()} }
-
-// saying is what a batch says.
-type saying struct {
-	hashes    []uint64
-	deletions int64 // when it was written
-}
 
 // queue queues the statement that adds the texts of a batch, if it has any, and notes them in the
 // batch. The passes are those of the batch: the texts of root plans come first.
@@ -44,7 +39,7 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 		}
 		hash := s.hash(root, text)
 		b.saying.hashes = append(b.saying.hashes, hash)
-		if at, ok := s.known.get(hash); ok && at == deletions {
+		if at, ok := s.known.Get(hash); ok && at == deletions {
 			t.known = append(t.known, search.Fold(text))
 		} else {
 			t.fresh = append(t.fresh, search.Fold(text))
@@ -99,6 +94,6 @@ func (s *said) learn(b *batch) {
 	}
 	s.deletions.Store(b.saying.deletions)
 	for _, hash := range b.saying.hashes {
-		s.known.set(hash, b.saying.deletions)
+		s.known.Set(hash, b.saying.deletions)
 	}
 }
