@@ -38,17 +38,40 @@ func (l *life) end(attempt int64) {
 	}
 }
 
-// lives finds the lives of the cycles of a step, or of the tool calls of a cycle.
-type lives[K comparable] map[K]*life
+// lives has the lives of the cycles of a step, or of the tool calls of a cycle. Most have few, and
+// take no memory beside that of their owner.
+type lives[K comparable] struct {
+	few [4]struct {
+		key  K
+		life life
+	}
+	used  int // of few
+	more  map[K]*life
+	spare []life // for more: they are made by the dozen
+}
 
+// of returns the life of a key.
 func (l *lives[K]) of(key K) *life {
-	if *l == nil {
-		*l = lives[K]{}
+	for i := range l.used {
+		if l.few[i].key == key {
+			return &l.few[i].life
+		}
 	}
-	if (*l)[key] == nil {
-		(*l)[key] = new(life)
+	if l.used < len(l.few) {
+		l.used++
+		l.few[l.used-1].key = key
+		return &l.few[l.used-1].life
 	}
-	return (*l)[key]
+	if l.more[key] == nil {
+		if l.more == nil {
+			l.more = map[K]*life{}
+		}
+		if len(l.spare) == 0 {
+			l.spare = make([]life, 12)
+		}
+		l.more[key], l.spare = &l.spare[0], l.spare[1:]
+	}
+	return l.more[key]
 }
 
 // action names what a call does, for its error. The text is built only if there is an error.
