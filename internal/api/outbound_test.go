@@ -175,12 +175,14 @@ func TestAClientThatReadsSlowlyGetsItAll(t *testing.T) {
 	}
 }
 
+// largeStep is the size of a large step, in MiB.
+var largeStep = 96
+
 // TestLargeStepsAreStreamed: N17: a step of large texts is complete, in order and valid JSON,
 // and takes little memory while 12 clients hold it up. Exports go the same way.
 func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the heap, too
-	const mib = 96
 	c := serveWith(t, options{Log: io.Discard, Store: manyConns, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = time.Hour }})
-	c.bigStep("p", mib)
+	c.bigStep("p", largeStep)
 	before := heap()
 	var conns []net.Conn
 	for range 12 {
@@ -204,7 +206,7 @@ func TestLargeStepsAreStreamed(t *testing.T) { // alone: other tests grow the he
 		a := wantStatus(t, c.Outside(http.MethodGet, agentExecution+"p-s", "Accept-Encoding", encoding), http.StatusOK)
 		a.Body = apitest.Decompress(t, a.Header.Get("Content-Encoding"), a.Body)
 		cycles := lookup(t, a.JSON(t), "thinkActSteps").([]any)
-		if len(cycles) != mib*4+1 {
+		if len(cycles) != largeStep*4+1 {
 			t.Fatalf("%s: %d cycles", encoding, len(cycles))
 		}
 		for i, cycle := range cycles {
