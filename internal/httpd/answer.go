@@ -376,10 +376,10 @@ func (a *Answer) sendPart(p []byte) {
 			<-a.server.processors
 		}
 		_, err := a.ResponseWriter.Write(part)
+		a.since = time.Now()
 		if a.pacing {
 			a.server.processors <- struct{}{}
 		}
-		a.since = time.Now()
 		a.ahead -= a.since.Sub(began)
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
