@@ -159,8 +159,6 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 		}
 		return otlp.Accepted(contentType), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	batch, traces, err := r.decode(ctx, signal, contentType, message, held)
 	if err != nil {
 		return nil, err
@@ -170,6 +168,8 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 		kept += traces[i].Count
 	}
 	if kept > 0 {
+		ctx, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
 		var rejected *store.RejectedTracesError
 		switch err := r.store.ReplaceTraces(ctx, traces); {
 		case errors.As(err, &rejected):

@@ -117,10 +117,11 @@ func TestReportsGoByWhenItHappened(t *testing.T) {
 
 			storetest.Age(t, s, storetest.OldMonday, "run")
 			setSeen(seen)
-			if err := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30}).Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			u := storetest.Upkeep(t, s, upkeep.Config{DetailDays: 30})
 			storetest.Until(t, "the detail is dropped", func() bool {
+				if err := u.Run(t.Context()); err != nil {
+					t.Log(err) // it waits for locks for less than a second, and tries again
+				}
 				return storetest.Query[int](t, s, "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_p20260105' AND relnamespace = 'actlog'::regnamespace") == 0
 			})
 			check("without detail", "agent_daily", "agent_execution", "artifact", "failure", "plan", "source", "thought", "tool_daily", "usage_daily", "wait")
