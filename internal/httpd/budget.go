@@ -37,10 +37,9 @@ var (
 	ErrClientShare = &Problem{Status: http.StatusTooManyRequests, Detail: "the other requests of this API key, or without keys of this address, hold its share of the server's memory; nothing of this one was done, send the same again when they are answered", RetryAfter: 1}
 	// ErrConnectionShare: the connection holds its share.
 	ErrConnectionShare = &Problem{Status: http.StatusTooManyRequests, Detail: "this request, with the others of its connection, needs more than one connection's share of the server's memory; nothing of it was done, send less at once, or the same again when the others are answered", RetryAfter: 1}
+	// ErrOverShare: the request alone needs more than may be held for one.
+	ErrOverShare = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less at once"}
 )
-
-// ErrOverShare: the request alone needs more than may be held for one.
-var ErrOverShare = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "this request alone needs more memory than the server holds for one; nothing of it was done, send less at once"}
 
 // NewBudget returns a budget of size bytes.
 func NewBudget(size int64) *Budget {

@@ -110,6 +110,7 @@ func TestADeepFaultTakesLittle(t *testing.T) {
 	}
 	body := []byte(message(1, message(2, message(2, message(9, message(2, deep))))))
 	allocated := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := otlp.DecodeTraces(otlp.TypeProtobuf, body); err == nil || !strings.Contains(err.Error(), "is not valid protobuf") {
