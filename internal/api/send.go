@@ -62,7 +62,7 @@ func sendTagged(c echo.Context, encode func(*object)) error {
 		t.to = c.Response()
 	}
 	o := newObject(t.write)
-	defer func() { o.free() }()
+	defer o.free()
 	encode(o)
 	if t.size == 0 {
 		return sendWhole(c, o)

@@ -17,7 +17,12 @@ const gzipLevel = 3
 
 // compressed compresses answers of some size, in the encoding that the client prefers.
 func compressed(h http.Handler) http.Handler {
-	return compressor(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(paced{w, answerOf(w)}, r) }))
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(gzipLevel),
+		gzhttp.EnableZstd(true), gzhttp.ZstdImplementation(zstdWriters))
+	if err != nil {
+		panic(err) // the options above are wrong
+	}
+	return wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(paced{w, answerOf(w)}, r) }))
 }
 
 // paced takes a processor for each part of an answer that is not small, while it is compressed.
@@ -34,15 +39,6 @@ func (p paced) Write(b []byte) (int, error) {
 
 // Unwrap lets [http.ResponseController] reach the connection.
 func (p paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
-func compressor(h http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(gzipLevel),
-		gzhttp.EnableZstd(true), gzhttp.ZstdImplementation(zstdWriters))
-	if err != nil {
-		panic(err) // the options above are wrong
-	}
-	return wrap(h)
-}
 
 var zstdWriters = writer.ZstdWriterFactory{
 	Levels: func() (least, most int) { return int(zstd.SpeedFastest), int(zstd.SpeedBestCompression) },

@@ -231,8 +231,8 @@ func TestSearchSweepsSlicesOfDeletedTrees(t *testing.T) {
 	}
 }
 
-// N15: what another session deletes, and somebody writes again, is found by all of its texts, whoever
-// knew them before.
+// N15: a tree that another session deleted, and that is written again, is found by all of its texts, also
+// by those that this process knew before.
 func TestSearchForgetsWhatOthersDelete(t *testing.T) {
 	t.Parallel()
 	for _, indexed := range []bool{false, true} {
