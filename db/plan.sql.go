@@ -240,14 +240,15 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 }
 
 const PlanLock = `-- name: PlanLock :many
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR NO KEY UPDATE
+SELECT p.root_plan_id
+FROM unnest($1::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR NO KEY UPDATE OF p
 `
 
 // Locks the root plans that are on record, in the same order as writers, and returns them.
+// Ids are joined rather than compared with a list: a plan without statistics then still looks each up.
 func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, PlanLock, rootPlanIds)
 	if err != nil {
@@ -270,11 +271,11 @@ func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) (
 
 const PlanLockPlaced = `-- name: PlanLockPlaced :exec
 WITH locked AS MATERIALIZED (
-    SELECT root_plan_id
-    FROM actlog.plan_execution_record
-    WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND part = $2::date
-    ORDER BY root_plan_id
-    FOR NO KEY UPDATE
+    SELECT p.root_plan_id
+    FROM unnest($1::text[]) AS u (id)
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id AND p.part = $2::date
+    ORDER BY p.root_plan_id
+    FOR NO KEY UPDATE OF p
 )
 SELECT CASE WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
 FROM locked
@@ -293,9 +294,10 @@ func (q *Queries) PlanLockPlaced(ctx context.Context, db DBTX, arg PlanLockPlace
 }
 
 const PlanNew = `-- name: PlanNew :many
-SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id AND first_seen_at = now()
+SELECT p.root_plan_id, p.part
+FROM unnest($1::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+WHERE p.first_seen_at = now()
 `
 
 type PlanNewRow struct {

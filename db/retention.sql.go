@@ -294,11 +294,11 @@ func (q *Queries) PlanLive(ctx context.Context, db DBTX, arg PlanLiveParams) ([]
 }
 
 const PlanLockFree = `-- name: PlanLockFree :many
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR NO KEY UPDATE SKIP LOCKED
+SELECT p.root_plan_id
+FROM unnest($1::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR NO KEY UPDATE OF p SKIP LOCKED
 `
 
 // Locks those of some root plans that nobody else holds, in the same order as writers, and returns
@@ -591,11 +591,11 @@ func (q *Queries) TreeDeleteWaits(ctx context.Context, db DBTX, rootPlanIds []st
 
 const TreeRoots = `-- name: TreeRoots :many
 
-SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY ($1::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR UPDATE
+SELECT p.root_plan_id, p.part
+FROM unnest($1::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR UPDATE OF p
 `
 
 type TreeRootsRow struct {

@@ -1,29 +1,31 @@
 -- name: PlanLock :many
 -- Locks the root plans that are on record, in the same order as writers, and returns them.
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR NO KEY UPDATE;
+-- Ids are joined rather than compared with a list: a plan without statistics then still looks each up.
+SELECT p.root_plan_id
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR NO KEY UPDATE OF p;
 
 -- name: PlanLockPlaced :exec
 -- Locks root plans that should all be in one partition. If one is not there, the statement
 -- fails with SQLSTATE YA001.
 WITH locked AS MATERIALIZED (
-    SELECT root_plan_id
-    FROM actlog.plan_execution_record
-    WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id AND part = @part::date
-    ORDER BY root_plan_id
-    FOR NO KEY UPDATE
+    SELECT p.root_plan_id
+    FROM unnest(@root_plan_ids::text[]) AS u (id)
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id AND p.part = @part::date
+    ORDER BY p.root_plan_id
+    FOR NO KEY UPDATE OF p
 )
 SELECT CASE WHEN count(*) <> cardinality(@root_plan_ids::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
 FROM locked;
 
 -- name: PlanNew :many
 -- Returns the root plans that this transaction has added, and the part of their detail.
-SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id AND first_seen_at = now();
+SELECT p.root_plan_id, p.part
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+WHERE p.first_seen_at = now();
 
 -- name: PlanExceptionServe :one
 -- Takes the waiting exception of a plan. Only one reader gets it, across all servers. It

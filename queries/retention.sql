@@ -54,11 +54,11 @@ LIMIT 100;
 -- name: PlanLockFree :many
 -- Locks those of some root plans that nobody else holds, in the same order as writers, and returns
 -- them.
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR NO KEY UPDATE SKIP LOCKED;
+SELECT p.root_plan_id
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR NO KEY UPDATE OF p SKIP LOCKED;
 
 -- name: Clock :one
 -- Returns the time of the database.
@@ -70,11 +70,11 @@ SELECT clock_timestamp()::timestamptz AS now;
 -- name: TreeRoots :many
 -- Locks the root plans that are on record, in the same order as writers, and returns them with
 -- the part of their detail.
-SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND current_plan_id = root_plan_id
-ORDER BY root_plan_id
-FOR UPDATE;
+SELECT p.root_plan_id, p.part
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+ORDER BY p.root_plan_id
+FOR UPDATE OF p;
 
 -- name: TreeDeleteSpans :exec
 DELETE FROM actlog.otlp_span AS s

@@ -116,7 +116,7 @@ func (b *bench) grow(ctx context.Context, s *store.Store, runs int) (rates []flo
 	const chunks = 10 * chunksOfTenth
 	for chunk := range chunks {
 		from, to := share(runs, chunk, chunks)
-		batches, err := b.batches(ctx, to-from, func(ctx context.Context, first, last int) ([]record.Change, error) {
+		batches, err := b.batches(ctx, to-from, batchRecords, func(ctx context.Context, first, last int) ([]record.Change, error) {
 			return b.text.whole(ctx, from+first, from+last)
 		})
 		if err != nil {

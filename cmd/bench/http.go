@@ -20,10 +20,10 @@ type request struct {
 	records int
 }
 
-// loadOf makes the load for a number of runs. Encoding is not measured, because clients usually run
+// loadOf makes the load for a number of runs, with so many records per request. Encoding is not measured, because clients usually run
 // on other machines.
-func (b *bench) loadOf(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (l load, err error) {
-	batches, err := b.batches(ctx, runs, changes)
+func (b *bench) loadOf(ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (l load, err error) {
+	batches, err := b.batches(ctx, runs, records, changes)
 	if err != nil {
 		return l, err
 	}
@@ -42,6 +42,16 @@ func (b *bench) loadOf(ctx context.Context, runs int, changes func(ctx context.C
 		}
 	}
 	return l, nil
+}
+
+// size counts the records of all requests, and the bytes of their bodies.
+func (l *load) size() (records, bytes int) {
+	for _, requests := range l {
+		for _, r := range requests {
+			records, bytes = records+r.records, bytes+len(r.body)
+		}
+	}
+	return records, bytes
 }
 
 // send sends the requests of client i, one after the other.
@@ -84,14 +94,11 @@ func ask(client *http.Client, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// inTurn returns the changes of runs that are recorded one after the other.
-func (t *text) inTurn(ctx context.Context, from, to int) ([]record.Change, error) {
-	return t.changes(ctx, from, to, 1)
-}
-
-// apart returns the changes of runs that are recorded side by side.
-func (t *text) apart(ctx context.Context, from, to int) ([]record.Change, error) {
-	return t.changes(ctx, from, to, runsApart)
+// sideBySide makes the changes of runs of which so many are in progress at the same time.
+func (t *text) sideBySide(together int) func(ctx context.Context, from, to int) ([]record.Change, error) {
+	return func(ctx context.Context, from, to int) ([]record.Change, error) {
+		return t.changes(ctx, from, to, together)
+	}
 }
 
 // measureHTTP posts runs from 8 clients, 500 records per request, until all requests are answered.
@@ -112,12 +119,12 @@ func measureHTTP(ctx context.Context, b *bench) (figures []figure, err error) {
 		changes func(ctx context.Context, from, to int) ([]record.Change, error)
 		target  *target
 	}{
-		{"run after run", b.n(clients*runsOfClient, clients), b.text.inTurn, atLeast(0.35)},
+		{"run after run", b.n(clients*runsOfClient, clients), b.text.sideBySide(1), atLeast(0.35)},
 		{"whole rows", b.n(clients*runsOfClient, clients), b.text.whole, atLeast(0.35)},
-		{"started, later ended", b.n(clients*runsApart, clients), b.text.apart, nil}, // see measureWrite
+		{"started, later ended", b.n(clients*runsApart, clients), b.text.sideBySide(runsApart), nil}, // see measureWrite
 	} {
 		f, err := b.againstCopy(ctx, db, "over HTTP, "+v.name, v.runs*rowsOfRun, clients, func(ctx context.Context) (writer, error) {
-			l, err := b.loadOf(ctx, v.runs, v.changes)
+			l, err := b.loadOf(ctx, v.runs, batchRecords, v.changes)
 			return func(ctx context.Context, i int) error { return l.send(ctx, client, server, i) }, err
 		}, v.target)
 		if err != nil {

@@ -86,7 +86,7 @@ func percentile(sorted []float64, p float64) float64 {
 
 // load writes runs from all clients, spread over the time within, or as fast as possible if that is 0.
 func (b *bench) load(ctx context.Context, s *store.Store, runs int, within time.Duration) (took time.Duration, err error) {
-	batches, err := b.batches(ctx, runs, b.text.whole)
+	batches, err := b.batches(ctx, runs, batchRecords, b.text.whole)
 	if err != nil {
 		return 0, err
 	}

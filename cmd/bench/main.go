@@ -40,6 +40,7 @@ type group struct {
 var groups = []group{
 	{"write", "a Recorder in process, against COPY", measureWrite},
 	{"http", "records over HTTP, against COPY", measureHTTP},
+	{"side", "runs side by side, and small requests, against COPY", measureSide},
 	{"traces", "traces over OTLP/HTTP, against COPY", measureTraces},
 	{"tree", "a large tree, against the statements of the Java original", measureTree},
 	{"read", "both reads over HTTP, against a row by its key", measureRead},

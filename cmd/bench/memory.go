@@ -30,7 +30,7 @@ func measureMemory(ctx context.Context, b *bench) (_ []figure, err error) {
 			return nil, fmt.Errorf("build actlog: %w\n%s", err, output)
 		}
 	}
-	l, err := b.loadOf(ctx, b.n(clients*runsOfClient, clients), b.text.inTurn)
+	l, err := b.loadOf(ctx, b.n(clients*runsOfClient, clients), batchRecords, b.text.sideBySide(1))
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 		}
 	}
 	whole := func(ctx context.Context) (writer, error) {
-		batches, err := b.batches(ctx, runs, b.text.whole)
+		batches, err := b.batches(ctx, runs, batchRecords, b.text.whole)
 		return func(ctx context.Context, i int) error {
 			for _, batch := range batches[i] {
 				if err := write(ctx, sink, batch); err != nil {
@@ -80,8 +80,8 @@ func measureWrite(ctx context.Context, b *bench) (figures []figure, err error) {
 	return figures, nil
 }
 
-// batches returns the batches that each client writes for a number of runs.
-func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (perClient [clients][][]record.Change, err error) {
+// batches returns the batches that each client writes for a number of runs, of so many records.
+func (b *bench) batches(ctx context.Context, runs, records int, changes func(ctx context.Context, from, to int) ([]record.Change, error)) (perClient [clients][][]record.Change, err error) {
 	for i := range perClient {
 		from, to := share(runs, i, clients)
 		all, err := changes(ctx, from, to)
@@ -89,7 +89,7 @@ func (b *bench) batches(ctx context.Context, runs int, changes func(ctx context.
 			return perClient, err
 		}
 		for len(all) > 0 {
-			n := min(batchRecords, len(all))
+			n := min(records, len(all))
 			perClient[i], all = append(perClient[i], all[:n]), all[n:]
 		}
 	}
