@@ -20,6 +20,11 @@ type Shape struct {
 	// partition. Otherwise each row takes it from its root plan. A placed tool call also checks
 	// that its cycle is on record; if not, the statement fails with [StaleGuess].
 	Placed bool
+	// Grows says that the statements of cycles and tool calls add what they change to the roll-ups of
+	// their steps, so the shape has to be placed. The statement of steps then leaves the roll-ups as
+	// they are, and comes first. A statement fails with [StaleGuess] if a step is not on record, or if
+	// a roll-up cannot be known without summing up all.
+	Grows bool
 }
 
 // StaleGuess is the SQLSTATE of a statement that found a plan or a cycle not where it was

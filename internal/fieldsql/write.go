@@ -14,13 +14,15 @@ import (
 // [Shape.Named] come the names of cut fields and the revisions, if the shape has them, the
 // earlier attempts, if it has [Shape.Past], then the part, if the shape is placed.
 //
+// A statement that grows the roll-ups, see [Shape.Grows], returns one column without a meaning.
+//
 // A shape of keys only makes the rows that are missing. Plans are locked even then, in the
 // order of their keys: a writer to a tree has to hold its root plan. The statement of plans
 // also takes the days of a period, for new root plans. The statement of steps rolls up their
-// cycles and tool calls, so it runs after those.
+// cycles and tool calls, so it runs after those, unless the shape grows the roll-ups.
 func Merge(k record.Kind, shape Shape) string {
 	s := newStatement(k, shape, "")
-	return s.insert() + s.onConflict() + s.merge()
+	return s.growing(s.insert() + s.onConflict() + s.merge())
 }
 
 // Replace returns the statement that puts rows in place of those that spans made before, and
@@ -51,7 +53,7 @@ func newStatement(k record.Kind, shape Shape, origin string) *statement {
 			s.body = append(s.body, f)
 		}
 	}
-	if k == record.KindAgentExecution {
+	if k == record.KindAgentExecution && !shape.Grows {
 		s.rolled = rollUps
 	}
 	s.params = len(s.named)
@@ -142,6 +144,11 @@ func (s *statement) columns() (out []assignment) {
 	for _, c := range s.rolled {
 		add(c.Name, "rolled."+c.Name)
 	}
+	if s.Grows && s.Kind == record.KindAgentExecution {
+		for _, c := range counted {
+			add(c, "0") // as if nothing were summed up
+		}
+	}
 	if s.origin != "" {
 		add("origin", "'"+s.origin+"'")
 	}
@@ -180,58 +187,6 @@ func (s *statement) arrays() (params, names []string) {
 		add("attempts", "text")
 	}
 	return params, names
-}
-
-// rollUpJoin sums up the cycles and tool calls of each step that is written. Roll-ups of a
-// period whose detail was dropped stay as they are.
-func rollUpJoin(part string) string {
-	return strings.ReplaceAll(`
-LEFT JOIN LATERAL (
-    SELECT
-        c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
-        c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
-        t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
-        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
-        l.name AS latest_tool_name, l.args AS latest_tool_args
-    FROM (
-        SELECT
-            count(*) AS cycles,
-            count(*) FILTER (WHERE x.status = 'FINISHED') AS completed_cycles,
-            count(*) FILTER (WHERE COALESCE(x.think_start_time, x.think_end_time) IS NOT NULL
-                OR COALESCE(x.input_char_count, x.output_char_count, x.input_tokens, x.output_tokens) IS NOT NULL
-                OR x.model_name IS NOT NULL) AS model_calls,
-            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
-            sum(x.input_tokens) AS input_tokens,
-            sum(x.output_tokens) AS output_tokens,
-            sum(x.cache_read_input_tokens) AS cache_read_input_tokens,
-            sum(x.cache_creation_input_tokens) AS cache_creation_input_tokens,
-            sum(x.reasoning_tokens) AS reasoning_tokens,
-            sum(x.cost_usd) AS cost_usd,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM x.think_end_time - x.think_start_time))))::bigint AS think_ms,
-            COALESCE(max(x.seq) + 1, 0) AS latest_round,
-            GREATEST(max(x.think_start_time), max(x.think_end_time), max(x.first_token_time), max(x.act_start_time), max(x.act_end_time)) AS last_seen_at
-        FROM actlog.think_act_record AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = PART
-    ) AS c
-    CROSS JOIN (
-        SELECT
-            count(*) AS tool_calls,
-            count(*) FILTER (WHERE x.state = 'FAILED') AS failures,
-            sum(GREATEST(0, round(1000 * extract(epoch FROM x.end_time - x.start_time))))::bigint AS tool_ms,
-            GREATEST(max(x.start_time), max(x.end_time)) AS last_seen_at
-        FROM actlog.act_tool_info AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = PART
-    ) AS t
-    LEFT JOIN (
-        SELECT x.name, left(x.parameters, 1000) AS args
-        FROM actlog.act_tool_info AS x
-        WHERE x.root_plan_id = u.root_plan_id AND x.step_id = u.step_id AND x.part = PART
-        ORDER BY x.seq DESC, x.call_index DESC NULLS FIRST, LEAST(x.start_time, actlog.first_start(x.attempts)) DESC NULLS FIRST, x.tool_call_id DESC
-        LIMIT 1
-    ) AS l ON true
-) AS rolled ON PART >= COALESCE((
-    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= PART ORDER BY d.from_day DESC LIMIT 1
-), '-infinity')`, "PART", part)
 }
 
 func (s *statement) onConflict() string {
@@ -310,21 +265,6 @@ func (s *statement) changes() string {
 		any = append(any, "NOT ("+untouched+") AND r.attempts IS DISTINCT FROM "+past)
 	}
 	return strings.Join(any, "\n    OR ")
-}
-
-// rolledAgain keeps the roll-ups of a row whose detail was dropped.
-func (s *statement) rolledAgain() (set []assignment) {
-	for _, c := range s.rolled {
-		set = append(set, assignment{c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name)})
-	}
-	return set
-}
-
-func (s *statement) rolledDiffers() string {
-	of := func(alias string) string {
-		return list(s.rolled, ", ", func(c Column) string { return alias + "." + c.Name })
-	}
-	return "(excluded.cycles IS NOT NULL AND (" + of("r") + ")\n        IS DISTINCT FROM (" + of("excluded") + "))"
 }
 
 func (s *statement) replace() string {

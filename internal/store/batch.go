@@ -5,6 +5,7 @@ import (
 
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
 )
 
@@ -111,15 +112,45 @@ func (b *batch) placeholder(key record.Key) {
 	b.rows[key] = &field.Row{Change: c}
 }
 
+// littleOfSteps reports whether a batch has few of the cycles and tool calls of its steps, as far as
+// the numbers of the cycles tell: so few that to add them up costs less than to sum up all.
+func (b *batch) littleOfSteps() bool {
+	const setUp = 16 // rows: to add has more to set up
+	rows, highest := 0, map[record.Key]int64{} // cycle of a step
+	for key, row := range b.rows {
+		if !fieldsql.TableOf(key.Kind).Partitioned {
+			continue
+		}
+		step := stepOf(key)
+		highest[step] = max(highest[step], key.Seq)
+		if !keyOnly(row) {
+			rows++
+		}
+	}
+	there := int64(0)
+	for _, seq := range highest {
+		there += seq + 1
+	}
+	return there > int64(rows+setUp)
+}
+
+// keyOnly reports whether nothing is known of a row but its key.
+func keyOnly(r *field.Row) bool {
+	return fieldsql.ShapeOf(r.Change.Kind(), r) == fieldsql.Shape{}
+}
+
 // passes returns the rows in the order in which they are written, one statement per pass: root
 // plans first, because everything else takes its partition from them and their locks keep
 // other writers off their trees; then the plans below; and steps after what is rolled up in
-// them. Known cycles are left out. Only the order of the roots matters to other writers: they
-// are sorted, so that no two writers wait for each other.
-func (b *batch) passes(known map[record.Key]bool) [][]*field.Row {
+// them, unless that adds to the roll-ups. Known rows are left out. Only the order of the roots matters
+// to other writers: they are sorted, so that no two writers wait for each other.
+func (b *batch) passes(a assumed) [][]*field.Row {
 	order := []record.Kind{
 		record.KindPlan, record.KindThinkAct, record.KindActTool, record.KindAgentExecution,
 		record.KindThought, record.KindArtifact, record.KindSource, record.KindWait,
+	}
+	if a.grows {
+		order[1], order[2], order[3] = record.KindAgentExecution, record.KindThinkAct, record.KindActTool
 	}
 	byKind := make(map[record.Kind][]*field.Row, len(order))
 	var roots []*field.Row
@@ -127,7 +158,7 @@ func (b *batch) passes(known map[record.Key]bool) [][]*field.Row {
 		switch {
 		case key == rootKey(key.Root):
 			roots = append(roots, r)
-		case !known[key]:
+		case !a.known[key]:
 			byKind[key.Kind] = append(byKind[key.Kind], r)
 		}
 	}

@@ -3,23 +3,22 @@ package store
 import (
 	"time"
 
-	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/recent"
 	"github.com/actlog/actlog/record"
 )
 
 // places remembers in which part the trees that were written to should lie, so that Postgres
-// need not open every partition for a row, and which cycles are on record, so that a tool call
-// need not write its own. These are guesses: the transaction checks the tree when it locks it,
-// and the cycle when it writes the call. So code that deletes cycles has to hold the root plan.
-// Detail of a period that is dropped goes with its calls.
+// need not open every partition for a row, and which steps and cycles are on record, so that what
+// belongs to them need not write them, too. These are guesses: the transaction checks the tree when it
+// locks it, and the step and the cycle when it writes what belongs to them. So code that deletes steps
+// or cycles has to hold the root plan. Detail of a period that is dropped goes with its calls.
 type places struct {
 	tuning        *tuning
 	partitionDays int
 
-	trees  recent.Map[string, place] // by root
-	cycles recent.Map[record.Key, struct{}]
+	trees recent.Map[string, place]        // by root
+	rows  recent.Map[record.Key, struct{}] // steps and cycles
 }
 
 type place struct {
@@ -29,36 +28,45 @@ type place struct {
 
 // assumed is what a batch relies on, until its transaction finds otherwise.
 type assumed struct {
-	part   time.Time           // where all of its trees lie; zero: not known
-	cycles map[record.Key]bool // on record, so they are not written
+	part time.Time // where all of its trees lie; zero: not known
+	// known rows are on record, so they are not written.
+	known map[record.Key]bool
+	// told says that the batch writes to root plans, or begins trees.
+	told bool
+	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
+	grows bool
 }
 
-// of returns what may be assumed for a batch: nothing if its trees do not lie in one place, if
-// that is not known, or if the batch writes to a root plan.
+// of returns what may be assumed for a batch: nothing if its trees do not lie in one place, or if that
+// is not known. A tree that the batch begins should lie where new trees do.
 func (p *places) of(b *batch) (a assumed) {
+	little := b.littleOfSteps()
+	if !little && len(b.rows) > p.tuning.fewRows {
+		return assumed{}
+	}
+	now := time.Now()
 	for root := range b.touched {
 		at, ok := p.trees.Get(root)
-		if !ok || time.Now().Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) || !keyOnly(b.rows[rootKey(root)]) {
+		told := !keyOnly(b.rows[rootKey(root)])
+		if !ok && told {
+			at, ok = place{part: likelyPart(root, now, p.partitionDays)}, true
+		}
+		if !ok || now.Before(at.until) || !a.part.IsZero() && !at.part.Equal(a.part) {
 			return assumed{}
 		}
-		a.part = at.part
+		a.part, a.told = at.part, a.told || told
 	}
-	a.cycles = map[record.Key]bool{}
-	for key := range b.rows {
-		if key.Kind != record.KindActTool {
+	a.grows = little
+	a.known = map[record.Key]bool{}
+	for key, row := range b.rows {
+		if key.Kind != record.KindThinkAct && (key.Kind != record.KindAgentExecution || !a.grows) {
 			continue
 		}
-		cycle := cycleOf(key)
-		if _, known := p.cycles.Get(cycle); known && keyOnly(b.rows[cycle]) {
-			a.cycles[cycle] = true
+		if _, known := p.rows.Get(key); known && keyOnly(row) {
+			a.known[key] = true
 		}
 	}
 	return a
-}
-
-// keyOnly reports whether nothing is known of a row but its key.
-func keyOnly(r *field.Row) bool {
-	return fieldsql.ShapeOf(r.Change.Kind(), r) == fieldsql.Shape{}
 }
 
 // unknown counts the cycles and tool calls of a batch in trees that were not written to.
@@ -89,12 +97,12 @@ func (p *places) learn(b *batch, fresh newTrees) {
 		}
 		p.trees.Set(root, place{part: part})
 	}
-	if len(b.rows) > p.tuning.fewRows {
-		return
+	if len(b.rows) > p.tuning.fewRows && !b.littleOfSteps() {
+		return // it does not push out the rows of live agents
 	}
 	for key := range b.rows {
-		if key.Kind == record.KindThinkAct {
-			p.cycles.Set(key, struct{}{})
+		if key.Kind == record.KindThinkAct || key.Kind == record.KindAgentExecution {
+			p.rows.Set(key, struct{}{})
 		}
 	}
 }

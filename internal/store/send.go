@@ -86,10 +86,7 @@ func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Dura
 		}
 		return fresh, err
 	}
-	var a assumed
-	if len(b.rows) <= s.tuning.fewRows {
-		a = s.places.of(b)
-	}
+	a := s.places.of(b)
 	err := s.sendFew(ctx, b, a, lockTimeout)
 	if pg.State(err) == fieldsql.StaleGuess {
 		s.places.doubt(b, a)
@@ -112,7 +109,7 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 	fresh := newTrees{}
 	err := s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var roots, rest pgx.Batch
-		passes := b.passes(nil)
+		passes := b.passes(assumed{})
 		setLockTimeout(&roots, lockTimeout)
 		s.queueRoots(&roots, b, passes[0], assumed{})
 		fresh.queueNew(&roots, passes[0])
@@ -141,7 +138,7 @@ func setLockTimeout(q *pgx.Batch, d time.Duration) {
 
 // queueBatch queues all statements of a batch but the one for the feed.
 func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
-	passes := b.passes(a.cycles)
+	passes := b.passes(a)
 	s.queueRoots(q, b, passes[0], a)
 	s.queuePasses(q, passes[1:], a)
 	s.said.queue(q, b, passes)
@@ -151,10 +148,11 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 // should be on record, are only locked. Only a statement after the locks sees every mark.
 func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assumed) {
 	var traces []string
-	if a.part.IsZero() {
+	if a.part.IsZero() || a.told {
 		traces = lockTraces(q, roots)
-		s.statements.merge(q, roots, time.Time{})
-	} else {
+		s.statements.merge(q, roots, assumed{})
+	}
+	if !a.part.IsZero() {
 		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
 	}
 	if doubted := b.doubted(); len(doubted) > 0 {
@@ -167,7 +165,10 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 
 func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
 	for _, rows := range passes {
-		s.statements.merge(q, rows, a.part)
+		s.statements.merge(q, rows, a)
+		if a.grows && rows[0].Change.Kind() == record.KindActTool {
+			s.statements.latestTool(q, rows, a)
+		}
 	}
 }
 
@@ -176,7 +177,7 @@ func (s *sender) sendUnmarked(ctx context.Context, b *batch, lockTimeout time.Du
 	return s.db.Transact(ctx, func(tx pgx.Tx) error {
 		var q pgx.Batch
 		setLockTimeout(&q, lockTimeout)
-		lockTraces(&q, b.passes(nil)[0]) // before root plans, as everywhere
+		lockTraces(&q, b.passes(assumed{})[0]) // before root plans, as everywhere
 		q.Queue(db.PlanLock, slices.Sorted(maps.Keys(b.touched)))
 		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 			return err
@@ -213,7 +214,7 @@ func (s *sender) unmark(ctx context.Context, tx pgx.Tx, b *batch) error {
 	}
 	var q pgx.Batch
 	if len(steps) > 0 {
-		s.statements.merge(&q, steps, time.Time{})
+		s.statements.merge(&q, steps, assumed{})
 	}
 	s.queueBatch(&q, b, assumed{})
 	return tx.SendBatch(ctx, &q).Close()

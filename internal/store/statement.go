@@ -27,21 +27,35 @@ func newStatements(t *tuning, partitionDays int) *statements {
 	return &statements{tuning: t, partitionDays: partitionDays, sql: map[record.Kind]map[fieldsql.Shape]string{}}
 }
 
-// merge queues the statement that merges rows of a kind into their table. part is where the
-// rows lie; zero if that is not known.
-func (s *statements) merge(q *pgx.Batch, rows []*field.Row, part time.Time) {
+// merge queues the statement that merges rows of a kind into their table.
+func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 	kind := rows[0].Change.Kind()
 	shape := fieldsql.WholeShape(kind)
 	if len(rows) <= s.tuning.fewRows {
 		shape = fieldsql.ShapeOf(kind, rows...)
 	}
-	shape.Placed = !part.IsZero() && kind != record.KindPlan && fieldsql.TableOf(kind).Parted
+	if kind != record.KindPlan && fieldsql.TableOf(kind).Parted {
+		shape.Placed, shape.Grows = !a.part.IsZero(), a.grows
+	}
 	sql := s.of(kind, &shape)
 	args := s.arguments(kind, shape, rows)
 	if shape.Placed {
-		args = append(args, part)
+		args = append(args, a.part)
 	}
 	q.Queue(sql, args...)
+}
+
+// latestTool queues the statement that finds the latest call of the steps of some calls.
+func (s *statements) latestTool(q *pgx.Batch, calls []*field.Row, a assumed) {
+	steps := map[record.Key]bool{}
+	var c keyColumns
+	for _, r := range calls {
+		if step := stepOf(r.Change.Key()); !steps[step] {
+			steps[step] = true
+			c.add(step)
+		}
+	}
+	q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.part)
 }
 
 // replace queues the statement that puts rows of a kind in place of those that traces made.
@@ -70,7 +84,7 @@ func (s *statements) of(kind record.Kind, shape *fieldsql.Shape) string {
 	}
 	if known[*shape] == "" && len(known) >= s.tuning.maxShapes {
 		whole := fieldsql.WholeShape(kind)
-		whole.Placed = shape.Placed
+		whole.Placed, whole.Grows = shape.Placed, shape.Grows
 		*shape = whole
 	}
 	if known[*shape] == "" {
@@ -176,4 +190,21 @@ func revsLiteral(revs []int64) string {
 		}
 	}
 	return string(append(b, '}'))
+}
+
+// keyColumns are keys as arguments of a statement.
+type keyColumns struct {
+	roots, parents, ids []string
+	seqs                []int64
+}
+
+func (c *keyColumns) add(key record.Key) {
+	c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq), append(c.ids, key.ID)
+}
+
+func columnsOf(keys []record.Key) (c keyColumns) {
+	for _, key := range keys {
+		c.add(key)
+	}
+	return c
 }

@@ -106,7 +106,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 	}
 	w := &traceWrite{touched: feed.Touched{}}
 	w.deleteDetail(gone, b)
-	passes := b.passes(nil)
+	passes := b.passes(assumed{})
 	if copying && len(b.rows) >= t.tuning.manyRows && len(passes[0]) > 0 {
 		fresh := newTrees{}
 		w.returning(record.KindPlan, t.statements.replace(&w.q, passes[0]))
@@ -131,10 +131,10 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		}
 	}
 	if steps := w.stepsToRollUp(gone, b); len(steps) > 0 {
-		t.statements.merge(&w.q, steps, time.Time{})
+		t.statements.merge(&w.q, steps, assumed{})
 	}
 	w.deleteStepsAndPlans(gone)
-	t.said.queue(&w.q, b, b.passes(nil))
+	t.said.queue(&w.q, b, b.passes(assumed{}))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
@@ -249,19 +249,6 @@ func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch) 
 		}
 	}
 	return rows
-}
-
-// keyColumns are keys as arguments of a statement.
-type keyColumns struct {
-	roots, parents, ids []string
-	seqs                []int64
-}
-
-func columnsOf(keys []record.Key) (c keyColumns) {
-	for _, key := range keys {
-		c.roots, c.parents, c.seqs, c.ids = append(c.roots, key.Root), append(c.parents, key.Parent), append(c.seqs, key.Seq), append(c.ids, key.ID)
-	}
-	return c
 }
 
 // keepSpans queues what keeps the spans of traces, and says when their rows are due again.

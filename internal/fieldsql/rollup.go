@@ -1,0 +1,211 @@
+package fieldsql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/record"
+)
+
+// The roll-ups of a step sum up its cycles and tool calls. Either the statement of steps sums up all
+// that there is, or the statements of cycles and tool calls add what they change, see [Shape.Grows].
+// The result is the same. To sum up costs by what a step has, to add by what is written.
+
+// figure is what a row adds to a roll-up of its step. An optional one may be NULL.
+type figure struct {
+	column, sql string
+	optional    bool
+}
+
+// figures of the kinds that are rolled up. Rows are r.
+var figures = map[record.Kind][]figure{
+	record.KindThinkAct: {
+		{column: "cycles", sql: "1"},
+		{column: "completed_cycles", sql: "(r.status = 'FINISHED')::integer"},
+		{column: "model_calls", sql: "(COALESCE(r.think_start_time, r.think_end_time) IS NOT NULL\n" +
+			"            OR COALESCE(r.input_char_count, r.output_char_count, r.input_tokens, r.output_tokens) IS NOT NULL\n" +
+			"            OR r.model_name IS NOT NULL)::integer"},
+		{column: "failures", sql: "(r.state = 'FAILED')::integer"},
+		{column: "input_tokens", sql: "r.input_tokens", optional: true},
+		{column: "output_tokens", sql: "r.output_tokens", optional: true},
+		{column: "cache_read_input_tokens", sql: "r.cache_read_input_tokens", optional: true},
+		{column: "cache_creation_input_tokens", sql: "r.cache_creation_input_tokens", optional: true},
+		{column: "reasoning_tokens", sql: "r.reasoning_tokens", optional: true},
+		{column: "cost_usd", sql: "r.cost_usd", optional: true},
+		{column: "think_ms", sql: "GREATEST(0, round(1000 * extract(epoch FROM r.think_end_time - r.think_start_time)))"},
+	},
+	record.KindActTool: {
+		{column: "tool_calls", sql: "1"},
+		{column: "failures", sql: "(r.state = 'FAILED')::integer"},
+		{column: "tool_ms", sql: "GREATEST(0, round(1000 * extract(epoch FROM r.end_time - r.start_time)))"},
+	},
+}
+
+// lastSeen is when a row was last heard of.
+var lastSeen = map[record.Kind]string{
+	record.KindThinkAct: "GREATEST(r.think_start_time, r.think_end_time, r.first_token_time, r.act_start_time, r.act_end_time)",
+	record.KindActTool:  "GREATEST(r.start_time, r.end_time)",
+}
+
+// counted are the roll-ups of a step without cycles that are not NULL.
+var counted = []string{"cycles", "completed_cycles", "model_calls", "tool_calls", "failures", "latest_round"}
+
+// rollUpJoin sums up all cycles and tool calls of each step that is written.
+func rollUpJoin(part string) string {
+	sums := func(k record.Kind) string {
+		return list(figures[k], ",\n            ", func(f figure) string {
+			sum := "sum(" + f.sql + ")"
+			if slices.Contains(counted, f.column) {
+				sum = "COALESCE(" + sum + ", 0)"
+			}
+			return sum + " AS " + f.column
+		})
+	}
+	return strings.NewReplacer("CYCLES", sums(record.KindThinkAct), "CALLS", sums(record.KindActTool),
+		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST", latestTool(part), "PART", part).Replace(`
+LEFT JOIN LATERAL (
+    SELECT
+        c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
+        c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
+        t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
+        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
+        l.name AS latest_tool_name, l.args AS latest_tool_args
+    FROM (
+        SELECT
+            CYCLES,
+            COALESCE(max(r.seq) + 1, 0) AS latest_round,
+            max(CYCLE_SEEN) AS last_seen_at
+        FROM actlog.think_act_record AS r
+        WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = PART
+    ) AS c
+    CROSS JOIN (
+        SELECT
+            CALLS,
+            max(CALL_SEEN) AS last_seen_at
+        FROM actlog.act_tool_info AS r
+        WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = PART
+    ) AS t
+    LEFT JOIN (
+        LATEST
+    ) AS l ON true
+) AS rolled ON ` + kept("PART"))
+}
+
+// kept is true unless the detail of a part was dropped: then the roll-ups stay as they are.
+func kept(part string) string {
+	return fmt.Sprintf(`%[1]s >= COALESCE((
+    SELECT d.to_day FROM actlog.dropped_detail AS d WHERE d.from_day <= %[1]s ORDER BY d.from_day DESC LIMIT 1
+), '-infinity')`, part)
+}
+
+// rolledAgain keeps the roll-ups of a row whose detail was dropped.
+func (s *statement) rolledAgain() (set []assignment) {
+	for _, c := range s.rolled {
+		set = append(set, assignment{c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name)})
+	}
+	return set
+}
+
+func (s *statement) rolledDiffers() string {
+	of := func(alias string) string {
+		return list(s.rolled, ", ", func(c Column) string { return alias + "." + c.Name })
+	}
+	return "(excluded.cycles IS NOT NULL AND (" + of("r") + ")\n        IS DISTINCT FROM (" + of("excluded") + "))"
+}
+
+// growing makes a statement of cycles or tool calls also add what it changes to the roll-ups of their
+// steps, if its shape says so.
+func (s *statement) growing(upsert string) string {
+	if !s.Grows || !s.Partitioned {
+		return upsert
+	}
+	names := keys(s.Kind)
+	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string { return "r." + key }) + ", " + s.figures() + "\n)" +
+		// A statement sees its tables as they were before it. LIMIT makes Postgres look up each row by
+		// its key, even if it has no statistics.
+		s.grow(fmt.Sprintf(`after AS a
+    LEFT JOIN LATERAL (
+        SELECT %s
+        FROM actlog.%s AS r
+        WHERE %s AND r.part = %s
+        LIMIT 1
+    ) AS b ON true`, s.figures(), s.Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), s.part()))
+}
+
+// figures selects what a row adds.
+func (s *statement) figures() string {
+	return "r.seq + 1 AS latest_round,\n        " +
+		list(figures[s.Kind], ",\n        ", func(f figure) string { return f.sql + " AS " + f.column }) +
+		",\n        " + lastSeen[s.Kind] + " AS last_seen_at"
+}
+
+// grow adds to the roll-ups what rows are now, a, without what they were before, b. What is the
+// greatest of all can only be told without looking at all if it does not shrink, and a sum of nothing
+// only if nothing became unknown.
+func (s *statement) grow(from string) string {
+	change := func(f figure) string {
+		return fmt.Sprintf("sum(a.%[1]s) - COALESCE(sum(b.%[1]s), 0) AS %[1]s", f.column)
+	}
+	forgotten := []string{"false"}
+	var set []assignment
+	for _, f := range figures[s.Kind] {
+		value := fmt.Sprintf("COALESCE(s.%[1]s, 0) + d.%[1]s", f.column)
+		if f.optional {
+			forgotten = append(forgotten, fmt.Sprintf("bool_or(b.%[1]s IS NOT NULL AND a.%[1]s IS NULL)", f.column))
+			value = fmt.Sprintf("COALESCE(s.%[1]s + d.%[1]s, d.%[1]s, s.%[1]s)", f.column)
+		}
+		set = append(set, assignment{f.column, value})
+	}
+	if s.Kind == record.KindThinkAct {
+		set = append(set, assignment{"latest_round", "GREATEST(s.latest_round, d.latest_round)"})
+	}
+	set = append(set, assignment{"last_seen_at", `CASE
+            WHEN d.forgotten OR d.lost >= s.last_seen_at AND COALESCE(d.last_seen_at, '-infinity') < d.lost
+            THEN actlog.stale_guess('the roll-ups of a step have to be summed up')
+            ELSE GREATEST(s.last_seen_at, d.last_seen_at)
+        END`})
+	return fmt.Sprintf(`,
+change AS MATERIALIZED (
+    SELECT a.root_plan_id, a.step_id,
+        %s,
+        max(a.latest_round) AS latest_round, max(a.last_seen_at) AS last_seen_at,
+        max(b.last_seen_at) FILTER (WHERE b.last_seen_at > COALESCE(a.last_seen_at, '-infinity')) AS lost,
+        %s AS forgotten
+    FROM %s
+    WHERE %s
+    GROUP BY a.root_plan_id, a.step_id
+),
+grown AS (
+    UPDATE actlog.agent_execution_record AS s SET
+        %s
+    FROM change AS d
+    WHERE s.root_plan_id = d.root_plan_id AND s.step_id = d.step_id
+    RETURNING s.step_id
+)
+SELECT CASE WHEN (SELECT count(*) FROM grown) <> (SELECT count(*) FROM change) THEN actlog.stale_guess('a step is not on record') END`,
+		list(figures[s.Kind], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(s.part()),
+		list(set, ",\n        ", func(a assignment) string { return a.column + " = " + a.value }))
+}
+
+// latestTool selects the last call of a step.
+func latestTool(part string) string {
+	return `SELECT r.name, left(r.parameters, 1000) AS args
+        FROM actlog.act_tool_info AS r
+        WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = ` + part + `
+        ORDER BY r.seq DESC, r.call_index DESC NULLS FIRST, LEAST(r.start_time, actlog.first_start(r.attempts)) DESC NULLS FIRST, r.tool_call_id DESC
+        LIMIT 1`
+}
+
+// LatestTool is the statement that finds the latest tool call of steps anew. It follows statements that
+// grow the roll-ups. Its parameters are the roots and the ids of the steps, and the part of their
+// detail.
+var LatestTool = `UPDATE actlog.agent_execution_record AS s
+SET latest_tool_name = l.name, latest_tool_args = l.args
+FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, step_id)
+LEFT JOIN LATERAL (
+        ` + latestTool("$3::date") + `
+) AS l ON true
+WHERE s.root_plan_id = u.root_plan_id AND s.step_id = u.step_id
+    AND (s.latest_tool_name, s.latest_tool_args) IS DISTINCT FROM (l.name, l.args)
+    AND ` + kept("$3::date")
