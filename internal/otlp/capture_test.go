@@ -92,7 +92,14 @@ func (s *sums) add(changes []record.Change) {
 // shape of each tree before the rows.
 func TestCaptures(t *testing.T) {
 	t.Parallel()
-	want := map[string]sums{}
+	want := map[string]sums{
+		// O3: the inner span of the failed call has the error, the outer one of the same name has none.
+		"autogen-oi": {roots: 1, plans: 1, calls: 5, tools: 5, failed: 1, input: 500, output: 100},
+		// O3, O6: tools start while the model streams; a child of the failed call and a log have the error.
+		"claude-agent-sdk": {roots: 1, plans: 1, calls: 4, tools: 3, failed: 1, input: 400, output: 80, cacheRead: 120, cacheWrite: 40},
+		// O6: "Delegate work to coworker" is delegate_work_to_coworker.
+		"crewai": {roots: 1, plans: 2, calls: 7, tools: 5, failed: 1, input: 700, output: 140, cacheRead: 280, reasoning: 35},
+	}
 	folders, err := filepath.Glob(filepath.Join(captures, "*", "main.py"))
 	if err != nil || len(folders) < 7 {
 		t.Fatal(folders, err)

@@ -62,7 +62,7 @@ func (f *Facts) complete(s *Span) {
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
 	for i := range slices.Backward(s.Events) {
-		if e := &s.Events[i]; e.Name == "exception" {
+		if e := &s.Events[i]; e.Name == "exception" || strings.HasSuffix(e.Name, ".exception") {
 			f.Failed = true
 			fill(&f.ErrorKind, e.Attributes, "exception.type")
 			fill(&f.ErrorMessage, e.Attributes, "exception.message")
@@ -72,12 +72,23 @@ func (f *Facts) complete(s *Span) {
 	if f.Failed {
 		f.ErrorMessage = cmp.Or(s.StatusMessage, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
 	}
+	if f.Class == Agent || !validID(s.ParentID, 16) && f.Class < Agent {
+		f.request, f.answer = requestIn(f.Input), answerIn(f.Output)
+	}
 	switch f.Class {
 	case Agent:
-		f.Agent = cmp.Or(f.Agent, strings.TrimPrefix(s.Name, "invoke_agent "))
+		if f.Agent == "" || f.Agent == s.Name {
+			f.Agent = agentName(s, strings.TrimPrefix(s.Name, "invoke_agent "))
+		}
+		f.key = nameKey(f.Agent)
 	case Tool:
 		f.Tool = cmp.Or(f.Tool, strings.TrimPrefix(s.Name, "execute_tool "))
-		f.Result, f.Arguments = unquoted(f.Result), unquoted(f.Arguments)
+		if f.Tool == s.Name {
+			f.Tool = withoutMethod(s.Name)
+		}
+		f.Result, f.Arguments = resultOf(unquoted(f.Result)), callArguments(f.Arguments)
+		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
+		f.texts, f.delegate = argumentTexts(f.Arguments)
 	case Model:
 		out := readChat(f.Output)
 		if f.calls == nil {
@@ -87,6 +98,10 @@ func (f *Facts) complete(s *Span) {
 		f.thinkOutput = f.Output
 		if s, ok := out.onlyText(); ok {
 			f.thinkOutput = s
+		}
+		f.answer = cmp.Or(out.last("assistant"), out.last("model"))
+		for i := range f.calls {
+			f.calls[i].key = nameKey(f.calls[i].name)
 		}
 	}
 }

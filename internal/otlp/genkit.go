@@ -42,6 +42,8 @@ var genkit = convention{
 					CacheRead: memberCount(usage, "cachedContentTokens"), Reasoning: memberCount(usage, "thoughtsTokens"),
 				})
 			}
+			f.Finish = cmp.Or(f.Finish, memberText(output, "finishReason"))
+			output = answerMessage(output)
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, name)
 			f.Arguments, f.Result = cmp.Or(f.Arguments, input), cmp.Or(f.Result, output)
@@ -53,4 +55,10 @@ var genkit = convention{
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		f.Failed = f.Failed || a.Get("genkit:state") == "error"
 	},
+}
+
+// answerMessage returns the message of a response of a model. The response repeats the whole request
+// beside it, and what the provider has sent. Older versions have a list of candidates.
+func answerMessage(response string) string {
+	return cmp.Or(member(response, "message"), member(firstElement(member(response, "candidates")), "message"), response)
 }

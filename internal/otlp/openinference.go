@@ -23,6 +23,9 @@ var openInference = convention{
 			if s.Name == "turn" {
 				return Cycle
 			}
+			if isAgentClass(s.Name) {
+				return Agent
+			}
 			return Transparent
 		case "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT":
 			return Transparent
@@ -46,9 +49,13 @@ var openInference = convention{
 			}
 		case Agent:
 			fill(&f.Agent, a, "agent.name", "graph.node.name", "graph.node.id")
+			f.likely = strings.EqualFold(a.Get("openinference.span.kind"), "CHAIN")
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Agent, a, "agent.name")
+		if f.Class == Model && f.Agent == "" {
+			f.Agent = langGraphAgent(a)
+		}
 		fill(&f.Model, a, "llm.model_name", "embedding.model_name")
 		fill(&f.Provider, a, "llm.provider", "llm.system")
 		if f.Class == Model && f.Provider == "" {
@@ -79,6 +86,13 @@ var openInference = convention{
 // calls every run an agent whose name contains that word, and nodes of graphs are often named so.
 func isGraphNode(s *Span) bool {
 	return strings.Contains(s.Scope.Name, "langchain") && memberText(s.Attributes.Get("metadata"), "langgraph_node") == s.Name
+}
+
+// isAgentClass reports whether a span is named after a method that runs an agent: Agent.run,
+// FunctionAgent.run. Some instrumentations say of such spans only that they are chains.
+func isAgentClass(name string) bool {
+	class := withoutMethod(name)
+	return class != name && strings.HasSuffix(class, "Agent")
 }
 
 // callsWithIDs returns the calls of some messages. Their ids may be missing in the attributes, but
