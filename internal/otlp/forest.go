@@ -303,15 +303,18 @@ func (f *forest) useLogs() {
 			}
 		}
 	}
+	if len(byCall)+len(byTime) == 0 {
+		return
+	}
 	var models []*node
 	for _, n := range f.nodes {
 		switch {
 		case n.outer != nil:
-		case n.facts.Class == Tool && len(byCall) > 0:
+		case n.facts.Class == Tool:
 			for _, l := range byCall[n.facts.CallID] {
 				n.facts.fillFromLog(l)
 			}
-		case n.facts.Class == Model && len(byTime) > 0:
+		case n.facts.Class == Model:
 			models = append(models, n)
 		}
 	}

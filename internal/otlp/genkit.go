@@ -42,8 +42,12 @@ var genkit = convention{
 					CacheRead: memberCount(usage, "cachedContentTokens"), Reasoning: memberCount(usage, "thoughtsTokens"),
 				})
 			}
+			// A response repeats the whole request beside the message. Older ones have a list of candidates.
+			if candidate := firstElement(member(output, "candidates")); candidate != "" {
+				output = candidate
+			}
 			f.Finish = cmp.Or(f.Finish, memberText(output, "finishReason"))
-			output = answerMessage(output)
+			output = cmp.Or(member(output, "message"), output)
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, name)
 			f.Arguments, f.Result = cmp.Or(f.Arguments, input), cmp.Or(f.Result, output)
@@ -55,10 +59,4 @@ var genkit = convention{
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		f.Failed = f.Failed || a.Get("genkit:state") == "error"
 	},
-}
-
-// answerMessage returns the message of a response of a model. The response repeats the whole request
-// beside it, and what the provider has sent. Older versions have a list of candidates.
-func answerMessage(response string) string {
-	return cmp.Or(member(response, "message"), member(firstElement(member(response, "candidates")), "message"), response)
 }

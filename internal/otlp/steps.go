@@ -354,7 +354,8 @@ func (s *step) model() string {
 	return s.node.facts.Model
 }
 
-// findRequest returns what the agent was asked: according to its span, else to the first model call.
+// findRequest returns what the agent was asked: according to its span, else to the first model call,
+// else to the tool call that it works for.
 func (s *step) findRequest() string {
 	f := &s.node.facts
 	if f.Class != Tool && f.request != "" {
@@ -369,6 +370,9 @@ func (s *step) findRequest() string {
 	}
 	if f.Class == Tool {
 		return cmp.Or(requestIn(f.Arguments), f.Arguments)
+	}
+	if call := s.node.tool; call != nil {
+		return cmp.Or(requestIn(call.facts.Arguments), unread(f.Input))
 	}
 	return unread(f.Input)
 }
