@@ -122,33 +122,14 @@ func openAnswer(s string, depth int) string {
 		}
 		return ""
 	}
-	if inner, ok := onlyMember(s, answerNames); ok {
+	name, inner := onlyMember(s)
+	if _, ok := answerNames[nameKey(name)]; ok {
 		return openAnswer(text(inner), depth+1)
 	}
 	return ""
 }
 
 var answerNames = ordered("result", "output", "answer", "response", "final_answer", "final_output", "return_value")
-
-// onlyMember returns the JSON of the member of an object that has no other, if its name is known.
-func onlyMember(s string, names map[string]int) (string, bool) {
-	found, n := "", 0
-	for name, value := range members(s) {
-		if _, ok := names[nameKey(name)]; n > 0 || !ok {
-			return "", false
-		}
-		found, n = value, n+1
-	}
-	return found, n == 1
-}
-
-// resultOf returns the result of a tool call without {"result": ...} around it.
-func resultOf(s string) string {
-	if inner, ok := onlyMember(s, map[string]int{"result": 0}); ok && isJSON(s) {
-		return text(inner)
-	}
-	return s
-}
 
 // forPeople returns s, or "" if it is how Python shows an object: ChatMessage(role='user', ...),
 // id='1' source='user', {'task': '...'}, <agents.Agent object at 0x7f>.

@@ -370,6 +370,14 @@ func (m *chatMessage) addResult(v string, wrapped bool) {
 	m.results = append(m.results, r)
 }
 
+// resultOf returns the result of a tool call without {"result": ...} around it.
+func resultOf(s string) string {
+	if name, inner := onlyMember(s); name == "result" && isJSON(s) {
+		return text(inner)
+	}
+	return s
+}
+
 // plain returns the text of a result. For a list of text parts these are their texts.
 func plain(v string) string {
 	if strings.HasPrefix(v, "{") || strings.HasPrefix(firstElement(v), "{") {

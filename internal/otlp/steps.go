@@ -43,7 +43,7 @@ func newStep(n *node) *step {
 	s := &step{node: n, state: n.state()}
 	slices.SortFunc(n.models, compareEnds)
 	slices.SortFunc(n.tools, compareNodes)
-	x := index{running: newRunning(n.models), byModel: map[*node]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{}, byWrapper: map[*node][]*cycle{}}
+	x := index{byModel: map[*node]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{}, byWrapper: map[*node][]*cycle{}}
 	for _, m := range n.models {
 		x.add(&cycle{model: m})
 	}
@@ -80,7 +80,7 @@ func newStep(n *node) *step {
 // calls ended.
 type index struct {
 	all            []*cycle
-	running        running
+	running        *running // nil until it is needed
 	byModel        map[*node]*cycle
 	byWrapper      map[*node][]*cycle
 	byCall, byName map[string][]*cycle // by what the model asks for
@@ -120,21 +120,25 @@ func (x *index) find(t *node) *cycle {
 	if cycles := x.byWrapper[t.cycle]; len(cycles) == 1 {
 		return cycles[0]
 	}
-	return cmp.Or(x.byModel[x.running.at(t)], latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
+	if x.running == nil {
+		x.running = newRunning(x.all)
+	}
+	return cmp.Or(x.running.at(t), latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
 }
 
 // running finds the model call during which a tool call started.
 type running struct {
-	models []*node // in the order of their start
+	cycles []*cycle // in the order in which their model calls started
 	// before has for each model call the last one before it that ended later, -1 if there is none.
 	before []int
 }
 
-func newRunning(models []*node) running {
-	r := running{slices.SortedFunc(slices.Values(models), compareNodes), make([]int, len(models))}
-	for i, m := range r.models {
+func newRunning(cycles []*cycle) *running {
+	r := &running{slices.Clone(cycles), make([]int, len(cycles))}
+	slices.SortFunc(r.cycles, func(a, b *cycle) int { return compareNodes(a.model, b.model) })
+	for i, c := range r.cycles {
 		j := i - 1
-		for j >= 0 && r.models[j].end() <= m.end() {
+		for j >= 0 && r.cycles[j].model.end() <= c.model.end() {
 			j = r.before[j]
 		}
 		r.before[i] = j
@@ -142,17 +146,17 @@ func newRunning(models []*node) running {
 	return r
 }
 
-// at returns the last model call that was running when a tool call started and that may have asked for
-// it, nil if there is none.
-func (r *running) at(t *node) *node {
+// at returns the cycle of the last model call that was running when a tool call started and that may
+// have asked for it, nil if there is none. It looks at a few that overlap.
+func (r *running) at(t *node) *cycle {
 	const few = 64
-	i := sort.Search(len(r.models), func(i int) bool { return r.models[i].Start > t.Start }) - 1
+	i := sort.Search(len(r.cycles), func(i int) bool { return r.cycles[i].model.Start > t.Start }) - 1
 	for range few {
 		if i < 0 {
-			return nil
+			break
 		}
-		if m := r.models[i]; m.end() > t.Start+slack && m.facts.mayAskFor(t.facts.key) {
-			return m
+		if m := r.cycles[i].model; m.end() > t.Start+slack && m.facts.mayAskFor(t.facts.key) {
+			return r.cycles[i]
 		}
 		i = r.before[i]
 	}
