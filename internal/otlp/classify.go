@@ -88,7 +88,7 @@ func (f *Facts) complete(s *Span) {
 		}
 		f.Result, f.Arguments = resultOf(unquoted(f.Result)), callArguments(f.Arguments)
 		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
-		f.texts, f.delegate = argumentTexts(f.Arguments)
+		f.argumentTexts = readArgumentTexts(f.Arguments)
 	case Model:
 		out := readChat(f.Output)
 		if f.calls == nil {

@@ -52,6 +52,10 @@ func callArguments(s string) string {
 
 // isEmpty reports whether a text is JSON or Python without content.
 func isEmpty(s string) bool {
+	const longest = 16 // with some white space
+	if len(s) > longest {
+		return false
+	}
 	switch compact(s) {
 	case "", "null", "None", "{}", "[]", "()", `""`:
 		return true
@@ -66,13 +70,10 @@ func requestIn(input string) string { return openRequest(input, 0) }
 
 func openRequest(s string, depth int) string {
 	s = callArguments(s)
-	switch {
-	case isEmpty(s) || depth > maxEnvelopes:
+	if isEmpty(s) || depth > maxEnvelopes {
 		return ""
-	case !isJSON(s):
-		return forPeople(s)
 	}
-	c := readChat(s)
+	c := readChat(s) // a text that is not JSON is a message
 	if request := forPeople(c.request()); request != "" {
 		return request
 	}
@@ -108,11 +109,8 @@ func answerIn(output string) string { return openAnswer(output, 0) }
 
 func openAnswer(s string, depth int) string {
 	s = unquoted(strings.TrimSpace(s))
-	switch {
-	case isEmpty(s) || depth > maxEnvelopes:
+	if isEmpty(s) || depth > maxEnvelopes {
 		return ""
-	case !isJSON(s):
-		return forPeople(s)
 	}
 	if c := readChat(s); len(c.messages) > 0 {
 		for _, role := range []string{"assistant", "model"} {

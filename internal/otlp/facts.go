@@ -63,9 +63,7 @@ type Facts struct {
 	request, answer string
 	// key is the name of an agent or a tool, see nameKey.
 	key string
-	// texts are the arguments of a tool call that are texts, delegate the one that names an agent.
-	texts    []string
-	delegate string
+	*argumentTexts // nil: none
 	// likely says that this is an agent if it makes model or tool calls.
 	likely bool
 	// part says that this is a part of the tool call above. If it failed, so did the call.
@@ -127,9 +125,7 @@ func (f *Facts) fillFrom(from *Facts) {
 	if len(f.calls) == 0 {
 		f.calls = from.calls
 	}
-	if len(f.texts) == 0 {
-		f.texts, f.delegate = from.texts, from.delegate
-	}
+	f.argumentTexts = cmp.Or(f.argumentTexts, from.argumentTexts)
 	if f.Class == Tool {
 		f.fail(from.failure())
 	}
@@ -303,17 +299,24 @@ func langGraphAgent(a Attributes) string {
 	return get("lc_agent_name")
 }
 
-// argumentTexts returns the arguments of a tool call that are texts, the first few of them, and the one
-// that names an agent.
-func argumentTexts(args string) (texts []string, delegate string) {
+// argumentTexts are the arguments of a tool call that are texts, the first few of them, and the one that
+// names an agent to work for the call.
+type argumentTexts struct {
+	texts    []string
+	delegate string
+}
+
+// readArgumentTexts returns nil if no argument is a text.
+func readArgumentTexts(args string) *argumentTexts {
 	const most = 16
-	if !strings.HasPrefix(args, "{") || !isJSON(args) {
-		if args == "" || isJSON(args) {
-			return nil, ""
-		}
-		return []string{args}, ""
+	if args == "" {
+		return nil
 	}
-	best := len(delegateNames)
+	if !isJSON(args) {
+		return &argumentTexts{texts: []string{args}}
+	}
+	var texts []string
+	delegate, best := "", len(delegateNames)
 	for name, value := range members(args) {
 		if value[0] != '"' || len(texts) == most {
 			continue
@@ -324,7 +327,10 @@ func argumentTexts(args string) (texts []string, delegate string) {
 			best, delegate = i, s
 		}
 	}
-	return texts, delegate
+	if texts == nil {
+		return nil
+	}
+	return &argumentTexts{texts, delegate}
 }
 
 // delegateNames are the keys of the names of arguments by which tools are told the agent to work for

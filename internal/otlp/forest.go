@@ -253,6 +253,9 @@ func (n *node) updatedDelegations() *delegations {
 	for _, t := range n.tools[d.tools:] {
 		d.asked[t.facts.key]--
 		d.calls[t.facts.key] = append(d.calls[t.facts.key], t)
+		if t.facts.argumentTexts == nil {
+			continue
+		}
 		for _, s := range t.facts.texts {
 			if key := nameKey(s); key != t.facts.key {
 				d.calls[key] = append(d.calls[key], t)

@@ -120,10 +120,15 @@ func (x *index) find(t *node) *cycle {
 	if cycles := x.byWrapper[t.cycle]; len(cycles) == 1 {
 		return cycles[0]
 	}
-	if x.running == nil {
-		x.running = newRunning(x.all)
+	if n := len(x.all); n > 0 && x.all[n-1].model.end() > t.Start+slack {
+		if x.running == nil {
+			x.running = newRunning(x.all)
+		}
+		if c := x.running.at(t); c != nil {
+			return c
+		}
 	}
-	return cmp.Or(x.running.at(t), latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
+	return cmp.Or(latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
 }
 
 // running finds the model call during which a tool call started.
@@ -322,8 +327,8 @@ func (s *step) name() string {
 			return c.facts.Agent
 		}
 	}
-	if n.facts.delegate != "" {
-		return n.facts.delegate
+	if a := n.facts.argumentTexts; a != nil && a.delegate != "" {
+		return a.delegate
 	}
 	if n.Span == nil || n.facts.Class == Tool {
 		for _, c := range n.children {
