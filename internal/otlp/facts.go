@@ -62,7 +62,7 @@ type Facts struct {
 	// Of models there is only the answer.
 	request, answer string
 	// key is the name of an agent or a tool, see nameKey.
-	key string
+	key            string
 	*argumentTexts // nil: none
 	// likely says that this is an agent if it makes model or tool calls.
 	likely bool

@@ -165,11 +165,11 @@ func (c *chat) value(v, role string, depth int) {
 func pair(v string) (role, content string, ok bool) {
 	n := 0
 	for e := range elements(v) {
-		switch {
-		case n == 0:
+		switch n {
+		case 0:
 			role = cmp.Or(roles[text(e)], text(e))
 			ok = e[0] == '"' && (role == "user" || role == "assistant" || role == "system")
-		case n == 1:
+		case 1:
 			ok = ok && e[0] == '"'
 			content = text(e)
 		}
