@@ -1,0 +1,120 @@
+package otlp_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/record"
+)
+
+// captures is the folder with the runs of Python frameworks: one folder of bodies per run.
+var captures = filepath.Join("testdata", "fixtures", "python")
+
+// capture reads the bodies of a run, and returns its spans by trace, in the order in which the traces
+// began to arrive. Metrics are left out.
+func capture(t testing.TB, name string) (traces [][]otlp.Span) {
+	t.Helper()
+	bodies, err := filepath.Glob(filepath.Join(captures, name, "*.pb"))
+	if err != nil || len(bodies) == 0 {
+		t.Fatal(name, bodies, err)
+	}
+	at := map[string]int{}
+	for _, path := range bodies {
+		_, signal, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".pb"), "-")
+		read := otlp.DecodeTraces
+		switch signal {
+		case "logs":
+			read = otlp.DecodeLogs
+		case "metrics":
+			continue
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch, err := read(otlp.TypeProtobuf, body)
+		if err != nil || batch.Rejected > 0 {
+			t.Fatalf("%s: %+v, %v", path, batch, err)
+		}
+		for _, s := range batch.Spans {
+			i, ok := at[s.TraceID]
+			if !ok {
+				i = len(traces)
+				at[s.TraceID] = i
+				traces = append(traces, nil)
+			}
+			traces[i] = append(traces[i], s)
+		}
+	}
+	return traces
+}
+
+// sums are the figures of a run.
+type sums struct {
+	roots, plans, calls, tools, failed int // sub-plans are plans; failed counts tool calls
+	input, output                      int64
+	cacheRead, cacheWrite, reasoning   int64
+}
+
+func (s *sums) add(changes []record.Change) {
+	r := sorted(changes)
+	for _, p := range r.plans {
+		s.plans++
+		if p.IsRoot() {
+			s.roots++
+		}
+	}
+	for _, c := range r.cycles {
+		if c.SpanID != nil {
+			s.calls++
+		}
+		for to, n := range map[*int64]*int64{
+			&s.input: c.InputTokens, &s.output: c.OutputTokens,
+			&s.cacheRead: c.CacheReadInputTokens, &s.cacheWrite: c.CacheCreationInputTokens, &s.reasoning: c.ReasoningTokens,
+		} {
+			if n != nil {
+				*to += *n
+			}
+		}
+	}
+	for _, tool := range r.tools {
+		s.tools++
+		if *tool.State == record.Failed {
+			s.failed++
+		}
+	}
+}
+
+// TestCaptures: each run has the figures of its program, and the rows of its golden file. That has the
+// shape of each tree before the rows.
+func TestCaptures(t *testing.T) {
+	t.Parallel()
+	want := map[string]sums{}
+	folders, err := filepath.Glob(filepath.Join(captures, "*", "main.py"))
+	if err != nil || len(folders) < 7 {
+		t.Fatal(folders, err)
+	}
+	for _, path := range folders {
+		name := filepath.Base(filepath.Dir(path))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got sums
+			var b strings.Builder
+			for _, spans := range capture(t, name) {
+				changes := project(t, spans)
+				if len(changes) > 0 {
+					b.WriteString(outline(changes) + "\n" + lines(t, changes))
+				}
+				got.add(changes)
+				anyOrder(t, spans)
+			}
+			golden(t, filepath.Join(captures, name+".golden"), b.String())
+			if w, ok := want[name]; ok && got != w {
+				t.Errorf("got  %+v\nwant %+v", got, w)
+			}
+		})
+	}
+}
