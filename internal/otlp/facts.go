@@ -41,7 +41,7 @@ type Facts struct {
 	Workflow                              string // the name of the plan
 	Agent, AgentDescription, AgentVersion string
 	Tool, CallID, Arguments, Result       string
-	Model, Provider                       string
+	Model, Provider, ResponseID           string
 	// System, Input and Output are JSON of messages, or text.
 	System, Input, Output string
 	Finish                string
@@ -57,11 +57,6 @@ type Facts struct {
 	calls       []callRequest // what the output asks for
 	results     []callResult  // what a span of class Skip knows of the calls of other spans
 	thinkOutput string        // the output as the record shows it
-}
-
-// Usage counts tokens. Input includes what was read from and written to a cache.
-type Usage struct {
-	Input, Output, CacheRead, CacheWrite, Reasoning *int64
 }
 
 // convention is one way to describe agents, models and tools in spans. Any field may be empty.
@@ -81,7 +76,7 @@ type convention struct {
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
 		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
-		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish},
+		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
@@ -101,39 +96,6 @@ func (f *Facts) fillFrom(from *Facts) {
 func (f *Facts) sameCall(inner *Facts) bool {
 	trim := func(s string) string { return strings.TrimPrefix(s, "tools/call ") }
 	return trim(f.Tool) == trim(inner.Tool) && (f.CallID == "" || inner.CallID == "" || f.CallID == inner.CallID)
-}
-
-// known reports whether anything was counted.
-func (u *Usage) known() bool { return u.Input != nil || u.Output != nil }
-
-// fill takes all counts of another source or none, because counts of two sources do not match.
-func (u *Usage) fill(from Usage) {
-	if !u.known() {
-		*u = from
-	}
-}
-
-// addCache adds the tokens of the cache to the input, for conventions that leave them out.
-func (u *Usage) addCache() {
-	if u.Input != nil {
-		u.Input = new(*u.Input + u.cached())
-	}
-}
-
-// complete corrects an input that is less than what came from a cache: the count left the cache out.
-func (u *Usage) complete() {
-	if u.Input != nil && u.cached() > *u.Input {
-		u.addCache()
-	}
-}
-
-func (u *Usage) cached() (n int64) {
-	for _, part := range []*int64{u.CacheRead, u.CacheWrite} {
-		if part != nil {
-			n += *part
-		}
-	}
-	return n
 }
 
 // fill sets a text that is not known yet to the first of some attributes.
@@ -178,6 +140,19 @@ func money(s string) *float64 {
 		return nil
 	}
 	return &f
+}
+
+// sum adds amounts, nil if none is known.
+func sum(amounts ...*float64) (all *float64) {
+	for _, a := range amounts {
+		switch {
+		case all == nil:
+			all = a
+		case a != nil:
+			all = new(*all + *a)
+		}
+	}
+	return all
 }
 
 // after returns the time that is so many units after a start, 0 if s is not a number.
