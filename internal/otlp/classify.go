@@ -76,12 +76,12 @@ func (f *Facts) complete(s *Span) {
 	if f.Failed {
 		f.ErrorMessage = cmp.Or(s.StatusMessage, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
 	}
+	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
+		f.Output = ""
+	}
 	switch f.Class {
 	case Agent:
 		f.Agent = cmp.Or(f.Agent, strings.TrimPrefix(s.Name, "invoke_agent "))
-		if f.Finish == "tool_calls" || f.Finish == "tool_use" { // what it said before a tool call is no answer
-			f.Output = ""
-		}
 	case Tool:
 		f.Tool = cmp.Or(f.Tool, strings.TrimPrefix(s.Name, "execute_tool "))
 		f.Result, f.Arguments = unquoted(f.Result), unquoted(f.Arguments)
@@ -102,6 +102,11 @@ func (f *Facts) complete(s *Span) {
 	}
 }
 
+// asksForTools reports whether a model stopped for its tool calls.
+func asksForTools(finish string) bool {
+	return strings.HasPrefix(finish, "tool") || finish == "function_call"
+}
+
 // onlyPrepares reports whether what seems to be a model call only made the messages for one: its
 // output is a request, and nothing shows that a model was called.
 func (f *Facts) onlyPrepares(out *chat) bool {
@@ -115,7 +120,7 @@ func (f *Facts) onlyPrepares(out *chat) bool {
 // within returns a time if it is within a span, else 0. Times may be cut to milliseconds.
 func within(s *Span, t int64) int64 {
 	switch {
-	case t < s.Start-slack || s.End != 0 && t > s.End+slack:
+	case t == 0 || t < s.Start-slack || s.End != 0 && t > s.End+slack:
 		return 0
 	case s.End != 0:
 		t = min(t, s.End)

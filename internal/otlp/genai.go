@@ -74,8 +74,10 @@ func readGenAI(s *Span, f *Facts) {
 	if f.CostUSD == nil {
 		f.CostUSD = sum(money(a.Get("gen_ai.cost.input_cost")), money(a.Get("gen_ai.cost.output_cost")))
 	}
-	f.FirstToken = cmp.Or(f.FirstToken, after(s.Start, a.first("gen_ai.response.time_to_first_chunk",
-		"gen_ai.client.operation.time_to_first_chunk", "gen_ai.server.time_to_first_token"), time.Second))
+	token := a.Get("gen_ai.server.time_to_first_token") // some count milliseconds
+	f.FirstToken = cmp.Or(f.FirstToken,
+		after(s.Start, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk"), time.Second),
+		within(s, after(s.Start, token, time.Second)), after(s.Start, token, time.Millisecond))
 }
 
 // readEvents reads the messages from a span's events, or from log records that became events: all

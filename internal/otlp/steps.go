@@ -341,7 +341,7 @@ func (s *step) findResult() string {
 		}
 	}
 	if len(s.cycles) > 0 {
-		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 {
+		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && !asksForTools(c.model.facts.Finish) {
 			return modelText(c.model.facts.Output)
 		}
 	}
