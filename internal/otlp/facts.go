@@ -115,9 +115,6 @@ func (a Attributes) count(keys ...string) *int64 {
 	return nil
 }
 
-// memberCount returns the count in the first of some members of a JSON object.
-func memberCount(object string, names ...string) *int64 { return count(memberText(object, names...)) }
-
 // count reads a count in any notation. It returns nil if s is none, or is out of range.
 func count(s string) *int64 {
 	if s == "" {

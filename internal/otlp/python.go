@@ -30,14 +30,14 @@ func (p *python) value(depth int) bool {
 	if p.at >= len(p.s) || depth > maxMessageDepth {
 		return false
 	}
-	switch c := p.s[p.at]; {
-	case c == '{':
+	switch p.s[p.at] {
+	case '{':
 		return p.list('{', '}', depth)
-	case c == '[':
+	case '[':
 		return p.list('[', ']', depth)
-	case c == '(':
+	case '(':
 		return p.list('[', ')', depth)
-	case c == '\'' || c == '"':
+	case '\'', '"':
 		return p.text()
 	}
 	end := p.at
