@@ -157,8 +157,8 @@ func onlyReports(s *Span) bool {
 			return false
 		}
 	}
-	requested := a.first("llm.request.type", "gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
-	return len(s.Events) == 0 && (!requested || s.End != 0 && s.End-s.Start < slack)
+	requested := a.first("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
+	return len(s.Events) == 0 && a.Get("llm.request.type") == "" && (!requested || s.End != 0 && s.End-s.Start < slack)
 }
 
 // spanNames is for spans that only their name identifies.

@@ -180,12 +180,16 @@ type choice struct {
 // joined returns the messages of an output with the chunks of a stream joined. Every message of an
 // output must tell why the model stopped; one that does not is a chunk, and the next belongs to it.
 func joined(output string) string {
-	var choices []choice
+	n := 0
+	for range elements(output) {
+		n++
+	}
+	if n < 2 || !strings.Contains(output, `"finish_reason"`) {
+		return output
+	}
+	choices := make([]choice, 0, n)
 	for e := range elements(output) {
 		choices = append(choices, choice{e, memberText(e, "finish_reason")})
-	}
-	if len(choices) < 2 || !strings.Contains(output, `"finish_reason"`) {
-		return output
 	}
 	return listOfChoices(choices, true)
 }

@@ -25,7 +25,7 @@ var langSmith = convention{
 			f.Usage.fill(langSmithUsage(a, output))
 		}
 		const p = "langsmith.metadata."
-		fill(&f.Conversation, a, p+"session_id", p+"thread_id", p+"conversation_id")
+		fill(&f.Conversation, a, p+"session_id", p+"thread_id", p+"conversation_id", "langsmith.trace.session_id")
 		fill(&f.User, a, p+"user_id")
 		fill(&f.Provider, a, p+"ls_provider")
 		fill(&f.Model, a, p+"ls_model_name")

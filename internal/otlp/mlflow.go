@@ -41,11 +41,15 @@ var mlflow = convention{
 			if usage.known() {
 				f.Usage = usage
 			}
-			f.Usage.fill(readUsage(get("mlflow.chat.tokenUsage")))
+			usage = readUsage(get("mlflow.chat.tokenUsage"))
+			if get("mlflow.message.format") == "anthropic" { // it adds up what Anthropic counts without the cache
+				usage.addCache()
+			}
+			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(get("mlflow.llm.cost"), "total_cost")))
 			f.System = cmp.Or(f.System, memberText(input, "system", "instructions"))
-			f.Input = cmp.Or(f.Input, member(input, "messages", "contents"))
-			f.Output = cmp.Or(f.Output, answers(member(output, "choices")))
+			f.Input = cmp.Or(f.Input, memberText(input, "messages", "contents", "input"))
+			f.Output = cmp.Or(f.Output, answers(member(output, "choices", "candidates")), member(output, "output"))
 		case Transparent:
 			if kind := get("mlflow.spanType"); kind == "WORKFLOW" {
 				f.Workflow = cmp.Or(f.Workflow, strings.TrimSpace(s.Name))
