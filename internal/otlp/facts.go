@@ -42,7 +42,7 @@ type Facts struct {
 	Workflow                              string // the name of the plan
 	Agent, AgentDescription, AgentVersion string
 	Tool, CallID, Arguments, Result       string
-	Model, Provider                       string
+	Model, Provider, ResponseID           string
 	// System, Input and Output are JSON of messages, or text.
 	System, Input, Output string
 	Finish                string
@@ -89,11 +89,6 @@ type callFailure struct {
 	kind, message string
 }
 
-// Usage counts tokens. Input includes what was read from and written to a cache.
-type Usage struct {
-	Input, Output, CacheRead, CacheWrite, Reasoning *int64
-}
-
 // convention is one way to describe agents, models and tools in spans. Any field may be empty.
 type convention struct {
 	// kind is the attribute whose values have the classes.
@@ -111,7 +106,7 @@ type convention struct {
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
 		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
-		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish},
+		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
@@ -157,45 +152,12 @@ func (f *Facts) mayAskFor(key string) bool {
 	if len(f.calls) > 0 {
 		return slices.ContainsFunc(f.calls, func(r callRequest) bool { return r.key == key })
 	}
-	return f.Finish == "" || f.stoppedForTools()
+	return f.Finish == "" || asksForTools(f.Finish)
 }
 
-// stoppedForTools reports whether a model stopped because it asked for tools.
-func (f *Facts) stoppedForTools() bool {
-	return strings.HasPrefix(f.Finish, "tool") || strings.HasPrefix(f.Finish, "function")
-}
-
-// known reports whether anything was counted.
-func (u *Usage) known() bool { return u.Input != nil || u.Output != nil }
-
-// fill takes all counts of another source or none, because counts of two sources do not match.
-func (u *Usage) fill(from Usage) {
-	if !u.known() {
-		*u = from
-	}
-}
-
-// addCache adds the tokens of the cache to the input, for conventions that leave them out.
-func (u *Usage) addCache() {
-	if u.Input != nil {
-		u.Input = new(*u.Input + u.cached())
-	}
-}
-
-// complete corrects an input that is less than what came from a cache: the count left the cache out.
-func (u *Usage) complete() {
-	if u.Input != nil && u.cached() > *u.Input {
-		u.addCache()
-	}
-}
-
-func (u *Usage) cached() (n int64) {
-	for _, part := range []*int64{u.CacheRead, u.CacheWrite} {
-		if part != nil {
-			n += *part
-		}
-	}
-	return n
+// asksForTools reports whether a model stopped for its tool calls.
+func asksForTools(finish string) bool {
+	return strings.HasPrefix(finish, "tool") || finish == "function_call"
 }
 
 // fill sets a text that is not known yet to the first of some attributes.
@@ -214,9 +176,6 @@ func (a Attributes) count(keys ...string) *int64 {
 	}
 	return nil
 }
-
-// memberCount returns the count in the first of some members of a JSON object.
-func memberCount(object string, names ...string) *int64 { return count(memberText(object, names...)) }
 
 // count reads a count in any notation. It returns nil if s is none, or is out of range.
 func count(s string) *int64 {
@@ -240,6 +199,19 @@ func money(s string) *float64 {
 		return nil
 	}
 	return &f
+}
+
+// sum adds amounts, nil if none is known.
+func sum(amounts ...*float64) (all *float64) {
+	for _, a := range amounts {
+		switch {
+		case all == nil:
+			all = a
+		case a != nil:
+			all = new(*all + *a)
+		}
+	}
+	return all
 }
 
 // after returns the time that is so many units after a start, 0 if s is not a number.

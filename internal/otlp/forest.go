@@ -21,6 +21,13 @@ type forest struct {
 	tops  []*node
 	skips []*node // those of class Skip
 	byID  map[string]*node
+	calls map[response]*node // the last model call of each response
+}
+
+// response is a response of a model to a step.
+type response struct {
+	owner *node
+	id    string
 }
 
 // node is a span in its place. A node without a span is known only from its children: its span has
@@ -38,7 +45,8 @@ type node struct {
 	// and the wrapper of a cycle below the owner. nearest is the nearest one that is not passed
 	// through, else the topmost.
 	owner, tool, model, cycle, nearest *node
-	// outer is set if this is a second span of one call: the call's outermost span.
+	// outer is set if this is a second span of one call: the call's outermost span, or the first of
+	// several beside each other.
 	outer *node
 	// inferred says that this is a tool call without a span, to which an agent was assigned. Its
 	// Span is the agent's.
@@ -56,7 +64,7 @@ type node struct {
 
 // newForest puts spans into their places. There must be one span per id.
 func newForest(spans []*Span) *forest {
-	f := &forest{byID: make(map[string]*node, len(spans))}
+	f := &forest{byID: make(map[string]*node, len(spans)), calls: map[response]*node{}}
 	all := make([]*node, 0, len(spans))
 	for _, s := range spans {
 		f.trace = s.TraceID
@@ -145,6 +153,9 @@ func (f *forest) place(tops ...*node) {
 			f.findCall(n)
 		}
 		n.place()
+		if n.facts.Class == Model && n.facts.ResponseID != "" && n.outer == nil {
+			f.joinResponse(n)
+		}
 		f.nodes = append(f.nodes, n)
 		switch {
 		case n.outer != nil:
@@ -202,7 +213,7 @@ func (n *node) place() {
 		}
 	}
 	if n.outer != nil {
-		n.outer.facts.fillFrom(&n.facts)
+		n.join(n.outer)
 	}
 }
 
@@ -335,6 +346,27 @@ func (f *forest) useLogs() {
 			m.Output, m.thinkOutput, m.answer = l.answer, l.answer, l.answer
 		}
 	}
+}
+
+// joinResponse joins a model call with one of the same step that has the same response at the same
+// time: a framework and a client reported it side by side. A response that is given again later, from
+// a cache, is another call.
+func (f *forest) joinResponse(n *node) {
+	key := response{n.owner, n.facts.ResponseID}
+	if first := f.calls[key]; first != nil && first.Start <= n.end() && n.Start <= first.end() {
+		n.join(first)
+	} else {
+		f.calls[key] = n
+	}
+}
+
+// join makes a span a second one of a call.
+func (n *node) join(outer *node) {
+	n.outer = outer
+	if id := n.facts.ResponseID; id != "" && id == outer.facts.ResponseID && compareNodes(outer, n) < 0 {
+		outer.facts.Usage.correct(n.facts.Usage)
+	}
+	outer.facts.fillFrom(&n.facts)
 }
 
 func compareNodes(a, b *node) int {

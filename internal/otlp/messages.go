@@ -378,6 +378,20 @@ func resultOf(s string) string {
 	return s
 }
 
+// answers returns the messages of a list of choices or candidates, "" if there are none.
+func answers(choices string) string {
+	b := []byte{'['}
+	for c := range elements(choices) {
+		if m := member(c, "message", "content"); strings.HasPrefix(m, "{") {
+			b = append(comma(b), m...)
+		}
+	}
+	if len(b) == 1 {
+		return ""
+	}
+	return string(append(b, ']'))
+}
+
 // plain returns the text of a result. For a list of text parts these are their texts.
 func plain(v string) string {
 	if strings.HasPrefix(v, "{") || strings.HasPrefix(firstElement(v), "{") {

@@ -11,6 +11,9 @@ var openInference = convention{
 	class: func(s *Span) Class {
 		switch strings.ToUpper(s.Attributes.Get("openinference.span.kind")) {
 		case "LLM":
+			if isHelper(s) {
+				return Transparent
+			}
 			return Model
 		case "TOOL":
 			return Tool
@@ -80,6 +83,13 @@ var openInference = convention{
 			}
 		}
 	},
+}
+
+// isHelper reports whether a span is of a private method of a model's class that called no model. The
+// instrumentation of LlamaIndex says LLM of every method of such a class.
+func isHelper(s *Span) bool {
+	method := s.Name[strings.LastIndexByte(s.Name, '.')+1:]
+	return strings.HasPrefix(method, "_") && !s.Attributes.hasPrefix("llm.token_count.") && !s.Attributes.hasPrefix("llm.output_messages.")
 }
 
 // isGraphNode reports whether a span is a node of a LangGraph and not an agent. The instrumentation

@@ -331,7 +331,7 @@ func setThink(row *record.ThinkAct, n *node) {
 	f := &n.facts
 	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
 	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input)), optional(f.thinkOutput)
-	row.FinishReason = optional(f.Finish)
+	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
 	row.State = new(n.state())
 	if *row.State == record.Failed {

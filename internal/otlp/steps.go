@@ -101,7 +101,7 @@ func (x *index) add(c *cycle) {
 		put(x.byCall, r.id)
 		put(x.byName, r.key)
 	}
-	if f := &c.model.facts; len(f.calls) == 0 && f.stoppedForTools() {
+	if f := &c.model.facts; len(f.calls) == 0 && asksForTools(f.Finish) {
 		put(x.byName, "") // for tools of any name
 	}
 }
@@ -393,7 +393,7 @@ func (s *step) findResult() string {
 		return f.answer
 	}
 	if len(s.cycles) > 0 {
-		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && c.model.facts.answer != "" {
+		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && !asksForTools(c.model.facts.Finish) && c.model.facts.answer != "" {
 			return c.model.facts.answer
 		}
 	}
