@@ -27,13 +27,11 @@ var adk = convention{
 			f.System = cmp.Or(f.System, memberText(config, "system_instruction", "systemInstruction"))
 			fill(&f.Agent, a, "gen_ai.agent.name")
 			f.Model = cmp.Or(f.Model, memberText(request, "model"))
-			if usage := member(response, "usage_metadata", "usageMetadata"); usage != "" {
-				f.Usage.fill(Usage{
-					Input:     memberCount(usage, "prompt_token_count", "promptTokenCount"),
-					Output:    memberCount(usage, "candidates_token_count", "candidatesTokenCount"),
-					CacheRead: memberCount(usage, "cached_content_token_count", "cachedContentTokenCount"),
-					Reasoning: memberCount(usage, "thoughts_token_count", "thoughtsTokenCount"),
-				})
+			if usage := readUsage(member(response, "usage_metadata", "usageMetadata")); usage.known() {
+				f.Usage = usage // before 2.0, gen_ai.usage.output_tokens left out the thoughts
+			} else if thoughts := a.count("gen_ai.usage.experimental.reasoning_tokens"); thoughts != nil && f.Usage.Reasoning == nil {
+				f.Usage.Reasoning = thoughts
+				f.Usage.addReasoning()
 			}
 		case Tool:
 			fill(&f.Arguments, a, p+"tool_call_args")

@@ -13,6 +13,8 @@ var conventions = []convention{
 	langfuse,
 	traceloop,
 	openInference,
+	langSmith,
+	liteLLM,
 	genAI,
 	vercel,
 	genkit,
@@ -20,6 +22,7 @@ var conventions = []convention{
 	springAI,
 	pydanticAI,
 	strands,
+	mlflow,
 	spanNames,
 	bareAttributes,
 }
@@ -57,12 +60,13 @@ func (c *convention) readInto(f *Facts, s *Span) {
 // complete derives what no convention says by itself.
 func (f *Facts) complete(s *Span) {
 	f.Usage.complete()
+	f.FirstToken = within(s, f.FirstToken)
 	fill(&f.Conversation, s.Attributes, "session.id", "thread.id")
 	fill(&f.User, s.Attributes, "user.id", "enduser.id")
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
 	for i := range slices.Backward(s.Events) {
-		if e := &s.Events[i]; e.Name == "exception" {
+		if e := &s.Events[i]; e.Name == "exception" || strings.HasSuffix(e.Name, ".exception") {
 			f.Failed = true
 			fill(&f.ErrorKind, e.Attributes, "exception.type")
 			fill(&f.ErrorMessage, e.Attributes, "exception.message")
@@ -72,14 +76,32 @@ func (f *Facts) complete(s *Span) {
 	if f.Failed {
 		f.ErrorMessage = cmp.Or(s.StatusMessage, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
 	}
+	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
+		f.Output = ""
+	}
+	if f.Class == Agent || !validID(s.ParentID, 16) && f.Class < Agent {
+		f.request, f.answer = requestIn(f.Input), answerIn(f.Output)
+	}
 	switch f.Class {
 	case Agent:
-		f.Agent = cmp.Or(f.Agent, strings.TrimPrefix(s.Name, "invoke_agent "))
+		if f.Agent == "" || f.Agent == s.Name {
+			f.Agent = agentName(s, strings.TrimPrefix(s.Name, "invoke_agent "))
+		}
+		f.key = nameKey(f.Agent)
 	case Tool:
 		f.Tool = cmp.Or(f.Tool, strings.TrimPrefix(s.Name, "execute_tool "))
-		f.Result, f.Arguments = unquoted(f.Result), unquoted(f.Arguments)
+		if f.Tool == s.Name {
+			f.Tool = withoutMethod(s.Name)
+		}
+		f.Result, f.Arguments = resultOf(unquoted(f.Result)), callArguments(f.Arguments)
+		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
+		f.argumentTexts = readArgumentTexts(f.Arguments)
 	case Model:
 		out := readChat(f.Output)
+		if f.onlyPrepares(&out) {
+			f.Class = Transparent
+			return
+		}
 		if f.calls == nil {
 			f.calls = out.calls()
 		}
@@ -88,7 +110,32 @@ func (f *Facts) complete(s *Span) {
 		if s, ok := out.onlyText(); ok {
 			f.thinkOutput = s
 		}
+		f.answer = cmp.Or(out.last("assistant"), out.last("model"))
+		for i := range f.calls {
+			f.calls[i].key = nameKey(f.calls[i].name)
+		}
 	}
+}
+
+// onlyPrepares reports whether what seems to be a model call only made the messages for one: its
+// output is a request, and nothing shows that a model was called.
+func (f *Facts) onlyPrepares(out *chat) bool {
+	if f.Usage.known() || f.Finish != "" || f.ResponseID != "" || len(out.messages) == 0 || member(f.Output, "messages") == "" {
+		return false
+	}
+	last := out.messages[len(out.messages)-1].role
+	return last == "user" || last == "system" || last == "developer" || last == "tool"
+}
+
+// within returns a time if it is within a span, else 0. Times may be cut to milliseconds.
+func within(s *Span, t int64) int64 {
+	switch {
+	case t == 0 || t < s.Start-slack || s.End != 0 && t > s.End+slack:
+		return 0
+	case s.End != 0:
+		t = min(t, s.End)
+	}
+	return max(t, s.Start)
 }
 
 // bareAttributes is for spans that a single attribute identifies.
@@ -100,10 +147,29 @@ var bareAttributes = convention{class: func(s *Span) Class {
 	case a.Get("llm.request.type") == "embedding", a.Get("llm.request.type") == "rerank":
 		return Transparent
 	case a.first("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model", "ai.model.id") != "":
+		if onlyReports(s) {
+			return Transparent
+		}
 		return Model
 	}
 	return Unclassified
 }}
+
+// onlyReports reports whether a span counts the tokens of a model call that another span is of: it
+// has no messages, and either no request or no duration.
+func onlyReports(s *Span) bool {
+	a := s.Attributes
+	if !a.hasPrefix("gen_ai.usage.") && !a.hasPrefix("llm.usage.") && !a.hasPrefix("llm.token_count.") {
+		return false
+	}
+	for _, prefix := range []string{"gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "llm.input_messages.", "llm.output_messages."} {
+		if a.hasPrefix(prefix) {
+			return false
+		}
+	}
+	requested := a.first("gen_ai.request.model", "llm.model_name", "llm.request.model", "ai.model.id") != ""
+	return len(s.Events) == 0 && a.Get("llm.request.type") == "" && (!requested || s.End != 0 && s.End-s.Start < slack)
+}
 
 // spanNames is for spans that only their name identifies.
 var spanNames = convention{class: func(s *Span) Class {

@@ -57,11 +57,42 @@ var claudeCode = convention{
 		}
 		if a.Get("success") == "false" {
 			f.Failed = true
+			fill(&f.ErrorKind, a, "error_class", "error_type")
 			fill(&f.ErrorMessage, a, "error", "error_message")
+		}
+		f.part = claudeType(s) == "tool.execution"
+		for i := range s.Events {
+			readClaudeLog(&s.Events[i], f)
 		}
 		fill(&f.Conversation, a, "session.id")
 		fill(&f.User, a, "user.id")
 	},
+}
+
+// readClaudeLog reads a log record. It names a span that is open when something happens, mostly that of
+// the interaction, and says by the id of a tool call, or by nothing, what it is about.
+func readClaudeLog(e *Event, f *Facts) {
+	a := e.Attributes
+	switch strings.TrimPrefix(e.Name, "claude_code.") {
+	case "user_prompt":
+		if f.Class == Agent {
+			fill(&f.Input, a, "prompt")
+		}
+	case "assistant_response":
+		f.logs = append(f.logs, callLog{time: e.Time, answer: a.Get("response")})
+	case "api_request":
+		f.logs = append(f.logs, callLog{time: e.Time, costUSD: money(a.Get("cost_usd"))})
+	case "tool_result":
+		l := callLog{
+			id: a.Get("tool_use_id"), time: e.Time, args: a.Get("tool_input"), result: a.first("tool_result", "tool_output", "output"),
+			callFailure: callFailure{a.Get("success") == "false", a.first("error_type", "error_class"), a.first("error", "error_message")},
+		}
+		if f.Class == Tool && (l.id == "" || l.id == f.CallID) {
+			f.fillFromLog(&l)
+		} else if l.id != "" {
+			f.logs = append(f.logs, l)
+		}
+	}
 }
 
 func claudeType(s *Span) string {

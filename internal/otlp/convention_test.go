@@ -32,15 +32,21 @@ type script struct {
 
 const noon = 1_795_176_000_000 // in milliseconds; 2026-11-20T12:00:00Z
 
-func readScript(t testing.TB, path string) (spans []otlp.Span) {
+func readScript(t testing.TB, path string) []otlp.Span {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parseScript(t, path, b)
+}
+
+// parseScript returns the spans of a script. The name is for errors.
+func parseScript(t testing.TB, name string, b []byte) (spans []otlp.Span) {
+	t.Helper()
 	var s script
 	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	at := func(ms int64) int64 {
 		if ms == 0 {

@@ -3,6 +3,7 @@ package otlp
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ type Facts struct {
 	Workflow                              string // the name of the plan
 	Agent, AgentDescription, AgentVersion string
 	Tool, CallID, Arguments, Result       string
-	Model, Provider                       string
+	Model, Provider, ResponseID           string
 	// System, Input and Output are JSON of messages, or text.
 	System, Input, Output string
 	Finish                string
@@ -57,11 +58,35 @@ type Facts struct {
 	calls       []callRequest // what the output asks for
 	results     []callResult  // what a span of class Skip knows of the calls of other spans
 	thinkOutput string        // the output as the record shows it
+	// request and answer are the input and the output as a text for people, of agents and of roots.
+	// Of models there is only the answer.
+	request, answer string
+	// key is the name of an agent or a tool, see nameKey.
+	key            string
+	*argumentTexts // nil: none
+	// likely says that this is an agent if it makes model or tool calls.
+	likely bool
+	// part says that this is a part of the tool call above. If it failed, so did the call.
+	part bool
+	// logs is what log records say of the calls of other spans.
+	logs []callLog
 }
 
-// Usage counts tokens. Input includes what was read from and written to a cache.
-type Usage struct {
-	Input, Output, CacheRead, CacheWrite, Reasoning *int64
+// callLog is what a log record says of a tool call, which it names by its id, or of a model call,
+// which it names by nothing but its time.
+type callLog struct {
+	id   string // of the tool call; empty: this is of a model call
+	time int64  // nanoseconds since 1970
+	callFailure
+	args, result string
+	answer       string
+	costUSD      *float64
+}
+
+// callFailure is whether and why a call failed.
+type callFailure struct {
+	failed        bool
+	kind, message string
 }
 
 // convention is one way to describe agents, models and tools in spans. Any field may be empty.
@@ -81,7 +106,7 @@ type convention struct {
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
 		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
-		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish},
+		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
@@ -90,50 +115,49 @@ func (f *Facts) fillFrom(from *Facts) {
 	f.CostUSD = cmp.Or(f.CostUSD, from.CostUSD)
 	f.FirstToken = cmp.Or(f.FirstToken, from.FirstToken)
 	if f.Output == "" {
-		f.Output, f.thinkOutput = from.Output, from.thinkOutput
+		f.Output, f.thinkOutput, f.answer = from.Output, from.thinkOutput, from.answer
 	}
 	if len(f.calls) == 0 {
 		f.calls = from.calls
 	}
+	f.argumentTexts = cmp.Or(f.argumentTexts, from.argumentTexts)
+	if f.Class == Tool {
+		f.fail(from.failure())
+	}
+}
+
+func (f *Facts) failure() callFailure { return callFailure{f.Failed, f.ErrorKind, f.ErrorMessage} }
+
+// fail adds a failure to those of a call that has not failed so far.
+func (f *Facts) fail(with callFailure) {
+	if with.failed && !f.Failed {
+		f.Failed, f.ErrorKind, f.ErrorMessage = true, cmp.Or(with.kind, f.ErrorKind), cmp.Or(with.message, f.ErrorMessage)
+	}
+}
+
+// fillFromLog fills gaps of a tool call from a log record.
+func (f *Facts) fillFromLog(l *callLog) {
+	f.Arguments, f.Result = cmp.Or(f.Arguments, l.args), cmp.Or(f.Result, l.result)
+	f.fail(l.callFailure)
 }
 
 // sameCall reports whether two nested spans of tool calls are one call.
 func (f *Facts) sameCall(inner *Facts) bool {
-	trim := func(s string) string { return strings.TrimPrefix(s, "tools/call ") }
-	return trim(f.Tool) == trim(inner.Tool) && (f.CallID == "" || inner.CallID == "" || f.CallID == inner.CallID)
+	return f.key == inner.key && (f.CallID == "" || inner.CallID == "" || f.CallID == inner.CallID)
 }
 
-// known reports whether anything was counted.
-func (u *Usage) known() bool { return u.Input != nil || u.Output != nil }
-
-// fill takes all counts of another source or none, because counts of two sources do not match.
-func (u *Usage) fill(from Usage) {
-	if !u.known() {
-		*u = from
+// mayAskFor reports whether a model call that is known to have made tool calls, or of which it is not
+// known, may have asked for a tool.
+func (f *Facts) mayAskFor(key string) bool {
+	if len(f.calls) > 0 {
+		return slices.ContainsFunc(f.calls, func(r callRequest) bool { return r.key == key })
 	}
+	return f.Finish == "" || asksForTools(f.Finish)
 }
 
-// addCache adds the tokens of the cache to the input, for conventions that leave them out.
-func (u *Usage) addCache() {
-	if u.Input != nil {
-		u.Input = new(*u.Input + u.cached())
-	}
-}
-
-// complete corrects an input that is less than what came from a cache: the count left the cache out.
-func (u *Usage) complete() {
-	if u.Input != nil && u.cached() > *u.Input {
-		u.addCache()
-	}
-}
-
-func (u *Usage) cached() (n int64) {
-	for _, part := range []*int64{u.CacheRead, u.CacheWrite} {
-		if part != nil {
-			n += *part
-		}
-	}
-	return n
+// asksForTools reports whether a model stopped for its tool calls.
+func asksForTools(finish string) bool {
+	return strings.HasPrefix(finish, "tool") || finish == "function_call"
 }
 
 // fill sets a text that is not known yet to the first of some attributes.
@@ -152,9 +176,6 @@ func (a Attributes) count(keys ...string) *int64 {
 	}
 	return nil
 }
-
-// memberCount returns the count in the first of some members of a JSON object.
-func memberCount(object string, names ...string) *int64 { return count(memberText(object, names...)) }
 
 // count reads a count in any notation. It returns nil if s is none, or is out of range.
 func count(s string) *int64 {
@@ -178,6 +199,19 @@ func money(s string) *float64 {
 		return nil
 	}
 	return &f
+}
+
+// sum adds amounts, nil if none is known.
+func sum(amounts ...*float64) (all *float64) {
+	for _, a := range amounts {
+		switch {
+		case all == nil:
+			all = a
+		case a != nil:
+			all = new(*all + *a)
+		}
+	}
+	return all
 }
 
 // after returns the time that is so many units after a start, 0 if s is not a number.
@@ -204,6 +238,77 @@ func list(s string) (all []string) {
 	}
 	return all
 }
+
+// agentName returns the name of an agent whose span has no other name than its own. LangGraph's spans
+// are often named after a function; the metadata then has the node or the agent.
+func agentName(s *Span, name string) string {
+	if anyAgent[nameKey(name)] {
+		name = cmp.Or(langGraphAgent(s.Attributes), name)
+	}
+	return withoutMethod(name)
+}
+
+// anyAgent are the keys of names that do not tell one agent from another.
+var anyAgent = map[string]bool{
+	"agent": true, "callagent": true, "runagent": true, "invokeagent": true, "executeagent": true, "agentnode": true,
+	"agentexecutor": true, "agentstep": true, "theagent": true, "callmodel": true, "model": true, "langgraph": true,
+}
+
+// langGraphAgent returns the name in LangGraph's metadata of the agent that a span belongs to, "" if
+// there is none: the node of the graph, unless any agent has such a node, else the graph's own name. A
+// tool's own spans have the metadata of the agent that called it.
+func langGraphAgent(a Attributes) string {
+	get := func(name string) string {
+		return cmp.Or(a.first("metadata."+name, "langsmith.metadata."+name, "traceloop.association.properties."+name), memberText(a.Get("metadata"), name))
+	}
+	node := get("langgraph_node")
+	switch {
+	case node == "tools":
+		return ""
+	case node != "" && !anyAgent[nameKey(node)]:
+		return node
+	}
+	return get("lc_agent_name")
+}
+
+// argumentTexts are the arguments of a tool call that are texts, the first few of them, and the one that
+// names an agent to work for the call.
+type argumentTexts struct {
+	texts    []string
+	delegate string
+}
+
+// readArgumentTexts returns nil if no argument is a text.
+func readArgumentTexts(args string) *argumentTexts {
+	const most = 16
+	if args == "" {
+		return nil
+	}
+	if !isJSON(args) {
+		return &argumentTexts{texts: []string{args}}
+	}
+	var texts []string
+	delegate, best := "", len(delegateNames)
+	for name, value := range members(args) {
+		if value[0] != '"' || len(texts) == most {
+			continue
+		}
+		s := text(value)
+		texts = append(texts, s)
+		if i, ok := delegateNames[nameKey(name)]; ok && i < best && s != "" && len(s) <= 100 && !strings.Contains(s, "\n") {
+			best, delegate = i, s
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return &argumentTexts{texts, delegate}
+}
+
+// delegateNames are the keys of the names of arguments by which tools are told the agent to work for
+// them, and their order.
+var delegateNames = ordered("coworker", "subagent_type", "subagent", "subagent_name", "agent_name", "agent", "member_id", "member_name", "member",
+	"assistant_name", "agent_id")
 
 // readTool reads the span of a tool call of a convention whose attributes for input and output are the
 // same for all spans.

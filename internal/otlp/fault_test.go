@@ -101,8 +101,7 @@ func TestFaults(t *testing.T) {
 
 // TestADeepFaultTakesLittle: finding a mistake behind many elements of a deep list takes time by
 // the body, not by its depth as well.
-func TestADeepFaultTakesLittle(t *testing.T) {
-	t.Parallel()
+func TestADeepFaultTakesLittle(t *testing.T) { // not parallel: the allocations of all tests are counted
 	message := func(number uint64, content string) string { return protobufField(number, 2, []byte(content)...) }
 	deep := strings.Repeat(message(1, ""), 300_000) + "\x07" // a tag of no type
 	for range 900 {

@@ -4,10 +4,15 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/record"
 )
+
+// slack is how much earlier than it was a time may seem to be: many clients cut times to milliseconds.
+const slack = int64(time.Millisecond)
 
 // forest is the spans of a trace, each in its place.
 type forest struct {
@@ -16,6 +21,13 @@ type forest struct {
 	tops  []*node
 	skips []*node // those of class Skip
 	byID  map[string]*node
+	calls map[response]*node // the last model call of each response
+}
+
+// response is a response of a model to a step.
+type response struct {
+	owner *node
+	id    string
 }
 
 // node is a span in its place. A node without a span is known only from its children: its span has
@@ -33,19 +45,26 @@ type node struct {
 	// and the wrapper of a cycle below the owner. nearest is the nearest one that is not passed
 	// through, else the topmost.
 	owner, tool, model, cycle, nearest *node
-	// outer is set if this is a second span of one call: the call's outermost span.
+	// outer is set if this is a second span of one call: the call's outermost span, or the first of
+	// several beside each other.
 	outer *node
+	// inferred says that this is a tool call without a span, to which an agent was assigned. Its
+	// Span is the agent's.
+	inferred bool
+	// adopted says that an agent from elsewhere was assigned to this tool call.
+	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
 
 	// What the node owns.
 	models, tools []*node
 	ownsAgents    bool
+	delegations   *delegations
 }
 
 // newForest puts spans into their places. There must be one span per id.
 func newForest(spans []*Span) *forest {
-	f := &forest{byID: make(map[string]*node, len(spans))}
+	f := &forest{byID: make(map[string]*node, len(spans)), calls: map[response]*node{}}
 	all := make([]*node, 0, len(spans))
 	for _, s := range spans {
 		f.trace = s.TraceID
@@ -71,9 +90,10 @@ func newForest(spans []*Span) *forest {
 	}
 	for _, n := range slices.Backward(f.nodes) {
 		if p := n.parent; p != nil {
-			p.rowsBelow = p.rowsBelow || n.rowsBelow || n.outer == nil && n.facts.Class.makesRow()
+			p.rowsBelow = p.rowsBelow || n.rowsBelow || n.outer == nil && n.facts.Class.makesRow() && !n.facts.likely
 		}
 	}
+	f.useLogs()
 	return f
 }
 
@@ -129,7 +149,13 @@ func (f *forest) place(tops ...*node) {
 		if n.placed() {
 			continue
 		}
+		if n.facts.Class == Agent && n.parent != nil {
+			f.findCall(n)
+		}
 		n.place()
+		if n.facts.Class == Model && n.facts.ResponseID != "" && n.outer == nil {
+			f.joinResponse(n)
+		}
 		f.nodes = append(f.nodes, n)
 		switch {
 		case n.outer != nil:
@@ -137,6 +163,8 @@ func (f *forest) place(tops ...*node) {
 			n.owner.models = append(n.owner.models, n)
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
+		case n.facts.part && n.owner.facts.Class == Tool:
+			n.owner.facts.fail(n.facts.failure())
 		case n.facts.Class == Agent && n.owner != n:
 			n.owner.ownsAgents = true
 		case n.facts.Class == Skip:
@@ -185,8 +213,160 @@ func (n *node) place() {
 		}
 	}
 	if n.outer != nil {
-		n.outer.facts.fillFrom(&n.facts)
+		n.join(n.outer)
 	}
+}
+
+// delegations finds the tool calls of an owner by what they say.
+type delegations struct {
+	tools, models int                // how many of the owner's are in the maps
+	calls         map[string][]*node // by the key of the tool and of each text argument
+	asked         map[string]int     // by the key of the tool: calls that models asked for and that have no span
+}
+
+// findCall is for frameworks that put the span of an agent beside that of the tool call that started
+// it, or that record no span for the call. It puts an agent below the tool call that it works for, if
+// its own place is not below one. All calls that started before it are in their places.
+func (f *forest) findCall(n *node) {
+	owner := n.parent.owner
+	if c := n.parent.facts.Class; c == Agent || c == Tool {
+		owner = n.parent
+	}
+	if owner.facts.Class == Tool || len(owner.tools)+len(owner.models) == 0 {
+		return
+	}
+	d := owner.updatedDelegations()
+	for _, said := range []string{n.facts.request, n.facts.key} {
+		if call := latestAround(d.calls[nameKey(said)], n); said != "" && call != nil {
+			n.parent, call.adopted = call, true
+			call.children = append(call.children, n)
+			return
+		}
+	}
+	if n.facts.key != "" && d.asked[n.facts.key] > 0 {
+		call := &node{Span: n.Span, id: n.id + "-call", parent: n.parent, children: []*node{n}, inferred: true, facts: Facts{
+			Class: Tool, Tool: n.facts.Agent, key: n.facts.key, Result: n.facts.answer,
+			Failed: n.facts.Failed, ErrorKind: n.facts.ErrorKind, ErrorMessage: n.facts.ErrorMessage,
+		}}
+		n.parent = call
+		call.place()
+		f.nodes = append(f.nodes, call)
+		owner.tools = append(owner.tools, call)
+	}
+}
+
+// updatedDelegations returns the delegations of an owner, with all calls that are in their places.
+func (n *node) updatedDelegations() *delegations {
+	if n.delegations == nil {
+		n.delegations = &delegations{calls: map[string][]*node{}, asked: map[string]int{}}
+	}
+	d := n.delegations
+	for _, t := range n.tools[d.tools:] {
+		d.asked[t.facts.key]--
+		d.calls[t.facts.key] = append(d.calls[t.facts.key], t)
+		if t.facts.argumentTexts == nil {
+			continue
+		}
+		for _, s := range t.facts.texts {
+			if key := nameKey(s); key != t.facts.key {
+				d.calls[key] = append(d.calls[key], t)
+			}
+		}
+	}
+	for _, m := range n.models[d.models:] {
+		for _, r := range m.facts.calls {
+			d.asked[r.key]++
+		}
+	}
+	d.tools, d.models = len(n.tools), len(n.models)
+	return d
+}
+
+// latestAround returns the latest call in whose time an agent worked, with preference for one that no
+// agent works for yet. It looks at the last few that started before the agent.
+func latestAround(calls []*node, n *node) (call *node) {
+	const few = 64
+	started := sort.Search(len(calls), func(i int) bool { return calls[i].start() > n.start() })
+	for _, c := range slices.Backward(calls[max(0, started-few):started]) {
+		if n.end()-slack > c.end() {
+			continue
+		}
+		if !c.adopted {
+			return c
+		}
+		if call == nil {
+			call = c
+		}
+	}
+	return call
+}
+
+// useLogs fills the calls of a trace from what log records say of them.
+func (f *forest) useLogs() {
+	byCall := map[string][]*callLog{}
+	var byTime []*callLog
+	for _, n := range f.nodes {
+		if n.inferred {
+			continue
+		}
+		for i := range n.facts.logs {
+			if l := &n.facts.logs[i]; l.id != "" {
+				byCall[l.id] = append(byCall[l.id], l)
+			} else {
+				byTime = append(byTime, l)
+			}
+		}
+	}
+	if len(byCall)+len(byTime) == 0 {
+		return
+	}
+	var models []*node
+	for _, n := range f.nodes {
+		switch {
+		case n.outer != nil:
+		case n.facts.Class == Tool:
+			for _, l := range byCall[n.facts.CallID] {
+				n.facts.fillFromLog(l)
+			}
+		case n.facts.Class == Model:
+			models = append(models, n)
+		}
+	}
+	slices.SortFunc(models, compareEnds)
+	for _, l := range byTime {
+		i := sort.Search(len(models), func(i int) bool { return models[i].end() >= l.time-slack })
+		if i == len(models) || models[i].Start > l.time {
+			continue
+		}
+		m := &models[i].facts
+		if m.CostUSD == nil {
+			m.CostUSD = l.costUSD
+		}
+		if m.Output == "" && l.answer != "" {
+			m.Output, m.thinkOutput, m.answer = l.answer, l.answer, l.answer
+		}
+	}
+}
+
+// joinResponse joins a model call with one of the same step that has the same response at the same
+// time: a framework and a client reported it side by side. A response that is given again later, from
+// a cache, is another call.
+func (f *forest) joinResponse(n *node) {
+	key := response{n.owner, n.facts.ResponseID}
+	if first := f.calls[key]; first != nil && first.Start <= n.end() && n.Start <= first.end() {
+		n.join(first)
+	} else {
+		f.calls[key] = n
+	}
+}
+
+// join makes a span a second one of a call.
+func (n *node) join(outer *node) {
+	n.outer = outer
+	if id := n.facts.ResponseID; id != "" && id == outer.facts.ResponseID && compareNodes(outer, n) < 0 {
+		outer.facts.Usage.correct(n.facts.Usage)
+	}
+	outer.facts.fillFrom(&n.facts)
 }
 
 func compareNodes(a, b *node) int {
@@ -265,5 +445,5 @@ func combinedState(nodes []*node) record.State {
 // isStep reports whether a node is a step: it owns model or tool calls, or is an agent that has
 // nothing below it. An agent that only has agents below it just names the plan.
 func (n *node) isStep() bool {
-	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow
+	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
 }

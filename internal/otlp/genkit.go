@@ -36,12 +36,13 @@ var genkit = convention{
 				provider, model = "", name
 			}
 			f.Model, f.Provider = cmp.Or(f.Model, model), cmp.Or(f.Provider, provider)
-			if usage := member(output, "usage"); usage != "" {
-				f.Usage.fill(Usage{
-					Input: memberCount(usage, "inputTokens"), Output: memberCount(usage, "outputTokens"),
-					CacheRead: memberCount(usage, "cachedContentTokens"), Reasoning: memberCount(usage, "thoughtsTokens"),
-				})
+			f.Usage.fill(readUsage(member(output, "usage")))
+			// A response repeats the whole request beside the message. Older ones have a list of candidates.
+			if candidate := firstElement(member(output, "candidates")); candidate != "" {
+				output = candidate
 			}
+			f.Finish = cmp.Or(f.Finish, memberText(output, "finishReason"))
+			output = cmp.Or(member(output, "message"), output)
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, name)
 			f.Arguments, f.Result = cmp.Or(f.Arguments, input), cmp.Or(f.Result, output)

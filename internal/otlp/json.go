@@ -160,6 +160,19 @@ func member(s string, names ...string) string {
 	return found
 }
 
+// onlyMember returns the name and the JSON of the member of an object that has no other, "" for any
+// other value.
+func onlyMember(s string) (name, value string) {
+	n := 0
+	for key, v := range members(s) {
+		if n++; n > 1 {
+			return "", ""
+		}
+		name, value = key, v
+	}
+	return name, value
+}
+
 // memberText is the text of [member].
 func memberText(s string, names ...string) string { return text(member(s, names...)) }
 

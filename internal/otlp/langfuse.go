@@ -26,18 +26,12 @@ var langfuse = convention{
 			readTool(s, f, input, output)
 		case Model:
 			fill(&f.Model, a, p+"model.name")
-			if usage := a.Get(p + "usage_details"); usage != "" {
-				u := Usage{
-					Input:      memberCount(usage, "input", "input_tokens", "prompt_tokens"),
-					Output:     memberCount(usage, "output", "output_tokens", "completion_tokens"),
-					CacheRead:  memberCount(usage, "cache_read_input_tokens", "input_cached_tokens", "input_cache_read"),
-					CacheWrite: memberCount(usage, "cache_creation_input_tokens", "input_cache_creation"),
-					Reasoning:  memberCount(usage, "output_reasoning_tokens", "reasoning_tokens"),
-				}
-				u.addCache()
-				f.Usage.fill(u)
+			f.Usage.fill(readUsage(a.Get(p + "usage_details")))
+			cost := a.Get(p + "cost_details")
+			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(cost, "total")))
+			if f.CostUSD == nil {
+				f.CostUSD = sum(money(memberText(cost, "input")), money(memberText(cost, "output")))
 			}
-			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(a.Get(p+"cost_details"), "total")))
 			if t, err := time.Parse(time.RFC3339Nano, unquoted(a.Get(p+"completion_start_time"))); err == nil && f.FirstToken == 0 {
 				f.FirstToken = t.UnixNano()
 			}

@@ -20,6 +20,7 @@ type chatMessage struct {
 type callRequest struct {
 	id, name string
 	args     string // JSON, or text
+	key      string // see nameKey
 }
 
 // callResult is the result of a tool call.
@@ -92,6 +93,22 @@ func (c *chat) last(role string) string {
 	return ""
 }
 
+// request returns the text of the user's last message, or of the first of several that follow each
+// other.
+func (c *chat) request() (request string) {
+	for _, m := range slices.Backward(c.messages) {
+		switch {
+		case m.role == "user" && m.text != "":
+			request = m.text
+		case request != "":
+			return request
+		case m.role == "" && m.text != "" && len(m.calls) == 0:
+			return m.text
+		}
+	}
+	return request
+}
+
 // lastCalls returns the last calls of a chat, and the results that follow them.
 func (c *chat) lastCalls() (calls []callRequest, results []callResult) {
 	for i := range c.messages {
@@ -128,6 +145,10 @@ func (c *chat) value(v, role string, depth int) {
 	}
 	switch v[0] {
 	case '[':
+		if role, content, ok := pair(v); ok {
+			c.add(chatMessage{role: role, text: content})
+			return
+		}
 		for e := range elements(v) {
 			if c.value(e, role, depth+1); len(c.messages) >= maxMessages {
 				return
@@ -138,6 +159,25 @@ func (c *chat) value(v, role string, depth int) {
 	case '"':
 		c.add(chatMessage{role: role, text: text(v)})
 	}
+}
+
+// pair reads a message that is written ["user", "..."].
+func pair(v string) (role, content string, ok bool) {
+	n := 0
+	for e := range elements(v) {
+		switch n {
+		case 0:
+			role = cmp.Or(roles[text(e)], text(e))
+			ok = e[0] == '"' && (role == "user" || role == "assistant" || role == "system")
+		case 1:
+			ok = ok && e[0] == '"'
+			content = text(e)
+		}
+		if n++; !ok || n > 2 {
+			return "", "", false
+		}
+	}
+	return role, content, n == 2
 }
 
 func (c *chat) add(m chatMessage) {
@@ -321,13 +361,35 @@ func (m *chatMessage) addResult(v string, wrapped bool) {
 	r := callResult{
 		id:     memberText(v, "tool_use_id", "toolUseId", "toolCallId", "call_id", "ref", "id"),
 		name:   memberText(v, "name", "toolName"),
-		text:   plain(content),
+		text:   resultOf(plain(content)),
 		failed: member(v, "is_error", "isError") == "true" || memberText(v, "status") == "error",
 	}
 	if message := member(content, "error"); wrapped && message != "" { // how Gemini reports a failure
 		r.failed, r.message = true, text(message)
 	}
 	m.results = append(m.results, r)
+}
+
+// resultOf returns the result of a tool call without {"result": ...} around it.
+func resultOf(s string) string {
+	if name, inner := onlyMember(s); name == "result" && isJSON(s) {
+		return text(inner)
+	}
+	return s
+}
+
+// answers returns the messages of a list of choices or candidates, "" if there are none.
+func answers(choices string) string {
+	b := []byte{'['}
+	for c := range elements(choices) {
+		if m := member(c, "message", "content"); strings.HasPrefix(m, "{") {
+			b = append(comma(b), m...)
+		}
+	}
+	if len(b) == 1 {
+		return ""
+	}
+	return string(append(b, ']'))
 }
 
 // plain returns the text of a result. For a list of text parts these are their texts.

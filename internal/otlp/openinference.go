@@ -11,6 +11,9 @@ var openInference = convention{
 	class: func(s *Span) Class {
 		switch strings.ToUpper(s.Attributes.Get("openinference.span.kind")) {
 		case "LLM":
+			if isHelper(s) {
+				return Transparent
+			}
 			return Model
 		case "TOOL":
 			return Tool
@@ -22,6 +25,9 @@ var openInference = convention{
 		case "CHAIN":
 			if s.Name == "turn" {
 				return Cycle
+			}
+			if isAgentClass(s.Name) {
+				return Agent
 			}
 			return Transparent
 		case "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT":
@@ -46,9 +52,13 @@ var openInference = convention{
 			}
 		case Agent:
 			fill(&f.Agent, a, "agent.name", "graph.node.name", "graph.node.id")
+			f.likely = strings.EqualFold(a.Get("openinference.span.kind"), "CHAIN")
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Agent, a, "agent.name")
+		if f.Class == Model && f.Agent == "" {
+			f.Agent = langGraphAgent(a)
+		}
 		fill(&f.Model, a, "llm.model_name", "embedding.model_name")
 		fill(&f.Provider, a, "llm.provider", "llm.system")
 		if f.Class == Model && f.Provider == "" {
@@ -75,10 +85,24 @@ var openInference = convention{
 	},
 }
 
+// isHelper reports whether a span is of a private method of a model's class that called no model. The
+// instrumentation of LlamaIndex says LLM of every method of such a class.
+func isHelper(s *Span) bool {
+	method := s.Name[strings.LastIndexByte(s.Name, '.')+1:]
+	return strings.HasPrefix(method, "_") && !s.Attributes.hasPrefix("llm.token_count.") && !s.Attributes.hasPrefix("llm.output_messages.")
+}
+
 // isGraphNode reports whether a span is a node of a LangGraph and not an agent. The instrumentation
 // calls every run an agent whose name contains that word, and nodes of graphs are often named so.
 func isGraphNode(s *Span) bool {
 	return strings.Contains(s.Scope.Name, "langchain") && memberText(s.Attributes.Get("metadata"), "langgraph_node") == s.Name
+}
+
+// isAgentClass reports whether a span is named after a method that runs an agent: Agent.run,
+// FunctionAgent.run. Some instrumentations say of such spans only that they are chains.
+func isAgentClass(name string) bool {
+	class := withoutMethod(name)
+	return class != name && strings.HasSuffix(class, "Agent")
 }
 
 // callsWithIDs returns the calls of some messages. Their ids may be missing in the attributes, but

@@ -25,6 +25,11 @@ var pool = []string{
 	`{"openinference.span.kind":"CHAIN","metadata":"{\"a\":","input.value":{"messages":[]}}`,
 	`{"openinference.span.kind":"AGENT"}`,
 	`{"logfire.span_type":"pending_span","logfire.pending_parent_id":"0000000000000002","gen_ai.operation.name":"chat"}`,
+	`{"gen_ai.operation.name":"chat","gen_ai.response.id":"r","gen_ai.usage.input_tokens":3,"gen_ai.usage.output_tokens":2,"gen_ai.output.messages":[{"role":"assistant","parts":[{"type":"text","content":"x"},7],"finish_reason":""},{"parts":"y"},null]}`,
+	`{"gen_ai.operation.name":"chat","gen_ai.response.id":"r","gen_ai.response.model":"m","gen_ai.usage.output_tokens":4,"gen_ai.usage.total_tokens":7}`,
+	`{"litellm.call_id":"c","llm.openai.messages":"[{'role': 'user', 'content': '\\x4'","metadata.usage_object":"{'prompt_tokens': (1,), 'x': {"}`,
+	`{"mlflow.spanType":"\"CHAT_MODEL\"","mlflow.spanOutputs":"{\"choices\":[null,{\"message\":{}}],\"usage\":{\"input\":1,\"input_x\":-1}}"}`,
+	`{"langsmith.span.kind":"llm","gen_ai.completion":"{\"usage_metadata\":[{\"usage_metadata\":{}}]}","gen_ai.usage.input_token_details":"{'a'"}`,
 	`{"http.request.method":"GET"}`,
 	`{}`,
 }
@@ -37,7 +42,7 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 		if err := json.Unmarshal([]byte(pool[r.IntN(len(pool))]), &s.Attributes); err != nil {
 			t.Fatal(err)
 		}
-		s.Name = []string{"x", "turn", "call_llm", "execute_tool a", "execute_tool (merged)", "invoke_agent", "\x00"}[r.IntN(7)]
+		s.Name = []string{"x", "turn", "call_llm", "execute_tool a", "execute_tool (merged)", "invoke_agent", "raw_gen_ai_request", "\x00"}[r.IntN(8)]
 		if r.IntN(5) > 0 {
 			s.ParentID = pick()
 			s.RemoteParent = r.IntN(8) == 0

@@ -104,6 +104,9 @@ func (p *projection) plans() []record.Change {
 			plan.Summary = optional(s.result)
 		}
 	}
+	if root.Summary == nil && root.State.Terminal() {
+		root.Summary = optional(unread(p.top().facts.Output))
+	}
 	return rows
 }
 
@@ -141,18 +144,23 @@ func (p *projection) parentStep(n *node) string {
 
 func (p *projection) rootPlan() *record.Plan {
 	root := &record.Plan{RootPlanID: p.trace, CurrentPlanID: p.trace, TraceID: &p.trace, State: new(combinedState(p.tops)), StartTime: timestamp(firstStart(p.tops))}
-	top := p.tops[max(0, slices.IndexFunc(p.tops, func(n *node) bool { return n.Span != nil }))]
+	top := p.top()
 	if root.State.Terminal() {
 		root.EndTime = timestamp(lastEnd(p.tops))
-		root.Summary = optional(modelText(top.facts.Output))
+		root.Summary = optional(top.facts.answer)
 	}
 	if i := slices.IndexFunc(p.tops, func(n *node) bool { return n.state() == record.Failed }); i >= 0 {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
 	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
-	describe(root, p.rootName(top), cmp.Or(userText(top.facts.Input), first.request), first.model())
+	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, unread(top.facts.Input)), first.model())
 	p.addContext(root)
 	return root
+}
+
+// top is the first of the topmost nodes that has a span, else the first.
+func (p *projection) top() *node {
+	return p.tops[max(0, slices.IndexFunc(p.tops, func(n *node) bool { return n.Span != nil }))]
 }
 
 func describe(plan *record.Plan, name, request, model string) {
@@ -174,7 +182,7 @@ func (p *projection) rootName(top *node) string {
 	case top.facts.Class == Agent:
 		return top.facts.Agent
 	case top.facts.Class != Unclassified:
-		return top.Name
+		return withoutMethod(top.Name)
 	}
 	for _, n := range p.nodes {
 		if name := cmp.Or(n.facts.Workflow, n.facts.Agent); name != "" {
@@ -182,7 +190,7 @@ func (p *projection) rootName(top *node) string {
 		}
 	}
 	if top.Span != nil {
-		return top.Name
+		return withoutMethod(top.Name)
 	}
 	return p.steps[0].name()
 }
@@ -323,7 +331,7 @@ func setThink(row *record.ThinkAct, n *node) {
 	f := &n.facts
 	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
 	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input)), optional(f.thinkOutput)
-	row.FinishReason = optional(f.Finish)
+	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
 	row.State = new(n.state())
 	if *row.State == record.Failed {
@@ -416,11 +424,16 @@ func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 		f := &n.facts
 		id, kind, message = cmp.Or(f.CallID, id), f.ErrorKind, cmp.Or(f.ErrorMessage, message)
 		// LangChain's spans have the bare value of a lone argument.
-		if f.Tool != name || !isJSON(args) || isJSON(f.Arguments) {
+		if f.key != t.request.key || !isJSON(args) || isJSON(f.Arguments) {
 			args = cmp.Or(f.Arguments, args)
 		}
 		name = cmp.Or(f.Tool, name)
-		row.StartTime, row.EndTime, row.SpanID = timestamp(n.Start), timestamp(n.End), &n.id
+		row.StartTime, row.EndTime = timestamp(n.Start), timestamp(n.End)
+		if n.inferred {
+			row.Inferred = new(true)
+		} else {
+			row.SpanID = &n.id
+		}
 		row.Metadata = metadata(appendTruncated([]byte{'{'}, n))
 	} else {
 		row.Inferred = new(true)

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/record"
 )
@@ -81,6 +80,7 @@ func newStep(n *node) *step {
 // calls ended.
 type index struct {
 	all            []*cycle
+	running        *running // nil until it is needed
 	byModel        map[*node]*cycle
 	byWrapper      map[*node][]*cycle
 	byCall, byName map[string][]*cycle // by what the model asks for
@@ -93,18 +93,22 @@ func (x *index) add(c *cycle) {
 		x.byWrapper[w] = append(x.byWrapper[w], c)
 	}
 	put := func(m map[string][]*cycle, key string) {
-		if cycles := m[key]; key != "" && (len(cycles) == 0 || cycles[len(cycles)-1] != c) {
+		if cycles := m[key]; (key != "" || len(c.model.facts.calls) == 0) && (len(cycles) == 0 || cycles[len(cycles)-1] != c) {
 			m[key] = append(cycles, c)
 		}
 	}
 	for _, r := range c.model.facts.calls {
 		put(x.byCall, r.id)
-		put(x.byName, r.name)
+		put(x.byName, r.key)
+	}
+	if f := &c.model.facts; len(f.calls) == 0 && asksForTools(f.Finish) {
+		put(x.byName, "") // for tools of any name
 	}
 }
 
 // find returns the cycle of a tool call, nil if none is known: that of the model call around its
-// span, else that of the model call that asked for its id, else the only one in the same wrapper,
+// span, else that of the model call that asked for its id, else the only one in the same wrapper, else
+// that of the model call that was running, because some clients start tools while the model streams,
 // else the last one whose model had answered, if possible with a call of this tool.
 func (x *index) find(t *node) *cycle {
 	if t.model != nil {
@@ -116,12 +120,53 @@ func (x *index) find(t *node) *cycle {
 	if cycles := x.byWrapper[t.cycle]; len(cycles) == 1 {
 		return cycles[0]
 	}
-	return cmp.Or(latest(x.byName[t.facts.Tool], t.Start), latest(x.all, t.Start))
+	if n := len(x.all); n > 0 && x.all[n-1].model.end() > t.Start+slack {
+		if x.running == nil {
+			x.running = newRunning(x.all)
+		}
+		if c := x.running.at(t); c != nil {
+			return c
+		}
+	}
+	return cmp.Or(latest(x.byName[t.facts.key], t.Start), latest(x.byName[""], t.Start), latest(x.all, t.Start))
 }
 
-// slack is how long before the end of the model call a tool call may seem to start: many clients cut
-// start times to milliseconds.
-const slack = int64(time.Millisecond)
+// running finds the model call during which a tool call started.
+type running struct {
+	cycles []*cycle // in the order in which their model calls started
+	// before has for each model call the last one before it that ended later, -1 if there is none.
+	before []int
+}
+
+func newRunning(cycles []*cycle) *running {
+	r := &running{slices.Clone(cycles), make([]int, len(cycles))}
+	slices.SortFunc(r.cycles, func(a, b *cycle) int { return compareNodes(a.model, b.model) })
+	for i, c := range r.cycles {
+		j := i - 1
+		for j >= 0 && r.cycles[j].model.end() <= c.model.end() {
+			j = r.before[j]
+		}
+		r.before[i] = j
+	}
+	return r
+}
+
+// at returns the cycle of the last model call that was running when a tool call started and that may
+// have asked for it, nil if there is none. It looks at a few that overlap.
+func (r *running) at(t *node) *cycle {
+	const few = 64
+	i := sort.Search(len(r.cycles), func(i int) bool { return r.cycles[i].model.Start > t.Start }) - 1
+	for range few {
+		if i < 0 {
+			break
+		}
+		if m := r.cycles[i].model; m.end() > t.Start+slack && m.facts.mayAskFor(t.facts.key) {
+			return r.cycles[i]
+		}
+		i = r.before[i]
+	}
+	return nil
+}
 
 // latest returns the last cycle whose model call had ended when a tool call started.
 func latest(cycles []*cycle, start int64) *cycle {
@@ -142,7 +187,7 @@ func (c *cycle) match() {
 	}
 	made := func(t *toolCall) callRequest {
 		f := &t.node.facts
-		return callRequest{id: f.CallID, name: f.Tool, args: f.Arguments}
+		return callRequest{id: f.CallID, name: f.Tool, args: f.Arguments, key: f.key}
 	}
 	pairs := make([]*toolCall, len(requests))
 	left := c.calls
@@ -168,8 +213,8 @@ func (c *cycle) match() {
 		left = rest
 	}
 	pass(func(r callRequest) string { return r.id }, true)
-	pass(func(r callRequest) string { return r.name + " " + compact(r.args) }, true)
-	pass(func(r callRequest) string { return r.name }, false)
+	pass(func(r callRequest) string { return r.key + " " + compact(r.args) }, true)
+	pass(func(r callRequest) string { return r.key }, false)
 	pass(transferTarget, false)
 	c.calls = make([]*toolCall, 0, len(requests)+len(left))
 	ids := map[string]bool{}
@@ -190,12 +235,11 @@ func (c *cycle) match() {
 	c.calls = append(c.calls, left...)
 }
 
-// transferTarget returns the agent that a call hands over to. The call's name is transfer_to_x, that
-// of its span "handoff to X".
+// transferTarget returns the key of the agent that a call hands over to. The call's name is
+// transfer_to_x, that of its span "handoff to X".
 func transferTarget(r callRequest) string {
-	name := strings.ToLower(strings.ReplaceAll(r.name, " ", "_"))
-	for _, prefix := range []string{"transfer_to_", "handoff_to_"} {
-		if to, ok := strings.CutPrefix(name, prefix); ok {
+	for _, prefix := range []string{"transferto", "handoffto"} {
+		if to, ok := strings.CutPrefix(r.key, prefix); ok {
 			return to
 		}
 	}
@@ -283,10 +327,13 @@ func (s *step) name() string {
 			return c.facts.Agent
 		}
 	}
+	if a := n.facts.argumentTexts; a != nil && a.delegate != "" {
+		return a.delegate
+	}
 	if n.Span == nil || n.facts.Class == Tool {
 		for _, c := range n.children {
-			if c.Span != nil && c.facts.Class == Transparent {
-				return c.Name
+			if c.Span != nil && c.facts.Class == Transparent && !c.facts.part {
+				return withoutMethod(c.Name)
 			}
 		}
 	}
@@ -294,9 +341,9 @@ func (s *step) name() string {
 	case n.facts.Class == Tool:
 		return n.facts.Tool
 	case n.Span != nil:
-		return cmp.Or(n.facts.Workflow, n.Name)
+		return cmp.Or(n.facts.Workflow, withoutMethod(n.Name))
 	}
-	return n.children[0].Name
+	return withoutMethod(n.children[0].Name)
 }
 
 func (s *step) conversation() string {
@@ -316,53 +363,50 @@ func (s *step) model() string {
 	return s.node.facts.Model
 }
 
-// findRequest returns what the agent was asked: according to its span, else to the first model call.
+// findRequest returns what the agent was asked: according to its span, else to the first model call,
+// else to the tool call that it works for.
 func (s *step) findRequest() string {
-	if n := s.node; n.facts.Class != Tool {
-		if request := userText(n.facts.Input); request != "" {
-			return request
-		}
+	f := &s.node.facts
+	if f.Class != Tool && f.request != "" {
+		return f.request
 	}
 	for _, c := range s.cycles {
 		if c.model != nil {
-			if request := userText(c.model.facts.Input); request != "" {
+			if request := requestIn(c.model.facts.Input); request != "" {
 				return request
 			}
 		}
 	}
-	return s.node.facts.Arguments
+	if f.Class == Tool {
+		return cmp.Or(requestIn(f.Arguments), f.Arguments)
+	}
+	if call := s.node.tool; call != nil {
+		return cmp.Or(requestIn(call.facts.Arguments), unread(f.Input))
+	}
+	return unread(f.Input)
 }
 
 // findResult returns what the agent answered: according to its span, else to the last model call.
 func (s *step) findResult() string {
-	if n := s.node; n.facts.Class != Tool {
-		if result := modelText(n.facts.Output); result != "" {
-			return result
-		}
+	f := &s.node.facts
+	if f.Class != Tool && f.answer != "" {
+		return f.answer
 	}
 	if len(s.cycles) > 0 {
-		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 {
-			return modelText(c.model.facts.Output)
+		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && !asksForTools(c.model.facts.Finish) && c.model.facts.answer != "" {
+			return c.model.facts.answer
 		}
 	}
-	return s.node.facts.Result
+	if f.Class == Tool {
+		return f.Result
+	}
+	return unread(f.Output)
 }
 
-// userText returns the last message of the user in an input, or the input if it has no messages.
-func userText(input string) string { return lastText(input, "user") }
-
-// modelText returns the last message of the model in an output, or the output if it has no messages.
-func modelText(output string) string { return lastText(output, "assistant", "model") }
-
-func lastText(s string, roles ...string) string {
-	c := readChat(s)
-	if len(c.messages) == 0 {
-		return s
+// unread returns an input or an output in which no text for people was found, "" if there is none.
+func unread(s string) string {
+	if isEmpty(s) || isJSON(s) && len(readChat(s).messages) > 0 {
+		return ""
 	}
-	for _, role := range roles {
-		if text := c.last(role); text != "" {
-			return text
-		}
-	}
-	return ""
+	return s
 }

@@ -3,11 +3,15 @@ package otlp
 import (
 	"cmp"
 	"strings"
+	"time"
 )
 
 // strands is Strands Agents: gen_ai.*, with all content in events, also that of tool calls.
 var strands = convention{
 	read: func(s *Span, f *Facts) {
+		if f.Class == Model && isStrands(s) { // it counts milliseconds where others count seconds
+			f.FirstToken = cmp.Or(after(s.Start, s.Attributes.Get("gen_ai.server.time_to_first_token"), time.Millisecond), f.FirstToken)
+		}
 		if f.Class != Tool {
 			return
 		}
@@ -28,4 +32,8 @@ var strands = convention{
 			f.ErrorMessage = cmp.Or(f.ErrorMessage, f.Result)
 		}
 	},
+}
+
+func isStrands(s *Span) bool {
+	return strings.HasPrefix(s.Scope.Name, "strands.") || strings.HasPrefix(s.Attributes.first("gen_ai.provider.name", "gen_ai.system"), "strands")
 }

@@ -20,7 +20,7 @@ var traceloop = convention{
 		fill(&f.Workflow, a, "traceloop.workflow.name")
 		switch f.Class {
 		case Agent:
-			f.Agent = cmp.Or(f.Agent, strings.TrimSuffix(name, ".agent"))
+			f.Agent = cmp.Or(f.Agent, agentName(s, strings.TrimSuffix(name, ".agent")))
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, strings.TrimSuffix(name, ".tool"))
 			if f.Arguments == "" {

@@ -43,6 +43,7 @@ var vercel = convention{
 			f.Output = vercelOutput(a)
 		}
 		fill(&f.Finish, a, "ai.response.finishReason")
+		fill(&f.ResponseID, a, "ai.response.id")
 		f.Usage.fill(Usage{
 			Input:      a.count("ai.usage.inputTokens", "ai.usage.promptTokens"),
 			Output:     a.count("ai.usage.outputTokens", "ai.usage.completionTokens"),

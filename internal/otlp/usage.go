@@ -1,0 +1,182 @@
+package otlp
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Usage counts tokens. Input includes what was read from and written to a cache, Output includes
+// Reasoning. Total is what the source says, and only serves to tell what the others include.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite, Reasoning, Total *int64
+}
+
+// known reports whether anything was counted.
+func (u *Usage) known() bool { return u.Input != nil || u.Output != nil }
+
+// fill takes all counts of another source or none, because counts of two sources do not match. Only
+// parts of equal counts do.
+func (u *Usage) fill(from Usage) {
+	if !u.known() {
+		*u = from
+		return
+	}
+	u.fillParts(from)
+}
+
+// fillParts takes the parts of counts that another source has, too.
+func (u *Usage) fillParts(from Usage) {
+	if equal(u.Input, from.Input) {
+		u.CacheRead, u.CacheWrite = cmp.Or(u.CacheRead, from.CacheRead), cmp.Or(u.CacheWrite, from.CacheWrite)
+	}
+	if equal(u.Output, from.Output) {
+		u.Reasoning = cmp.Or(u.Reasoning, from.Reasoning)
+	}
+}
+
+// correct prefers the counts of a source that is nearer to the provider.
+func (u *Usage) correct(from Usage) {
+	if from.Input != nil && from.Output != nil {
+		before := *u
+		*u = from
+		u.fillParts(before)
+	}
+}
+
+// addCache adds the tokens of the cache to the input, for conventions that leave them out.
+func (u *Usage) addCache() {
+	if u.Input != nil {
+		u.Input = new(*u.Input + u.cached())
+	}
+}
+
+func (u *Usage) addReasoning() {
+	if u.Output != nil {
+		u.Output = new(*u.Output + orZero(u.Reasoning))
+	}
+}
+
+// complete adds parts that a count left out: the total tells, or a cache that is more than the input.
+func (u *Usage) complete() {
+	cached, reasoning := u.cached(), orZero(u.Reasoning)
+	if u.Total != nil && u.Input != nil && u.Output != nil {
+		switch *u.Total - *u.Input - *u.Output {
+		case 0:
+			return
+		case reasoning:
+			u.addReasoning()
+			return
+		case cached:
+			u.addCache()
+			return
+		case cached + reasoning:
+			u.addCache()
+			u.addReasoning()
+			return
+		}
+	}
+	if u.Input != nil && cached > *u.Input {
+		u.addCache()
+	}
+}
+
+func (u *Usage) cached() int64 { return orZero(u.CacheRead) + orZero(u.CacheWrite) }
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func equal(a, b *int64) bool { return a != nil && b != nil && *a == *b }
+
+// The names of counts in the usage objects of providers and frameworks.
+var (
+	inputNames  = []string{"input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_token_count", "promptTokenCount", "input_token_count", "inputTokenCount"}
+	outputNames = []string{"output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens", "candidates_token_count", "candidatesTokenCount",
+		"response_token_count", "responseTokenCount", "generated_token_count", "outputTokenCount"}
+	totalNames = []string{"total_tokens", "total", "totalTokens", "total_token_count", "totalTokenCount"}
+)
+
+// readUsage reads the usage object of a provider or a framework. Parts in an object of details are
+// within their count. Parts beside a count are not (Anthropic's cache, Gemini's thoughts, the
+// input_* and output_* of Langfuse), unless the total shows that they are.
+func readUsage(object string) (u Usage) {
+	var within, beside Usage
+	var moreInput, moreOutput int64
+	for key, value := range members(object) {
+		if strings.HasPrefix(value, "{") {
+			if strings.HasSuffix(strings.ToLower(key), "details") {
+				for name, part := range members(value) {
+					within.addPart(name, count(text(part)))
+				}
+			}
+			continue
+		}
+		n := count(text(value))
+		switch {
+		case n == nil:
+		case slices.Contains(inputNames, key):
+			u.Input = cmp.Or(u.Input, n)
+		case slices.Contains(outputNames, key):
+			u.Output = cmp.Or(u.Output, n)
+		case slices.Contains(totalNames, key):
+			u.Total = cmp.Or(u.Total, n)
+		case strings.Contains(key, "priority"): // a subset
+		case key == "cache_read_input_tokens", key == "cacheReadInputTokens", key == "cache_creation_input_tokens",
+			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", strings.HasPrefix(key, "input_"):
+			if !beside.addPart(key, n) {
+				moreInput += *n
+			}
+		case strings.HasPrefix(key, "tool_use_prompt_token"), strings.HasPrefix(key, "toolUsePromptToken"):
+			moreInput += *n
+		case strings.HasPrefix(key, "thoughts"), strings.HasPrefix(key, "output_"):
+			if !beside.addPart(key, n) {
+				moreOutput += *n
+			}
+		case !strings.HasPrefix(key, "cache_creation_"): // the rest of these are subsets
+			within.addPart(key, n)
+		}
+	}
+	// What is in the details, too, is not beside its count.
+	if within.CacheRead == nil && within.CacheWrite == nil {
+		moreInput += beside.cached()
+	}
+	if within.Reasoning == nil {
+		moreOutput += orZero(beside.Reasoning)
+	}
+	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead), cmp.Or(within.CacheWrite, beside.CacheWrite)
+	u.Reasoning = cmp.Or(within.Reasoning, beside.Reasoning)
+	if u.Total == nil || orZero(u.Input)+orZero(u.Output) != *u.Total {
+		if u.Input != nil {
+			u.Input = new(*u.Input + moreInput)
+		}
+		if u.Output != nil || moreOutput > 0 {
+			u.Output = new(orZero(u.Output) + moreOutput)
+		}
+	}
+	u.Total = nil
+	return u
+}
+
+// addPart adds a part of a count, and reports whether it is one that is recorded.
+func (u *Usage) addPart(name string, n *int64) bool {
+	name = strings.ToLower(name)
+	var to **int64
+	switch {
+	case n == nil:
+		return false
+	case strings.Contains(name, "creation"), strings.Contains(name, "write"), strings.Contains(name, "ephemeral"):
+		to = &u.CacheWrite
+	case strings.Contains(name, "cache"):
+		to = &u.CacheRead
+	case strings.Contains(name, "reasoning"), strings.HasPrefix(name, "thoughts"):
+		to = &u.Reasoning
+	default:
+		return false
+	}
+	*to = new(orZero(*to) + *n)
+	return true
+}
