@@ -99,57 +99,39 @@ func kept(part string) string {
 ), '-infinity')`, part)
 }
 
-// rolledAgain keeps the roll-ups of a row whose detail was dropped.
-func (s *statement) rolledAgain() (set []assignment) {
-	for _, c := range s.rolled {
-		set = append(set, assignment{c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name)})
-	}
-	return set
-}
-
-func (s *statement) rolledDiffers() string {
-	of := func(alias string) string {
-		return list(s.rolled, ", ", func(c Column) string { return alias + "." + c.Name })
-	}
-	return "(excluded.cycles IS NOT NULL AND (" + of("r") + ")\n        IS DISTINCT FROM (" + of("excluded") + "))"
-}
-
-// growing makes a statement of cycles or tool calls also add what it changes to the roll-ups of their
-// steps, if its shape says so.
-func (s *statement) growing(upsert string) string {
-	if !s.Grows || !s.Partitioned {
-		return upsert
-	}
-	names := keys(s.Kind)
-	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string { return "r." + key }) + ", " + s.figures() + "\n)" +
+// growing makes a statement that writes cycles or tool calls, and whose rows are r, also add what it
+// changes to the roll-ups of their steps.
+func growing(k record.Kind, part, upsert string) string {
+	names := keys(k)
+	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string { return "r." + key }) + ", " + addends(k) + "\n)" +
 		// A statement sees its tables as they were before it. LIMIT makes Postgres look up each row by
 		// its key, even if it has no statistics.
-		s.grow(fmt.Sprintf(`after AS a
+		grow(k, part, fmt.Sprintf(`after AS a
     LEFT JOIN LATERAL (
         SELECT %s
         FROM actlog.%s AS r
         WHERE %s AND r.part = %s
         LIMIT 1
-    ) AS b ON true`, s.figures(), s.Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), s.part()))
+    ) AS b ON true`, addends(k), TableOf(k).Name, list(names, " AND ", func(key string) string { return "r." + key + " = a." + key }), part))
 }
 
-// figures selects what a row adds.
-func (s *statement) figures() string {
+// addends selects what a row adds.
+func addends(k record.Kind) string {
 	return "r.seq + 1 AS latest_round,\n        " +
-		list(figures[s.Kind], ",\n        ", func(f figure) string { return f.sql + " AS " + f.column }) +
-		",\n        " + lastSeen[s.Kind] + " AS last_seen_at"
+		list(figures[k], ",\n        ", func(f figure) string { return f.sql + " AS " + f.column }) +
+		",\n        " + lastSeen[k] + " AS last_seen_at"
 }
 
 // grow adds to the roll-ups what rows are now, a, without what they were before, b. What is the
 // greatest of all can only be told without looking at all if it does not shrink, and a sum of nothing
 // only if nothing became unknown.
-func (s *statement) grow(from string) string {
+func grow(k record.Kind, part, from string) string {
 	change := func(f figure) string {
 		return fmt.Sprintf("sum(a.%[1]s) - COALESCE(sum(b.%[1]s), 0) AS %[1]s", f.column)
 	}
 	forgotten := []string{"false"}
 	var set []assignment
-	for _, f := range figures[s.Kind] {
+	for _, f := range figures[k] {
 		value := fmt.Sprintf("COALESCE(s.%[1]s, 0) + d.%[1]s", f.column)
 		if f.optional {
 			forgotten = append(forgotten, fmt.Sprintf("bool_or(b.%[1]s IS NOT NULL AND a.%[1]s IS NULL)", f.column))
@@ -157,7 +139,7 @@ func (s *statement) grow(from string) string {
 		}
 		set = append(set, assignment{f.column, value})
 	}
-	if s.Kind == record.KindThinkAct {
+	if k == record.KindThinkAct {
 		set = append(set, assignment{"latest_round", "GREATEST(s.latest_round, d.latest_round)"})
 	}
 	set = append(set, assignment{"last_seen_at", `CASE
@@ -184,7 +166,7 @@ grown AS (
     RETURNING s.step_id
 )
 SELECT CASE WHEN (SELECT count(*) FROM grown) <> (SELECT count(*) FROM change) THEN actlog.stale_guess('a step is not on record') END`,
-		list(figures[s.Kind], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(s.part()),
+		list(figures[k], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(part),
 		list(set, ",\n        ", func(a assignment) string { return a.column + " = " + a.value }))
 }
 

@@ -5,6 +5,7 @@ package fieldsql
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
@@ -121,3 +122,16 @@ func keys(k record.Kind) (columns []string) {
 }
 
 func param(n int, of string) string { return fmt.Sprintf("$%d::%s", n, of) }
+
+// assignment is a column and the expression that it is set to.
+type assignment struct{ column, value string }
+
+func list[T any](items []T, separator string, text func(T) string) string {
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = text(item)
+	}
+	return strings.Join(texts, separator)
+}
+
+const newLine = ",\n    "

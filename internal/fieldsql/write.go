@@ -22,7 +22,11 @@ import (
 // cycles and tool calls, so it runs after those, unless the shape grows the roll-ups.
 func Merge(k record.Kind, shape Shape) string {
 	s := newStatement(k, shape, "")
-	return s.growing(s.insert() + s.onConflict() + s.merge())
+	upsert := s.insert() + s.onConflict() + s.merge()
+	if s.Grows && s.Partitioned {
+		return growing(k, s.part(), upsert)
+	}
+	return upsert
 }
 
 // Replace returns the statement that puts rows in place of those that spans made before, and
@@ -72,19 +76,6 @@ func (s *statement) part() string {
 	}
 	return "root.part"
 }
-
-// assignment is a column and the expression that it is set to.
-type assignment struct{ column, value string }
-
-func list[T any](items []T, separator string, text func(T) string) string {
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = text(item)
-	}
-	return strings.Join(texts, separator)
-}
-
-const newLine = ",\n    "
 
 func (s *statement) insert() string {
 	columns := s.columns()
@@ -265,6 +256,21 @@ func (s *statement) changes() string {
 		any = append(any, "NOT ("+untouched+") AND r.attempts IS DISTINCT FROM "+past)
 	}
 	return strings.Join(any, "\n    OR ")
+}
+
+// rolledAgain keeps the roll-ups of a row whose detail was dropped.
+func (s *statement) rolledAgain() (set []assignment) {
+	for _, c := range s.rolled {
+		set = append(set, assignment{c.Name, fmt.Sprintf("CASE WHEN excluded.cycles IS NULL THEN r.%s ELSE excluded.%[1]s END", c.Name)})
+	}
+	return set
+}
+
+func (s *statement) rolledDiffers() string {
+	of := func(alias string) string {
+		return list(s.rolled, ", ", func(c Column) string { return alias + "." + c.Name })
+	}
+	return "(excluded.cycles IS NOT NULL AND (" + of("r") + ")\n        IS DISTINCT FROM (" + of("excluded") + "))"
 }
 
 func (s *statement) replace() string {

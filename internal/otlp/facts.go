@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,51 +166,18 @@ func fill(to *string, a Attributes, keys ...string) {
 	}
 }
 
-// count returns the first of some attributes that is a count.
-func (a Attributes) count(keys ...string) *int64 {
-	for _, key := range keys {
-		if n := count(a.Get(key)); n != nil {
-			return n
-		}
-	}
-	return nil
-}
+// slack is how much earlier than it was a time may seem to be: many clients cut times to milliseconds.
+const slack = int64(time.Millisecond)
 
-// count reads a count in any notation. It returns nil if s is none, or is out of range.
-func count(s string) *int64 {
-	if s == "" {
-		return nil
+// within returns a time if it is within a span, else 0. Times may be cut to milliseconds.
+func within(s *Span, t int64) int64 {
+	switch {
+	case t == 0 || t < s.Start-slack || s.End != 0 && t > s.End+slack:
+		return 0
+	case s.End != 0:
+		t = min(t, s.End)
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != math.Trunc(f) || !(f >= 0 && f <= record.MaxCount) {
-		return nil
-	}
-	return new(int64(f))
-}
-
-// money reads an amount of US dollars. It returns nil if s is none.
-func money(s string) *float64 {
-	if s == "" {
-		return nil
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= 0 && f <= record.MaxCount) {
-		return nil
-	}
-	return &f
-}
-
-// sum adds amounts, nil if none is known.
-func sum(amounts ...*float64) (all *float64) {
-	for _, a := range amounts {
-		switch {
-		case all == nil:
-			all = a
-		case a != nil:
-			all = new(*all + *a)
-		}
-	}
-	return all
+	return max(t, s.Start)
 }
 
 // after returns the time that is so many units after a start, 0 if s is not a number.

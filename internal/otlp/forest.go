@@ -6,13 +6,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/actlog/actlog/record"
 )
-
-// slack is how much earlier than it was a time may seem to be: many clients cut times to milliseconds.
-const slack = int64(time.Millisecond)
 
 // forest is the spans of a trace, each in its place.
 type forest struct {

@@ -2,8 +2,12 @@ package otlp
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/actlog/actlog/record"
 )
 
 // Usage counts tokens. Input includes what was read from and written to a cache, Output includes
@@ -179,4 +183,51 @@ func (u *Usage) addPart(name string, n *int64) bool {
 	}
 	*to = new(orZero(*to) + *n)
 	return true
+}
+
+// count returns the first of some attributes that is a count.
+func (a Attributes) count(keys ...string) *int64 {
+	for _, key := range keys {
+		if n := count(a.Get(key)); n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// count reads a count in any notation. It returns nil if s is none, or is out of range.
+func count(s string) *int64 {
+	if s == "" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || !(f >= 0 && f <= record.MaxCount) {
+		return nil
+	}
+	return new(int64(f))
+}
+
+// money reads an amount of US dollars. It returns nil if s is none.
+func money(s string) *float64 {
+	if s == "" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 0 && f <= record.MaxCount) {
+		return nil
+	}
+	return &f
+}
+
+// sum adds amounts, nil if none is known.
+func sum(amounts ...*float64) (all *float64) {
+	for _, a := range amounts {
+		switch {
+		case all == nil:
+			all = a
+		case a != nil:
+			all = new(*all + *a)
+		}
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"time"
 
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/field"
@@ -38,6 +39,17 @@ type batch struct {
 	saying  saying
 	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
+}
+
+// assumed is what a batch relies on, until its transaction finds otherwise.
+type assumed struct {
+	part time.Time // where all of its trees lie; zero: not known
+	// known rows are on record, so they are not written.
+	known map[record.Key]bool
+	// told says that the batch writes to root plans, or begins trees.
+	told bool
+	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
+	grows bool
 }
 
 func newBatch(entries []*entry) *batch {
@@ -115,7 +127,7 @@ func (b *batch) placeholder(key record.Key) {
 // littleOfSteps reports whether a batch has few of the cycles and tool calls of its steps, as far as
 // the numbers of the cycles tell: so few that to add them up costs less than to sum up all.
 func (b *batch) littleOfSteps() bool {
-	const setUp = 16 // rows: to add has more to set up
+	const setUp = 16                           // rows: to add has more to set up
 	rows, highest := 0, map[record.Key]int64{} // cycle of a step
 	for key, row := range b.rows {
 		if !fieldsql.TableOf(key.Kind).Partitioned {

@@ -26,17 +26,6 @@ type place struct {
 	until time.Time // after a wrong guess, the place is not relied on until then
 }
 
-// assumed is what a batch relies on, until its transaction finds otherwise.
-type assumed struct {
-	part time.Time // where all of its trees lie; zero: not known
-	// known rows are on record, so they are not written.
-	known map[record.Key]bool
-	// told says that the batch writes to root plans, or begins trees.
-	told bool
-	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
-	grows bool
-}
-
 // of returns what may be assumed for a batch: nothing if its trees do not lie in one place, or if that
 // is not known. A tree that the batch begins should lie where new trees do.
 func (p *places) of(b *batch) (a assumed) {
