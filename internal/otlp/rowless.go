@@ -231,16 +231,20 @@ func isAgentWord(word string) bool {
 // plainPrefixes are the beginnings of attributes of HTTP requests, databases and so on.
 var plainPrefixes = []string{"http.", "url.", "user_agent.", "db.", "rpc.", "messaging.", "faas.", "graphql."}
 
-// looksLikeAgents reports whether a span that no convention knows is about an agent: by the names of
-// its attributes, or, if it is not one of a request or a database, by its own name and that of its
-// scope.
+// looksLikeAgents reports whether a span that no convention knows is about an agent. It looks at the
+// names of its attributes, at its own and at that of its scope. A request, a query or a message is
+// often one of an agent, and about it only if an attribute has a prefix that says so.
 func looksLikeAgents(s *Span) bool {
-	isPlain := false
+	isPlain := slices.ContainsFunc(plainPrefixes, s.Attributes.hasPrefix)
 	for i := range s.Attributes {
-		key := s.Attributes[i].Key
-		if slices.ContainsFunc(plainPrefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
-			isPlain = true
-		} else if hasWord(key, isAgentWord) {
+		name := s.Attributes[i].Key
+		if isPlain {
+			prefix, _, ok := strings.Cut(name, ".")
+			if name = prefix; !ok || slices.Contains(plainPrefixes, prefix+".") {
+				continue
+			}
+		}
+		if hasWord(name, isAgentWord) {
 			return true
 		}
 	}
