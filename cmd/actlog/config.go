@@ -48,6 +48,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
+	Unknown unknownCmd `cmd:"" help:"List what arrived over OTLP and is not shown, and why."`
 	Delete  deleteCmd  `cmd:"" help:"Delete root plans and everything below them, for good."`
 	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`

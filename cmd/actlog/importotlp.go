@@ -49,8 +49,11 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		}
 		im.Written += int64(p.Count) - rejected
 		im.Rejected += rejected
-		if rejected > 0 {
+		switch {
+		case rejected > 0:
 			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, grouped(rejected), plural(int64(p.Count), "span"), clean(reason))
+		case reason != "":
+			fmt.Fprintf(im.progress, "%s: %s\n", f.name, clean(reason))
 		}
 		im.progress.at(f.read, im.Records)
 		im.parts = slices.Delete(im.parts, 0, 1)
@@ -59,7 +62,8 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 }
 
 // exportOTLP sends a part until the server answers, but not longer than importPatience. It
-// returns how many spans or log records the server rejected, and why.
+// returns how many spans or log records the server rejected, and why. If it rejected none, the
+// reason is a warning, or empty.
 func (c *client) exportOTLP(ctx context.Context, p otlp.Part, log io.Writer) (rejected int64, reason string, err error) {
 	var body bytes.Buffer
 	w := gzip.NewWriter(&body)

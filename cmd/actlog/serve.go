@@ -161,7 +161,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 // serve serves each door its routes.
 func (s *server) serve(maxConnections int) {
 	receiver := receive.New(s.store, s.http, 0)
-	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{s.http.Metrics()})
+	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
 	if l := s.doors.otlpHTTP; l != nil {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/actlog/actlog/record"
@@ -40,31 +43,74 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 		name, path, encoding string
 		ms                   *target
 	}{
+		{plan, "/api/executor/details/" + root, "", nil},
 		{plan + ", gzip", "/api/executor/details/" + root, "gzip", atMost(150)},
 		{plan + ", zstd", "/api/executor/details/" + root, "zstd", atMost(150)},
 		{list, "/api/v1/plans?limit=50", "", atMost(20)},
 		{list + ", of one user", "/api/v1/plans?limit=50&userId=user-7", "", nil},
 	} {
-		bytes := 0
 		took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			start := time.Now()
-			n, err := get(ctx, client, server+v.path, v.encoding)
-			bytes = n
+			_, err := get(ctx, client, server+v.path, v.encoding, io.Discard)
 			return ms(time.Since(start)), err
 		}, nil)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, alone(v.name, "ms", took, v.ms))
-		if v.encoding != "" {
-			figures = append(figures, alone(v.name+", size", "MB", []float64{float64(bytes) / 1e6}, nil))
+	}
+	encodings, err := b.encodings(ctx, client, plan, server+"/api/executor/details/"+root)
+	return append(figures, encodings...), err
+}
+
+// encodings measures what it takes to make an answer in each encoding, and its size, beside gzip at
+// its default level: the answer that is not compressed, compressed by the standard library. It is the
+// processor's time of client and server together, so that other programs do not matter.
+func (b *bench) encodings(ctx context.Context, client *http.Client, name, url string) (figures []figure, err error) {
+	plain, err := get(ctx, client, url, "", io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]int{}
+	served := func(encoding string) func() error {
+		return func() (err error) {
+			sizes[encoding], err = get(ctx, client, url, encoding, io.Discard)
+			return err
 		}
+	}
+	const usual = "gzip at its default level"
+	compressed := func() error {
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, err := get(ctx, client, url, "", w)
+		err = errors.Join(err, w.Close())
+		sizes[usual] = packed.Len()
+		return err
+	}
+	for _, v := range []struct {
+		name, encoding string
+		besideName     string
+		beside         func() error
+	}{
+		{"gzip", "gzip", usual, compressed},
+		{"zstd", "zstd", usual, compressed},
+		{"zstd against gzip", "zstd", "gzip", served("gzip")},
+	} {
+		ours, beside, err := b.byTurns(ctx, processor(served(v.encoding)), processor(v.beside))
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, against(name+", "+v.name+", processor", "ms", ours, beside, v.besideName, atMost(1)))
+	}
+	for _, encoding := range []string{"gzip", "zstd", usual} {
+		size := float64(sizes[encoding])
+		figures = append(figures, alone(name+", "+encoding+", size", "MB", []float64{size / 1e6}, nil).noted("%s times smaller", digits(float64(plain)/size)))
 	}
 	return figures, nil
 }
 
-// get returns the size of the body of an answer in bytes, before decoding.
-func get(ctx context.Context, client *http.Client, url, encoding string) (bytes int, err error) {
+// get writes the body of an answer as it was sent. It returns the number of bytes.
+func get(ctx context.Context, client *http.Client, url, encoding string, into io.Writer) (bytes int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
@@ -77,16 +123,28 @@ func get(ctx context.Context, client *http.Client, url, encoding string) (bytes 
 		return 0, err
 	}
 	defer response.Body.Close()
-	n, err := io.Copy(io.Discard, response.Body)
+	n, err := io.Copy(into, response.Body)
 	if err == nil && (response.StatusCode != http.StatusOK || response.Header.Get("Content-Encoding") != encoding) {
 		err = fmt.Errorf("%s: %s, encoded as %q", url, response.Status, response.Header.Get("Content-Encoding"))
 	}
 	return int(n), err
 }
 
-// manySteps makes a plan of many steps, each with one cycle and one tool call.
+// processor measures the milliseconds of processor time that this process takes for something.
+func processor(do func() error) func(context.Context) (float64, error) {
+	return func(context.Context) (float64, error) {
+		var before, after syscall.Rusage
+		err := errors.Join(syscall.Getrusage(syscall.RUSAGE_SELF, &before), do(), syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+		nanoseconds := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+		return ms(time.Duration(nanoseconds)), err
+	}
+}
+
+// manySteps makes a plan of many steps, each with one cycle and one tool call. Its texts are not cut
+// out of the stretches: these are so short for a plan that large that pieces would overlap, and zstd
+// would find that.
 func (t *text) manySteps(n int) (root string, changes []record.Change) {
-	r := rand.New(rand.NewPCG(t.seed, 4))
+	r, g := rand.New(rand.NewPCG(t.seed, 4)), newGenerator(t.seed+4)
 	root = record.NewPlanID()
 	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new(t.title(r)), State: new(record.Running), StartTime: new(time.Now())})
 	for i := range n {
@@ -94,10 +152,10 @@ func (t *text) manySteps(n int) (root string, changes []record.Change) {
 		changes = append(changes,
 			&record.AgentExecution{
 				RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), AgentName: new("agent"), State: new(record.Completed),
-				AgentRequest: new(cut(r, t.prose, 150)), Result: new(cut(r, t.prose, 150)), StartTime: new(time.Now()), EndTime: new(time.Now()),
+				AgentRequest: new(g.next(g.remark)), Result: new(g.next(g.remark)), StartTime: new(time.Now()), EndTime: new(time.Now()),
 			},
 			&record.ThinkAct{RootPlanID: root, StepID: step, ThinkOutput: new(t.title(r)), State: new(record.Completed)},
-			&record.ActTool{RootPlanID: root, StepID: step, ToolCallID: record.NewToolCallID(), Name: new("tool"), Parameters: new(t.arg(r)), State: new(record.Completed)})
+			&record.ActTool{RootPlanID: root, StepID: step, ToolCallID: record.NewToolCallID(), Name: new("tool"), Parameters: new(g.next(g.object)), State: new(record.Completed)})
 	}
 	return root, changes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/url"
 	"time"
@@ -61,7 +62,7 @@ func measureSearch(ctx context.Context, b *bench) (figures []figure, err error) 
 	} {
 		times, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 			start := time.Now()
-			_, err := get(ctx, client, srv.url+"/api/v1/plans?limit=50&q="+url.QueryEscape(v.q)+v.filters, "")
+			_, err := get(ctx, client, srv.url+"/api/v1/plans?limit=50&q="+url.QueryEscape(v.q)+v.filters, "", io.Discard)
 			return ms(time.Since(start)), err
 		}, nil)
 		if err != nil {

@@ -24,7 +24,7 @@ type text struct {
 
 const (
 	stretch     = 4 << 20
-	vocabulary  = 4_000
+	vocabulary  = 16_000
 	frequent    = 120 // words that belong to no topic
 	distinctArg = 4_000
 )
@@ -124,7 +124,7 @@ func newGenerator(seed uint64) *generator {
 	pick := func(parts []string) string { return strings.TrimSuffix(parts[r.IntN(len(parts))], "_") }
 	for seen := map[string]bool{}; len(g.words) < vocabulary; {
 		w := ""
-		for range 1 + r.IntN(2) + len(g.words)/1_600 {
+		for range 1 + r.IntN(2) + len(g.words)/6_400 {
 			w += pick(onsets) + pick(nuclei) + pick(codas)
 		}
 		if len(g.words)%97 == 0 {
@@ -140,7 +140,7 @@ func newGenerator(seed uint64) *generator {
 }
 
 func (g *generator) word() string {
-	if n := g.zipf.Uint64(); n < frequent || g.IntN(4) == 0 {
+	if n := g.zipf.Uint64(); n < frequent || g.IntN(2) == 0 {
 		return g.words[n]
 	}
 	return g.rare()
@@ -151,7 +151,7 @@ func (g *generator) rare() string { return g.topic[int(g.Float64()*g.Float64()*f
 
 func (g *generator) changeTopic() {
 	g.topic = g.topic[:0]
-	for range 40 {
+	for range 80 {
 		g.topic = append(g.topic, g.words[frequent+g.IntN(vocabulary-frequent)])
 	}
 }
@@ -159,12 +159,19 @@ func (g *generator) changeTopic() {
 func (g *generator) fill(size int, kinds ...func(*strings.Builder)) string {
 	var b strings.Builder
 	for b.Len() < size {
-		if g.IntN(10) == 0 {
-			g.changeTopic()
-		}
-		kinds[g.IntN(len(kinds))](&b)
+		b.WriteString(g.next(kinds[g.IntN(len(kinds))]))
 		b.WriteByte('\n')
 	}
+	return b.String()
+}
+
+// next returns a text of a kind, mostly about the same topic as the last one.
+func (g *generator) next(kind func(*strings.Builder)) string {
+	if g.IntN(10) == 0 {
+		g.changeTopic()
+	}
+	var b strings.Builder
+	kind(&b)
 	return b.String()
 }
 
@@ -200,6 +207,14 @@ func (g *generator) paragraph(b *strings.Builder) {
 		b.WriteByte(' ')
 	}
 	b.WriteByte('\n')
+}
+
+// remark is a request or an answer in few words, with the places and ids that it is about.
+func (g *generator) remark(b *strings.Builder) {
+	for range 2 {
+		g.sentence(b)
+		fmt.Fprintf(b, " See %s:%d, %016x. ", g.path(), g.IntN(2_000), g.Uint64())
+	}
 }
 
 func (g *generator) bullets(b *strings.Builder) {

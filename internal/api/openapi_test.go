@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/receive"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
@@ -76,6 +77,7 @@ func TestContractHasEveryMemberOfAnswers(t *testing.T) {
 	structs := maps.Clone(api.Structs)
 	structs["Answer"], structs["Rejection"] = reflect.TypeFor[wire.Answer](), reflect.TypeFor[wire.Rejection]()
 	structs["Problem"] = reflect.TypeFor[httpd.Problem]()
+	structs["Unknown"], structs["UnknownItem"] = reflect.TypeFor[receive.Unknown](), reflect.TypeFor[receive.UnknownItem]()
 	for name, typ := range structs {
 		members, optional := map[string]bool{}, []string{}
 		for i := range typ.NumField() {

@@ -54,7 +54,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	server.Register(api.Metrics(s, config.Upkeep, hub))
 	receiver := receive.New(s, server, config.ExportTimeout)
 	native := api.New(s, hub, server, config.API)
-	routes := slices.Concat(native.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{server.Metrics()})
+	routes := slices.Concat(native.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
 	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, hub, receiver}
 }
 

@@ -60,7 +60,7 @@ var rules = map[string]rule{
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/pg", "internal/feed", "internal/store"}, nil},
 	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
-	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
+	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/recent", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -17,11 +18,12 @@ func Accepted(contentType string) []byte {
 	return []byte("{}")
 }
 
-// Answer answers an export of traces. If spans were rejected it says how many, and why.
+// Answer answers an export of traces. If spans were rejected it says how many, and why. If all were
+// taken and none was understood, it has the warning: a partial success with nothing rejected.
 func (b *Batch) Answer(contentType string) ([]byte, error) {
 	response := ptraceotlp.NewExportResponse()
 	response.PartialSuccess().SetRejectedSpans(int64(b.Rejected))
-	response.PartialSuccess().SetErrorMessage(b.Reason)
+	response.PartialSuccess().SetErrorMessage(cmp.Or(b.Reason, b.Warning))
 	return b.answer(contentType, response.MarshalProto, response.MarshalJSON)
 }
 
@@ -35,7 +37,7 @@ func (b *Batch) AnswerLogs(contentType string) ([]byte, error) {
 
 func (b *Batch) answer(contentType string, proto, json func() ([]byte, error)) (body []byte, err error) {
 	switch {
-	case b.Rejected == 0:
+	case b.Rejected == 0 && b.Warning == "":
 		return Accepted(contentType), nil // the library would write a partial success of 0
 	case isProtobuf(contentType):
 		body, err = proto()
@@ -59,7 +61,8 @@ func Refused(contentType, message string) []byte {
 // statusMessage is the number of the field message of google.rpc.Status.
 const statusMessage = 2
 
-// Partial reads a protobuf answer to traces or logs: how many were rejected, and why.
+// Partial reads a protobuf answer to traces or logs: how many were rejected, and why. If none was, the
+// reason is a warning, or empty.
 func Partial(answer []byte) (rejected int64, reason string, err error) {
 	response := ptraceotlp.NewExportResponse() // the answer to logs has the same field numbers
 	if err := response.UnmarshalProto(answer); err != nil {

@@ -31,15 +31,8 @@ var conventions = []convention{
 // the others fill gaps, because frameworks mix conventions.
 func classify(s *Span) Facts {
 	var f Facts
-	decided := slices.IndexFunc(conventions, func(c convention) bool {
-		if c.class != nil {
-			f.Class = c.class(s)
-		} else if c.kind != "" {
-			f.Class = c.classes[s.Attributes.Get(c.kind)]
-		}
-		return f.Class != Unclassified
-	})
-	if decided >= 0 {
+	var decided int
+	if f.Class, decided = decide(s); decided >= 0 {
 		conventions[decided].readInto(&f, s)
 	}
 	for i := range conventions {
@@ -49,6 +42,22 @@ func classify(s *Span) Facts {
 	}
 	f.complete(s)
 	return f
+}
+
+// decide returns the class of a span and the index of the convention that decided it, -1 if none did.
+func decide(s *Span) (class Class, decided int) {
+	for i := range conventions {
+		c := &conventions[i]
+		if c.class != nil {
+			class = c.class(s)
+		} else if c.kind != "" {
+			class = c.classes[s.Attributes.Get(c.kind)]
+		}
+		if class != Unclassified {
+			return class, i
+		}
+	}
+	return Unclassified, -1
 }
 
 func (c *convention) readInto(f *Facts, s *Span) {

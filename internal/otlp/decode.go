@@ -30,6 +30,10 @@ type Batch struct {
 	Reason   string
 	// Ignored counts log records that belong to no span.
 	Ignored int
+	// Rowless counts what makes no row.
+	Rowless Tally
+	// Warning says that no span of the body is understood, if they look like an agent's.
+	Warning string
 }
 
 // DecodeTraces reads the body of an export of traces. It returns an error if the body as a whole
@@ -46,7 +50,7 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 	if all.SpanCount() > MaxSpans {
 		return b, errSpans
 	}
-	b.Spans = make([]Span, 0, all.SpanCount())
+	b.Spans, b.Rowless = make([]Span, 0, all.SpanCount()), Tally{}
 	for _, rs := range all.ResourceSpans().All() {
 		var c converter
 		resource := c.attributes("resource", rs.Resource().Attributes())
@@ -58,13 +62,16 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 				out, reason := c.span(s)
 				if reason != "" {
 					b.Rejected, b.Reason = b.Rejected+1, cmp.Or(b.Reason, reason)
+					b.Rowless.addOther(Rowless{Reason: Rejected, Scope: scope.Name, Kind: otelKind(int32(s.Kind()))}, s.Attributes())
 					continue
 				}
 				out.Scope, out.Resource = scope, resource
+				b.Rowless.addSpan(&out)
 				b.Spans = append(b.Spans, out)
 			}
 		}
 	}
+	b.Warning = b.Rowless.warning(all.SpanCount())
 	return b, nil
 }
 
@@ -83,11 +90,13 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	if all.LogRecordCount() > MaxSpans {
 		return b, errSpans
 	}
+	b.Rowless = Tally{}
 	for _, rl := range all.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, l := range sl.LogRecords().All() {
 				if l.TraceID().IsEmpty() || l.SpanID().IsEmpty() {
 					b.Ignored++
+					b.Rowless.addLog(clean(sl.Scope().Name()), l)
 					continue
 				}
 				b.Spans = append(b.Spans, stub(l))
@@ -174,9 +183,6 @@ func (c *converter) span(s ptrace.Span) (Span, string) {
 	out.Truncated = c.truncated
 	return out, ""
 }
-
-// logBody is the attribute with the body of a log record.
-const logBody = "log.body"
 
 // stub returns a log record as a stub of its span with one event.
 func stub(l plog.LogRecord) Span {

@@ -215,7 +215,7 @@ func TestLogRecordsBecomeEvents(t *testing.T) {
 	stub := func(e otlp.Event) otlp.Span {
 		return otlp.Span{TraceID: "01" + strings.Repeat("0", 30), SpanID: "02" + strings.Repeat("0", 14), Stub: true, Events: []otlp.Event{e}}
 	}
-	want := otlp.Batch{Ignored: 1, Spans: []otlp.Span{
+	want := otlp.Batch{Ignored: 1, Rowless: otlp.Tally{{Reason: otlp.NoSpan}: {Count: 1}}, Spans: []otlp.Span{
 		stub(otlp.Event{Name: "gen_ai.choice", Time: 9, Attributes: otlp.Attributes{{"gen_ai.system", otlp.Value{Text: "openai"}}, {"log.body", otlp.Value{otlp.JSON, `{"content":"hi"}`}}}}),
 		stub(otlp.Event{Name: "gen_ai.user.message", Time: 8, Attributes: otlp.Attributes{{"event.name", otlp.Value{Text: "gen_ai.user.message"}}}}),
 	}}

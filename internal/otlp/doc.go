@@ -4,7 +4,7 @@
 //
 // What the spans of a framework mean is in one file per convention: genai.go, openinference.go and so
 // on, in the order of the list in classify.go. A file uses only what files of a lower layer declare.
-// From low to high: json.go and span.go; limits.go and decode.go; chunk.go, cut.go and answer.go;
-// messages.go; envelope.go; facts.go; the conventions; classify.go; merge.go and forest.go; steps.go;
-// rows.go; project.go.
+// From low to high: json.go and span.go; limits.go; chunk.go; messages.go; envelope.go; usage.go;
+// facts.go; the conventions; classify.go; rowless.go, decode.go, cut.go and answer.go; merge.go and
+// forest.go; steps.go; rows.go; project.go.
 package otlp

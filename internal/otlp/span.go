@@ -42,6 +42,13 @@ type Event struct {
 	Attributes Attributes `json:"attributes,omitempty"`
 }
 
+// A log record that became an event has its body in the attribute logBody. Records that have no field
+// for the name of the event have it in eventName.
+const (
+	logBody   = "log.body"
+	eventName = "event.name"
+)
+
 // Link points to a span of this or another trace.
 type Link struct {
 	TraceID    string     `json:"traceId"`

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 // Store is where spans go.
 type Store interface {
 	ReplaceTraces(ctx context.Context, traces []store.Trace) error
+	Stats() store.Stats
 }
 
 // Door is how an export came in. It is a label of metrics.
@@ -53,6 +56,7 @@ type Receiver struct {
 	decoding chan struct{} // holds a token for each body that is decoded
 	exports  *prometheus.CounterVec
 	items    *prometheus.CounterVec
+	rowless  *rowless
 }
 
 // New returns a receiver, and registers its metrics. timeout 0 means [DefaultTimeout].
@@ -66,8 +70,9 @@ func New(s Store, server *httpd.Server, timeout time.Duration) *Receiver {
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "actlog_otlp_items_total", Help: "Spans and log records of exports that were answered 200: accepted are on record, ignored are log records of no span.",
 		}, []string{"signal", "result"}),
+		rowless: newRowless(server.Log()),
 	}
-	server.Register(r.exports, r.items)
+	server.Register(r.exports, r.items, r.rowless.total)
 	return r
 }
 
@@ -82,6 +87,16 @@ func (r *Receiver) Routes(by Door) (routes []httpd.Route) {
 		})
 	}
 	return routes
+}
+
+// Unknown is the route of the list of what was sent and is not shown.
+func (r *Receiver) Unknown() httpd.Route {
+	return httpd.Route{Method: http.MethodGet, Path: otlp.RowlessPath, Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
+		if names := slices.Sorted(maps.Keys(c.QueryParams())); len(names) > 0 {
+			return httpd.BadField(names[0], "is not known here; the query may have no members")
+		}
+		return c.JSON(http.StatusOK, r.rowless.list(int(r.store.Stats().TracesWithoutRows)))
+	}}
 }
 
 // answered counts an export.
@@ -157,6 +172,7 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 		if err := otlp.Misplaced(signal, contentType, message); err != nil {
 			return nil, unreadable(err)
 		}
+		r.rowless.count(metricsDropped, 1)
 		return otlp.Accepted(contentType), nil
 	}
 	batch, traces, err := r.decode(ctx, signal, contentType, message, held)
@@ -176,12 +192,14 @@ func (r *Receiver) take(ctx context.Context, signal otlp.Signal, contentType str
 			for _, t := range rejected.Traces {
 				kept -= t.Count
 				batch.Rejected += t.Count
+				r.rowless.count(otlp.Rejected, t.Count)
 				batch.Reason = cmp.Or(batch.Reason, t.Err.Error())
 			}
 		case err != nil:
 			return nil, err
 		}
 	}
+	r.rowless.add(batch.Rowless)
 	for result, n := range map[string]int{"accepted": kept, "rejected": batch.Rejected, "ignored": batch.Ignored} {
 		r.items.WithLabelValues(string(signal), result).Add(float64(n))
 	}

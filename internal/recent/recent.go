@@ -1,16 +1,20 @@
 // Package recent owns maps that forget what was not asked for lately.
 package recent
 
-import "sync"
+import (
+	"cmp"
+	"maps"
+	"sync"
+)
 
 // Map is such a map. Its zero value is empty. It is safe for concurrent use.
 type Map[K comparable, V any] struct {
+	// Half is how many keys at least are remembered, and half of how many at most. Default 4,096.
+	Half int
+
 	mu         sync.Mutex
 	young, old map[K]V // what is old was asked for before what is young
 }
-
-// maxYoung bounds each of the two halves.
-const maxYoung = 4096
 
 // Get returns the value of a key, if it is known.
 func (m *Map[K, V]) Get(key K) (v V, ok bool) {
@@ -33,8 +37,18 @@ func (m *Map[K, V]) Set(key K, v V) {
 }
 
 func (m *Map[K, V]) keep(key K, v V) {
-	if m.young == nil || len(m.young) >= maxYoung {
+	if m.young == nil || len(m.young) >= cmp.Or(m.Half, 4096) {
 		m.old, m.young = m.young, map[K]V{}
 	}
 	m.young[key] = v
+}
+
+// All returns a copy of what is known. It does not count as asking for it.
+func (m *Map[K, V]) All() map[K]V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[K]V, len(m.old)+len(m.young))
+	maps.Copy(all, m.old)
+	maps.Copy(all, m.young) // newer
+	return all
 }

@@ -3,6 +3,8 @@ package recent_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/actlog/actlog/internal/recent"
 )
 
@@ -29,5 +31,18 @@ func TestMap(t *testing.T) {
 	}
 	if known < 4000 || known > 10_000 {
 		t.Errorf("%d keys are known", known)
+	}
+}
+
+// TestAll checks that a map with a bound of its own lists what it knows, with the newest values.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	m := recent.Map[int, int]{Half: 2}
+	for i := range 5 {
+		m.Set(i, i)
+	}
+	m.Set(3, 30)
+	if diff := cmp.Diff(map[int]int{2: 2, 3: 30, 4: 4}, m.All()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
