@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const PlanLockTable = `-- name: PlanLockTable :exec
@@ -22,15 +23,15 @@ func (q *Queries) PlanLockTable(ctx context.Context, db DBTX) error {
 
 const TraceChunks = `-- name: TraceChunks :many
 SELECT s.trace_id, s.spans
-FROM unnest($1::text[]) AS u (trace_id)
-JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id AND t.spans <= $2::bigint
-JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part
+FROM unnest($1::text[], $2::bigint[]) AS u (trace_id, behind)
+JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part AND s.id > u.behind
 ORDER BY s.trace_id, s.id
 `
 
 type TraceChunksParams struct {
 	TraceIds []string
-	Most     int64
+	Behind   []int64
 }
 
 type TraceChunksRow struct {
@@ -38,9 +39,9 @@ type TraceChunksRow struct {
 	Spans   []byte
 }
 
-// Returns the spans of traces, except of traces that have too many.
+// Returns the chunks of traces behind a chunk of each.
 func (q *Queries) TraceChunks(ctx context.Context, db DBTX, arg TraceChunksParams) ([]TraceChunksRow, error) {
-	rows, err := db.Query(ctx, TraceChunks, arg.TraceIds, arg.Most)
+	rows, err := db.Query(ctx, TraceChunks, arg.TraceIds, arg.Behind)
 	if err != nil {
 		return nil, err
 	}
@@ -325,11 +326,13 @@ func (q *Queries) TraceKeep(ctx context.Context, db DBTX, arg TraceKeepParams) e
 	return err
 }
 
-const TraceKeepSpans = `-- name: TraceKeepSpans :exec
+const TraceKeepSpans = `-- name: TraceKeepSpans :many
 INSERT INTO actlog.otlp_span (trace_id, part, spans)
 SELECT u.trace_id, t.part, u.spans
-FROM unnest($1::text[], $2::bytea[]) AS u (trace_id, spans)
+FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS u (trace_id, spans, place)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+ORDER BY u.place
+RETURNING trace_id, id
 `
 
 type TraceKeepSpansParams struct {
@@ -337,9 +340,30 @@ type TraceKeepSpansParams struct {
 	Spans    [][]byte
 }
 
-func (q *Queries) TraceKeepSpans(ctx context.Context, db DBTX, arg TraceKeepSpansParams) error {
-	_, err := db.Exec(ctx, TraceKeepSpans, arg.TraceIds, arg.Spans)
-	return err
+type TraceKeepSpansRow struct {
+	TraceID string
+	ID      int64
+}
+
+// Keeps chunks in the order of their places, and returns their ids.
+func (q *Queries) TraceKeepSpans(ctx context.Context, db DBTX, arg TraceKeepSpansParams) ([]TraceKeepSpansRow, error) {
+	rows, err := db.Query(ctx, TraceKeepSpans, arg.TraceIds, arg.Spans)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TraceKeepSpansRow
+	for rows.Next() {
+		var i TraceKeepSpansRow
+		if err := rows.Scan(&i.TraceID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const TraceLock = `-- name: TraceLock :exec
@@ -459,15 +483,63 @@ func (q *Queries) TraceRows(ctx context.Context, db DBTX, traceIds []string) ([]
 	return items, nil
 }
 
+const TraceShared = `-- name: TraceShared :one
+SELECT EXISTS (
+    SELECT FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS u (root_plan_id, kind, step_id, seq, id)
+    CROSS JOIN LATERAL (
+        SELECT p.origin, p.revs FROM actlog.plan_execution_record AS p
+        WHERE u.kind = 'plan' AND p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.id
+        UNION ALL
+        SELECT a.origin, a.revs FROM actlog.agent_execution_record AS a
+        WHERE u.kind = 'agentExecution' AND a.root_plan_id = u.root_plan_id AND a.step_id = u.id
+        UNION ALL
+        SELECT c.origin, c.revs FROM actlog.think_act_record AS c
+        WHERE u.kind = 'thinkAct' AND c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = $6::date
+        UNION ALL
+        SELECT c.origin, c.revs FROM actlog.act_tool_info AS c
+        WHERE u.kind = 'actTool' AND c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.tool_call_id = u.id AND c.part = $6::date
+        OFFSET 0
+    ) AS r
+    WHERE r.origin <> 'otlp' OR r.revs IS NOT NULL
+) AS shared
+`
+
+type TraceSharedParams struct {
+	RootPlanIds []string
+	Kinds       []string
+	StepIds     []string
+	Seqs        []int64
+	Ids         []string
+	Part        time.Time
+}
+
+// Returns whether a native record has written to any of some rows. Keys of plans have no step.
+func (q *Queries) TraceShared(ctx context.Context, db DBTX, arg TraceSharedParams) (bool, error) {
+	row := db.QueryRow(ctx, TraceShared,
+		arg.RootPlanIds,
+		arg.Kinds,
+		arg.StepIds,
+		arg.Seqs,
+		arg.Ids,
+		arg.Part,
+	)
+	var shared bool
+	err := row.Scan(&shared)
+	return shared, err
+}
+
 const TraceStates = `-- name: TraceStates :many
 SELECT
     u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => $1::double precision), false)::boolean AS quiet,
     COALESCE(n.root_plan_id, '')::text AS native_root,
-    EXISTS (SELECT FROM actlog.plan_execution_record AS r WHERE r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id)::boolean AS rooted
+    r.part AS root_part,
+    COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id LIMIT 1), 0)::bigint AS first_chunk,
+    COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id DESC LIMIT 1), 0)::bigint AS last_chunk
 FROM unnest($2::text[]) AS u (trace_id)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id
 LEFT JOIN LATERAL (
     SELECT p.root_plan_id
     FROM actlog.plan_execution_record AS p
@@ -491,11 +563,13 @@ type TraceStatesRow struct {
 	DueSeconds float64
 	Quiet      bool
 	NativeRoot string
-	Rooted     bool
+	RootPart   *time.Time
+	FirstChunk int64
+	LastChunk  int64
 }
 
-// Returns what is known of traces, the native root plan that names each, and whether it has a
-// root plan of its own.
+// Returns what is known of traces, the native root plan that names each, where the detail of its own
+// root plan lies, if it has one, and the first and the last of its chunks.
 func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParams) ([]TraceStatesRow, error) {
 	rows, err := db.Query(ctx, TraceStates, arg.QuietSeconds, arg.TraceIds)
 	if err != nil {
@@ -514,7 +588,9 @@ func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParam
 			&i.DueSeconds,
 			&i.Quiet,
 			&i.NativeRoot,
-			&i.Rooted,
+			&i.RootPart,
+			&i.FirstChunk,
+			&i.LastChunk,
 		); err != nil {
 			return nil, err
 		}

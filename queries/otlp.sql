@@ -28,16 +28,19 @@ FOR UPDATE OF p;
 SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER BY trace_id FOR UPDATE;
 
 -- name: TraceStates :many
--- Returns what is known of traces, the native root plan that names each, and whether it has a
--- root plan of its own.
+-- Returns what is known of traces, the native root plan that names each, where the detail of its own
+-- root plan lies, if it has one, and the first and the last of its chunks.
 SELECT
     u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => @quiet_seconds::double precision), false)::boolean AS quiet,
     COALESCE(n.root_plan_id, '')::text AS native_root,
-    EXISTS (SELECT FROM actlog.plan_execution_record AS r WHERE r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id)::boolean AS rooted
+    r.part AS root_part,
+    COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id LIMIT 1), 0)::bigint AS first_chunk,
+    COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id DESC LIMIT 1), 0)::bigint AS last_chunk
 FROM unnest(@trace_ids::text[]) AS u (trace_id)
 LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id
 LEFT JOIN LATERAL (
     SELECT p.root_plan_id
     FROM actlog.plan_execution_record AS p
@@ -47,11 +50,11 @@ LEFT JOIN LATERAL (
 ) AS n ON true;
 
 -- name: TraceChunks :many
--- Returns the spans of traces, except of traces that have too many.
+-- Returns the chunks of traces behind a chunk of each.
 SELECT s.trace_id, s.spans
-FROM unnest(@trace_ids::text[]) AS u (trace_id)
-JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id AND t.spans <= @most::bigint
-JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part
+FROM unnest(@trace_ids::text[], @behind::bigint[]) AS u (trace_id, behind)
+JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+JOIN actlog.otlp_span AS s ON s.trace_id = t.trace_id AND s.part = t.part AND s.id > u.behind
 ORDER BY s.trace_id, s.id;
 
 -- name: TraceRows :many
@@ -82,6 +85,27 @@ UNION ALL
 SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.origin <> 'otlp' OR c.revs IS NOT NULL
 FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part;
 
+-- name: TraceShared :one
+-- Returns whether a native record has written to any of some rows. Keys of plans have no step.
+SELECT EXISTS (
+    SELECT FROM unnest(@root_plan_ids::text[], @kinds::text[], @step_ids::text[], @seqs::bigint[], @ids::text[]) AS u (root_plan_id, kind, step_id, seq, id)
+    CROSS JOIN LATERAL (
+        SELECT p.origin, p.revs FROM actlog.plan_execution_record AS p
+        WHERE u.kind = 'plan' AND p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.id
+        UNION ALL
+        SELECT a.origin, a.revs FROM actlog.agent_execution_record AS a
+        WHERE u.kind = 'agentExecution' AND a.root_plan_id = u.root_plan_id AND a.step_id = u.id
+        UNION ALL
+        SELECT c.origin, c.revs FROM actlog.think_act_record AS c
+        WHERE u.kind = 'thinkAct' AND c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = @part::date
+        UNION ALL
+        SELECT c.origin, c.revs FROM actlog.act_tool_info AS c
+        WHERE u.kind = 'actTool' AND c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.tool_call_id = u.id AND c.part = @part::date
+        OFFSET 0
+    ) AS r
+    WHERE r.origin <> 'otlp' OR r.revs IS NOT NULL
+) AS shared;
+
 -- name: TraceKeep :exec
 -- Counts the spans that arrived for traces, and notes which tree has their rows and when the
 -- rows must be made again.
@@ -97,11 +121,14 @@ ON CONFLICT (trace_id) DO UPDATE SET
     due_at = excluded.due_at,
     projected = excluded.projected;
 
--- name: TraceKeepSpans :exec
+-- name: TraceKeepSpans :many
+-- Keeps chunks in the order of their places, and returns their ids.
 INSERT INTO actlog.otlp_span (trace_id, part, spans)
 SELECT u.trace_id, t.part, u.spans
-FROM unnest(@trace_ids::text[], @spans::bytea[]) AS u (trace_id, spans)
-LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id;
+FROM unnest(@trace_ids::text[], @spans::bytea[]) WITH ORDINALITY AS u (trace_id, spans, place)
+LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
+ORDER BY u.place
+RETURNING trace_id, id;
 
 -- name: TraceDue :many
 -- Returns traces whose rows must be made again.

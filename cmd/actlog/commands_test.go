@@ -126,7 +126,7 @@ func TestMigrate(t *testing.T) {
 // is nil.
 func serve(t *testing.T, config apitest.Config, around func(http.Handler) http.Handler) (url string, s *store.Store) {
 	t.Helper()
-	s = storetest.Open(t, func(c *store.Config) { c.Project = otlp.ProjectKept })
+	s = storetest.Open(t, func(c *store.Config) { c.Project = store.Projecting(otlp.NewProjection) })
 	handler := http.Handler(apitest.New(t, s, config))
 	if around != nil {
 		handler = around(handler)

@@ -134,7 +134,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 
 // openStore opens the record, on a private Postgres if no database is configured.
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
-	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: otlp.ProjectKept, TraceQuiet: c.TraceQuiet}
+	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
 		if ballast == 0 {

@@ -198,7 +198,7 @@ func (d *database) rows(ctx context.Context) (n int, err error) {
 func (d *database) store(ctx context.Context) (s *store.Store, err error) {
 	// The goroutines of the store inherit the profile label of the caller.
 	onSide(ctx, sideOurs, func(ctx context.Context) {
-		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: otlp.ProjectKept})
+		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: store.Projecting(otlp.NewProjection)})
 		if err != nil {
 			return
 		}

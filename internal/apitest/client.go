@@ -66,7 +66,7 @@ func ServeWith(t testing.TB, o Options) *Client {
 	}
 	log := slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s := storetest.OpenURL(t, o.DB.URL, func(c *store.Config) {
-		c.Logger, c.Project = log, otlp.ProjectKept
+		c.Logger, c.Project = log, store.Projecting(otlp.NewProjection)
 		if o.Store != nil {
 			o.Store(c)
 		}

@@ -59,10 +59,14 @@ func TestEveryShape(t *testing.T) {
 						params++
 					}
 				}
-				prepare("replace", fieldsql.Replace(k), params)
+				prepare("replace", fieldsql.Replace(k, false), params)
+				if k != record.KindPlan {
+					prepare("replace, growing", fieldsql.Replace(k, true), params+1)
+				}
 			}
 			keys := len(fieldsql.Keys(k)) + 1
 			prepare("latest tool", fieldsql.LatestTool, 3)
+			prepare("remove calls", fieldsql.RemoveCalls, 6)
 			prepare("by key", fieldsql.ByKey(k), keys)
 			params := 1
 			if table.Partitioned {

@@ -100,13 +100,13 @@ func kept(part string) string {
 }
 
 // growing makes a statement that writes cycles or tool calls, and whose rows are r, also add what it
-// changes to the roll-ups of their steps.
+// changes to the roll-ups of their steps. It returns the roots of the rows that it wrote.
 func growing(k record.Kind, part, upsert string) string {
 	names := keys(k)
 	return "WITH after AS (\n" + upsert + "\nRETURNING " + list(names, ", ", func(key string) string { return "r." + key }) + ", " + addends(k) + "\n)" +
 		// A statement sees its tables as they were before it. LIMIT makes Postgres look up each row by
 		// its key, even if it has no statistics.
-		grow(k, part, fmt.Sprintf(`after AS a
+		grow(k, part, "a", "after", fmt.Sprintf(`after AS a
     LEFT JOIN LATERAL (
         SELECT %s
         FROM actlog.%s AS r
@@ -125,9 +125,13 @@ func addends(k record.Kind) string {
 // grow adds to the roll-ups what rows are now, a, without what they were before, b. What is the
 // greatest of all can only be told without looking at all if it does not shrink, and a sum of nothing
 // only if nothing became unknown.
-func grow(k record.Kind, part, from string) string {
+func grow(k record.Kind, part, keys, written, from string) string {
 	change := func(f figure) string {
-		return fmt.Sprintf("sum(a.%[1]s) - COALESCE(sum(b.%[1]s), 0) AS %[1]s", f.column)
+		now := "sum(a." + f.column + ")"
+		if !f.optional {
+			now = "COALESCE(" + now + ", 0)"
+		}
+		return fmt.Sprintf("%s - COALESCE(sum(b.%[2]s), 0) AS %[2]s", now, f.column)
 	}
 	forgotten := []string{"false"}
 	var set []assignment
@@ -149,26 +153,45 @@ func grow(k record.Kind, part, from string) string {
         END`})
 	return fmt.Sprintf(`,
 change AS MATERIALIZED (
-    SELECT a.root_plan_id, a.step_id,
-        %s,
+    SELECT %[1]s.root_plan_id, %[1]s.step_id,
+        %[2]s,
         max(a.latest_round) AS latest_round, max(a.last_seen_at) AS last_seen_at,
         max(b.last_seen_at) FILTER (WHERE b.last_seen_at > COALESCE(a.last_seen_at, '-infinity')) AS lost,
-        %s AS forgotten
-    FROM %s
-    WHERE %s
-    GROUP BY a.root_plan_id, a.step_id
+        %[3]s AS forgotten
+    FROM %[4]s
+    WHERE %[5]s
+    GROUP BY %[1]s.root_plan_id, %[1]s.step_id
 ),
 grown AS (
     UPDATE actlog.agent_execution_record AS s SET
-        %s
+        %[6]s
     FROM change AS d
     WHERE s.root_plan_id = d.root_plan_id AND s.step_id = d.step_id
     RETURNING s.step_id
 )
-SELECT CASE WHEN (SELECT count(*) FROM grown) <> (SELECT count(*) FROM change) THEN actlog.stale_guess('a step is not on record') END`,
-		list(figures[k], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(part),
-		list(set, ",\n        ", func(a assignment) string { return a.column + " = " + a.value }))
+SELECT DISTINCT root_plan_id
+FROM %[7]s
+WHERE CASE WHEN (SELECT count(*) FROM grown) <> (SELECT count(*) FROM change) THEN actlog.stale_guess('a step is not on record') IS NULL ELSE true END`,
+		keys, list(figures[k], ",\n        ", change), strings.Join(forgotten, " OR "), from, kept(part),
+		list(set, ",\n        ", func(a assignment) string { return a.column + " = " + a.value }), written)
 }
+
+// RemoveCalls is the statement that deletes tool calls that only spans made, and takes them out of the
+// roll-ups of their steps. It returns the roots of the deleted rows, and fails with [StaleGuess] as
+// other statements that change the roll-ups do, see [Shape.Grows]. A call stays if a plan below it is
+// native, unless it stands elsewhere now. Its parameters are the roots, steps, cycles and ids of the
+// calls, which of them stand elsewhere, and the part of their detail.
+var RemoveCalls = `WITH gone AS (
+    DELETE FROM actlog.act_tool_info AS r
+    USING unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::boolean[]) AS u (root_plan_id, step_id, seq, tool_call_id, moved)
+    WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.seq = u.seq AND r.tool_call_id = u.tool_call_id AND r.part = $6::date
+        AND r.origin = 'otlp' AND r.revs IS NULL
+        AND (u.moved OR NOT EXISTS (
+            SELECT FROM actlog.plan_execution_record AS p
+            WHERE p.root_plan_id = u.root_plan_id AND p.tool_call_id = u.tool_call_id AND (p.origin = 'native' OR p.revs IS NOT NULL)
+        ))
+    RETURNING r.root_plan_id, r.step_id, ` + addends(record.KindActTool) + `
+)` + grow(record.KindActTool, "$6::date", "b", "gone", "(SELECT * FROM gone LIMIT 0) AS a RIGHT JOIN gone AS b ON false")
 
 // latestTool selects the last call of a step.
 func latestTool(part string) string {

@@ -14,8 +14,6 @@ import (
 // [Shape.Named] come the names of cut fields and the revisions, if the shape has them, the
 // earlier attempts, if it has [Shape.Past], then the part, if the shape is placed.
 //
-// A statement that grows the roll-ups, see [Shape.Grows], returns one column without a meaning.
-//
 // A shape of keys only makes the rows that are missing. Plans are locked even then, in the
 // order of their keys: a writer to a tree has to hold its root plan. The statement of plans
 // also takes the days of a period, for new root plans. The statement of steps rolls up their
@@ -32,10 +30,17 @@ func Merge(k record.Kind, shape Shape) string {
 // Replace returns the statement that puts rows in place of those that spans made before, and
 // returns the roots of the rows that differed. It clears fields that are not set any more.
 // Rows that a native record wrote to stay as they are, unless they come with revisions: then
-// the caller has merged them. Its parameters are those of Merge for [TraceShape].
-func Replace(k record.Kind) string {
-	s := newStatement(k, TraceShape(k), "otlp")
-	return s.insert() + s.onConflict() + s.replace()
+// the caller has merged them. Its parameters are those of Merge for [TraceShape], which may be placed
+// and grow the roll-ups.
+func Replace(k record.Kind, grows bool) string {
+	shape := TraceShape(k)
+	shape.Placed, shape.Grows = grows && k != record.KindPlan, grows && k != record.KindPlan
+	s := newStatement(k, shape, "otlp")
+	upsert := s.insert() + s.onConflict() + s.replace()
+	if s.Grows && s.Partitioned {
+		return growing(k, s.part(), upsert)
+	}
+	return upsert + "\nRETURNING r.root_plan_id"
 }
 
 // statement is a statement in the making. In its SQL r is the row on record, u the row that
@@ -297,8 +302,7 @@ func (s *statement) replace() string {
 	if s.rolled != nil {
 		differs += " OR " + s.rolledDiffers()
 	}
-	return updateSet(set) + "\nWHERE (r.origin = '" + s.origin + "' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND (" + differs + ")" +
-		"\nRETURNING r.root_plan_id"
+	return updateSet(set) + "\nWHERE (r.origin = '" + s.origin + "' AND r.revs IS NULL OR excluded.revs IS NOT NULL) AND (" + differs + ")"
 }
 
 // replaced is the value of a field that replaces another. A price stays as long as its model

@@ -2,7 +2,9 @@ package otlp
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math"
+	"math/bits"
 	"slices"
 	"sort"
 	"strings"
@@ -12,12 +14,12 @@ import (
 
 // forest is the spans of a trace, each in its place.
 type forest struct {
-	trace string
-	nodes []*node // parents before children, otherwise in the order of their start
-	tops  []*node
-	skips []*node // those of class Skip
-	byID  map[string]*node
-	calls map[response]*node // the last model call of each response
+	trace         string
+	nodes         []*node // parents before children, otherwise in the order of their start
+	tops          []*node
+	skips         []*node            // those of class Skip
+	spans, others map[string]*node   // by id: nodes with a span of that id, and without
+	calls         map[response]*node // the last model call of each response
 }
 
 // response is a response of a model to a step.
@@ -31,8 +33,20 @@ type response struct {
 // is at the top.
 type node struct {
 	*Span
-	id       string
-	facts    Facts
+	id      string
+	said    *Facts // what its span says
+	version uint64 // of the span
+	ordered bool   // in the order of all nodes
+	facts   *Facts // what its span says, or a copy of that with more
+	asked   asked
+	standing
+}
+
+// standing is where a node stands in its forest.
+type standing struct {
+	// mark differs if the facts do.
+	mark uint64
+
 	parent   *node
 	children []*node
 
@@ -44,6 +58,8 @@ type node struct {
 	// outer is set if this is a second span of one call: the call's outermost span, or the first of
 	// several beside each other.
 	outer *node
+	// learned says that the facts are a copy.
+	learned bool
 	// inferred says that this is a tool call without a span, to which an agent was assigned. Its
 	// Span is the agent's.
 	inferred bool
@@ -56,28 +72,33 @@ type node struct {
 	models, tools []*node
 	ownsAgents    bool
 	delegations   *delegations
+	skipped       uint64 // marks of the nodes of class Skip
 }
 
-// newForest puts spans into their places. There must be one span per id.
-func newForest(spans []*Span) *forest {
-	f := &forest{byID: make(map[string]*node, len(spans)), calls: map[response]*node{}}
-	all := make([]*node, 0, len(spans))
-	for _, s := range spans {
-		f.trace = s.TraceID
-		n := &node{Span: s, id: s.SpanID, facts: classify(s)}
-		f.byID[n.id] = n
-		all = append(all, n)
-	}
-	slices.SortFunc(all, compareNodes) // so every list of children is in order
+// asked is the input of a model call, read when it is first needed.
+type asked struct {
+	input string
+	chat  *chat
+}
+
+// noFacts are those of a node without a span.
+var noFacts Facts
+
+// newForest puts the nodes of spans, which are in their order, into their places.
+func newForest(trace string, all []*node, byID map[string]*node) *forest {
+	f := &forest{trace: trace, spans: byID, others: map[string]*node{}, calls: map[response]*node{}}
 	for _, n := range all {
-		if validID(n.ParentID, 16) && n.ParentID != n.id {
+		n.reset()
+	}
+	for _, n := range all { // in their order, so every list of children is in order
+		if n.ParentID != n.id && validID(n.ParentID, 16) {
 			f.addBelow(n.ParentID, n)
 		} else {
 			f.addTop(n)
 		}
 	}
 	slices.SortFunc(f.tops, compareNodes)
-	f.nodes = make([]*node, 0, len(f.byID))
+	f.nodes = make([]*node, 0, len(all)+len(f.others))
 	f.place(f.tops...)
 	for _, n := range all {
 		if !n.placed() {
@@ -93,12 +114,23 @@ func newForest(spans []*Span) *forest {
 	return f
 }
 
+// reset takes a node out of its place. It keeps the arrays.
+func (n *node) reset() {
+	clear(n.children)
+	clear(n.models)
+	clear(n.tools)
+	n.facts, n.standing = n.said, standing{mark: n.version, children: n.children[:0], models: n.models[:0], tools: n.tools[:0]}
+}
+
 // addBelow puts a node below the one with an id, which may have no span.
 func (f *forest) addBelow(id string, n *node) {
-	p := f.byID[id]
+	p := f.spans[id]
 	if p == nil {
-		p = &node{id: id}
-		f.byID[id] = p
+		p = f.others[id]
+	}
+	if p == nil {
+		p = &node{id: id, facts: &noFacts}
+		f.others[id] = p
 		f.tops = append(f.tops, p)
 	}
 	n.parent = p
@@ -148,7 +180,7 @@ func (f *forest) place(tops ...*node) {
 		if n.facts.Class == Agent && n.parent != nil {
 			f.findCall(n)
 		}
-		n.place()
+		n.settle()
 		if n.facts.Class == Model && n.facts.ResponseID != "" && n.outer == nil {
 			f.joinResponse(n)
 		}
@@ -160,11 +192,12 @@ func (f *forest) place(tops ...*node) {
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
 		case n.facts.part && n.owner.facts.Class == Tool:
-			n.owner.facts.fail(n.facts.failure())
+			n.owner.learn(n).fail(n.facts.failure())
 		case n.facts.Class == Agent && n.owner != n:
 			n.owner.ownsAgents = true
 		case n.facts.Class == Skip:
 			f.skips = append(f.skips, n)
+			n.owner.skipped = mix(n.owner.skipped, n.mark)
 		}
 		for _, c := range slices.Backward(n.children) {
 			stack = append(stack, c)
@@ -174,8 +207,8 @@ func (f *forest) place(tops ...*node) {
 
 func (n *node) placed() bool { return n.owner != nil }
 
-// place derives where a node belongs from where its parent does.
-func (n *node) place() {
+// settle derives where a node belongs from where its parent does.
+func (n *node) settle() {
 	p := n.parent
 	if p == nil {
 		n.owner = n
@@ -204,7 +237,7 @@ func (n *node) place() {
 	case Tool:
 		// A client's and a server's span of one call, or a framework's and a protocol's.
 		outer := cmp.Or(n.nearest.outer, n.nearest)
-		if outer.facts.Class == Tool && outer.facts.sameCall(&n.facts) {
+		if outer.facts.Class == Tool && outer.facts.sameCall(n.facts) {
 			n.outer = outer
 		}
 	}
@@ -240,12 +273,12 @@ func (f *forest) findCall(n *node) {
 		}
 	}
 	if n.facts.key != "" && d.asked[n.facts.key] > 0 {
-		call := &node{Span: n.Span, id: n.id + "-call", parent: n.parent, children: []*node{n}, inferred: true, facts: Facts{
+		call := &node{Span: n.Span, id: n.id + "-call", facts: &Facts{
 			Class: Tool, Tool: n.facts.Agent, key: n.facts.key, Result: n.facts.answer,
 			Failed: n.facts.Failed, ErrorKind: n.facts.ErrorKind, ErrorMessage: n.facts.ErrorMessage,
-		}}
+		}, standing: standing{mark: mix(n.mark, 1), parent: n.parent, children: []*node{n}, inferred: true}}
 		n.parent = call
-		call.place()
+		call.settle()
 		f.nodes = append(f.nodes, call)
 		owner.tools = append(owner.tools, call)
 	}
@@ -299,17 +332,21 @@ func latestAround(calls []*node, n *node) (call *node) {
 
 // useLogs fills the calls of a trace from what log records say of them.
 func (f *forest) useLogs() {
-	byCall := map[string][]*callLog{}
-	var byTime []*callLog
+	type said struct {
+		*callLog
+		by *node
+	}
+	byCall := map[string][]said{}
+	var byTime []said
 	for _, n := range f.nodes {
 		if n.inferred {
 			continue
 		}
 		for i := range n.facts.logs {
 			if l := &n.facts.logs[i]; l.id != "" {
-				byCall[l.id] = append(byCall[l.id], l)
+				byCall[l.id] = append(byCall[l.id], said{l, n})
 			} else {
-				byTime = append(byTime, l)
+				byTime = append(byTime, said{l, n})
 			}
 		}
 	}
@@ -322,7 +359,7 @@ func (f *forest) useLogs() {
 		case n.outer != nil:
 		case n.facts.Class == Tool:
 			for _, l := range byCall[n.facts.CallID] {
-				n.facts.fillFromLog(l)
+				n.learn(l.by).fillFromLog(l.callLog)
 			}
 		case n.facts.Class == Model:
 			models = append(models, n)
@@ -334,7 +371,7 @@ func (f *forest) useLogs() {
 		if i == len(models) || models[i].Start > l.time {
 			continue
 		}
-		m := &models[i].facts
+		m := models[i].learn(l.by)
 		if m.CostUSD == nil {
 			m.CostUSD = l.costUSD
 		}
@@ -360,10 +397,34 @@ func (f *forest) joinResponse(n *node) {
 func (n *node) join(outer *node) {
 	n.outer = outer
 	if id := n.facts.ResponseID; id != "" && id == outer.facts.ResponseID && compareNodes(outer, n) < 0 {
-		outer.facts.Usage.correct(n.facts.Usage)
+		outer.learn(n).Usage.correct(n.facts.Usage)
 	}
-	outer.facts.fillFrom(&n.facts)
+	outer.learn(n).fillFrom(n.facts)
 }
+
+// learn returns the facts of a node to add to them what another node says.
+func (n *node) learn(from *node) *Facts {
+	if !n.learned {
+		own := *n.facts
+		n.facts, n.learned = &own, true
+	}
+	n.mark = mix(n.mark, from.mark)
+	return n.facts
+}
+
+// seed is of the hashes of texts.
+var seed = maphash.MakeSeed()
+
+// mix adds numbers to a hash.
+func mix(h uint64, numbers ...uint64) uint64 {
+	for _, n := range numbers {
+		h = bits.RotateLeft64(h^n, 29) * 0x9e3779b97f4a7c15
+	}
+	return h
+}
+
+// number tells nodes apart.
+func (n *node) number() uint64 { return maphash.String(seed, n.id) }
 
 func compareNodes(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.start(), b.start()), strings.Compare(a.id, b.id))

@@ -8,58 +8,75 @@ import (
 	"slices"
 )
 
-// merge returns one span for each id, the same in any order of the input and however often a span
-// occurs in it. Of several versions of a span it keeps one, see supersedes. Events that came as log
-// records are added to a copy of their span. Spans without valid ids are left out, and so are those
-// of other traces than the one with the least id.
-func merge(spans []Span) []*Span {
-	trace := ""
-	for i := range spans {
-		if s := &spans[i]; validID(s.TraceID, 32) && validID(s.SpanID, 16) && (trace == "" || s.TraceID < trace) {
-			trace = s.TraceID
+// version is what came of one span of a trace.
+type version struct {
+	*node
+	best *Span   // of the versions that came, see supersedes
+	more []Event // that came as log records
+}
+
+// gathered is the spans of one trace, one for each id. It is the same in any order in which they come,
+// and however often one comes. Of several versions of a span it keeps one. Events that came as log
+// records are added to a copy of their span.
+type gathered struct {
+	trace    string
+	versions map[string]*version // by id of the span; some only have events yet
+	nodes    map[string]*node    // of those with a span
+	fresh    map[string]*version // changed since they were last read
+	read     uint64              // how many spans were read
+}
+
+// add adds a span. Spans of other traces, and those without valid ids, are left out.
+func (g *gathered) add(s *Span) {
+	if s.TraceID != g.trace || !validID(s.SpanID, 16) {
+		return
+	}
+	if s.Stub {
+		v := g.version(s.SpanID)
+		v.more = append(v.more, s.Events...)
+		return
+	}
+	if pending, ok := pendingSpan(s); ok {
+		if !validID(pending.SpanID, 16) {
+			return
 		}
+		s = &pending
 	}
-	if trace == "" {
-		return nil
+	if v := g.versions[s.SpanID]; v != nil && v.best != nil && !supersedes(s, v.best) {
+		return
 	}
-	byID := make(map[string]int, len(spans))
-	out := make([]*Span, 0, len(spans))
-	var added map[string][]Event
-	for i := range spans {
-		s := &spans[i]
-		if s.TraceID != trace || !validID(s.SpanID, 16) {
+	g.version(s.SpanID).best = s
+}
+
+// version returns what is known of a span that changes now.
+func (g *gathered) version(id string) *version {
+	v := g.versions[id]
+	if v == nil {
+		v = &version{node: &node{id: id}}
+		g.versions[id] = v
+	}
+	g.fresh[id] = v
+	return v
+}
+
+// changed reads the spans that changed, and returns their nodes.
+func (g *gathered) changed() (nodes []*node) {
+	for id, v := range g.fresh {
+		if v.best == nil { // its span may still arrive
 			continue
 		}
-		if s.Stub {
-			if added == nil {
-				added = map[string][]Event{}
-			}
-			added[s.SpanID] = append(added[s.SpanID], s.Events...)
-			continue
+		s := v.best
+		if len(v.more) > 0 {
+			s = new(*v.best)
+			s.Events = addEvents(s.Events, v.more)
 		}
-		if pending, ok := pendingSpan(s); ok {
-			if !validID(pending.SpanID, 16) {
-				continue
-			}
-			s = &pending
-		}
-		j, ok := byID[s.SpanID]
-		switch {
-		case !ok:
-			byID[s.SpanID] = len(out)
-			out = append(out, s)
-		case supersedes(s, out[j]):
-			out[j] = s
-		}
+		g.read++
+		v.Span, v.said, v.node.version = s, new(classify(s)), g.read
+		g.nodes[id] = v.node
+		nodes = append(nodes, v.node)
 	}
-	for id, events := range added {
-		if i, ok := byID[id]; ok { // else its span may still arrive
-			s := *out[i]
-			s.Events = addEvents(s.Events, events)
-			out[i] = &s
-		}
-	}
-	return out
+	clear(g.fresh)
+	return nodes
 }
 
 // supersedes reports whether a is kept of two versions of one span: one that has ended, else the one

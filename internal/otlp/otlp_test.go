@@ -294,6 +294,9 @@ func anyOrder(t *testing.T, spans []otlp.Span) {
 		same(t, fmt.Sprint("shuffled, seed ", seed), whole, shuffled)
 		twice := append(slices.Clone(shuffled), spans[:random.IntN(len(spans)+1)]...)
 		same(t, fmt.Sprint("repeated, seed ", seed), whole, twice)
+		if seed < 5 {
+			growing(t, twice, 10, random)
+		}
 	}
 	same(t, "stored", whole, kept(t, spans))
 	for cut := range spans {

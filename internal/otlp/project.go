@@ -7,42 +7,106 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// ProjectKept returns the rows of all spans of a trace together, see [Project]: of those in
-// chunks that are kept, and of fresh ones, which are of type []Span. It is what the store calls.
-func ProjectKept(traceID string, kept [][]byte, fresh []any) ([]record.Change, error) {
-	var all []Span
+// Projection makes the rows of one trace while its spans arrive. Its rows depend only on the set of
+// spans so far, not on their order or how often one occurs. Every row's id is derived from that of the
+// trace or a span, so the rows of a larger set replace those of a smaller one.
+//
+// Each span is read once. The places of all spans are found anew each time, because any span may change
+// the place of others. That is cheap beside making rows, which is only done where something changed.
+type Projection struct {
+	spans gathered
+	order []*node // those with a span, in the order of compareNodes
+	made  made
+	size  int
+}
+
+// NewProjection returns the projection of a trace without spans.
+func NewProjection(traceID string) *Projection {
+	return &Projection{spans: gathered{trace: traceID, versions: map[string]*version{}, nodes: map[string]*node{}, fresh: map[string]*version{}}}
+}
+
+// Add adds spans: of chunks that are kept, and fresh ones, which are of type []Span. It does not change
+// the spans, and keeps them. If it fails, the projection is of no more use.
+func (p *Projection) Add(kept [][]byte, fresh []any) error {
 	for _, chunk := range kept {
 		spans, err := DecodeChunk(chunk)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, spans...)
+		p.add(spans)
 	}
 	for _, f := range fresh {
 		spans, ok := f.([]Span)
 		if !ok {
-			return nil, fmt.Errorf("fresh spans are of type %T", f)
+			return fmt.Errorf("fresh spans are of type %T", f)
 		}
-		all = append(all, spans...)
+		p.add(spans)
 	}
-	return Project(slices.DeleteFunc(all, func(s Span) bool { return s.TraceID != traceID })), nil
+	return nil
+}
+
+func (p *Projection) add(spans []Span) {
+	const node = 2 << 10 // bytes that a span takes in its place
+	p.size += Memory(spans, map[*Attribute]bool{}) + node*len(spans)
+	for i := range spans {
+		p.spans.add(&spans[i])
+	}
+}
+
+// Size estimates how many bytes of memory the projection takes.
+func (p *Projection) Size() int { return p.size }
+
+// Live reports whether some row of the trace has not ended.
+func (p *Projection) Live() bool { return p.made.live }
+
+// Changes returns the rows that differ from those that it returned before, parents first, and the keys
+// of those that are gone. The first time, all rows differ. There are none if there is no agent in the
+// trace.
+func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
+	fresh := p.spans.changed()
+	if len(fresh) == 0 {
+		return nil, nil
+	}
+	p.insert(fresh)
+	r := projection{forest: newForest(p.spans.trace, p.order, p.spans.nodes), before: p.made}
+	for _, n := range r.nodes {
+		if n.isStep() {
+			r.addStep(n)
+		}
+	}
+	if len(r.steps) > 0 {
+		r.useSkipped()
+		slices.SortStableFunc(r.steps, func(a, b *step) int { return compareNodes(a.node, b.node) })
+		changed = r.rows()
+	}
+	gone = p.made.gone(&r.now, p.spans.trace)
+	p.made = r.now
+	return changed, gone
+}
+
+// insert puts fresh nodes into the order.
+func (p *Projection) insert(fresh []*node) {
+	for _, n := range fresh {
+		if !n.ordered {
+			n.ordered = true
+			p.order = append(p.order, n)
+		}
+	}
+	slices.SortFunc(p.order, compareNodes)
 }
 
 // Project returns the rows of the spans of one trace, parents first, or none if there is no agent in
-// it. The rows depend only on the set of spans, not on their order or how often one occurs. Every
-// row's id is derived from that of the trace or a span, so the rows of a larger set replace those of
-// a smaller one. Project does not change the spans, and may run on the same ones several times at once.
+// it. Of several traces it takes the one with the least id. It does not change the spans, and may run on
+// the same ones several times at once.
 func Project(spans []Span) []record.Change {
-	p := projection{forest: newForest(merge(spans))}
-	for _, n := range p.nodes {
-		if n.isStep() {
-			p.steps = append(p.steps, newStep(n))
+	trace := ""
+	for i := range spans {
+		if s := &spans[i]; validID(s.TraceID, 32) && validID(s.SpanID, 16) && (trace == "" || s.TraceID < trace) {
+			trace = s.TraceID
 		}
 	}
-	if len(p.steps) == 0 {
-		return nil
-	}
-	p.useSkipped()
-	slices.SortStableFunc(p.steps, func(a, b *step) int { return compareNodes(a.node, b.node) })
-	return p.rows()
+	p := NewProjection(trace)
+	p.add(spans)
+	rows, _ := p.Changes()
+	return rows
 }

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -10,10 +11,23 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// projection makes the rows of a trace.
+// projection makes the rows of a trace that differ from those that were made before.
 type projection struct {
 	*forest
-	steps []*step
+	steps       []*step
+	before, now made
+}
+
+// addStep adds the step of a node. If it is the same as before, its cycles are not made again.
+func (p *projection) addStep(n *node) {
+	mark := stepMark(n)
+	if before, ok := p.before.steps[n.id]; ok && before.mark == mark {
+		s := before.step
+		s.node, s.known = n, true
+		p.steps = append(p.steps, &s)
+		return
+	}
+	p.steps = append(p.steps, newStep(n, mark))
 }
 
 // useSkipped fills the results of tool calls from spans of class Skip beside them.
@@ -25,14 +39,18 @@ func (p *projection) useSkipped() {
 		parent *node
 		call   string
 	}
-	byID, byName := map[key]callResult{}, map[key][]callResult{}
+	type said struct {
+		callResult
+		by *node
+	}
+	byID, byName := map[key]said{}, map[key][]said{}
 	for _, n := range p.skips {
 		for _, r := range n.facts.results {
 			if r.id != "" {
-				byID[key{n.parent, r.id}] = r
+				byID[key{n.parent, r.id}] = said{r, n}
 			}
 			name := key{n.parent, r.name}
-			byName[name] = append(byName[name], r)
+			byName[name] = append(byName[name], said{r, n})
 		}
 	}
 	for _, s := range p.steps {
@@ -48,7 +66,7 @@ func (p *projection) useSkipped() {
 				}
 				if ok {
 					t.result = ""
-					t.setResult(r)
+					t.setResult(r.callResult, r.by)
 				}
 				if t.failed {
 					t.state = record.Failed
@@ -58,30 +76,55 @@ func (p *projection) useSkipped() {
 	}
 }
 
-// rows returns all rows, parents first.
-func (p *projection) rows() []record.Change {
+// rows returns the rows that differ, parents first.
+func (p *projection) rows() (rows []record.Change) {
+	p.now = made{plans: map[string]record.Plan{}, steps: make(map[string]madeStep, len(p.steps))}
+	for _, plan := range p.plans() {
+		p.now.live = p.now.live || !plan.State.Terminal()
+		if before, ok := p.before.plans[plan.CurrentPlanID]; !ok || !reflect.DeepEqual(before, *plan) {
+			rows = append(rows, plan)
+		}
+		p.now.plans[plan.CurrentPlanID] = *plan
+	}
 	var cycles, calls []record.Change
-	rows := p.plans()
 	numbers := map[string]int64{} // of steps, by plan
 	for _, s := range p.steps {
-		row := p.stepRow(s)
-		row.StepIndex = new(numbers[row.PlanID])
-		numbers[row.PlanID]++
-		rows = append(rows, row)
-		for seq, c := range s.cycles {
-			cycles = append(cycles, p.cycleRow(s, seq))
-			for i := range c.calls {
-				calls = append(calls, p.callRow(s, seq, i))
-			}
+		m := madeStep{step: *s, plan: p.planID(s.node.planCall()), parent: p.parentStep(s.node)}
+		m.step.cycles = nil
+		m.index = numbers[m.plan]
+		numbers[m.plan]++
+		before, ok := p.before.steps[s.node.id]
+		if !ok || !s.known || before.plan != m.plan || before.parent != m.parent || before.index != m.index {
+			rows = append(rows, p.stepRow(s, &m))
 		}
+		if s.known {
+			m.cycles, m.live = before.cycles, before.live
+		}
+		for seq, c := range s.cycles {
+			made := madeCycle{mark: c.mark(s)}
+			if seq < len(before.cycles) && before.cycles[seq].mark == made.mark {
+				made = before.cycles[seq]
+			} else {
+				row := p.cycleRow(s, seq)
+				made.live = !row.State.Terminal()
+				cycles = append(cycles, row)
+				for i, t := range c.calls {
+					made.calls, made.live = append(made.calls, t.id), made.live || !t.state.Terminal()
+					calls = append(calls, p.callRow(s, seq, i))
+				}
+			}
+			m.cycles, m.live = append(m.cycles, made), m.live || made.live
+		}
+		p.now.live = p.now.live || m.live || !s.state.Terminal()
+		p.now.steps[s.node.id] = m
 	}
 	return slices.Concat(rows, cycles, calls)
 }
 
 // plans returns the root plan, and a sub-plan for each tool call with rows below it.
-func (p *projection) plans() []record.Change {
+func (p *projection) plans() []*record.Plan {
 	root := p.rootPlan()
-	rows := []record.Change{root}
+	rows := []*record.Plan{root}
 	plans := map[string]*record.Plan{p.trace: root}
 	for _, n := range p.nodes {
 		if n.facts.Class != Tool || n.outer != nil || !n.rowsBelow {
@@ -96,7 +139,7 @@ func (p *projection) plans() []record.Change {
 	}
 	for _, s := range p.steps {
 		if plan := plans[p.planID(s.node.planCall())]; plan != root && plan.UserRequest == nil {
-			describe(plan, cmp.Or(s.name(), s.node.planCall().facts.Tool), s.request, s.model())
+			describe(plan, cmp.Or(s.agent, s.node.planCall().facts.Tool), s.request, s.model)
 		}
 	}
 	for _, s := range slices.Backward(p.steps) { // plans whose span has no result
@@ -153,7 +196,7 @@ func (p *projection) rootPlan() *record.Plan {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
 	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
-	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, unread(top.facts.Input)), first.model())
+	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, unread(top.facts.Input)), first.model)
 	p.addContext(root)
 	return root
 }
@@ -192,7 +235,7 @@ func (p *projection) rootName(top *node) string {
 	if top.Span != nil {
 		return withoutMethod(top.Name)
 	}
-	return p.steps[0].name()
+	return p.steps[0].agent
 }
 
 // addContext records on the root plan for whom and where it ran.
@@ -284,12 +327,12 @@ func (n *node) failure() (message, kind *string) {
 	return optional(n.facts.ErrorMessage), optional(cmp.Or(n.facts.ErrorKind, "error"))
 }
 
-// stepRow returns the row of a step, without its index.
-func (p *projection) stepRow(s *step) *record.AgentExecution {
+// stepRow returns the row of a step.
+func (p *projection) stepRow(s *step, at *madeStep) *record.AgentExecution {
 	n := s.node
 	row := &record.AgentExecution{
-		RootPlanID: p.trace, StepID: n.id, PlanID: p.planID(n.planCall()), AgentName: optional(s.name()),
-		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(), Result: optional(s.result), ModelName: optional(s.model()),
+		RootPlanID: p.trace, StepID: n.id, PlanID: at.plan, StepIndex: &at.index, AgentName: optional(s.agent),
+		AgentRequest: optional(s.request), State: new(s.state), StartTime: timestamp(n.start()), EndTime: n.endTime(), Result: optional(s.result), ModelName: optional(s.model),
 		ConversationID: optionalID(s.conversation()), SpanID: &n.id,
 	}
 	if n.facts.Class == Agent {
@@ -299,8 +342,8 @@ func (p *projection) stepRow(s *step) *record.AgentExecution {
 		row.ErrorMessage, row.ErrorKind = n.failure()
 	}
 	b := []byte{'{'}
-	if parent := p.parentStep(n); parent != "" {
-		b = appendMember(b, "parentStepId", parent)
+	if at.parent != "" {
+		b = appendMember(b, "parentStepId", at.parent)
 	}
 	row.Metadata = metadata(appendTruncated(b, n))
 	return row
@@ -316,7 +359,7 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 		row.State = new(record.Completed)
 		if seq == 0 && n.facts.Class == Agent && len(n.models) == 0 && !n.ownsAgents {
 			// Only the agent's span has the figures of its model calls.
-			setUsage(row, &n.facts)
+			setUsage(row, n.facts)
 		}
 		if len(c.calls) == 0 {
 			row.State = new(s.state)
@@ -328,7 +371,7 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 }
 
 func setThink(row *record.ThinkAct, n *node) {
-	f := &n.facts
+	f := n.facts
 	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
 	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input)), optional(f.thinkOutput)
 	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
@@ -421,7 +464,7 @@ func (p *projection) callRow(s *step, seq, i int) *record.ActTool {
 	row := &record.ActTool{RootPlanID: p.trace, StepID: s.node.id, Seq: int64(seq), ToolCallID: t.id, CallIndex: new(int64(i)), State: new(t.state), Result: optional(t.result)}
 	id, name, args, kind, message := t.request.id, t.request.name, t.request.args, "", cmp.Or(t.error, t.result)
 	if n := t.node; n != nil {
-		f := &n.facts
+		f := n.facts
 		id, kind, message = cmp.Or(f.CallID, id), f.ErrorKind, cmp.Or(f.ErrorMessage, message)
 		// LangChain's spans have the bare value of a lone argument.
 		if f.key != t.request.key || !isJSON(args) || isJSON(f.Arguments) {

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"sort"
 	"strconv"
@@ -13,10 +14,13 @@ import (
 // step is an agent's span, or what stands for an agent if there is no such span.
 type step struct {
 	node   *node
+	mark   uint64 // differs if anything differs that the step is made of
+	known  bool   // the cycles are not known, because the step is the same as before
 	cycles []*cycle
 	state  record.State
 	// request is what the agent was asked, result what it answered.
 	request, result string
+	agent, model    string // names
 }
 
 // cycle is a model call and the tool calls that it asked for. Tool calls without a known model call
@@ -24,7 +28,6 @@ type step struct {
 type cycle struct {
 	model *node
 	calls []*toolCall
-	input *chat // of the model call, filled when first needed
 }
 
 // toolCall is a span, a call that the output of a model asks for, or both.
@@ -35,12 +38,42 @@ type toolCall struct {
 	result  string
 	failed  bool
 	error   string
-	done    bool // a result was found outside the span
+	source  *node // in which a result was found outside the span; nil: none
 	state   record.State
 }
 
-func newStep(n *node) *step {
-	s := &step{node: n, state: n.state()}
+// stepMark returns the mark of the step of a node.
+func stepMark(n *node) uint64 {
+	at := func(n *node) uint64 { // of two nodes in one place
+		if n == nil {
+			return 0
+		}
+		return n.number()
+	}
+	h := mix(n.mark, n.skipped, uint64(len(n.models)), uint64(len(n.tools)))
+	for _, m := range n.models {
+		h = mix(h, m.mark, at(m.cycle))
+	}
+	for _, t := range n.tools {
+		h = mix(h, t.mark, at(t.model), at(t.cycle))
+	}
+	if n.tool != nil {
+		h = mix(h, n.tool.mark)
+	}
+	if n.Span == nil || n.facts.Class == Tool { // its children name it
+		for _, c := range n.children {
+			h = mix(h, c.mark)
+		}
+		h = mix(h, uint64(n.start()))
+	}
+	if n.ownsAgents {
+		h++
+	}
+	return mix(h, maphash.String(seed, string(n.state())))
+}
+
+func newStep(n *node, mark uint64) *step {
+	s := &step{node: n, mark: mark, state: n.state()}
 	slices.SortFunc(n.models, compareEnds)
 	slices.SortFunc(n.tools, compareNodes)
 	x := index{byModel: map[*node]*cycle{}, byCall: map[string][]*cycle{}, byName: map[string][]*cycle{}, byWrapper: map[*node][]*cycle{}}
@@ -73,6 +106,7 @@ func newStep(n *node) *step {
 	if s.state.Terminal() {
 		s.result = s.findResult()
 	}
+	s.agent, s.model = s.findName(), s.findModel()
 	return s
 }
 
@@ -101,7 +135,7 @@ func (x *index) add(c *cycle) {
 		put(x.byCall, r.id)
 		put(x.byName, r.key)
 	}
-	if f := &c.model.facts; len(f.calls) == 0 && asksForTools(f.Finish) {
+	if f := c.model.facts; len(f.calls) == 0 && asksForTools(f.Finish) {
 		put(x.byName, "") // for tools of any name
 	}
 }
@@ -186,15 +220,21 @@ func (c *cycle) match() {
 		return
 	}
 	made := func(t *toolCall) callRequest {
-		f := &t.node.facts
+		f := t.node.facts
 		return callRequest{id: f.CallID, name: f.Tool, args: f.Arguments, key: f.key}
 	}
 	pairs := make([]*toolCall, len(requests))
 	left := c.calls
 	pass := func(key func(callRequest) string, differentIDs bool) {
+		if len(left) == 0 {
+			return
+		}
 		waiting := map[string][]int{}
 		for i, r := range requests {
-			if k := key(r); pairs[i] == nil && k != "" {
+			if pairs[i] != nil {
+				continue
+			}
+			if k := key(r); k != "" {
 				waiting[k] = append(waiting[k], i)
 			}
 		}
@@ -259,7 +299,7 @@ func (s *step) setOutcome(i int, t *toolCall) {
 		t.state = record.Failed
 	case t.node != nil && t.node.End == 0:
 		t.state = record.Running
-	case t.node != nil, t.done:
+	case t.node != nil, t.source != nil:
 		t.state = record.Completed
 	case i < len(s.cycles)-1 || s.state.Terminal():
 		t.state = record.Unknown // the run went on
@@ -278,21 +318,49 @@ func (s *step) findToolResult(i int, t *toolCall) {
 		if next.model == nil || next.model.facts.Input == "" {
 			continue
 		}
-		if next.input == nil {
-			next.input = new(readChat(next.model.facts.Input))
-		}
-		if r, ok := c.resultIn(next.input, t); ok {
-			t.setResult(r)
+		if r, ok := c.resultIn(next.model.chat(), t); ok {
+			t.setResult(r, next.model)
 		}
 		return
 	}
 }
 
-func (t *toolCall) setResult(r callResult) {
+// chat returns the input of a model call.
+func (n *node) chat() *chat {
+	if n.asked.chat == nil || n.asked.input != n.facts.Input {
+		n.asked = asked{n.facts.Input, new(readChat(n.facts.Input))}
+	}
+	return n.asked.chat
+}
+
+// mark differs if anything differs that the rows of a cycle are made of. in is the step's.
+func (c *cycle) mark(in *step) uint64 {
+	h := uint64(len(c.calls))
+	if c.model != nil {
+		h = mix(h, c.model.mark)
+	} else {
+		h = mix(h, in.node.mark, in.mark)
+	}
+	for _, t := range c.calls {
+		h = mix(h, maphash.String(seed, t.id), maphash.String(seed, string(t.state)))
+		if t.node != nil {
+			h = mix(h, t.node.mark)
+			if t.node.model != nil {
+				h++
+			}
+		}
+		if t.source != nil {
+			h = mix(h, t.source.mark)
+		}
+	}
+	return h
+}
+
+func (t *toolCall) setResult(r callResult, source *node) {
 	t.result = cmp.Or(t.result, r.text)
 	t.failed = t.failed || r.failed
 	t.error = r.message
-	t.done = true
+	t.source = source
 }
 
 // resultIn finds the result of a call in a chat: by the call's id, else by its place among the last
@@ -316,8 +384,8 @@ func (c *cycle) resultIn(input *chat, t *toolCall) (callResult, bool) {
 	return results[i], true
 }
 
-// name is the name of the agent, or of what does its work.
-func (s *step) name() string {
+// findName returns the name of the agent, or of what does its work.
+func (s *step) findName() string {
 	n := s.node
 	if n.facts.Class == Agent {
 		return n.facts.Agent
@@ -354,7 +422,8 @@ func (s *step) conversation() string {
 	return conversation
 }
 
-func (s *step) model() string {
+// findModel returns the first model of the step.
+func (s *step) findModel() string {
 	for _, c := range s.cycles {
 		if c.model != nil && c.model.facts.Model != "" {
 			return c.model.facts.Model
@@ -366,7 +435,7 @@ func (s *step) model() string {
 // findRequest returns what the agent was asked: according to its span, else to the first model call,
 // else to the tool call that it works for.
 func (s *step) findRequest() string {
-	f := &s.node.facts
+	f := s.node.facts
 	if f.Class != Tool && f.request != "" {
 		return f.request
 	}
@@ -388,7 +457,7 @@ func (s *step) findRequest() string {
 
 // findResult returns what the agent answered: according to its span, else to the last model call.
 func (s *step) findResult() string {
-	f := &s.node.facts
+	f := s.node.facts
 	if f.Class != Tool && f.answer != "" {
 		return f.answer
 	}

@@ -35,7 +35,6 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
-	"github.com/actlog/actlog/record"
 )
 
 // fixtures are the bodies of one run each, as exporters sent them.
@@ -618,16 +617,21 @@ func TestExportsThatMayBeSentAgain(t *testing.T) {
 	}
 }
 
+// notThisOne is a projection that takes no spans.
+type notThisOne struct{ store.Projection }
+
+func (notThisOne) Add([][]byte, []any) error { return errors.New("not this one") }
+
 // TestTracesThatCannotBeKept are counted as rejected; the others are on record.
 func TestTracesThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, options{Store: func(c *store.Config) {
 		project := c.Project
-		c.Project = func(trace string, kept [][]byte, fresh []any) ([]record.Change, error) {
+		c.Project = func(trace string) store.Projection {
 			if trace == apitest.TraceID(2) {
-				return nil, errors.New("not this one")
+				return notThisOne{project(trace)}
 			}
-			return project(trace, kept, fresh)
+			return project(trace)
 		}
 	}})
 	all := apitest.AgentTrace(1, nil)

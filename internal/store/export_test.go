@@ -76,3 +76,11 @@ func WriteUnmarked(ctx context.Context, s *Store, changes ...record.Change) erro
 	entries, _ := s.prepare(changes)
 	return s.sender.sendUnmarked(ctx, newBatch(entries), 0)
 }
+
+// Remembers reports whether a store remembers the projection of a trace.
+func Remembers(s *Store, id string) bool {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	r := s.memory.known[id]
+	return r != nil && r.projection != nil
+}

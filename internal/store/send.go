@@ -167,7 +167,11 @@ func (s *sender) queuePasses(q *pgx.Batch, passes [][]*field.Row, a assumed) {
 	for _, rows := range passes {
 		s.statements.merge(q, rows, a)
 		if a.grows && rows[0].Change.Kind() == record.KindActTool {
-			s.statements.latestTool(q, rows, a)
+			calls := make([]record.Key, len(rows))
+			for i, r := range rows {
+				calls[i] = r.Change.Key()
+			}
+			s.statements.latestTool(q, calls, a)
 		}
 	}
 }

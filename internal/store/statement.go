@@ -46,31 +46,38 @@ func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 }
 
 // latestTool queues the statement that finds the latest call of the steps of some calls.
-func (s *statements) latestTool(q *pgx.Batch, calls []*field.Row, a assumed) {
+func (s *statements) latestTool(q *pgx.Batch, calls []record.Key, a assumed) {
 	steps := map[record.Key]bool{}
 	var c keyColumns
-	for _, r := range calls {
-		if step := stepOf(r.Change.Key()); !steps[step] {
+	for _, call := range calls {
+		if step := stepOf(call); !steps[step] {
 			steps[step] = true
 			c.add(step)
 		}
 	}
-	q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.part)
+	if len(steps) > 0 {
+		q.Queue(fieldsql.LatestTool, c.roots, c.ids, a.part)
+	}
 }
 
 // replace queues the statement that puts rows of a kind in place of those that traces made.
-func (s *statements) replace(q *pgx.Batch, rows []*field.Row) *pgx.QueuedQuery {
+func (s *statements) replace(q *pgx.Batch, rows []*field.Row, a assumed) *pgx.QueuedQuery {
 	kind := rows[0].Change.Kind()
-	return q.Queue(replacements[kind], s.arguments(kind, fieldsql.TraceShape(kind), rows)...)
+	args := s.arguments(kind, fieldsql.TraceShape(kind), rows)
+	if grows := a.grows && kind != record.KindPlan; grows {
+		return q.Queue(growing[kind], append(args, a.part)...)
+	}
+	return q.Queue(replacements[kind], args...)
 }
 
-// replacements are the statements for the kinds that traces make.
-var replacements = map[record.Kind]string{
-	record.KindPlan:           fieldsql.Replace(record.KindPlan),
-	record.KindAgentExecution: fieldsql.Replace(record.KindAgentExecution),
-	record.KindThinkAct:       fieldsql.Replace(record.KindThinkAct),
-	record.KindActTool:        fieldsql.Replace(record.KindActTool),
-}
+// replacements are the statements for the kinds that traces make, growing those that grow roll-ups.
+var replacements, growing = func() (all, grow map[record.Kind]string) {
+	all, grow = map[record.Kind]string{}, map[record.Kind]string{}
+	for _, kind := range []record.Kind{record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindActTool} {
+		all[kind], grow[kind] = fieldsql.Replace(kind, false), fieldsql.Replace(kind, true)
+	}
+	return all, grow
+}()
 
 // of returns the statement of a shape. If there are too many shapes, it is that of the whole
 // shape, and shape becomes that.

@@ -42,8 +42,8 @@ type Config struct {
 	Room func() error
 	// PartitionDays is the period of a partition of the detail. Default 7.
 	PartitionDays int
-	// Project makes rows of spans. Default: the store takes no traces.
-	Project Project
+	// Project returns a projection without spans. Default: the store takes no traces.
+	Project func(traceID string) Projection
 	// TraceQuiet is how long a trace may be silent before it is closed: what has not ended in
 	// it is UNKNOWN from then on, until more spans come. Default 10 min.
 	TraceQuiet time.Duration

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -19,7 +20,7 @@ import (
 type Trace struct {
 	ID    string // 32 hex digits in lower case
 	Chunk []byte // the spans as they are kept
-	Spans any    // the same spans as Project takes them, so that it need not decode the chunk
+	Spans any    // the same spans as a [Projection] takes them, so that it need not decode the chunk
 	Count int    // how many spans there are
 }
 
@@ -52,6 +53,7 @@ type tracer struct {
 	*writer
 	rows     *traceWriter
 	queries  *db.Queries
+	memory   traceMemory
 	retryFor time.Duration
 	turns    chan struct{} // holds a token for each transaction
 }
@@ -169,6 +171,15 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer context.AfterFunc(t.sending, cancel)()
+	ids := make([]string, len(group))
+	for i, in := range group {
+		ids[i] = in.id
+	}
+	held, release, err := t.memory.hold(ctx, ids)
+	if err != nil {
+		return err
+	}
+	defer release()
 	select {
 	case t.turns <- struct{}{}:
 		defer func() { <-t.turns }()
@@ -177,38 +188,49 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	b, start := (*batch)(nil), time.Now()
-	put := func(copying bool) error {
-		return t.db.Transact(ctx, func(tx pgx.Tx) error {
-			traces, onRecord, err := t.rows.readTraces(ctx, tx, group)
-			if err != nil {
+	start := time.Now()
+	traces, b, err := t.put(ctx, group, held, true)
+	if errors.Is(err, errForgotten) || pg.State(err) == fieldsql.StaleGuess { // nothing is remembered now
+		traces, b, err = t.put(ctx, group, held, true)
+	}
+	if notCopied(err) {
+		traces, b, err = t.put(ctx, group, held, false)
+	}
+	if err != nil || b == nil {
+		return err
+	}
+	for _, tr := range traces {
+		tr.remember()
+	}
+	t.said.learn(b)
+	t.feed.Grew()
+	t.counters.committed(len(b.rows), b.folded, time.Since(start))
+	return nil
+}
+
+// put is one try of the transaction. It returns the traces and the rows that it wrote, if it had
+// anything to do.
+func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[string]*remembered, copying bool) (traces []*trace, b *batch, err error) {
+	err = t.db.Transact(ctx, func(tx pgx.Tx) error {
+		var onRecord map[string]map[record.Key]bool
+		if traces, onRecord, err = t.rows.readTraces(ctx, tx, group, held); err != nil {
+			return err
+		}
+		if traces = slices.DeleteFunc(traces, (*trace).notDue); len(traces) == 0 {
+			return nil
+		}
+		for _, tr := range traces {
+			if err := t.rows.makeRows(tr, onRecord); err != nil {
 				return err
 			}
-			if traces = slices.DeleteFunc(traces, (*trace).notDue); len(traces) == 0 {
-				return nil
+			if err := t.rows.mergeShared(ctx, tx, tr); err != nil {
+				return err
 			}
-			for _, tr := range traces {
-				if err := t.rows.makeRows(tr, onRecord); err != nil {
-					return err
-				}
-				if err := t.rows.mergeShared(ctx, tx, tr); err != nil {
-					return err
-				}
-			}
-			b, err = t.rows.writeTraces(ctx, tx, traces, copying)
-			return err
-		})
-	}
-	err := put(true)
-	if notCopied(err) {
-		err = put(false)
-	}
-	if err == nil && b != nil {
-		t.said.learn(b)
-		t.feed.Grew()
-		t.counters.committed(len(b.rows), b.folded, time.Since(start))
-	}
-	return err
+		}
+		b, err = t.rows.writeTraces(ctx, tx, traces, copying)
+		return err
+	})
+	return traces, b, err
 }
 
 // tracesEvery is how often due traces are looked for.

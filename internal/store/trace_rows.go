@@ -3,9 +3,11 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -16,11 +18,6 @@ import (
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
-
-// Project returns the rows that the spans of a trace mean: those of chunks that were kept, and
-// those that came just now. Rows are of the root plan that the trace's id names. It must not
-// change the spans.
-type Project func(traceID string, kept [][]byte, fresh []any) ([]record.Change, error)
 
 // incomingTrace is one trace's part of a request. Without chunks it only has the trace's rows
 // made, if they are due.
@@ -34,7 +31,7 @@ type incomingTrace struct {
 
 // projector makes the rows of traces.
 type projector struct {
-	project  Project // nil: the store takes no traces
+	project  func(traceID string) Projection // nil: the store takes no traces
 	prices   *prices
 	tuning   *tuning
 	counters *counters
@@ -47,14 +44,19 @@ type trace struct {
 	db.TraceStatesRow
 	earlier [][]byte // chunks that are kept already
 	before  int      // how many of them its rows were made of
-	root    string   // of the tree that its rows are in from now on; empty: none
-	large   bool     // its rows are not made now
-	isNew   bool     // nothing of it is on record
-	live    bool     // something of it has not ended
-	rows    map[record.Key]*field.Row
-	gone    []record.Key        // rows that are to be deleted
-	shared  []record.Key        // rows that native records wrote to as well
-	kept    map[record.Key]bool // rows that stay as they are
+	known   *remembered
+	// projection has all spans, if the rows were made of it. goesOn says that it was remembered: then
+	// earlier are the chunks behind what it knew, and rows are only those that differ.
+	projection Projection
+	goesOn     bool
+	root       string // of the tree that its rows are in from now on; empty: none
+	large      bool   // its rows are not made now
+	isNew      bool   // nothing of it is on record
+	live       bool   // something of it has not ended
+	rows       map[record.Key]*field.Row
+	gone       []record.Key        // rows that are to be deleted
+	shared     []record.Key        // rows that native records wrote to as well
+	kept       map[record.Key]bool // rows that stay as they are
 }
 
 // notDue reports whether nothing is to be done for the trace.
@@ -69,20 +71,67 @@ type badTraceError struct {
 func (e *badTraceError) Error() string { return fmt.Sprintf("trace %s: %v", e.id, e.err) }
 func (e *badTraceError) Unwrap() error { return e.err }
 
+// errForgotten means that what was remembered of a trace does not do. Its rows are made without.
+var errForgotten = errors.New("what is remembered of a trace does not do")
+
+// goOn finds the rows of a trace that differ from those on record, which the projection made of the
+// spans that it knows and of others that have been written since.
+func (p *projector) goOn(tr *trace) error {
+	others := int(tr.Projected - tr.known.chunks)
+	tr.projection = tr.known.take()
+	if others < 0 || others > len(tr.earlier) {
+		return errForgotten
+	}
+	add := func(kept [][]byte, fresh []any) ([]record.Change, []record.Key, error) {
+		if err := tr.projection.Add(kept, fresh); err != nil {
+			return nil, nil, &badTraceError{tr.id, err}
+		}
+		changed, gone := tr.projection.Changes()
+		return changed, gone, nil
+	}
+	if _, _, err := add(tr.earlier[:others], nil); err != nil {
+		return err
+	}
+	if tr.projection.Live() && math.IsInf(tr.DueSeconds, 1) { // it was closed, because it was quiet
+		return errForgotten
+	}
+	changed, gone, err := add(tr.earlier[others:], tr.fresh)
+	if err != nil {
+		return err
+	}
+	tr.root, tr.gone, tr.live = tr.id, gone, tr.projection.Live()
+	tr.Projected = tr.known.chunks + int32(len(tr.earlier)+len(tr.chunks))
+	tr.rows = p.rowsOf(changed, tr.id, tr.id, false)
+	if slices.Contains(gone, rootKey(tr.id)) {
+		return errForgotten
+	}
+	return nil
+}
+
 // makeRows finds the rows of a trace: those that its spans mean, in the tree that they belong
 // to. onRecord has the rows of the trees, by root and key, and whether each is shared.
 func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool) (err error) {
+	if tr.goesOn {
+		return p.goOn(tr)
+	}
 	tr.root = cmp.Or(tr.NativeRoot, tr.id)
 	if tr.Complete == nil { // else its row says whether all spans are kept that its rows were made of
 		tr.Complete = new(!slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false))
 	}
-	if tr.large = len(tr.chunks) > 0 && tr.Spans+int64(tr.spans) > p.tuning.maxProjected; tr.large {
+	if tr.large {
 		tr.root = tr.homeRoot()
 		return nil
 	}
-	quiet := tr.Quiet && len(tr.chunks) == 0
-	if tr.rows, tr.live, err = p.rowsOf(tr.id, tr.root, tr.earlier, tr.fresh, quiet); err != nil {
-		return err
+	tr.projection = p.project(tr.id)
+	if err := tr.projection.Add(tr.earlier, tr.fresh); err != nil {
+		return &badTraceError{tr.id, err}
+	}
+	closes := tr.Quiet && len(tr.chunks) == 0
+	rows, _ := tr.projection.Changes()
+	tr.rows = p.rowsOf(rows, tr.id, tr.root, closes)
+	tr.live = tr.projection.Live() && !closes
+	if closes || tr.root != tr.id || !*tr.Complete {
+		tr.projection = nil // its rows are not those on record
 	}
 	if len(tr.rows) == 0 {
 		p.counters.tracesWithoutRows.Add(1)
@@ -132,22 +181,14 @@ func (t *trace) keep(rows map[record.Key]bool) {
 	})
 }
 
-// rowsOf returns the rows that spans mean, in the tree of a root. live reports that one of
-// them has not ended. In a quiet trace, what has not ended is closed as UNKNOWN.
-func (p *projector) rowsOf(id, root string, kept [][]byte, fresh []any, quiet bool) (rows map[record.Key]*field.Row, live bool, err error) {
-	changes, err := p.project(id, kept, fresh)
-	if err != nil {
-		return nil, false, &badTraceError{id, err}
-	}
-	rows = make(map[record.Key]*field.Row, len(changes))
+// rowsOf returns rows of a trace by key, in the tree of a root. If the trace is closed, what has not
+// ended in it is UNKNOWN.
+func (p *projector) rowsOf(changes []record.Change, id, root string, closed bool) map[record.Key]*field.Row {
+	rows := make(map[record.Key]*field.Row, len(changes))
 	for _, c := range changes {
 		move(c, id, root)
-		if state := stateOf(c); state != nil && *state != nil && !(*state).Terminal() {
-			if quiet {
-				*state = new(record.Unknown)
-			} else {
-				live = true
-			}
+		if state := stateOf(c); closed && state != nil && *state != nil && !(*state).Terminal() {
+			*state = new(record.Unknown)
 		}
 		row, err := field.NewRow(c)
 		if err != nil {
@@ -157,7 +198,7 @@ func (p *projector) rowsOf(id, root string, kept [][]byte, fresh []any, quiet bo
 		p.prices.apply(row.Change)
 		rows[c.Key()] = row
 	}
-	return rows, live, nil
+	return rows
 }
 
 // move puts a row of a trace into the tree of another root.
@@ -218,10 +259,12 @@ func (p *projector) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error
 	}
 	var before map[record.Key]*field.Row
 	if tr.before > 0 && tr.RootPlanID != nil {
-		var err error
-		if before, _, err = p.rowsOf(tr.id, *tr.RootPlanID, tr.earlier[:tr.before], nil, false); err != nil {
-			return err
+		earlier := p.project(tr.id)
+		if err := earlier.Add(tr.earlier[:tr.before], nil); err != nil {
+			return &badTraceError{tr.id, err}
 		}
+		changes, _ := earlier.Changes()
+		before = p.rowsOf(changes, tr.id, *tr.RootPlanID, false)
 	}
 	var q pgx.Batch
 	for _, key := range tr.shared {

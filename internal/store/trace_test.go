@@ -29,7 +29,7 @@ import (
 )
 
 // takeTraces makes the store accept traces.
-func takeTraces(c *store.Config) { c.Project = otlp.ProjectKept }
+func takeTraces(c *store.Config) { c.Project = store.Projecting(otlp.NewProjection) }
 
 // traceFixtures returns the traces in the test data of package otlp, by name: bodies as exporters
 // sent them, and scripts that were written by hand.
@@ -620,20 +620,28 @@ func TestLargeTrace(t *testing.T) {
 	}
 }
 
+// badProjection adds bad rows to some traces.
+type badProjection struct {
+	*otlp.Projection
+	id string
+}
+
+func (p *badProjection) Changes() (changed []record.Change, gone []record.Key) {
+	changed, gone = p.Projection.Changes()
+	switch p.id {
+	case traceID(2): // an invalid row is left out
+		changed = append(changed, &record.AgentExecution{RootPlanID: p.id, StepID: "s", PlanID: p.id, State: new(record.State("NONE"))})
+	case traceID(3):
+		changed = append(changed, &record.AgentExecution{RootPlanID: p.id, StepID: "s", PlanID: p.id, AgentName: new("refused")})
+	}
+	return changed, gone
+}
+
 // TestBadTraces checks that bad traces of a request are refused and the others are written.
 func TestBadTraces(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, func(c *store.Config) {
-		c.Project = func(id string, kept [][]byte, fresh []any) ([]record.Change, error) {
-			changes, err := otlp.ProjectKept(id, kept, fresh)
-			switch id {
-			case traceID(2): // an invalid row is left out
-				changes = append(changes, &record.AgentExecution{RootPlanID: id, StepID: "s", PlanID: id, State: new(record.State("NONE"))})
-			case traceID(3):
-				changes = append(changes, &record.AgentExecution{RootPlanID: id, StepID: "s", PlanID: id, AgentName: new("refused")})
-			}
-			return changes, err
-		}
+		c.Project = func(id string) store.Projection { return &badProjection{otlp.NewProjection(id), id} }
 	})
 	storetest.Exec(t, s, "ALTER TABLE actlog.agent_execution_record ADD CONSTRAINT agent_refused CHECK (agent_name <> 'refused')")
 	var traces []store.Trace

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
 )
 
@@ -29,16 +31,13 @@ type traceWriter struct {
 // readTraces locks traces and reads what is on record of them: their chunks, and the keys of
 // the rows in their trees, by root. The value of a key reports whether the row is shared:
 // written by native records, too, or only.
-func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomingTrace) (traces []*trace, onRecord map[string]map[record.Key]bool, err error) {
-	ids, keys, most := make([]string, len(group)), make([]int64, len(group)), t.tuning.maxProjected
+func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomingTrace, held map[string]*remembered) (traces []*trace, onRecord map[string]map[record.Key]bool, err error) {
+	ids, keys := make([]string, len(group)), make([]int64, len(group))
 	byID := map[string]*trace{}
 	for i, in := range group {
 		ids[i], keys[i] = in.id, traceKey(in.id)
-		traces = append(traces, &trace{incomingTrace: in})
+		traces = append(traces, &trace{incomingTrace: in, known: held[in.id]})
 		byID[in.id] = traces[i]
-		if len(in.chunks) == 0 {
-			most = 1 << 62
-		}
 	}
 	slices.Sort(keys)
 	var q pgx.Batch
@@ -56,17 +55,27 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 	if err := tx.SendBatch(ctx, &q).Close(); err != nil {
 		return nil, nil, err
 	}
-	known := ids[:0:0]
+	var known, whole []string // that have chunks to be read; of which all rows are made
+	var behind []int64
 	for _, tr := range traces {
-		if tr.isNew = tr.Complete == nil && !tr.Rooted && tr.NativeRoot == ""; !tr.isNew {
-			known = append(known, tr.id)
+		if tr.isNew = tr.Complete == nil && tr.RootPart == nil && tr.NativeRoot == ""; tr.isNew {
+			continue
 		}
+		if tr.goesOn = tr.mayGoOn(); tr.goesOn {
+			known, behind = append(known, tr.id), append(behind, tr.known.last)
+			continue
+		}
+		tr.known.projection = nil
+		if tr.large = len(tr.chunks) > 0 && tr.Spans+int64(tr.spans) > t.tuning.maxProjected; !tr.large {
+			known, behind = append(known, tr.id), append(behind, 0)
+		}
+		whole = append(whole, tr.id)
 	}
-	if len(known) == 0 {
+	if len(known)+len(whole) == 0 {
 		return traces, nil, nil
 	}
 	q = pgx.Batch{}
-	q.Queue(db.TraceChunks, known, most).Query(func(rows pgx.Rows) error {
+	q.Queue(db.TraceChunks, known, behind).Query(func(rows pgx.Rows) error {
 		var id string
 		var chunk []byte
 		_, err := pgx.ForEachRow(rows, []any{&id, &chunk}, func() error {
@@ -77,7 +86,10 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 		return err
 	})
 	onRecord = map[string]map[record.Key]bool{}
-	q.Queue(db.TraceRows, known).Query(func(rows pgx.Rows) error {
+	if len(whole) == 0 {
+		return traces, onRecord, tx.SendBatch(ctx, &q).Close()
+	}
+	q.Queue(db.TraceRows, whole).Query(func(rows pgx.Rows) error {
 		var key record.Key
 		var shared bool
 		_, err := pgx.ForEachRow(rows, []any{&key.Kind, &key.Root, &key.Parent, &key.Seq, &key.ID, &shared}, func() error {
@@ -92,9 +104,64 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 	return traces, onRecord, tx.SendBatch(ctx, &q).Close()
 }
 
+// mayGoOn reports whether what is remembered of a trace is true of what is on record, as far as its own
+// row tells.
+func (t *trace) mayGoOn() bool {
+	return t.known.projection != nil && len(t.chunks) > 0 && t.Complete != nil && *t.Complete &&
+		t.NativeRoot == "" && t.homeRoot() == t.id && t.RootPart != nil && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
+}
+
+// remember remembers the projection of a trace whose rows are on record.
+func (t *trace) remember() {
+	if t.projection == nil || t.FirstChunk == 0 || t.root != t.id {
+		return
+	}
+	t.known.projection, t.known.chunks = t.projection, t.Projected
+	t.known.first, t.known.last = t.FirstChunk, t.LastChunk
+}
+
+// goOn says where the detail of traces lies that all go on from what was remembered, if that is one
+// place. Then their rows add to the roll-ups.
+func goOn(traces []*trace) (a assumed) {
+	for _, tr := range traces {
+		if !tr.goesOn || !a.part.IsZero() && !tr.RootPart.Equal(a.part) {
+			return assumed{}
+		}
+		a = assumed{part: *tr.RootPart, grows: true}
+	}
+	return a
+}
+
+// checkUnshared fails if a native record has written to a row that traces which go on change.
+func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*trace) error {
+	for _, tr := range traces {
+		if !tr.goesOn {
+			continue
+		}
+		var kinds []string
+		var c keyColumns
+		for _, key := range slices.AppendSeq(slices.Clone(tr.gone), maps.Keys(tr.rows)) {
+			kinds = append(kinds, string(key.Kind))
+			c.add(key)
+		}
+		var shared bool
+		if err := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, *tr.RootPart).Scan(&shared); err != nil {
+			return err
+		}
+		if shared {
+			return errForgotten
+		}
+	}
+	return nil
+}
+
 // writeTraces writes the rows of traces that differ, deletes those that are gone, and keeps
 // the spans. It returns the rows.
 func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying bool) (*batch, error) {
+	if err := t.checkUnshared(ctx, tx, traces); err != nil {
+		return nil, err
+	}
+	a := goOn(traces)
 	b, gone := t.batchOf(traces)
 	certain := feed.Touched{} // trees that are new
 	for _, tr := range traces {
@@ -105,11 +172,11 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		}
 	}
 	w := &traceWrite{touched: feed.Touched{}}
-	w.deleteDetail(gone, b)
-	passes := b.passes(assumed{})
-	if copying && len(b.rows) >= t.tuning.manyRows && len(passes[0]) > 0 {
+	w.deleteDetail(gone, b, a)
+	passes := b.passes(a)
+	if copying && !a.grows && len(b.rows) >= t.tuning.manyRows && len(passes[0]) > 0 {
 		fresh := newTrees{}
-		w.returning(record.KindPlan, t.statements.replace(&w.q, passes[0]))
+		w.returning(record.KindPlan, t.statements.replace(&w.q, passes[0], assumed{}))
 		fresh.queueNew(&w.q, passes[0])
 		if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
 			return nil, err
@@ -127,14 +194,18 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 	}
 	for _, rows := range passes {
 		if len(rows) > 0 {
-			w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows))
+			w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows, a))
 		}
 	}
-	if steps := w.stepsToRollUp(gone, b); len(steps) > 0 {
+	if a.grows {
+		calls := slices.DeleteFunc(slices.Collect(maps.Keys(b.rows)), func(key record.Key) bool { return key.Kind != record.KindActTool })
+		t.statements.latestTool(&w.q, append(calls, gone[record.KindActTool]...), a)
+	}
+	if steps := w.stepsToRollUp(gone, b, a); len(steps) > 0 {
 		t.statements.merge(&w.q, steps, assumed{})
 	}
 	w.deleteStepsAndPlans(gone)
-	t.said.queue(&w.q, b, b.passes(assumed{}))
+	t.said.queue(&w.q, b, b.passes(a))
 	t.keepSpans(&w.q, traces)
 	if len(certain) > 0 {
 		certain.Append(&w.q)
@@ -154,20 +225,24 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 }
 
 // batchOf returns the rows of traces with placeholders for their parents, without those that
-// are kept as they are, and the keys of those that are gone.
+// are kept as they are, and the keys of those that are gone. The parents of a trace that goes on are
+// on record.
 func (t *traceWriter) batchOf(traces []*trace) (b *batch, gone map[record.Kind][]record.Key) {
 	b, gone = &batch{rows: map[record.Key]*field.Row{}}, map[record.Kind][]record.Key{}
 	for _, tr := range traces {
-		maps.Copy(b.rows, tr.rows)
 		for _, key := range tr.gone {
 			gone[key.Kind] = append(gone[key.Kind], key)
 		}
-	}
-	for _, row := range slices.Collect(maps.Values(b.rows)) {
-		b.placeholder(rootKey(row.Change.Key().Root))
-		b.addParents(row.Change)
+		maps.Copy(b.rows, tr.rows)
 	}
 	for _, tr := range traces {
+		if tr.goesOn {
+			continue
+		}
+		for _, row := range tr.rows {
+			b.placeholder(rootKey(row.Change.Key().Root))
+			b.addParents(row.Change)
+		}
 		maps.DeleteFunc(b.rows, func(key record.Key, _ *field.Row) bool { _, ok := tr.kept[key]; return ok })
 	}
 	return b, gone
@@ -195,8 +270,9 @@ func (w *traceWrite) delete(sql string, args ...any) {
 	w.returning(feed.Deleted, w.q.Queue(sql, args...))
 }
 
-// deleteDetail deletes tool calls and cycles.
-func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch) {
+// deleteDetail deletes tool calls and cycles. If the transaction grows the roll-ups, the calls are taken
+// out of them.
+func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch, a assumed) {
 	if keys := gone[record.KindActTool]; len(keys) > 0 {
 		calls := map[[2]string]bool{} // that stand somewhere, by root
 		for key := range b.rows {
@@ -209,7 +285,11 @@ func (w *traceWrite) deleteDetail(gone map[record.Kind][]record.Key, b *batch) {
 			moved[i] = calls[[2]string{key.Root, key.ID}]
 		}
 		c := columnsOf(keys)
-		w.delete(db.TraceDeleteActTools, c.roots, c.parents, c.seqs, c.ids, moved)
+		if a.grows {
+			w.delete(fieldsql.RemoveCalls, c.roots, c.parents, c.seqs, c.ids, moved, a.part)
+		} else {
+			w.delete(db.TraceDeleteActTools, c.roots, c.parents, c.seqs, c.ids, moved)
+		}
 	}
 	if keys := gone[record.KindThinkAct]; len(keys) > 0 {
 		c := columnsOf(keys)
@@ -238,11 +318,15 @@ func (w *traceWrite) deleteStepsAndPlans(gone map[record.Kind][]record.Key) {
 	}
 }
 
-// stepsToRollUp returns the steps that are not replaced, and lost cycles or calls.
-func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch) (rows []*field.Row) {
+// stepsToRollUp returns the steps that lost cycles or calls, and whose roll-ups are not right yet.
+func (w *traceWrite) stepsToRollUp(gone map[record.Kind][]record.Key, b *batch, a assumed) (rows []*field.Row) {
+	lost := gone[record.KindThinkAct]
+	if !a.grows {
+		lost = slices.Concat(lost, gone[record.KindActTool])
+	}
 	steps := map[record.Key]bool{}
-	for _, key := range slices.Concat(gone[record.KindThinkAct], gone[record.KindActTool]) {
-		if step := stepOf(key); b.rows[step] == nil && !steps[step] {
+	for _, key := range lost {
+		if step := stepOf(key); (a.grows || b.rows[step] == nil) && !steps[step] {
 			steps[step] = true
 			w.touched.Add(step.Root, step.Kind)
 			rows = append(rows, &field.Row{Change: &record.AgentExecution{RootPlanID: step.Root, StepID: step.ID}})
@@ -281,7 +365,21 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 		}
 	}
 	q.Queue(db.TraceKeep, ids, roots, spans, due, complete, projected)
-	if len(chunks) > 0 {
-		q.Queue(db.TraceKeepSpans, chunkIDs, chunks)
+	if len(chunks) == 0 {
+		return
 	}
+	byID := make(map[string]*trace, len(traces))
+	for _, tr := range traces {
+		byID[tr.id] = tr
+	}
+	q.Queue(db.TraceKeepSpans, chunkIDs, chunks).Query(func(rows pgx.Rows) error {
+		var trace string
+		var id int64
+		_, err := pgx.ForEachRow(rows, []any{&trace, &id}, func() error {
+			tr := byID[trace]
+			tr.FirstChunk, tr.LastChunk = cmp.Or(tr.FirstChunk, id), id
+			return nil
+		})
+		return err
+	})
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // projecting makes a store take traces.
-func projecting(c *store.Config) { c.Project = otlp.ProjectKept }
+func projecting(c *store.Config) { c.Project = store.Projecting(otlp.NewProjection) }
 
 func traceID(i int) string { return fmt.Sprintf("%032x", i+1) }
 
