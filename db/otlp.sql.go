@@ -379,16 +379,23 @@ func (q *Queries) TraceLock(ctx context.Context, db DBTX, keys []int64) error {
 const TraceLockRoots = `-- name: TraceLockRoots :exec
 SELECT 1
 FROM (
-    SELECT unnest($1::text[]) AS id
-    UNION
-    SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
-    UNION
-    SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
-    WHERE n.trace_id = ANY ($1::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    SELECT x.id
+    FROM (
+        SELECT unnest($1::text[]) AS id
+        UNION
+        SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
+        UNION
+        SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
+        WHERE n.trace_id = ANY ($1::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    ) AS x
+    ORDER BY x.id COLLATE "C"
 ) AS u
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR UPDATE OF p
+CROSS JOIN LATERAL (
+    SELECT FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR UPDATE
+) AS p
 `
 
 // Locks the root plans of traces, in the same order as other writers: the roots of the trees

@@ -241,14 +241,18 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 
 const PlanLock = `-- name: PlanLock :many
 SELECT p.root_plan_id
-FROM unnest($1::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR NO KEY UPDATE OF p
+FROM (SELECT x.id FROM unnest($1::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p
 `
 
-// Locks the root plans that are on record, in the same order as writers, and returns them.
-// Ids are joined rather than compared with a list: a plan without statistics then still looks each up.
+// Locks the root plans that are on record, in the same order as writers, and returns them. OFFSET 0 makes Postgres look up one after the other by its key: without statistics it would
+// read all root plans.
 func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) ([]string, error) {
 	rows, err := db.Query(ctx, PlanLock, rootPlanIds)
 	if err != nil {
@@ -270,15 +274,16 @@ func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) (
 }
 
 const PlanLockPlaced = `-- name: PlanLockPlaced :exec
-WITH locked AS MATERIALIZED (
-    SELECT p.root_plan_id
-    FROM unnest($1::text[]) AS u (id)
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id AND p.part = $2::date
-    ORDER BY p.root_plan_id
-    FOR NO KEY UPDATE OF p
-)
 SELECT CASE WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
-FROM locked
+FROM unnest($1::text[]) AS u (id)
+CROSS JOIN LATERAL (
+    SELECT x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p
+WHERE p.part = $2::date
 `
 
 type PlanLockPlacedParams struct {
@@ -286,8 +291,8 @@ type PlanLockPlacedParams struct {
 	Part        time.Time
 }
 
-// Locks root plans that should all be in one partition. If one is not there, the statement
-// fails with SQLSTATE YA001.
+// Locks root plans that should all be in one partition, in the order of their ids, which is that of
+// writers. If one is not there, the statement fails with SQLSTATE YA001.
 func (q *Queries) PlanLockPlaced(ctx context.Context, db DBTX, arg PlanLockPlacedParams) error {
 	_, err := db.Exec(ctx, PlanLockPlaced, arg.RootPlanIds, arg.Part)
 	return err
@@ -296,7 +301,12 @@ func (q *Queries) PlanLockPlaced(ctx context.Context, db DBTX, arg PlanLockPlace
 const PlanNew = `-- name: PlanNew :many
 SELECT p.root_plan_id, p.part
 FROM unnest($1::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id, x.part, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+) AS p
 WHERE p.first_seen_at = now()
 `
 

@@ -295,10 +295,14 @@ func (q *Queries) PlanLive(ctx context.Context, db DBTX, arg PlanLiveParams) ([]
 
 const PlanLockFree = `-- name: PlanLockFree :many
 SELECT p.root_plan_id
-FROM unnest($1::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR NO KEY UPDATE OF p SKIP LOCKED
+FROM (SELECT x.id FROM unnest($1::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS p
 `
 
 // Locks those of some root plans that nobody else holds, in the same order as writers, and returns
@@ -592,10 +596,14 @@ func (q *Queries) TreeDeleteWaits(ctx context.Context, db DBTX, rootPlanIds []st
 const TreeRoots = `-- name: TreeRoots :many
 
 SELECT p.root_plan_id, p.part
-FROM unnest($1::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR UPDATE OF p
+FROM (SELECT x.id FROM unnest($1::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id, x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR UPDATE
+) AS p
 `
 
 type TreeRootsRow struct {

@@ -12,16 +12,23 @@ SELECT pg_advisory_xact_lock(u.key) FROM unnest(@keys::bigint[]) AS u (key);
 -- that have their rows, and the native root plans that name the traces.
 SELECT 1
 FROM (
-    SELECT unnest(@trace_ids::text[]) AS id
-    UNION
-    SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
-    UNION
-    SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
-    WHERE n.trace_id = ANY (@trace_ids::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    SELECT x.id
+    FROM (
+        SELECT unnest(@trace_ids::text[]) AS id
+        UNION
+        SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
+        UNION
+        SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
+        WHERE n.trace_id = ANY (@trace_ids::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    ) AS x
+    ORDER BY x.id COLLATE "C"
 ) AS u
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR UPDATE OF p;
+CROSS JOIN LATERAL (
+    SELECT FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR UPDATE
+) AS p;
 
 -- name: TraceHold :exec
 -- Locks the traces that are on record, so that they are not deleted.

@@ -1,30 +1,40 @@
 -- name: PlanLock :many
--- Locks the root plans that are on record, in the same order as writers, and returns them.
--- Ids are joined rather than compared with a list: a plan without statistics then still looks each up.
+-- Locks the root plans that are on record, in the same order as writers, and returns them. OFFSET 0 makes Postgres look up one after the other by its key: without statistics it would
+-- read all root plans.
 SELECT p.root_plan_id
-FROM unnest(@root_plan_ids::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR NO KEY UPDATE OF p;
+FROM (SELECT x.id FROM unnest(@root_plan_ids::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p;
 
 -- name: PlanLockPlaced :exec
--- Locks root plans that should all be in one partition. If one is not there, the statement
--- fails with SQLSTATE YA001.
-WITH locked AS MATERIALIZED (
-    SELECT p.root_plan_id
-    FROM unnest(@root_plan_ids::text[]) AS u (id)
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id AND p.part = @part::date
-    ORDER BY p.root_plan_id
-    FOR NO KEY UPDATE OF p
-)
+-- Locks root plans that should all be in one partition, in the order of their ids, which is that of
+-- writers. If one is not there, the statement fails with SQLSTATE YA001.
 SELECT CASE WHEN count(*) <> cardinality(@root_plan_ids::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
-FROM locked;
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+CROSS JOIN LATERAL (
+    SELECT x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p
+WHERE p.part = @part::date;
 
 -- name: PlanNew :many
 -- Returns the root plans that this transaction has added, and the part of their detail.
 SELECT p.root_plan_id, p.part
 FROM unnest(@root_plan_ids::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id, x.part, x.first_seen_at
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+) AS p
 WHERE p.first_seen_at = now();
 
 -- name: PlanExceptionServe :one

@@ -55,10 +55,14 @@ LIMIT 100;
 -- Locks those of some root plans that nobody else holds, in the same order as writers, and returns
 -- them.
 SELECT p.root_plan_id
-FROM unnest(@root_plan_ids::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR NO KEY UPDATE OF p SKIP LOCKED;
+FROM (SELECT x.id FROM unnest(@root_plan_ids::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS p;
 
 -- name: Clock :one
 -- Returns the time of the database.
@@ -71,10 +75,14 @@ SELECT clock_timestamp()::timestamptz AS now;
 -- Locks the root plans that are on record, in the same order as writers, and returns them with
 -- the part of their detail.
 SELECT p.root_plan_id, p.part
-FROM unnest(@root_plan_ids::text[]) AS u (id)
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = u.id AND p.current_plan_id = u.id
-ORDER BY p.root_plan_id
-FOR UPDATE OF p;
+FROM (SELECT x.id FROM unnest(@root_plan_ids::text[]) AS x (id) ORDER BY x.id COLLATE "C") AS u
+CROSS JOIN LATERAL (
+    SELECT x.root_plan_id, x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR UPDATE
+) AS p;
 
 -- name: TreeDeleteSpans :exec
 DELETE FROM actlog.otlp_span AS s

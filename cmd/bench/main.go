@@ -42,6 +42,7 @@ var groups = []group{
 	{"http", "records over HTTP, against COPY", measureHTTP},
 	{"side", "runs side by side, and small requests, against COPY", measureSide},
 	{"traces", "traces over OTLP/HTTP, against COPY", measureTraces},
+	{"growing", "a trace that grows, against its first spans", measureGrowing},
 	{"tree", "a large tree, against the statements of the Java original", measureTree},
 	{"read", "both reads over HTTP, against a row by its key", measureRead},
 	{"large", "a plan of 10,000 steps, and a list of a million plans", measureLarge},

@@ -27,7 +27,7 @@ const (
 	spansOfAgent = 1 + 3*turnsOfAgent
 	// spanText is the size of each of the two texts of a span, in bytes.
 	spanText = 1 << 10
-	// agentsOfLarge makes a trace of 3,000 spans. The tool calls of the first agent start the
+	// agentsOfLarge makes a trace of 3,000 spans. The tool calls of the first agents start the
 	// other agents.
 	agentsOfLarge = 30
 )
@@ -146,7 +146,7 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 	textPart := func(from string) string {
 		return fmt.Sprintf(`{"type":"text","content":%s}`, quoted(t.piece(r, from)))
 	}
-	var calls []pcommon.SpanID // of the first agent
+	var calls []pcommon.SpanID
 	for a := range agents {
 		var parent pcommon.SpanID
 		if a > 0 {
@@ -171,9 +171,7 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 				tool.Attributes().PutStr("gen_ai.tool.call.arguments", fmt.Sprintf(`{"text":%s}`, quoted(t.piece(r, t.prompts))))
 				tool.Attributes().PutStr("gen_ai.tool.call.result", t.piece(r, t.results))
 				parts = append(parts, fmt.Sprintf(`{"type":"tool_call","id":%q,"name":%q}`, call, name))
-				if a == 0 {
-					calls = append(calls, tool.SpanID())
-				}
+				calls = append(calls, tool.SpanID())
 			}
 			chat.Attributes().PutStr("gen_ai.output.messages", message("assistant", parts...))
 		}

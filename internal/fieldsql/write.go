@@ -133,6 +133,7 @@ func (s *statement) columns() (out []assignment) {
 		add("part", fmt.Sprintf(`CASE WHEN EXISTS (
         SELECT FROM actlog.think_act_record AS c
         WHERE c.root_plan_id = u.root_plan_id AND c.step_id = u.step_id AND c.seq = u.seq AND c.part = %[1]s
+        OFFSET 0 -- else Postgres may read the whole partition, to look the cycles up in memory
     ) THEN %[1]s ELSE actlog.stale_guess('the cycle of a tool call is not on record') END`, s.part()))
 	case s.Parted:
 		add("part", s.part())

@@ -29,10 +29,6 @@ type place struct {
 // of returns what may be assumed for a batch: nothing if its trees do not lie in one place, or if that
 // is not known. A tree that the batch begins should lie where new trees do.
 func (p *places) of(b *batch) (a assumed) {
-	little := b.littleOfSteps()
-	if !little && len(b.rows) > p.tuning.fewRows {
-		return assumed{}
-	}
 	now := time.Now()
 	for root := range b.touched {
 		at, ok := p.trees.Get(root)
@@ -45,7 +41,7 @@ func (p *places) of(b *batch) (a assumed) {
 		}
 		a.part, a.told = at.part, a.told || told
 	}
-	a.grows = little
+	a.grows = b.littleOfSteps()
 	a.known = map[record.Key]bool{}
 	for key, row := range b.rows {
 		if key.Kind != record.KindThinkAct && (key.Kind != record.KindAgentExecution || !a.grows) {
