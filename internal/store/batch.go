@@ -126,8 +126,7 @@ func (b *batch) placeholder(key record.Key) {
 
 // littleOfSteps reports whether a batch has few of the cycles and tool calls of its steps, as far as
 // the numbers of the cycles tell: so few that to add them up costs less than to sum up all.
-func (b *batch) littleOfSteps() bool {
-	const each, setUp = 8, 16 // cycles that are summed up at the cost of adding a row, and of the statements
+func (b *batch) littleOfSteps(t *tuning) bool {
 	rows, highest := 0, map[record.Key]int64{} // cycle of a step
 	for key, row := range b.rows {
 		if !fieldsql.TableOf(key.Kind).Partitioned {
@@ -143,7 +142,7 @@ func (b *batch) littleOfSteps() bool {
 	for _, seq := range highest {
 		there += seq + 1
 	}
-	return there > int64(each*rows+setUp)
+	return there > int64(t.addingRow*rows+t.adding)
 }
 
 // keyOnly reports whether nothing is known of a row but its key.

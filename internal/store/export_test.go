@@ -51,6 +51,12 @@ func CopyNew(s *Store) *Store {
 	return s
 }
 
+// AlwaysAdd makes a store add to the roll-ups of steps what it writes, however little there is.
+func AlwaysAdd(s *Store) *Store {
+	s.tuning.addingRow, s.tuning.adding, s.tuning.doubtFor = -1, -1, 0
+	return s
+}
+
 // MaxProjected sets the number of spans up to which a store makes the rows of a trace at once.
 func MaxProjected(s *Store, spans int64) { s.tuning.maxProjected = spans }
 

@@ -41,7 +41,7 @@ func (p *places) of(b *batch) (a assumed) {
 		}
 		a.part, a.told = at.part, a.told || told
 	}
-	a.grows = b.littleOfSteps()
+	a.grows = b.littleOfSteps(p.tuning)
 	a.known = map[record.Key]bool{}
 	for key, row := range b.rows {
 		if key.Kind != record.KindThinkAct && (key.Kind != record.KindAgentExecution || !a.grows) {
@@ -82,7 +82,7 @@ func (p *places) learn(b *batch, fresh newTrees) {
 		}
 		p.trees.Set(root, place{part: part})
 	}
-	if len(b.rows) > p.tuning.fewRows && !b.littleOfSteps() {
+	if len(b.rows) > p.tuning.fewRows && !b.littleOfSteps(p.tuning) {
 		return // it does not push out the rows of live agents
 	}
 	for key := range b.rows {

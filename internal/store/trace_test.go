@@ -236,14 +236,22 @@ func checkRows(t testing.TB, s *store.Store, trace []otlp.Span) {
 // scratch.
 func checkRollUps(t testing.TB, s *store.Store) {
 	t.Helper()
-	const sql = `SELECT concat_ws(' ', root_plan_id, step_id, cycles, completed_cycles, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd, think_ms, tool_ms, latest_round, latest_tool_name, md5(latest_tool_args), last_seen_at)
-		FROM actlog.agent_execution_record ORDER BY root_plan_id, step_id`
+	checkRollUpsOf(t, s, "%")
+}
+
+// checkRollUpsOf is checkRollUps for the trees whose roots are like a pattern.
+func checkRollUpsOf(t testing.TB, s *store.Store, roots string) {
+	t.Helper()
+	sql := `SELECT concat_ws(' ', root_plan_id, step_id, COALESCE(cycles::text, 'null'), completed_cycles, model_calls, tool_calls, failures, COALESCE(input_tokens::text, 'null'), COALESCE(output_tokens::text, 'null'), cost_usd, COALESCE(think_ms::text, 'null'), COALESCE(tool_ms::text, 'null'), latest_round, latest_tool_name, md5(latest_tool_args), last_seen_at)
+		FROM actlog.agent_execution_record WHERE root_plan_id LIKE '` + roots + `' ORDER BY root_plan_id, step_id`
 	got := storetest.Lines(t, store.Pool(s), sql)
 	rollUp := fieldsql.Merge(record.KindAgentExecution, fieldsql.Shape{})
-	storetest.Exec(t, s, rollUp, storetest.Query[[]string](t, s, "SELECT array_agg(root_plan_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"),
-		storetest.Query[[]string](t, s, "SELECT array_agg(step_id ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record"))
+	keys := func(column string) []string {
+		return storetest.Query[[]string](t, s, "SELECT array_agg("+column+" ORDER BY root_plan_id, step_id) FROM actlog.agent_execution_record WHERE root_plan_id LIKE $1", roots)
+	}
+	storetest.Exec(t, s, rollUp, keys("root_plan_id"), keys("step_id"))
 	if diff := cmp.Diff(storetest.Lines(t, store.Pool(s), sql), got); diff != "" {
-		t.Errorf("roll-ups (-computed +on record):\n%s", diff)
+		t.Fatalf("roll-ups (-computed +on record):\n%s", diff)
 	}
 }
 

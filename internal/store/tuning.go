@@ -12,6 +12,9 @@ type tuning struct {
 	maxShapes int
 	// manyRows are worth more than one round trip if they can be copied.
 	manyRows int
+	// A row that is added to the roll-ups of its step costs as much as to sum up so many cycles, and
+	// to add at all costs as much as to sum up adding.
+	addingRow, adding int
 	// doubtFor is how long a store does not rely on a guess about a tree that was wrong.
 	doubtFor time.Duration
 	// maxProjected is how many spans a trace may have for its rows to be made whenever spans
@@ -20,7 +23,7 @@ type tuning struct {
 }
 
 func defaultTuning() *tuning {
-	return &tuning{fewRows: 16, maxShapes: 32, manyRows: 64, doubtFor: time.Minute, maxProjected: maxProjected}
+	return &tuning{fewRows: 16, maxShapes: 32, manyRows: 64, addingRow: 8, adding: 16, doubtFor: time.Minute, maxProjected: maxProjected}
 }
 
 // maxProjected is the default of tuning.maxProjected: a trace of more spans is large.

@@ -1,0 +1,33 @@
+package store_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
+)
+
+// P2: roll-ups to which each write adds what it changes are those of all cycles and calls, whatever is
+// written in whatever order.
+func TestAddedRollUps(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	s, other := store.AlwaysAdd(storetest.OpenURL(t, url)), store.AlwaysAdd(storetest.OpenURL(t, url))
+	storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
+	rapid.Check(t, func(rt *rapid.T) {
+		u := testTree{record.NewPlanID()}
+		for range rapid.IntRange(1, 12).Draw(rt, "writes") {
+			var changes []record.Change
+			for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+				changes = append(changes, drawChange(rt, u))
+			}
+			storetest.Write(t, rapid.SampledFrom([]*store.Store{s, s, other}).Draw(rt, "by"), changes...)
+			checkRollUpsOf(t, s, u.root)
+		}
+	})
+}
