@@ -37,6 +37,7 @@ type node struct {
 	said    *Facts // what its span says
 	version uint64 // of the span
 	ordered bool   // in the order of all nodes
+	above   *node  // the node of its parent, if that has a span
 	facts   *Facts // what its span says, or a copy of that with more
 	asked   asked
 	standing
@@ -91,9 +92,13 @@ func newForest(trace string, all []*node, byID map[string]*node) *forest {
 		n.reset()
 	}
 	for _, n := range all { // in their order, so every list of children is in order
-		if n.ParentID != n.id && validID(n.ParentID, 16) {
+		switch {
+		case n.above != nil && n.above.id == n.ParentID:
+			n.addTo(n.above)
+		case n.ParentID != n.id && validID(n.ParentID, 16):
+			n.above = f.spans[n.ParentID]
 			f.addBelow(n.ParentID, n)
-		} else {
+		default:
 			f.addTop(n)
 		}
 	}
@@ -133,8 +138,12 @@ func (f *forest) addBelow(id string, n *node) {
 		f.others[id] = p
 		f.tops = append(f.tops, p)
 	}
-	n.parent = p
-	p.children = append(p.children, n)
+	n.addTo(p)
+}
+
+func (n *node) addTo(parent *node) {
+	n.parent = parent
+	parent.children = append(parent.children, n)
 }
 
 // addTop adds a node without a parent. A tool call needs a step to belong to, so it goes below a node

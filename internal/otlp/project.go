@@ -86,13 +86,19 @@ func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 
 // insert puts fresh nodes into the order.
 func (p *Projection) insert(fresh []*node) {
+	again := slices.ContainsFunc(fresh, func(n *node) bool { return n.ordered }) // may stand elsewhere now
 	for _, n := range fresh {
 		if !n.ordered {
 			n.ordered = true
 			p.order = append(p.order, n)
 		}
 	}
-	slices.SortFunc(p.order, compareNodes)
+	from := 0
+	if !again { // only what is behind the first of them moves
+		first := slices.MinFunc(fresh, compareNodes)
+		from, _ = slices.BinarySearchFunc(p.order[:len(p.order)-len(fresh)], first, compareNodes)
+	}
+	slices.SortFunc(p.order[from:], compareNodes)
 }
 
 // Project returns the rows of the spans of one trace, parents first, or none if there is no agent in

@@ -241,6 +241,7 @@ func (p *projection) rootName(top *node) string {
 // addContext records on the root plan for whom and where it ran.
 func (p *projection) addContext(root *record.Plan) {
 	var conversation, user, environment, release, project string
+	var resource *Attribute // the first of the span before
 	b := []byte{'{'}
 	for _, n := range p.nodes {
 		conversation, user = cmp.Or(conversation, n.facts.Conversation), cmp.Or(user, n.facts.User)
@@ -253,6 +254,10 @@ func (p *projection) addContext(root *record.Plan) {
 		if len(b) == 1 { // no span above had any
 			b = appendMetadata(b, n.Span)
 		}
+		if len(n.Resource) == 0 || resource == &n.Resource[0] {
+			continue // that of the span before
+		}
+		resource = &n.Resource[0]
 		fill(&environment, n.Resource, "deployment.environment.name", "deployment.environment")
 		fill(&release, n.Resource, "service.version")
 		fill(&project, n.Resource, "actlog.project", "openinference.project.name")

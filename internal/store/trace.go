@@ -240,6 +240,7 @@ const tracesEvery = time.Second
 // silent, and of those that a native plan has named.
 func (t *tracer) makeDue(ctx context.Context) {
 	for pg.Pause(ctx, tracesEvery) == nil {
+		t.memory.forgetUnused()
 		if err := t.replaceDue(ctx); err != nil && ctx.Err() == nil {
 			t.counters.traceFailures.Add(1)
 			t.log.Warn("make rows of traces failed; they are made later", "error", err)

@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// maxTraceMemory bounds the memory of all projections that are remembered, in bytes.
-const maxTraceMemory = 128 << 20
+const (
+	// maxTraceMemory bounds the memory of all projections that are remembered, in bytes.
+	maxTraceMemory = 256 << 20
+	// traceMemoryFor is how long a trace is remembered to which nothing comes.
+	traceMemoryFor = time.Minute
+)
 
 // traceMemory remembers the projections of traces whose rows were made lately, so that more spans cost
 // by what they change. What it remembers is true as long as nobody else wrote to the trace; the
@@ -37,6 +41,7 @@ func (m *traceMemory) hold(ctx context.Context, ids []string) (held map[string]*
 	held = make(map[string]*remembered, len(ids))
 	release = func() {
 		for id, r := range held {
+			m.count(r)
 			<-r.turn
 			m.leave(id, r)
 		}
@@ -70,30 +75,43 @@ func (m *traceMemory) enter(id string) *remembered {
 	return r
 }
 
-// leave counts what a trace takes, and forgets what was not used for the longest time while it is too
-// much.
-func (m *traceMemory) leave(id string, r *remembered) {
+// count counts what a trace takes that the caller has worked on.
+func (m *traceMemory) count(r *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.users--
 	m.bytes -= r.bytes
 	r.bytes, r.used = 0, time.Now()
 	if r.projection != nil {
 		r.bytes = r.projection.Size()
 	}
 	m.bytes += r.bytes
-	if r.projection == nil && r.users == 0 {
+}
+
+// leave forgets what was not used for the longest time while there is too much.
+func (m *traceMemory) leave(id string, r *remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.users--; r.users == 0 && r.projection == nil {
 		delete(m.known, id)
 	}
-	for m.bytes > maxTraceMemory && m.forgetOne() {
+	for m.bytes > maxTraceMemory && m.forgetOldest(time.Time{}) {
 	}
 }
 
-// forgetOne forgets the trace that was not used for the longest time, and reports whether there was one.
-func (m *traceMemory) forgetOne() bool {
+// forgetUnused forgets the traces to which nothing came for a while.
+func (m *traceMemory) forgetUnused() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.forgetOldest(time.Now().Add(-traceMemoryFor)) {
+	}
+}
+
+// forgetOldest forgets the trace that was not used for the longest time, and reports whether there was
+// one: that was last used before a time, unless that is zero.
+func (m *traceMemory) forgetOldest(before time.Time) bool {
 	var oldest string
 	for id, r := range m.known {
-		if r.users == 0 && (oldest == "" || r.used.Before(m.known[oldest].used)) {
+		if r.users == 0 && (before.IsZero() || r.used.Before(before)) && (oldest == "" || r.used.Before(m.known[oldest].used)) {
 			oldest = id
 		}
 	}

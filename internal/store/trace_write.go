@@ -111,9 +111,9 @@ func (t *trace) mayGoOn() bool {
 		t.NativeRoot == "" && t.homeRoot() == t.id && t.RootPart != nil && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
 }
 
-// remember remembers the projection of a trace whose rows are on record.
+// remember remembers the projection of a trace whose rows are on record, unless the trace has ended.
 func (t *trace) remember() {
-	if t.projection == nil || t.FirstChunk == 0 || t.root != t.id {
+	if t.projection == nil || !t.live || t.FirstChunk == 0 || t.root != t.id {
 		return
 	}
 	t.known.projection, t.known.chunks = t.projection, t.Projected
