@@ -333,7 +333,9 @@ func (w *writer) step(indent string, st *step) {
 	for _, c := range detail.ThinkActSteps {
 		w.checkTimes("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
 		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens)
-		if c.FirstTokenTime != nil {
+		if c.FirstTokenTime != nil { // O2: within the cycle
+			w.checkTimes("until the first token of "+st.AgentName, span{c.ThinkStartTime, c.FirstTokenTime})
+			w.checkTimes("from the first token of "+st.AgentName, span{c.FirstTokenTime, c.ThinkEndTime})
 			head += ", streamed"
 		}
 		w.line(indent+"  ", head,
