@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -49,6 +50,31 @@ func callArguments(s string) string {
 	}
 	return text(args)
 }
+
+// openResult takes the result of a tool call out of an object that also says whether the call failed,
+// such as {"content": [{"type": "text", "text": "..."}], "isError": false}. A failed call can have its
+// message in {"error": "..."}.
+func (f *Facts) openResult() {
+	f.Result = resultOf(unquoted(f.Result))
+	if !strings.HasPrefix(f.Result, "{") || !strings.Contains(f.Result, "rror\"") || !isJSON(f.Result) {
+		return
+	}
+	if failed := member(f.Result, "is_error", "isError"); failed == "true" || failed == "false" {
+		if returned := member(f.Result, resultNames...); returned != "" {
+			f.Result = plain(returned)
+		}
+		if failed == "true" {
+			f.fail(callFailure{failed: true, message: f.Result})
+		}
+		return
+	}
+	if e := member(f.Result, "error"); e != "" && f.ErrorMessage == "" {
+		f.ErrorMessage = cmp.Or(memberText(e, "message"), text(e)) // of use only if the call failed
+	}
+}
+
+// resultNames are the names of what a call returned, beside whether it failed.
+var resultNames = []string{"raw_output", "content", "blocks", "output", "result"}
 
 // isEmpty reports whether a text is JSON or Python without content.
 func isEmpty(s string) bool {
@@ -130,7 +156,7 @@ func openAnswer(s string, depth int) string {
 var answerNames = ordered("result", "output", "answer", "response", "final_answer", "final_output", "return_value")
 
 // forPeople returns s, or "" if it is how Python shows an object: ChatMessage(role='user', ...),
-// id='1' source='user', {'task': '...'}, <agents.Agent object at 0x7f>.
+// id='1' source='user', StartEvent(), {'task': '...'}, <agents.Agent object at 0x7f>.
 func forPeople(s string) string {
 	if pythonObject.MatchString(s) {
 		return ""
@@ -140,6 +166,7 @@ func forPeople(s string) string {
 
 var pythonObject = regexp.MustCompile(`^\s*[\[(]*(` +
 	`[A-Za-z_]\w*\(\w+=|` +
+	`[A-Z]\w*[a-z]\w*\(\)\s*$|` +
 	`[A-Za-z_]\w*=('|"|None|True|False|[\[({<\d]|[A-Za-z_.]+\().*[\s,]\w+=|` +
 	`\{'|` +
 	`<[\w.]+ object at 0x)`)

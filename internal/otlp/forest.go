@@ -163,12 +163,23 @@ func (f *forest) place(tops ...*node) {
 			n.owner.facts.fail(n.facts.failure())
 		case n.facts.Class == Agent && n.owner != n:
 			n.owner.ownsAgents = true
+		case n.facts.Class == Transparent && n.facts.Agent != "":
+			n.owner.nameAfter(n)
 		case n.facts.Class == Skip:
 			f.skips = append(f.skips, n)
 		}
 		for _, c := range slices.Backward(n.children) {
 			stack = append(stack, c)
 		}
+	}
+}
+
+// nameAfter names what is likely an agent after one that a part of it names, if its own span only names
+// the method that runs it.
+func (n *node) nameAfter(part *node) {
+	if n.facts.likely && n.facts.Agent == withoutMethod(n.Name) {
+		n.facts.Agent = part.facts.Agent
+		n.facts.key = nameKey(n.facts.Agent)
 	}
 }
 
@@ -260,9 +271,6 @@ func (n *node) updatedDelegations() *delegations {
 	for _, t := range n.tools[d.tools:] {
 		d.asked[t.facts.key]--
 		d.calls[t.facts.key] = append(d.calls[t.facts.key], t)
-		if t.facts.argumentTexts == nil {
-			continue
-		}
 		for _, s := range t.facts.texts {
 			if key := nameKey(s); key != t.facts.key {
 				d.calls[key] = append(d.calls[key], t)
@@ -443,3 +451,6 @@ func combinedState(nodes []*node) record.State {
 func (n *node) isStep() bool {
 	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
 }
+
+// onlyRuns reports whether a span that is likely an agent only runs agents that have spans of their own.
+func (n *node) onlyRuns() bool { return n.facts.likely && !n.isStep() }

@@ -254,6 +254,9 @@ func (s *step) setOutcome(i int, t *toolCall) {
 	if t.result == "" {
 		s.findToolResult(i, t)
 	}
+	if t.result == "" && !t.failed && t.node != nil && t.node.facts.delegate != "" {
+		t.result = t.node.answer()
+	}
 	switch {
 	case t.failed:
 		t.state = record.Failed
@@ -327,8 +330,8 @@ func (s *step) name() string {
 			return c.facts.Agent
 		}
 	}
-	if a := n.facts.argumentTexts; a != nil && a.delegate != "" {
-		return a.delegate
+	if n.facts.delegate != "" {
+		return n.facts.delegate
 	}
 	if n.Span == nil || n.facts.Class == Tool {
 		for _, c := range n.children {
@@ -363,12 +366,17 @@ func (s *step) model() string {
 	return s.node.facts.Model
 }
 
-// findRequest returns what the agent was asked: according to its span, else to the first model call,
-// else to the tool call that it works for.
+// findRequest returns what the agent was asked: according to its span or to the tool call that names it,
+// else to the first model call, else to the tool call that it works for.
 func (s *step) findRequest() string {
 	f := &s.node.facts
 	if f.Class != Tool && f.request != "" {
 		return f.request
+	}
+	if f.Class == Tool && f.delegate != "" {
+		if request := requestIn(f.Arguments); request != "" {
+			return request
+		}
 	}
 	for _, c := range s.cycles {
 		if c.model != nil {
@@ -392,15 +400,26 @@ func (s *step) findResult() string {
 	if f.Class != Tool && f.answer != "" {
 		return f.answer
 	}
-	if len(s.cycles) > 0 {
-		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && !asksForTools(c.model.facts.Finish) && c.model.facts.answer != "" {
-			return c.model.facts.answer
-		}
+	if answer := s.node.answer(); answer != "" {
+		return answer
 	}
 	if f.Class == Tool {
 		return f.Result
 	}
 	return unread(f.Output)
+}
+
+// answer is what the last model call of a node answered, "" if the node has not ended, or if that call
+// asked for tools.
+func (n *node) answer() string {
+	if len(n.models) == 0 || !n.state().Terminal() {
+		return ""
+	}
+	f := &slices.MaxFunc(n.models, compareEnds).facts
+	if len(f.calls) > 0 || asksForTools(f.Finish) {
+		return ""
+	}
+	return f.answer
 }
 
 // unread returns an input or an output in which no text for people was found, "" if there is none.
