@@ -33,15 +33,6 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // file. The programs do not know Actlog: only environment variables point to it.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	script, err := scriptmodel.Load("scenario.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := scriptmodel.Start(script, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { model.Close() })
 	server := serve(t)
 
 	for _, c := range all(t) {
@@ -51,12 +42,13 @@ func TestClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			model := c.model(t)
 			// The variables from docs/otlp.md, and the address of the model.
 			run(t, c.name, []string{
 				"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"),
 				"OTEL_EXPORTER_OTLP_ENDPOINT=" + string(server), "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
 				"OTEL_SERVICE_NAME=" + c.name, "OTEL_RESOURCE_ATTRIBUTES=actlog.project=" + c.name,
-				"OPENAI_BASE_URL=" + model.URL(), "OPENAI_API_KEY=x",
+				"OPENAI_BASE_URL=" + model + "/v1", "OPENAI_API_KEY=x", "ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=x",
 			}, "sh", "-ec", c.command)
 
 			got := server.tree(t, c.name)
@@ -75,6 +67,26 @@ func TestClients(t *testing.T) {
 			}
 		})
 	}
+}
+
+// model starts a model that follows the scenario of the client, or else the one of all clients. It
+// returns its URL.
+func (c client) model(t *testing.T) string {
+	t.Helper()
+	scenario := filepath.Join(c.name, "scenario.json")
+	if !c.own {
+		scenario = "scenario.json"
+	}
+	script, err := scriptmodel.Load(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := scriptmodel.Start(script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	return strings.TrimSuffix(model.URL(), "/v1")
 }
 
 // run runs a command in a folder, with additional environment variables.
@@ -252,7 +264,7 @@ type (
 	figures struct{ ModelCalls, ToolCalls, Failures, InputTokens, OutputTokens int64 }
 )
 
-var providerID = regexp.MustCompile(`call_[0-9a-f]{24}`)
+var providerID = regexp.MustCompile(`(call|toolu)_[0-9a-f]{24}`)
 
 // tree returns the only plan of a project with everything in it, without ids and times.
 func (s server) tree(t *testing.T, project string) string {
@@ -321,7 +333,9 @@ func (w *writer) step(indent string, st *step) {
 	for _, c := range detail.ThinkActSteps {
 		w.checkTimes("cycle of "+st.AgentName, span{c.ThinkStartTime, c.ThinkEndTime})
 		head := fmt.Sprintf("cycle %s %s %s %s %d → %d tokens", c.State, c.Provider, c.ModelName, c.FinishReason, c.InputTokens, c.OutputTokens)
-		if c.FirstTokenTime != nil {
+		if c.FirstTokenTime != nil { // O2: within the cycle
+			w.checkTimes("until the first token of "+st.AgentName, span{c.ThinkStartTime, c.FirstTokenTime})
+			w.checkTimes("from the first token of "+st.AgentName, span{c.FirstTokenTime, c.ThinkEndTime})
 			head += ", streamed"
 		}
 		w.line(indent+"  ", head,

@@ -82,8 +82,15 @@ func (f *Facts) complete(s *Span) {
 			break
 		}
 	}
+	if f.Class == Tool {
+		f.openResult()
+	}
 	if f.Failed {
-		f.ErrorMessage = cmp.Or(s.StatusMessage, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
+		message := s.StatusMessage
+		if message == f.ErrorKind {
+			message = "" // it says nothing besides
+		}
+		f.ErrorMessage = cmp.Or(message, f.ErrorMessage, s.Attributes.first("error.message", "exception.message"), f.ErrorKind)
 	}
 	if f.Class <= Agent && asksForTools(f.Finish) { // what an agent says before a tool call is no answer
 		f.Output = ""
@@ -102,9 +109,9 @@ func (f *Facts) complete(s *Span) {
 		if f.Tool == s.Name {
 			f.Tool = withoutMethod(s.Name)
 		}
-		f.Result, f.Arguments = resultOf(unquoted(f.Result)), callArguments(f.Arguments)
+		f.Arguments = callArguments(f.Arguments)
 		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
-		f.argumentTexts = readArgumentTexts(f.Arguments)
+		f.readArgumentTexts()
 	case Model:
 		out := readChat(f.Output)
 		if f.onlyPrepares(&out) {

@@ -49,6 +49,7 @@ var claudeCode = convention{
 			fill(&f.Tool, a, "tool_name", "tool.name")
 			fill(&f.CallID, a, "tool_use_id", "tool_call_id")
 			fill(&f.Arguments, a, "tool_input")
+			fill(&f.delegate, a, "subagent_type")
 			for i := range s.Events {
 				if e := &s.Events[i]; e.Name == "tool.output" {
 					fill(&f.Result, e.Attributes, "output", "content", "tool_output", "result", logBody)
@@ -60,7 +61,7 @@ var claudeCode = convention{
 			fill(&f.ErrorKind, a, "error_class", "error_type")
 			fill(&f.ErrorMessage, a, "error", "error_message")
 		}
-		f.part = claudeType(s) == "tool.execution"
+		f.part = strings.HasPrefix(claudeType(s), "tool.")
 		for i := range s.Events {
 			readClaudeLog(&s.Events[i], f)
 		}

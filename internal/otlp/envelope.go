@@ -50,6 +50,9 @@ func callArguments(s string) string {
 	return text(args)
 }
 
+// resultNames are the names of what a call returned, beside whether it failed.
+var resultNames = []string{"raw_output", "content", "blocks", "output", "result"}
+
 // isEmpty reports whether a text is JSON or Python without content.
 func isEmpty(s string) bool {
 	const longest = 16 // with some white space
@@ -130,7 +133,7 @@ func openAnswer(s string, depth int) string {
 var answerNames = ordered("result", "output", "answer", "response", "final_answer", "final_output", "return_value")
 
 // forPeople returns s, or "" if it is how Python shows an object: ChatMessage(role='user', ...),
-// id='1' source='user', {'task': '...'}, <agents.Agent object at 0x7f>.
+// id='1' source='user', StartEvent(), {'task': '...'}, <agents.Agent object at 0x7f>.
 func forPeople(s string) string {
 	if pythonObject.MatchString(s) {
 		return ""
@@ -140,6 +143,7 @@ func forPeople(s string) string {
 
 var pythonObject = regexp.MustCompile(`^\s*[\[(]*(` +
 	`[A-Za-z_]\w*\(\w+=|` +
+	`[A-Z]\w*[a-z]\w*\(\)\s*$|` +
 	`[A-Za-z_]\w*=('|"|None|True|False|[\[({<\d]|[A-Za-z_.]+\().*[\s,]\w+=|` +
 	`\{'|` +
 	`<[\w.]+ object at 0x)`)

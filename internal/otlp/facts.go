@@ -61,8 +61,10 @@ type Facts struct {
 	// Of models there is only the answer.
 	request, answer string
 	// key is the name of an agent or a tool, see nameKey.
-	key            string
-	*argumentTexts // nil: none
+	key   string
+	texts []string // the arguments of a tool call that are texts, the first few of them
+	// delegate is the agent that works for a tool call, if the call names one.
+	delegate string
 	// likely says that this is an agent if it makes model or tool calls.
 	likely bool
 	// part says that this is a part of the tool call above. If it failed, so did the call.
@@ -104,7 +106,7 @@ type convention struct {
 // fillFrom fills gaps from another span of the same call.
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
-		{&f.Agent, &from.Agent}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
+		{&f.Agent, &from.Agent}, {&f.delegate, &from.delegate}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
 		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
@@ -113,13 +115,15 @@ func (f *Facts) fillFrom(from *Facts) {
 	f.Usage.fill(from.Usage)
 	f.CostUSD = cmp.Or(f.CostUSD, from.CostUSD)
 	f.FirstToken = cmp.Or(f.FirstToken, from.FirstToken)
-	if f.Output == "" {
+	if f.Output == "" || len(f.calls) == 0 && len(from.calls) > 0 { // some leave out the tool calls
 		f.Output, f.thinkOutput, f.answer = from.Output, from.thinkOutput, from.answer
 	}
 	if len(f.calls) == 0 {
 		f.calls = from.calls
 	}
-	f.argumentTexts = cmp.Or(f.argumentTexts, from.argumentTexts)
+	if f.texts == nil {
+		f.texts = from.texts
+	}
 	if f.Class == Tool {
 		f.fail(from.failure())
 	}
@@ -136,8 +140,34 @@ func (f *Facts) fail(with callFailure) {
 
 // fillFromLog fills gaps of a tool call from a log record.
 func (f *Facts) fillFromLog(l *callLog) {
-	f.Arguments, f.Result = cmp.Or(f.Arguments, l.args), cmp.Or(f.Result, l.result)
+	if f.Arguments == "" {
+		f.Arguments = l.args
+		f.readArgumentTexts()
+	}
+	f.Result = cmp.Or(f.Result, l.result)
 	f.fail(l.callFailure)
+}
+
+// openResult takes the result of a tool call out of an object that also says whether the call failed,
+// such as {"content": [{"type": "text", "text": "..."}], "isError": false}. A failed call can have its
+// message in {"error": "..."}.
+func (f *Facts) openResult() {
+	f.Result = resultOf(unquoted(f.Result))
+	if !strings.HasPrefix(f.Result, "{") || !strings.Contains(f.Result, "rror\"") || !isJSON(f.Result) {
+		return
+	}
+	if failed := member(f.Result, "is_error", "isError"); failed == "true" || failed == "false" {
+		if returned := member(f.Result, resultNames...); returned != "" {
+			f.Result = plain(returned)
+		}
+		if failed == "true" {
+			f.fail(callFailure{failed: true, message: f.Result})
+		}
+		return
+	}
+	if e := member(f.Result, "error"); e != "" && f.ErrorMessage == "" {
+		f.ErrorMessage = cmp.Or(memberText(e, "message"), text(e)) // of use only if the call failed
+	}
 }
 
 // sameCall reports whether two nested spans of tool calls are one call.
@@ -237,38 +267,28 @@ func langGraphAgent(a Attributes) string {
 	return get("lc_agent_name")
 }
 
-// argumentTexts are the arguments of a tool call that are texts, the first few of them, and the one that
-// names an agent to work for the call.
-type argumentTexts struct {
-	texts    []string
-	delegate string
-}
-
-// readArgumentTexts returns nil if no argument is a text.
-func readArgumentTexts(args string) *argumentTexts {
+// readArgumentTexts finds the texts among the arguments of a tool call, and the agent that they name.
+func (f *Facts) readArgumentTexts() {
 	const most = 16
-	if args == "" {
-		return nil
+	if f.Arguments == "" {
+		return
 	}
-	if !isJSON(args) {
-		return &argumentTexts{texts: []string{args}}
+	if !isJSON(f.Arguments) {
+		f.texts = []string{f.Arguments}
+		return
 	}
-	var texts []string
 	delegate, best := "", len(delegateNames)
-	for name, value := range members(args) {
-		if value[0] != '"' || len(texts) == most {
+	for name, value := range members(f.Arguments) {
+		if value[0] != '"' || len(f.texts) == most {
 			continue
 		}
 		s := text(value)
-		texts = append(texts, s)
+		f.texts = append(f.texts, s)
 		if i, ok := delegateNames[nameKey(name)]; ok && i < best && s != "" && len(s) <= 100 && !strings.Contains(s, "\n") {
 			best, delegate = i, s
 		}
 	}
-	if texts == nil {
-		return nil
-	}
-	return &argumentTexts{texts, delegate}
+	f.delegate = cmp.Or(f.delegate, delegate)
 }
 
 // delegateNames are the keys of the names of arguments by which tools are told the agent to work for

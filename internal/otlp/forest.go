@@ -204,6 +204,8 @@ func (f *forest) place(tops ...*node) {
 			n.owner.learn(n).fail(n.facts.failure())
 		case n.facts.Class == Agent && n.owner != n:
 			n.owner.ownsAgents = true
+		case n.facts.Class == Transparent && n.facts.Agent != "":
+			n.owner.nameAfter(n)
 		case n.facts.Class == Skip:
 			f.skips = append(f.skips, n)
 			n.owner.skipped = mix(n.owner.skipped, n.mark)
@@ -211,6 +213,15 @@ func (f *forest) place(tops ...*node) {
 		for _, c := range slices.Backward(n.children) {
 			stack = append(stack, c)
 		}
+	}
+}
+
+// nameAfter names what is likely an agent after one that a part of it names, if its own span only names
+// the method that runs it.
+func (n *node) nameAfter(part *node) {
+	if n.facts.likely && n.facts.Agent == withoutMethod(n.Name) {
+		own := n.learn(part)
+		own.Agent, own.key = part.facts.Agent, nameKey(part.facts.Agent)
 	}
 }
 
@@ -302,9 +313,6 @@ func (n *node) updatedDelegations() *delegations {
 	for _, t := range n.tools[d.tools:] {
 		d.asked[t.facts.key]--
 		d.calls[t.facts.key] = append(d.calls[t.facts.key], t)
-		if t.facts.argumentTexts == nil {
-			continue
-		}
 		for _, s := range t.facts.texts {
 			if key := nameKey(s); key != t.facts.key {
 				d.calls[key] = append(d.calls[key], t)
@@ -513,3 +521,6 @@ func combinedState(nodes []*node) record.State {
 func (n *node) isStep() bool {
 	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
 }
+
+// onlyRuns reports whether a span that is likely an agent only runs agents that have spans of their own.
+func (n *node) onlyRuns() bool { return n.facts.likely && !n.isStep() }

@@ -23,17 +23,18 @@ var mlflow = convention{
 	prefixes: []string{"mlflow."},
 	read: func(s *Span, f *Facts) {
 		a := s.Attributes
-		get := func(key string) string { return unquoted(a.Get(key)) }
+		get := func(key string) string { return text(a.Get(key)) }
 		input, output := get("mlflow.spanInputs"), get("mlflow.spanOutputs")
 		switch f.Class {
 		case Agent:
 			f.Agent = cmp.Or(f.Agent, s.Name)
+			f.likely = get("mlflow.openai.agent_run_root") == "true" // a span of the agent itself is below or beside it
 		case Tool:
 			f.Tool = cmp.Or(f.Tool, s.Name)
 			readTool(s, f, input, output)
 		case Model:
 			f.Model = cmp.Or(f.Model, memberText(output, "model"), get("mlflow.llm.model"))
-			f.Provider = cmp.Or(f.Provider, get("mlflow.llm.provider"), get("mlflow.message.format"))
+			f.Provider = cmp.Or(f.Provider, get("mlflow.llm.provider"), providerFormats[get("mlflow.message.format")])
 			f.ResponseID = cmp.Or(f.ResponseID, memberText(output, "id"))
 			f.Finish = cmp.Or(f.Finish, memberText(firstElement(member(output, "choices")), "finish_reason"), memberText(output, "stop_reason"))
 			// The response counts more than MLflow takes from it.
@@ -59,4 +60,10 @@ var mlflow = convention{
 		fill(&f.Conversation, a, "mlflow.trace.session")
 		fill(&f.User, a, "mlflow.trace.user")
 	},
+}
+
+// providerFormats are the formats of messages that are named after the provider who made them. The
+// others are those of frameworks.
+var providerFormats = map[string]string{
+	"openai": "openai", "anthropic": "anthropic", "gemini": "gemini", "groq": "groq", "mistral": "mistral", "bedrock": "bedrock",
 }

@@ -53,6 +53,8 @@ var openInference = convention{
 		case Agent:
 			fill(&f.Agent, a, "agent.name", "graph.node.name", "graph.node.id")
 			f.likely = strings.EqualFold(a.Get("openinference.span.kind"), "CHAIN")
+		case Transparent:
+			f.Agent = cmp.Or(f.Agent, currentAgent(output), currentAgent(input))
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Agent, a, "agent.name")
@@ -103,6 +105,21 @@ func isGraphNode(s *Span) bool {
 func isAgentClass(name string) bool {
 	class := withoutMethod(name)
 	return class != name && strings.HasSuffix(class, "Agent")
+}
+
+// currentAgent returns the name of the agent in an event of LlamaIndex's workflows, "" if there is none:
+// AgentInput(input=[...], current_agent_name='planner'). The span that runs the agent does not have it.
+func currentAgent(event string) string {
+	const before = "current_agent_name='"
+	i := strings.LastIndex(event, before)
+	if i < 0 {
+		return ""
+	}
+	name, _, ok := strings.Cut(event[i+len(before):], "'")
+	if !ok {
+		return "" // cut off
+	}
+	return name
 }
 
 // callsWithIDs returns the calls of some messages. Their ids may be missing in the attributes, but

@@ -221,14 +221,14 @@ func (p *projection) rootName(top *node) string {
 		}
 	}
 	switch {
-	case top.Span == nil:
+	case top.Span == nil, top.onlyRuns():
 	case top.facts.Class == Agent:
 		return top.facts.Agent
 	case top.facts.Class != Unclassified:
 		return withoutMethod(top.Name)
 	}
 	for _, n := range p.nodes {
-		if name := cmp.Or(n.facts.Workflow, n.facts.Agent); name != "" {
+		if name := cmp.Or(n.facts.Workflow, n.facts.Agent); name != "" && !n.onlyRuns() {
 			return name
 		}
 	}

@@ -174,7 +174,9 @@ func TestEnvelopes(t *testing.T) {
 			`{"city": "Oslo"}`:          "Plan a trip",
 			`{"messages": ["id='1' source='user' created_at=datetime.datetime(2026, 1, 1) content='Where to?'"]}`: "Plan a trip",
 			`{"messages": ["ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[])"], "tools": null}`:            "Plan a trip",
-			`{'task': 'Where to?'}`: "Plan a trip",
+			`{'task': 'Where to?'}`:                        "Plan a trip",
+			`{"start_event": "AgentWorkflowStartEvent()"}`: "Plan a trip",
+			`{"user_msg": "main()"}`:                       "main()",
 		} {
 			t.Run(kind+" "+input, func(t *testing.T) {
 				t.Parallel()
@@ -259,5 +261,176 @@ func TestNamesOfAgents(t *testing.T) {
 				t.Errorf("%+v", r.steps)
 			}
 		})
+	}
+}
+
+// TestOutcomes: O3, O7: an object that says whether a call failed is no result, but has one.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	const ok, kind = `"status": 1`, `"status": 2, "message": "TOOL_ERROR"`
+	for name, c := range map[string]struct {
+		status, output  string
+		result, message string
+		state           record.State
+	}{
+		"LlamaIndex":            {ok, `{"blocks": [{"text": "rain"}], "tool_name": "x", "raw_output": "rain", "is_error": false}`, "rain", "", record.Completed},
+		"LlamaIndex failed":     {ok, `{"blocks": [{"text": "Error: no money"}], "raw_output": "no money", "is_error": true}`, "no money", "no money", record.Failed},
+		"MCP":                   {ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "text", "text": "wind"}], "isError": false}`, "rain\nwind", "", record.Completed},
+		"MCP failed":            {ok, `{"content": [{"type": "text", "text": "no money"}], "isError": true}`, "no money", "no money", record.Failed},
+		"an object":             {ok, `{"raw_output": {"sky": "grey"}, "is_error": false}`, `{"sky": "grey"}`, "", record.Completed},
+		"nothing besides":       {ok, `{"is_error": false}`, `{"is_error": false}`, "", record.Completed},
+		"its own word":          {ok, `{"content": "rain", "is_error": "rarely"}`, `{"content": "rain", "is_error": "rarely"}`, "", record.Completed},
+		"an error in it":        {ok, `{"error": "0.1 mm"}`, `{"error": "0.1 mm"}`, "", record.Completed},
+		"only the kind":         {kind, `{"error": "no money"}`, `{"error": "no money"}`, "no money", record.Failed},
+		"only the kind, deep":   {kind, `{"error": {"code": 7, "message": "no money"}}`, `{"error": {"code": 7, "message": "no money"}}`, "no money", record.Failed},
+		"only the kind, a text": {kind, `sorry`, "sorry", "TOOL_ERROR", record.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attributes := `"openinference.span.kind": "TOOL", "output.value": ` + quoted(t, c.output)
+			if c.status == kind {
+				attributes += `, "error.type": "TOOL_ERROR"`
+			}
+			tool := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
+				`{"id": "2", "parent": "1", "name": "pay", "start": 2, "end": 3, `+c.status+`, "attributes": {`+attributes+`}}`))).tools[0]
+			if deref(tool.Result) != c.result || deref(tool.ErrorMessage) != c.message || *tool.State != c.state {
+				t.Errorf("%s %q %q, want %s %q %q", *tool.State, deref(tool.Result), deref(tool.ErrorMessage), c.state, c.result, c.message)
+			}
+		})
+	}
+}
+
+// TestRunsOfAgents: O5, O8: the span that runs an agent is no agent of its own, around the agent's span
+// or beside it. Without one, it is the agent.
+func TestRunsOfAgents(t *testing.T) {
+	t.Parallel()
+	run := func(id, parent string, start, end int) string {
+		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "AgentRunner.run", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.openai.agent_run_root": "true", "mlflow.spanInputs": "\"Where to?\"", "mlflow.spanOutputs": "\"Oslo\""}}`, id, parent, start, end)
+	}
+	agent := func(id, parent, name string, start, end int) string {
+		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "%s", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"AGENT\"", "mlflow.spanInputs": "null", "mlflow.spanOutputs": "{\"output_type\": \"str\"}"}}`, id, parent, name, start, end)
+	}
+	model := func(id, parent string, start, end int) string {
+		return fmt.Sprintf(`{"id": "%s", "parent": "%s", "name": "Response", "start": %d, "end": %d, "attributes": {"mlflow.spanType": "\"CHAT_MODEL\"", "mlflow.message.format": "\"openai-agent\"", "mlflow.spanInputs": "[{\"role\": \"user\", \"content\": \"Where to?\"}]", "mlflow.spanOutputs": "[{\"role\": \"assistant\", \"content\": [{\"type\": \"output_text\", \"text\": \"Oslo\"}]}]"}}`, id, parent, start, end)
+	}
+	tool := `{"id": "5", "parent": "2", "name": "ask", "start": 30, "end": 60, "attributes": {"mlflow.spanType": "\"TOOL\"", "mlflow.spanInputs": "{\"input\": \"Where to?\"}", "mlflow.spanOutputs": "\"Oslo\""}}`
+	for name, c := range map[string]struct {
+		spans []string
+		want  string // the names of plans and steps
+	}{
+		"around":   {[]string{run("1", "", 1, 90), agent("2", "1", "planner", 2, 89), model("3", "2", 3, 20)}, "planner: planner"},
+		"alone":    {[]string{run("1", "", 1, 90), model("3", "1", 3, 20)}, "AgentRunner: AgentRunner"},
+		"a tool's": {[]string{agent("2", "", "planner", 2, 89), model("3", "2", 3, 20), tool, run("6", "5", 31, 59), agent("7", "5", "guide", 32, 58), model("8", "7", 33, 40)}, "planner: planner, guide: guide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spans := made(t, c.spans...)
+			r := sorted(project(t, spans))
+			if len(r.plans) != len(r.steps) {
+				t.Fatalf("%s", lines(t, project(t, spans)))
+			}
+			var got []string
+			for i, p := range r.plans {
+				s := r.steps[i]
+				got = append(got, deref(p.Name)+": "+deref(s.AgentName))
+				if deref(p.UserRequest) != "Where to?" || deref(s.AgentRequest) != "Where to?" || deref(p.Summary) != "Oslo" || deref(s.Result) != "Oslo" {
+					t.Errorf("%q, %q: %q, %q", deref(p.UserRequest), deref(s.AgentRequest), deref(p.Summary), deref(s.Result))
+				}
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			for _, cycle := range r.cycles { // a framework's format is no provider
+				if cycle.Provider != nil {
+					t.Errorf("provider %s", *cycle.Provider)
+				}
+			}
+			anyOrder(t, spans)
+		})
+	}
+}
+
+// TestDelegates: O8: what works for a tool call that names it is named so, was asked what the call asks,
+// and its answer is the result of the call.
+func TestDelegates(t *testing.T) {
+	t.Parallel()
+	const session = `{"id": "1", "name": "claude_code.interaction", "start": 1, "end": 90, "attributes": {"user_prompt": "Go"}}`
+	call := func(attributes string) string {
+		return `{"id": "2", "parent": "1", "name": "claude_code.tool", "start": 10, "end": 60, "attributes": {"tool_name": "Agent", "tool_use_id": "u1"` + attributes + `}},
+			{"id": "3", "parent": "2", "name": "claude_code.tool.blocked_on_user", "start": 11, "end": 12},
+			{"id": "4", "parent": "2", "name": "claude_code.tool.execution", "start": 13, "end": 60},
+			{"id": "5", "parent": "4", "name": "claude_code.llm_request", "start": 20, "end": 30, "attributes": {"stop_reason": "tool_use", "response.model_output": "I look."}},
+			{"id": "6", "parent": "4", "name": "claude_code.llm_request", "start": 40, "end": 50, "attributes": {"stop_reason": "end_turn", "response.model_output": "Oslo"}}`
+	}
+	log := func(attributes string) string {
+		return `{"id": "1", "stub": true, "events": [{"name": "tool_result", "time": 60, "attributes": {"tool_use_id": "u1", "success": "true"` + attributes + `}}]}`
+	}
+	const input = `, "tool_input": "{\"description\": \"Ask the guide\", \"prompt\": \"Where to?\", \"subagent_type\": \"guide\"}"`
+	for name, c := range map[string]struct {
+		spans                 []string
+		agent, asked, results string
+	}{
+		"the span names it":         {[]string{session, call(`, "subagent_type": "guide"`)}, "guide", "", "Oslo"},
+		"the log names it":          {[]string{session, call(""), log(input)}, "guide", "Where to?", "Oslo"},
+		"the arguments name it":     {[]string{session, call(input)}, "guide", "Where to?", "Oslo"},
+		"the call has a result":     {[]string{session, call(input), log(`, "tool_result": "Bergen"`)}, "guide", "Where to?", "Bergen"},
+		"nothing names it":          {[]string{session, call("")}, "Agent", "", ""},
+		"it ended by asking a tool": {[]string{session, strings.Replace(call(input), "end_turn", "tool_use", 1)}, "guide", "Where to?", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spans := made(t, c.spans...)
+			r := sorted(project(t, spans))
+			s, tool := r.steps[1], r.tools[0]
+			if len(r.plans) != 2 || deref(r.plans[1].Name) != c.agent || deref(s.AgentName) != c.agent || deref(s.AgentRequest) != c.asked || deref(tool.Result) != c.results {
+				t.Errorf("%s", lines(t, project(t, spans)))
+			}
+			anyOrder(t, spans)
+		})
+	}
+}
+
+// TestNamesInEvents: O8: LlamaIndex tells the name of an agent in events of the agent's workflow.
+func TestNamesInEvents(t *testing.T) {
+	t.Parallel()
+	part := func(key, value string) string {
+		return `{"id": "2", "parent": "1", "name": "BaseWorkflowAgent.init_run", "start": 2, "end": 3, "attributes": {"openinference.span.kind": "CHAIN", "` + key + `": ` + quoted(t, value) + `}}`
+	}
+	const model = `{"id": "4", "parent": "1", "name": "chat m", "start": 10, "end": 20, "attributes": {"gen_ai.operation.name": "chat"}}`
+	for name, c := range map[string]struct {
+		top, part, want string
+	}{
+		"output":       {"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='planner')`), "planner"},
+		"input":        {"ReActAgent.run", part("input.value", `{"ctx": "<Context>", "ev": "AgentInput(input=[], current_agent_name='planner')"}`), "planner"},
+		"a user's":     {"FunctionAgent.run", part("output.value", `AgentInput(input=["current_agent_name='x'"], current_agent_name='planner')`), "planner"},
+		"cut off":      {"FunctionAgent.run", part("output.value", `AgentInput(input=[], current_agent_name='pla...`), "FunctionAgent"},
+		"not there":    {"FunctionAgent.run", part("output.value", `StopEvent()`), "FunctionAgent"},
+		"its own name": {"guide", part("output.value", `AgentInput(input=[], current_agent_name='planner')`), "guide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kind := "CHAIN"
+			if c.top == "guide" {
+				kind = "AGENT"
+			}
+			spans := made(t, `{"id": "1", "name": "`+c.top+`", "start": 1, "end": 90, "attributes": {"openinference.span.kind": "`+kind+`"}}`, c.part, model)
+			r := sorted(project(t, spans))
+			if len(r.steps) != 1 || deref(r.steps[0].AgentName) != c.want || deref(r.plans[0].Name) != c.want {
+				t.Errorf("%q %q, want %q", deref(r.steps[0].AgentName), deref(r.plans[0].Name), c.want)
+			}
+			anyOrder(t, spans)
+		})
+	}
+}
+
+// TestCallsOfTheInnerSpan: O6: LiteLLM's own span leaves out the tool calls of an answer, that of the
+// request to the provider has them.
+func TestCallsOfTheInnerSpan(t *testing.T) {
+	t.Parallel()
+	r := sorted(project(t, made(t, `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90}`,
+		`{"id": "2", "parent": "1", "name": "litellm_request", "start": 2, "end": 20, "attributes": {"litellm.call_id": "x", "gen_ai.operation.name": "chat", "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "I look."}], "finish_reason": "tool_calls"}]}}`,
+		`{"id": "3", "parent": "2", "name": "raw_gen_ai_request", "start": 2, "end": 20, "attributes": {"llm.openai.choices": "[{'finish_reason': 'tool_calls', 'message': {'role': 'assistant', 'content': 'I look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{}'}}]}}]"}}`)))
+	if out := deref(r.cycles[0].ThinkOutput); len(r.cycles) != 1 || !strings.Contains(out, `"look"`) || !strings.Contains(out, "I look.") || len(r.tools) != 1 || deref(r.tools[0].ProviderCallID) != "c1" {
+		t.Errorf("%s", out)
 	}
 }

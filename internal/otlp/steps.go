@@ -56,6 +56,12 @@ func stepMark(n *node) uint64 {
 	}
 	for _, t := range n.tools {
 		h = mix(h, t.mark, at(t.model), at(t.cycle))
+		if t.facts.delegate == "" {
+			continue
+		}
+		if _, by := t.answer(); by != nil { // it may be the result
+			h = mix(h, by.mark)
+		}
 	}
 	if n.tool != nil {
 		h = mix(h, n.tool.mark)
@@ -294,6 +300,11 @@ func (s *step) setOutcome(i int, t *toolCall) {
 	if t.result == "" {
 		s.findToolResult(i, t)
 	}
+	if t.result == "" && !t.failed && t.node != nil && t.node.facts.delegate != "" {
+		if answer, by := t.node.answer(); answer != "" {
+			t.result, t.source = answer, by
+		}
+	}
 	switch {
 	case t.failed:
 		t.state = record.Failed
@@ -395,8 +406,8 @@ func (s *step) findName() string {
 			return c.facts.Agent
 		}
 	}
-	if a := n.facts.argumentTexts; a != nil && a.delegate != "" {
-		return a.delegate
+	if n.facts.delegate != "" {
+		return n.facts.delegate
 	}
 	if n.Span == nil || n.facts.Class == Tool {
 		for _, c := range n.children {
@@ -432,12 +443,17 @@ func (s *step) findModel() string {
 	return s.node.facts.Model
 }
 
-// findRequest returns what the agent was asked: according to its span, else to the first model call,
-// else to the tool call that it works for.
+// findRequest returns what the agent was asked: according to its span or to the tool call that names it,
+// else to the first model call, else to the tool call that it works for.
 func (s *step) findRequest() string {
 	f := s.node.facts
 	if f.Class != Tool && f.request != "" {
 		return f.request
+	}
+	if f.Class == Tool && f.delegate != "" {
+		if request := requestIn(f.Arguments); request != "" {
+			return request
+		}
 	}
 	for _, c := range s.cycles {
 		if c.model != nil {
@@ -461,15 +477,26 @@ func (s *step) findResult() string {
 	if f.Class != Tool && f.answer != "" {
 		return f.answer
 	}
-	if len(s.cycles) > 0 {
-		if c := s.cycles[len(s.cycles)-1]; c.model != nil && len(c.model.facts.calls) == 0 && !asksForTools(c.model.facts.Finish) && c.model.facts.answer != "" {
-			return c.model.facts.answer
-		}
+	if answer, _ := s.node.answer(); answer != "" {
+		return answer
 	}
 	if f.Class == Tool {
 		return f.Result
 	}
 	return unread(f.Output)
+}
+
+// answer is what the last model call of a node answered, and that call, if the node has ended and the
+// call did not ask for tools. Else it is "".
+func (n *node) answer() (answer string, by *node) {
+	if len(n.models) == 0 || !n.state().Terminal() {
+		return "", nil
+	}
+	by = slices.MaxFunc(n.models, compareEnds)
+	if len(by.facts.calls) > 0 || asksForTools(by.facts.Finish) {
+		return "", nil
+	}
+	return by.facts.answer, by
 }
 
 // unread returns an input or an output in which no text for people was found, "" if there is none.

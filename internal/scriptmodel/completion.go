@@ -60,7 +60,8 @@ type usage struct {
 	CompletionTokens    int `json:"completion_tokens"`
 	TotalTokens         int `json:"total_tokens"`
 	PromptTokensDetails struct {
-		CachedTokens int `json:"cached_tokens"`
+		CachedTokens     int `json:"cached_tokens"`
+		CacheWriteTokens int `json:"-"` // only the other APIs tell it
 	} `json:"prompt_tokens_details"`
 	CompletionTokensDetails struct {
 		ReasoningTokens int `json:"reasoning_tokens"`
@@ -121,7 +122,7 @@ func (t Turn) usage(req *Request, answer *answerMessage) *usage {
 		}
 	}
 	u := &usage{PromptTokens: count.Prompt, CompletionTokens: count.Completion, TotalTokens: count.Prompt + count.Completion}
-	u.PromptTokensDetails.CachedTokens = count.Cached
+	u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens = count.Cached, count.CacheWrite
 	u.CompletionTokensDetails.ReasoningTokens = count.Reasoning
 	return u
 }

@@ -16,15 +16,15 @@ import (
 
 // Options changes how a script is served. The zero value is usable.
 type Options struct {
-	APIKey       string           // bearer token that every request must have; if empty, none is needed
+	APIKey       string           // key that every request must have, as bearer token or x-api-key; if empty, none is needed
 	Seed         string           // goes into all ids, so that two runs of one script have different ids
 	KeepRequests int              // how many of the newest requests Requests returns; default 1000
 	MaxBody      int64            // maximum size of a request body in bytes; default 32 MiB
 	Now          func() time.Time // the time in "created"; default time.Now
 }
 
-// Recorded is a request and how it was answered. A request to the Responses API is recorded as
-// the equivalent chat completion request.
+// Recorded is a request and how it was answered. A request to the Responses API or the Messages
+// API is recorded as the equivalent chat completion request.
 type Recorded struct {
 	Request Request
 	Scene   string // "" if no scene matched
@@ -32,7 +32,7 @@ type Recorded struct {
 	Status  int // HTTP status of the answer
 }
 
-// Handler serves a script at /v1/chat/completions, /v1/responses and /v1/models.
+// Handler serves a script at /v1/chat/completions, /v1/responses, /v1/messages and /v1/models.
 type Handler struct {
 	script Script
 	opts   Options
@@ -67,31 +67,37 @@ func (h *Handler) Requests() []Recorded {
 	return slices.Clone(h.requests)
 }
 
-// ServeHTTP serves the three endpoints. It answers all other requests with an error in the
-// format of OpenAI.
+// ServeHTTP serves the four endpoints. It answers all other requests with an error in the format
+// of OpenAI.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.opts.APIKey != "" && r.Header.Get("Authorization") != "Bearer "+h.opts.APIKey {
-		writeError(w, apiError{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"})
+	if key := h.opts.APIKey; key != "" && r.Header.Get("Authorization") != "Bearer "+key && r.Header.Get("X-Api-Key") != key {
+		writeError(w, r, apiError{Status: http.StatusUnauthorized, Message: "Incorrect API key provided.", Code: "invalid_api_key"})
 		return
 	}
-	switch path := r.URL.Path; {
-	case r.Method == http.MethodPost && path == "/v1/chat/completions":
-		h.chat(w, r)
-	case r.Method == http.MethodPost && path == "/v1/responses":
-		h.responses(w, r)
-	case r.Method == http.MethodGet && path == "/v1/models":
-		h.models(w)
-	case path == "/v1/chat/completions" || path == "/v1/responses" || path == "/v1/models":
-		writeError(w, apiError{Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
+	method, serve := http.MethodPost, h.chat
+	switch r.URL.Path {
+	case "/v1/chat/completions":
+	case "/v1/responses":
+		serve = h.responses
+	case messagesPath:
+		serve = h.messages
+	case "/v1/models":
+		method, serve = http.MethodGet, h.models
 	default:
-		writeError(w, apiError{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
+		writeError(w, r, apiError{Status: http.StatusNotFound, Message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
+		return
 	}
+	if r.Method != method {
+		writeError(w, r, apiError{Status: http.StatusMethodNotAllowed, Message: "Not allowed to " + r.Method + " on " + r.URL.Path + "."})
+		return
+	}
+	serve(w, r)
 }
 
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	var req Request
 	if problem := h.decode(w, r, &req); problem != nil {
-		writeError(w, *problem)
+		writeError(w, r, *problem)
 		return
 	}
 	h.answer(w, r, &req, func(answer *completion) {
@@ -106,12 +112,12 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) responses(w http.ResponseWriter, r *http.Request) {
 	var body responsesRequest
 	if problem := h.decode(w, r, &body); problem != nil {
-		writeError(w, *problem)
+		writeError(w, r, *problem)
 		return
 	}
 	req, param, err := body.chat()
 	if err != nil {
-		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
+		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
 	h.answer(w, r, req, func(answer *completion) {
@@ -119,10 +125,30 @@ func (h *Handler) responses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+func (h *Handler) messages(w http.ResponseWriter, r *http.Request) {
+	var body messagesRequest
+	if problem := h.decode(w, r, &body); problem != nil {
+		writeError(w, r, *problem)
+		return
+	}
+	req, param, err := body.chat()
+	if err != nil {
+		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
+		return
+	}
+	h.answer(w, r, req, func(answer *completion) {
+		if body.Stream {
+			answer.message().write(w)
+			return
+		}
+		writeJSON(w, http.StatusOK, answer.message())
+	})
+}
+
 // answer finds the answer to req and writes it, or an error.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, write func(*completion)) {
 	if param, err := req.validate(); err != nil {
-		writeError(w, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
+		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
 	recorded := Recorded{Request: *req, Turn: req.Turn()}
@@ -144,7 +170,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, w
 		panic(http.ErrAbortHandler) // a plain return would send an empty 200
 	}
 	if problem != nil {
-		writeError(w, *problem)
+		writeError(w, r, *problem)
 		return
 	}
 	write(answer)
@@ -231,7 +257,7 @@ func (h *Handler) record(r Recorded) {
 	}
 }
 
-func (h *Handler) models(w http.ResponseWriter) {
+func (h *Handler) models(w http.ResponseWriter, _ *http.Request) {
 	type model struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
@@ -252,7 +278,7 @@ func (h *Handler) models(w http.ResponseWriter) {
 	writeJSON(w, http.StatusOK, list)
 }
 
-// apiError becomes an error in the format of OpenAI.
+// apiError becomes an error in the format of OpenAI or Anthropic.
 type apiError struct {
 	Status     int
 	Message    string
@@ -270,7 +296,21 @@ func (f *Failure) apiError() *apiError {
 	return e
 }
 
-func writeError(w http.ResponseWriter, e apiError) {
+// messagesPath is the only path with errors in the format of Anthropic.
+const messagesPath = "/v1/messages"
+
+func writeError(w http.ResponseWriter, r *http.Request, e apiError) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if r.URL.Path == messagesPath {
+		writeJSON(w, e.Status, e.anthropic())
+		return
+	}
+	writeJSON(w, e.Status, e.openAI())
+}
+
+func (e apiError) openAI() any {
 	type wire struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`
@@ -292,10 +332,31 @@ func writeError(w http.ResponseWriter, e apiError) {
 	if e.Code != "" {
 		body.Error.Code = &e.Code
 	}
-	if e.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+	return body
+}
+
+var anthropicErrors = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error", 529: "overloaded_error",
+}
+
+func (e apiError) anthropic() any {
+	type wire struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
 	}
-	writeJSON(w, e.Status, body)
+	kind := "invalid_request_error"
+	if e.Status >= 500 {
+		kind = "api_error"
+	}
+	message := e.Message
+	if e.Param != "" {
+		message = e.Param + ": " + message
+	}
+	return struct {
+		Type  string `json:"type"`
+		Error wire   `json:"error"`
+	}{"error", wire{cmp.Or(anthropicErrors[e.Status], kind), message}}
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -304,18 +365,26 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// writeStream sends the answer as server-sent events. With usage, every chunk has a usage field:
-// null, except in an extra last chunk without choices.
-func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
+// startStream starts server-sent events. What it returns sends one of them, with a name if there is
+// one, and reports whether the client still listens.
+func startStream(w http.ResponseWriter) func(name string, data []byte) bool {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	out := http.NewResponseController(w)
-	send := func(data []byte) bool {
-		if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
-			return false
+	return func(name string, data []byte) bool {
+		event := fmt.Sprintf("data: %s\n\n", data)
+		if name != "" {
+			event = "event: " + name + "\n" + event
 		}
-		return out.Flush() == nil
+		_, err := io.WriteString(w, event)
+		return err == nil && out.Flush() == nil
 	}
+}
+
+// writeStream sends the answer as server-sent events. With usage, every chunk has a usage field:
+// null, except in an extra last chunk without choices.
+func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
+	send := startStream(w)
 	type withUsage struct {
 		completion
 		Choices []choice `json:"choices"`
@@ -328,17 +397,17 @@ func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
 			v = withUsage{completion: chunk, Choices: chunk.Choices}
 		}
 		data, _ := json.Marshal(v) // cannot fail: only strings and numbers
-		if !send(data) {
+		if !send("", data) {
 			return
 		}
 	}
 	if usage {
 		data, _ := json.Marshal(withUsage{completion: chunks[0], Choices: []choice{}, Usage: answer.Usage})
-		if !send(data) {
+		if !send("", data) {
 			return
 		}
 	}
-	send([]byte("[DONE]"))
+	send("", []byte("[DONE]"))
 }
 
 // pause waits for d. It reports false if the request was cancelled.

@@ -186,7 +186,7 @@ func (c *completion) response(req *responsesRequest) *response {
 	}
 	u := c.Usage
 	out.Usage.InputTokens, out.Usage.OutputTokens, out.Usage.TotalTokens = u.PromptTokens, u.CompletionTokens, u.TotalTokens
-	out.Usage.InputTokensDetails.CachedTokens = u.PromptTokensDetails.CachedTokens
+	out.Usage.InputTokensDetails.CachedTokens, out.Usage.InputTokensDetails.CacheWrite = u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens
 	out.Usage.OutputTokensDetails.ReasoningTokens = u.CompletionTokensDetails.ReasoningTokens
 	return out
 }

@@ -78,15 +78,17 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestIncompleteResponses checks the reason, which is not where a chat completion has it.
+// TestIncompleteResponses checks the reason and the tokens written to the cache, which a chat
+// completion does not have.
 func TestIncompleteResponses(t *testing.T) {
 	t.Parallel()
 	for finish, reason := range map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"} {
-		h, _ := serve(t, oneTurn(scriptmodel.Turn{Content: "and then", FinishReason: finish}), nil)
+		h, _ := serve(t, oneTurn(scriptmodel.Turn{Content: "and then", FinishReason: finish, Usage: &scriptmodel.Usage{Prompt: 9, Cached: 2, CacheWrite: 3}}), nil)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m-1","input":"hello"}`)))
 		got := fields(t, w)
-		if diff := cmp.Diff([]any{"incomplete", map[string]any{"reason": reason}, nil}, []any{got["status"], got["incomplete_details"], got["instructions"]}); diff != "" {
+		if diff := cmp.Diff([]any{"incomplete", map[string]any{"reason": reason}, nil, map[string]any{"cached_tokens": 2.0, "cache_write_tokens": 3.0}},
+			[]any{got["status"], got["incomplete_details"], got["instructions"], got["usage"].(map[string]any)["input_tokens_details"]}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", finish, diff)
 		}
 	}

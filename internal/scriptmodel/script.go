@@ -1,5 +1,6 @@
-// Package scriptmodel is a model that follows a script. It is an OpenAI-compatible HTTP server on
-// loopback, for tests, examples and the demo.
+// Package scriptmodel is a model that follows a script. It is an HTTP server on loopback that speaks
+// the APIs of OpenAI (chat completions, responses) and Anthropic (messages), for tests, examples and
+// the demo.
 package scriptmodel
 
 import (
@@ -78,16 +79,17 @@ type ToolCall struct {
 	Arguments any `json:"arguments,omitempty"`
 }
 
-// Usage is the number of tokens of a turn. Prompt includes Cached, and Completion includes
-// Reasoning.
+// Usage is the number of tokens of a turn. Prompt includes Cached (read from the cache) and
+// CacheWrite, and Completion includes Reasoning.
 type Usage struct {
 	Prompt     int `json:"promptTokens"`
 	Completion int `json:"completionTokens"`
 	Cached     int `json:"cachedTokens,omitempty"`
+	CacheWrite int `json:"cacheWriteTokens,omitempty"`
 	Reasoning  int `json:"reasoningTokens,omitempty"`
 }
 
-// Failure is an HTTP error in the format of OpenAI.
+// Failure is an HTTP error in the format of the API that the client uses.
 type Failure struct {
 	Status     int      `json:"status"` // 400 to 599
 	Message    string   `json:"message,omitempty"`

@@ -43,7 +43,7 @@ func Start(script Script, opts *Options) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the base URL for an OpenAI client. It ends in /v1.
+// URL returns the base URL for an OpenAI client. It ends in /v1, which an Anthropic client adds itself.
 func (s *Server) URL() string { return s.url }
 
 // Close aborts the current requests and stops the server.

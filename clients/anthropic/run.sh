@@ -1,0 +1,2 @@
+export TRACELOOP_BASE_URL=$OTEL_EXPORTER_OTLP_ENDPOINT
+python main.py

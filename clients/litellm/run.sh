@@ -1,0 +1,3 @@
+export USE_OTEL_LITELLM_REQUEST_SPAN=true
+export LITELLM_LOCAL_MODEL_COST_MAP=true
+python main.py
