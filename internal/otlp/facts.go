@@ -188,16 +188,24 @@ func within(s *Span, t int64) int64 {
 	return max(t, s.Start)
 }
 
-// after returns the time that is so many units after a start, 0 if s is not a number.
-func after(start int64, s string, unit time.Duration) int64 {
-	if start == 0 || s == "" {
+// ahead is how much earlier than a span a client may start to count a duration within it: on a busy
+// machine, it starts the span some time after the request.
+const ahead = int64(100 * time.Millisecond)
+
+// after returns the time that is so many units after the start of a span, 0 if duration is not a number.
+func after(s *Span, duration string, unit time.Duration) int64 {
+	if s.Start == 0 || duration == "" {
 		return 0
 	}
-	f, err := strconv.ParseFloat(s, 64)
+	f, err := strconv.ParseFloat(duration, 64)
 	if err != nil || !(f >= 0 && f < 1e9) {
 		return 0
 	}
-	return start + int64(f*float64(unit))
+	t := s.Start + int64(f*float64(unit))
+	if s.End != 0 && t > s.End && t <= s.End+ahead {
+		return s.End
+	}
+	return t
 }
 
 // list reads a list of texts from a JSON array, or from a single text.
