@@ -83,7 +83,10 @@ func (f *Facts) complete(s *Span) {
 		}
 	}
 	if f.Class == Tool {
-		f.openResult()
+		result, failed, message := outcomeIn(f.Result)
+		f.Result = result
+		f.fail(callFailure{failed: failed, message: message})
+		f.ErrorMessage = cmp.Or(f.ErrorMessage, message)
 	}
 	if f.Failed {
 		message := s.StatusMessage

@@ -44,7 +44,7 @@ var claudeCode = convention{
 			usage.addCache()
 			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
-			f.FirstToken = cmp.Or(f.FirstToken, after(s.Start, a.Get("ttft_ms"), time.Millisecond))
+			f.FirstToken = cmp.Or(f.FirstToken, after(s, a.Get("ttft_ms"), time.Millisecond))
 		case "tool":
 			fill(&f.Tool, a, "tool_name", "tool.name")
 			fill(&f.CallID, a, "tool_use_id", "tool_call_id")

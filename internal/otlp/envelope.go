@@ -1,7 +1,9 @@
 package otlp
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -50,8 +52,54 @@ func callArguments(s string) string {
 	return text(args)
 }
 
-// resultNames are the names of what a call returned, beside whether it failed.
+// outcomeIn takes the result of a tool call out of what is around it. An object may also say whether the
+// call failed, such as {"content": [{"type": "text", "text": "..."}], "isError": false}. The message is that
+// of the failure; from {"error": "..."} it is of use only if the call failed.
+func outcomeIn(s string) (result string, failed bool, message string) {
+	s = resultOf(unquoted(s))
+	if !strings.HasPrefix(s, "{") || !strings.Contains(s, `rror"`) || !isJSON(s) {
+		return s, false, ""
+	}
+	switch member(s, "is_error", "isError") {
+	case "false":
+		return cmp.Or(returnedIn(s), s), false, ""
+	case "true":
+		s = cmp.Or(returnedIn(s), s)
+		return s, true, s
+	}
+	e := member(s, "error")
+	return s, false, cmp.Or(memberText(e, "message"), text(e))
+}
+
+// returnedIn returns what a call returned, of an object that also says whether it failed: a text, or
+// JSON. It returns "" if there is nothing, or anything else that the object alone would tell.
+func returnedIn(outcome string) string {
+	returned, best := "", len(resultNames)
+	for name, value := range members(outcome) {
+		if i := slices.Index(resultNames, name); i >= 0 {
+			if i < best && value != "null" {
+				best, returned = i, value
+			}
+		} else if !outcomeNames[name] {
+			return ""
+		}
+	}
+	for part := range elements(returned) {
+		if kind := memberText(part, "type"); kind != "" && kind != "text" { // an image
+			return returned
+		}
+	}
+	return plain(returned)
+}
+
+// resultNames are the names of what a call returned, and their order.
 var resultNames = []string{"raw_output", "content", "blocks", "output", "result"}
+
+// outcomeNames are the names of what is known of a call without its result, or is its result again.
+var outcomeNames = map[string]bool{
+	"is_error": true, "isError": true, "type": true, "id": true, "name": true, "tool_name": true, "raw_input": true,
+	"call_id": true, "tool_call_id": true, "tool_use_id": true, "structuredContent": true, "_meta": true, "meta": true,
+}
 
 // isEmpty reports whether a text is JSON or Python without content.
 func isEmpty(s string) bool {

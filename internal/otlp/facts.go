@@ -148,28 +148,6 @@ func (f *Facts) fillFromLog(l *callLog) {
 	f.fail(l.callFailure)
 }
 
-// openResult takes the result of a tool call out of an object that also says whether the call failed,
-// such as {"content": [{"type": "text", "text": "..."}], "isError": false}. A failed call can have its
-// message in {"error": "..."}.
-func (f *Facts) openResult() {
-	f.Result = resultOf(unquoted(f.Result))
-	if !strings.HasPrefix(f.Result, "{") || !strings.Contains(f.Result, "rror\"") || !isJSON(f.Result) {
-		return
-	}
-	if failed := member(f.Result, "is_error", "isError"); failed == "true" || failed == "false" {
-		if returned := member(f.Result, resultNames...); returned != "" {
-			f.Result = plain(returned)
-		}
-		if failed == "true" {
-			f.fail(callFailure{failed: true, message: f.Result})
-		}
-		return
-	}
-	if e := member(f.Result, "error"); e != "" && f.ErrorMessage == "" {
-		f.ErrorMessage = cmp.Or(memberText(e, "message"), text(e)) // of use only if the call failed
-	}
-}
-
 // sameCall reports whether two nested spans of tool calls are one call.
 func (f *Facts) sameCall(inner *Facts) bool {
 	return f.key == inner.key && (f.CallID == "" || inner.CallID == "" || f.CallID == inner.CallID)
@@ -210,16 +188,24 @@ func within(s *Span, t int64) int64 {
 	return max(t, s.Start)
 }
 
-// after returns the time that is so many units after a start, 0 if s is not a number.
-func after(start int64, s string, unit time.Duration) int64 {
-	if start == 0 || s == "" {
+// ahead is how much earlier than a span a client may start to count a duration within it: on a busy
+// machine, it starts the span some time after the request.
+const ahead = int64(100 * time.Millisecond)
+
+// after returns the time that is so many units after the start of a span, 0 if duration is not a number.
+func after(s *Span, duration string, unit time.Duration) int64 {
+	if s.Start == 0 || duration == "" {
 		return 0
 	}
-	f, err := strconv.ParseFloat(s, 64)
+	f, err := strconv.ParseFloat(duration, 64)
 	if err != nil || !(f >= 0 && f < 1e9) {
 		return 0
 	}
-	return start + int64(f*float64(unit))
+	t := s.Start + int64(f*float64(unit))
+	if s.End != 0 && t > s.End && t <= s.End+ahead {
+		return s.End
+	}
+	return t
 }
 
 // list reads a list of texts from a JSON array, or from a single text.

@@ -76,8 +76,8 @@ func readGenAI(s *Span, f *Facts) {
 	}
 	token := a.Get("gen_ai.server.time_to_first_token") // some count milliseconds
 	f.FirstToken = cmp.Or(f.FirstToken,
-		after(s.Start, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk"), time.Second),
-		within(s, after(s.Start, token, time.Second)), after(s.Start, token, time.Millisecond))
+		after(s, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk"), time.Second),
+		within(s, after(s, token, time.Second)), after(s, token, time.Millisecond))
 }
 
 // readEvents reads the messages from a span's events, or from log records that became events: all

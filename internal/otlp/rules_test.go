@@ -278,6 +278,8 @@ func TestOutcomes(t *testing.T) {
 		"MCP":                   {ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "text", "text": "wind"}], "isError": false}`, "rain\nwind", "", record.Completed},
 		"MCP failed":            {ok, `{"content": [{"type": "text", "text": "no money"}], "isError": true}`, "no money", "no money", record.Failed},
 		"an object":             {ok, `{"raw_output": {"sky": "grey"}, "is_error": false}`, `{"sky": "grey"}`, "", record.Completed},
+		"an image":              {ok, `{"content": [{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}], "isError": false}`, `[{"type": "text", "text": "rain"}, {"type": "image", "data": "iVBO"}]`, "", record.Completed},
+		"something else":        {ok, `{"output": "rain", "exit_code": 1, "is_error": true}`, `{"output": "rain", "exit_code": 1, "is_error": true}`, `{"output": "rain", "exit_code": 1, "is_error": true}`, record.Failed},
 		"nothing besides":       {ok, `{"is_error": false}`, `{"is_error": false}`, "", record.Completed},
 		"its own word":          {ok, `{"content": "rain", "is_error": "rarely"}`, `{"content": "rain", "is_error": "rarely"}`, "", record.Completed},
 		"an error in it":        {ok, `{"error": "0.1 mm"}`, `{"error": "0.1 mm"}`, "", record.Completed},

@@ -10,7 +10,7 @@ import (
 var strands = convention{
 	read: func(s *Span, f *Facts) {
 		if f.Class == Model && isStrands(s) { // it counts milliseconds where others count seconds
-			f.FirstToken = cmp.Or(after(s.Start, s.Attributes.Get("gen_ai.server.time_to_first_token"), time.Millisecond), f.FirstToken)
+			f.FirstToken = cmp.Or(after(s, s.Attributes.Get("gen_ai.server.time_to_first_token"), time.Millisecond), f.FirstToken)
 		}
 		if f.Class != Tool {
 			return

@@ -51,7 +51,7 @@ var vercel = convention{
 			CacheWrite: a.count("ai.usage.inputTokenDetails.cacheWriteTokens"),
 			Reasoning:  a.count("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
 		})
-		f.FirstToken = cmp.Or(f.FirstToken, after(s.Start, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
+		f.FirstToken = cmp.Or(f.FirstToken, after(s, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")
 		fill(&f.User, a, p+"userId", p+"user_id")
