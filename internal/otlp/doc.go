@@ -6,5 +6,5 @@
 // on, in the order of the list in classify.go. A file uses only what files of a lower layer declare.
 // From low to high: json.go and span.go; limits.go; chunk.go; messages.go; envelope.go; usage.go;
 // facts.go; the conventions; classify.go; rowless.go, decode.go, cut.go and answer.go; merge.go and
-// forest.go; steps.go; rows.go; project.go.
+// forest.go; cycles.go and steps.go; rows.go; project.go.
 package otlp

@@ -34,43 +34,45 @@ const (
 func (c Class) makesRow() bool { return c == Agent || c == Model || c == Tool }
 
 // Facts are what a span says, in the same terms for all conventions. A text is empty if the span
-// does not say it.
+// does not say it. What is looked at for all spans of a trace comes first, side by side in memory.
 type Facts struct {
 	Class Class
+	// likely says that this is an agent if it makes model or tool calls.
+	likely bool
+	// part says that this is a part of the tool call above. If it failed, so did the call.
+	part   bool
+	Failed bool
+	// key is the name of an agent or a tool, see nameKey.
+	key                string
+	CallID, ResponseID string
+	// delegate is the agent that works for a tool call, if the call names one.
+	delegate           string
+	Conversation, User string
+	Tags               []string
+	Agent              string
+	calls              []callRequest // what the output asks for
+	// logs is what log records say of the calls of other spans.
+	logs []callLog
 
-	Workflow                              string // the name of the plan
-	Agent, AgentDescription, AgentVersion string
-	Tool, CallID, Arguments, Result       string
-	Model, Provider, ResponseID           string
+	Workflow                       string // the name of the plan
+	AgentDescription, AgentVersion string
+	Tool, Arguments, Result        string
+	Model, Provider                string
 	// System, Input and Output are JSON of messages, or text.
 	System, Input, Output string
 	Finish                string
 	Usage                 Usage
 	CostUSD               *float64
 	FirstToken            int64 // nanoseconds since 1970
-	Conversation, User    string
-	Tags                  []string
 
-	Failed                  bool
 	ErrorKind, ErrorMessage string
 
-	calls       []callRequest // what the output asks for
-	results     []callResult  // what a span of class Skip knows of the calls of other spans
-	thinkOutput string        // the output as the record shows it
+	results     []callResult // what a span of class Skip knows of the calls of other spans
+	thinkOutput string       // the output as the record shows it
 	// request and answer are the input and the output as a text for people, of agents and of roots.
 	// Of models there is only the answer.
 	request, answer string
-	// key is the name of an agent or a tool, see nameKey.
-	key   string
-	texts []string // the arguments of a tool call that are texts, the first few of them
-	// delegate is the agent that works for a tool call, if the call names one.
-	delegate string
-	// likely says that this is an agent if it makes model or tool calls.
-	likely bool
-	// part says that this is a part of the tool call above. If it failed, so did the call.
-	part bool
-	// logs is what log records say of the calls of other spans.
-	logs []callLog
+	texts           []string // the arguments of a tool call that are texts, the first few of them
 }
 
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,

@@ -36,6 +36,7 @@ type node struct {
 	id      string
 	said    *Facts // what its span says
 	version uint64 // of the span
+	context *context
 	ordered bool   // in the order of all nodes
 	above   *node  // the node of its parent, if that has a span
 	facts   *Facts // what its span says, or a copy of that with more
@@ -440,8 +441,13 @@ func mix(h uint64, numbers ...uint64) uint64 {
 	return h
 }
 
-// number tells nodes apart.
-func (n *node) number() uint64 { return maphash.String(seed, n.id) }
+// number tells nodes apart. It is 0 if there is none.
+func (n *node) number() uint64 {
+	if n == nil {
+		return 0
+	}
+	return maphash.String(seed, n.id)
+}
 
 func compareNodes(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.start(), b.start()), strings.Compare(a.id, b.id))

@@ -18,11 +18,17 @@ type madeStep struct {
 	live         bool // some row of its cycles and calls has not ended
 }
 
-// madeCycle is a cycle with the ids of its calls.
+// madeCycle is a cycle, and its calls in their order.
 type madeCycle struct {
 	mark  uint64
-	calls []string
+	calls []madeCall
 	live  bool
+}
+
+// madeCall is a tool call.
+type madeCall struct {
+	id   string
+	mark uint64
 }
 
 // gone returns the keys of the rows that are not made any more.
@@ -49,12 +55,12 @@ func (m *made) gone(now *made, root string) (keys []record.Key) {
 				continue
 			default:
 				for _, call := range present.cycles[seq].calls {
-					calls[call] = true
+					calls[call.id] = true
 				}
 			}
 			for _, call := range c.calls {
-				if !calls[call] {
-					keys = append(keys, record.Key{Kind: record.KindActTool, Root: root, Parent: id, Seq: int64(seq), ID: call})
+				if !calls[call.id] {
+					keys = append(keys, record.Key{Kind: record.KindActTool, Root: root, Parent: id, Seq: int64(seq), ID: call.id})
 				}
 			}
 		}

@@ -24,6 +24,7 @@ type gathered struct {
 	nodes    map[string]*node    // of those with a span
 	fresh    map[string]*version // changed since they were last read
 	read     uint64              // how many spans were read
+	context  *context            // of the last one
 }
 
 // add adds a span. Spans of other traces, and those without valid ids, are left out.
@@ -72,6 +73,8 @@ func (g *gathered) changed() (nodes []*node) {
 		}
 		g.read++
 		v.Span, v.said, v.node.version = s, new(classify(s)), g.read
+		v.context = contextOf(s, v.said, g.context)
+		g.context = v.context
 		g.nodes[id] = v.node
 		nodes = append(nodes, v.node)
 	}

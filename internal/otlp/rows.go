@@ -21,13 +21,14 @@ type projection struct {
 // addStep adds the step of a node. If it is the same as before, its cycles are not made again.
 func (p *projection) addStep(n *node) {
 	mark := stepMark(n)
-	if before, ok := p.before.steps[n.id]; ok && before.mark == mark {
+	before, ok := p.before.steps[n.id]
+	if ok && before.mark == mark {
 		s := before.step
 		s.node, s.known = n, true
 		p.steps = append(p.steps, &s)
 		return
 	}
-	p.steps = append(p.steps, newStep(n, mark))
+	p.steps = append(p.steps, newStep(n, mark, before.grown))
 }
 
 // useSkipped fills the results of tool calls from spans of class Skip beside them.
@@ -101,19 +102,26 @@ func (p *projection) rows() (rows []record.Change) {
 			m.cycles, m.live = before.cycles, before.live
 		}
 		for seq, c := range s.cycles {
-			made := madeCycle{mark: c.mark(s)}
-			if seq < len(before.cycles) && before.cycles[seq].mark == made.mark {
-				made = before.cycles[seq]
-			} else {
-				row := p.cycleRow(s, seq)
-				made.live = !row.State.Terminal()
-				cycles = append(cycles, row)
-				for i, t := range c.calls {
-					made.calls, made.live = append(made.calls, t.id), made.live || !t.state.Terminal()
-					calls = append(calls, p.callRow(s, seq, i))
-				}
+			c.setMarks(s)
+			var was madeCycle
+			if seq < len(before.cycles) {
+				was = before.cycles[seq]
 			}
-			m.cycles, m.live = append(m.cycles, made), m.live || made.live
+			if was.mark != c.mark || seq >= len(before.cycles) {
+				row := p.cycleRow(s, seq)
+				cycles = append(cycles, row)
+				m.cycles = append(m.cycles, madeCycle{mark: c.mark, live: !row.State.Terminal()})
+				now := &m.cycles[seq]
+				for i, t := range c.calls {
+					now.calls, now.live = append(now.calls, madeCall{t.id, t.mark}), now.live || !t.state.Terminal()
+					if i >= len(was.calls) || was.calls[i] != now.calls[i] {
+						calls = append(calls, p.callRow(s, seq, i))
+					}
+				}
+			} else {
+				m.cycles = append(m.cycles, was)
+			}
+			m.live = m.live || m.cycles[seq].live
 		}
 		p.now.live = p.now.live || m.live || !s.state.Terminal()
 		p.now.steps[s.node.id] = m
@@ -240,60 +248,23 @@ func (p *projection) rootName(top *node) string {
 
 // addContext records on the root plan for whom and where it ran.
 func (p *projection) addContext(root *record.Plan) {
-	var conversation, user, environment, release, project string
-	var resource *Attribute // the first of the span before
+	var all context
+	var before *context
 	b := []byte{'{'}
 	for _, n := range p.nodes {
-		conversation, user = cmp.Or(conversation, n.facts.Conversation), cmp.Or(user, n.facts.User)
-		if root.Tags == nil {
-			root.Tags = n.facts.Tags
-		}
-		if n.Span == nil {
+		if n.context == nil || n.context == before {
 			continue
 		}
-		if len(b) == 1 { // no span above had any
+		before = n.context
+		if before.metadata && !all.metadata {
 			b = appendMetadata(b, n.Span)
 		}
-		if len(n.Resource) == 0 || resource == &n.Resource[0] {
-			continue // that of the span before
-		}
-		resource = &n.Resource[0]
-		fill(&environment, n.Resource, "deployment.environment.name", "deployment.environment")
-		fill(&release, n.Resource, "service.version")
-		fill(&project, n.Resource, "actlog.project", "openinference.project.name")
+		all.fillFrom(before)
 	}
-	root.ConversationID, root.UserID = optionalID(conversation), optionalID(user)
-	root.Environment, root.Release, root.Project = optional(environment), optional(release), optional(project)
+	root.ConversationID, root.UserID = optionalID(all.conversation), optionalID(all.user)
+	root.Environment, root.Release, root.Project = optional(all.environment), optional(all.release), optional(all.project)
+	root.Tags = all.tags
 	root.Metadata = metadata(b)
-}
-
-// appendMetadata adds what a span says about its run and its instrumentation.
-func appendMetadata(b []byte, s *Span) []byte {
-	seen := map[string]bool{}
-	put := func(key string, v Value) {
-		v.Text = clean(v.Text)
-		if value := v.append(nil); key != "" && len(value) > 0 && !seen[key] && len(seen) < 100 {
-			seen[key] = true
-			b = append(appendName(b, clean(key)), value...)
-		}
-	}
-	if service := s.Resource.Get("service.name"); service != "" {
-		put("service", Value{Text: service})
-	}
-	if scope := strings.TrimSpace(s.Scope.Name + " " + s.Scope.Version); scope != "" {
-		put("instrumentation", Value{Text: scope})
-	}
-	if v := s.Attributes.Get("metadata"); isJSON(v) {
-		for key, value := range members(v) {
-			put(key, Value{JSON, value})
-		}
-	}
-	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {
-		for _, a := range s.Attributes.withPrefix(prefix) {
-			put(a.Key[len(prefix):], a.Value)
-		}
-	}
-	return b
 }
 
 // metadata closes an object and returns it, or nil if it is empty or a record would refuse it.
