@@ -24,7 +24,8 @@ const (
 	traceWriters = 4
 	// An agent has a span of its own, and turns of one model call and two tool calls.
 	turnsOfAgent = 33
-	spansOfAgent = 1 + 3*turnsOfAgent
+	spansOfTurn  = 3
+	spansOfAgent = 1 + spansOfTurn*turnsOfAgent
 	// spanText is the size of each of the two texts of a span, in bytes.
 	spanText = 1 << 10
 	// agentsOfLarge makes a trace of 3,000 spans. The tool calls of the first agents start the
@@ -51,7 +52,7 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 			for from, to := share(traces, i, traceWriters); from < to; from += together {
 				all := ptrace.NewTraces()
 				for n := from; n < min(from+together, to); n++ {
-					b.text.trace(all, n, 1)
+					b.text.trace(all, n, 1, turnsOfAgent)
 				}
 				body, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
 				if err != nil {
@@ -78,7 +79,7 @@ func measureTraces(ctx context.Context, b *bench) (figures []figure, err error) 
 	}
 
 	all := ptrace.NewTraces()
-	id := b.text.trace(all, traces, agentsOfLarge)
+	id := b.text.trace(all, traces, agentsOfLarge, turnsOfAgent)
 	body, err := new(ptrace.ProtoMarshaler).MarshalTraces(all)
 	if err != nil {
 		return nil, err
@@ -119,12 +120,12 @@ func export(ctx context.Context, client *http.Client, server string, body []byte
 }
 
 // trace adds trace n with a number of agents and returns its id. The same n makes the same trace.
-func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
+func (t *text) trace(to ptrace.Traces, n, agents, turns int) (id string) {
 	r := rand.New(rand.NewPCG(t.seed, uint64(n)))
 	rs := to.ResourceSpans().AppendEmpty()
 	rs.Resource().Attributes().PutStr("service.name", "bench")
 	spans := rs.ScopeSpans().AppendEmpty().Spans()
-	spans.EnsureCapacity(agents * spansOfAgent)
+	spans.EnsureCapacity(agents * (1 + spansOfTurn*turns))
 	trace := pcommon.TraceID{0: 1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
 	now := pcommon.Timestamp(1_795_176_000_000_000_000)
 	add := func(parent pcommon.SpanID, name, operation string) ptrace.Span {
@@ -156,7 +157,7 @@ func (t *text) trace(to ptrace.Traces, n, agents int) (id string) {
 		agent.Attributes().PutStr("gen_ai.agent.name", fmt.Sprint("agent-", a))
 		agent.Attributes().PutStr("gen_ai.input.messages", message("user", textPart(t.prose)))
 		agent.Attributes().PutStr("gen_ai.output.messages", message("assistant", textPart(t.prose)))
-		for range turnsOfAgent {
+		for range turns {
 			chat := add(agent.SpanID(), "large-1", "chat")
 			chat.Attributes().PutStr("gen_ai.request.model", "large-1")
 			chat.Attributes().PutInt("gen_ai.usage.input_tokens", int64(500+r.IntN(3_000)))

@@ -203,7 +203,8 @@ func (r *reach) add(c *cycle) {
 
 // has reports whether find may find another cycle for a tool call than before.
 func (r *reach) has(t *node) bool {
-	return t.Start >= r.start || t.Start+slack >= r.end || r.models[t.model] || r.wrappers[t.cycle] || r.calls[t.facts.CallID]
+	return t.Start >= r.start || t.Start+slack >= r.end || t.model != nil && r.models[t.model] || t.cycle != nil && r.wrappers[t.cycle] ||
+		t.facts.CallID != "" && r.calls[t.facts.CallID]
 }
 
 // index finds the cycle of a tool call among those of a step, in the order in which their model

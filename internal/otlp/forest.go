@@ -18,6 +18,10 @@ type forest struct {
 	nodes         []*node // parents before children, otherwise in the order of their start
 	tops          []*node
 	skips         []*node            // those of class Skip
+	owners        []*node            // those that are steps, in the order of their start
+	plans         []*node            // tool calls with rows below them, parents first
+	context       context            // what all of them tell
+	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
 }
@@ -75,6 +79,11 @@ type standing struct {
 	ownsAgents    bool
 	delegations   *delegations
 	skipped       uint64 // marks of the nodes of class Skip
+
+	// Of a node without a span: when the first of its children started, 0 if it is not known, and
+	// whether they say that it belongs to another process.
+	first  int64
+	remote bool
 }
 
 // asked is the input of a model call, read when it is first needed.
@@ -111,11 +120,20 @@ func newForest(trace string, all []*node, byID map[string]*node) *forest {
 			f.breakRing(n)
 		}
 	}
-	for _, n := range slices.Backward(f.nodes) {
+	for _, n := range slices.Backward(f.nodes) { // what is below first
+		makesRow := n.outer == nil && n.facts.Class.makesRow()
 		if p := n.parent; p != nil {
-			p.rowsBelow = p.rowsBelow || n.rowsBelow || n.outer == nil && n.facts.Class.makesRow() && !n.facts.likely
+			p.rowsBelow = p.rowsBelow || n.rowsBelow || makesRow && !n.facts.likely
+		}
+		if makesRow && n.facts.Class == Tool && n.rowsBelow {
+			f.plans = append(f.plans, n)
+		}
+		if n.isStep() {
+			f.owners = append(f.owners, n)
 		}
 	}
+	slices.Reverse(f.plans)
+	slices.SortFunc(f.owners, compareNodes)
 	f.useLogs()
 	return f
 }
@@ -140,6 +158,12 @@ func (f *forest) addBelow(id string, n *node) {
 		f.tops = append(f.tops, p)
 	}
 	n.addTo(p)
+	if p.Span == nil {
+		p.remote = p.remote || n.RemoteParent
+		if p.first == 0 || n.Start != 0 && n.Start < p.first {
+			p.first = n.Start
+		}
+	}
 }
 
 func (n *node) addTo(parent *node) {
@@ -181,6 +205,7 @@ func (f *forest) breakRing(n *node) {
 func (f *forest) place(tops ...*node) {
 	stack := slices.Clone(tops)
 	slices.Reverse(stack)
+	var told *context
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -195,6 +220,13 @@ func (f *forest) place(tops ...*node) {
 			f.joinResponse(n)
 		}
 		f.nodes = append(f.nodes, n)
+		if n.context != nil && n.context != told {
+			told = n.context
+			if told.metadata && f.teller == nil {
+				f.teller = n
+			}
+			f.context.fillFrom(told)
+		}
 		switch {
 		case n.outer != nil:
 		case n.facts.Class == Model:
@@ -460,7 +492,7 @@ func (n *node) start() int64 {
 	if n.Span != nil {
 		return n.Start
 	}
-	return firstStart(n.children)
+	return n.first
 }
 
 func firstStart(nodes []*node) (first int64) {
@@ -497,7 +529,7 @@ func (n *node) state() record.State {
 	switch {
 	case n.Span == nil:
 		isTrace := n.id == n.children[0].TraceID
-		if isTrace || slices.ContainsFunc(n.children, func(c *node) bool { return c.RemoteParent }) {
+		if isTrace || n.remote {
 			return combinedState(n.children)
 		}
 		return record.Running

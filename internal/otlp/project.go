@@ -69,14 +69,11 @@ func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 	}
 	p.insert(fresh)
 	r := projection{forest: newForest(p.spans.trace, p.order, p.spans.nodes), before: p.made}
-	for _, n := range r.nodes {
-		if n.isStep() {
-			r.addStep(n)
-		}
+	for _, n := range r.owners {
+		r.addStep(n)
 	}
 	if len(r.steps) > 0 {
 		r.useSkipped()
-		slices.SortStableFunc(r.steps, func(a, b *step) int { return compareNodes(a.node, b.node) })
 		changed = r.rows()
 	}
 	gone = p.made.gone(&r.now, p.spans.trace)

@@ -80,7 +80,7 @@ func (p *projection) useSkipped() {
 // rows returns the rows that differ, parents first.
 func (p *projection) rows() (rows []record.Change) {
 	p.now = made{plans: map[string]record.Plan{}, steps: make(map[string]madeStep, len(p.steps))}
-	for _, plan := range p.plans() {
+	for _, plan := range p.planRows() {
 		p.now.live = p.now.live || !plan.State.Terminal()
 		if before, ok := p.before.plans[plan.CurrentPlanID]; !ok || !reflect.DeepEqual(before, *plan) {
 			rows = append(rows, plan)
@@ -129,15 +129,12 @@ func (p *projection) rows() (rows []record.Change) {
 	return slices.Concat(rows, cycles, calls)
 }
 
-// plans returns the root plan, and a sub-plan for each tool call with rows below it.
-func (p *projection) plans() []*record.Plan {
+// planRows returns the root plan, and a sub-plan for each tool call with rows below it.
+func (p *projection) planRows() []*record.Plan {
 	root := p.rootPlan()
 	rows := []*record.Plan{root}
 	plans := map[string]*record.Plan{p.trace: root}
-	for _, n := range p.nodes {
-		if n.facts.Class != Tool || n.outer != nil || !n.rowsBelow {
-			continue
-		}
+	for _, n := range p.plans {
 		plan := &record.Plan{RootPlanID: p.trace, CurrentPlanID: n.id, ParentPlanID: new(p.planID(n.tool)), ToolCallID: new(n.id),
 			State: new(n.state()), StartTime: timestamp(n.Start), EndTime: n.endTime(), Name: optional(n.facts.Tool), Summary: optional(n.facts.Result)}
 		if n.facts.Failed {
@@ -248,23 +245,13 @@ func (p *projection) rootName(top *node) string {
 
 // addContext records on the root plan for whom and where it ran.
 func (p *projection) addContext(root *record.Plan) {
-	var all context
-	var before *context
-	b := []byte{'{'}
-	for _, n := range p.nodes {
-		if n.context == nil || n.context == before {
-			continue
-		}
-		before = n.context
-		if before.metadata && !all.metadata {
-			b = appendMetadata(b, n.Span)
-		}
-		all.fillFrom(before)
+	c := &p.context
+	root.ConversationID, root.UserID = optionalID(c.conversation), optionalID(c.user)
+	root.Environment, root.Release, root.Project = optional(c.environment), optional(c.release), optional(c.project)
+	root.Tags = c.tags
+	if p.teller != nil {
+		root.Metadata = metadata(appendMetadata([]byte{'{'}, p.teller.Span))
 	}
-	root.ConversationID, root.UserID = optionalID(all.conversation), optionalID(all.user)
-	root.Environment, root.Release, root.Project = optional(all.environment), optional(all.release), optional(all.project)
-	root.Tags = all.tags
-	root.Metadata = metadata(b)
 }
 
 // metadata closes an object and returns it, or nil if it is empty or a record would refuse it.

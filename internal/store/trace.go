@@ -233,9 +233,6 @@ func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[strin
 	return traces, b, err
 }
 
-// tracesEvery is how often due traces are looked for.
-const tracesEvery = time.Second
-
 // makeDue makes the rows of due traces until ctx ends: of large traces, of those that fell
 // silent, and of those that a native plan has named.
 func (t *tracer) makeDue(ctx context.Context) {

@@ -67,6 +67,72 @@ func TestTracesGrow(t *testing.T) {
 	checkRollUps(t, once)
 }
 
+// P1: the rows of a large trace that is remembered are made when enough of it is new, else when it is
+// due, and what was remembered goes on.
+func TestLargeTracesGrow(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	once := storetest.OpenURL(t, url, takeTraces)
+	storetest.Upkeep(t, once, upkeep.Config{}) // adds partitions
+	servers := []*store.Store{storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)}
+	for _, s := range servers {
+		store.MaxProjected(s, 100)
+	}
+	spans := longTrace(t, 400)
+	r := rand.New(rand.NewPCG(1, 1))
+	id, later, atOnce, wentOn := traceID(0), 0, 0, 0
+	for from, part := 0, 0; from < len(spans); part++ {
+		to := min(len(spans), from+1+r.IntN(20))
+		s := servers[part/20%2]
+		before := len(storetest.StoredKeys(t, once, id))
+		writeSpans(t, s, withTraceID(spans[from:to], id)...)
+		from = to
+		switch after := len(storetest.StoredKeys(t, once, id)); {
+		case after == before:
+			later++
+		case to > 100:
+			atOnce++
+		}
+		if r.IntN(5) > 0 && to < len(spans) {
+			continue
+		}
+		if store.Remembers(s, id) {
+			wentOn++
+		}
+		storetest.Exec(t, once, "UPDATE actlog.otlp_trace SET due_at = now() WHERE due_at IS NOT NULL")
+		if err := store.ReplaceDue(servers[r.IntN(2)]); err != nil {
+			t.Fatal(err)
+		}
+		writeSpans(t, once, withTraceID(spans[:to], traceID(part+1))...)
+		if diff := cmp.Diff(treeOrNone(t, once, traceID(part+1)), treeOrNone(t, once, id)); diff != "" {
+			t.Fatalf("after %d of %d spans (-at once +in parts):\n%s", to, len(spans), diff)
+		}
+	}
+	if later < 10 || atOnce < 10 || wentOn < 5 {
+		t.Errorf("rows were made later %d times, at once %d times, and went on %d times", later, atOnce, wentOn)
+	}
+	checkRollUps(t, once)
+}
+
+// P1: a trace that seems to have ended at each moment, because it has no topmost span, is remembered once
+// it has grown.
+func TestEndedTraceIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, takeTraces)
+	spans := longTrace(t, 20)
+	for i := range spans {
+		spans[i].RemoteParent = spans[i].ParentID != ""
+	}
+	id := traceID(0)
+	for i, remembered := range []bool{false, true, true} {
+		writeSpans(t, s, withTraceID(spans[10*i:10*i+10], id)...)
+		if got := store.Remembers(s, id); got != remembered {
+			t.Errorf("after request %d it is remembered: %v", i+1, got)
+		}
+	}
+	checkRows(t, s, withTraceID(spans[:30], id))
+}
+
 // treeOrNone is exportedTree of a trace that may have no rows.
 func treeOrNone(t *testing.T, s *store.Store, id string) string {
 	t.Helper()

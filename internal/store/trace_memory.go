@@ -33,6 +33,7 @@ type remembered struct {
 	// chunks is how many chunks are in the projection, first and last are the ids of two.
 	chunks      int32
 	first, last int64
+	spans       int64 // how many spans are in it
 }
 
 // hold waits until nobody else in this process works on some traces, and keeps others from doing so

@@ -50,7 +50,7 @@ type trace struct {
 	projection Projection
 	goesOn     bool
 	root       string // of the tree that its rows are in from now on; empty: none
-	large      bool   // its rows are not made now
+	later      bool   // its rows are not made now
 	isNew      bool   // nothing of it is on record
 	live       bool   // something of it has not ended
 	rows       map[record.Key]*field.Row
@@ -118,7 +118,7 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 	if tr.Complete == nil { // else its row says whether all spans are kept that its rows were made of
 		tr.Complete = new(!slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false))
 	}
-	if tr.large {
+	if tr.later {
 		tr.root = tr.homeRoot()
 		return nil
 	}

@@ -16,9 +16,16 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// largeEvery is how often the rows of a large trace are made, for each maxProjected spans that it
-// has.
-const largeEvery = 5 * time.Second
+const (
+	// tracesEvery is how often due traces are looked for.
+	tracesEvery = time.Second
+	// forgottenEvery is how often the rows of a large trace are made that is not remembered, for each
+	// span that it has.
+	forgottenEvery = 250 * time.Microsecond
+	// A large trace that is remembered has its rows made when one of so many spans is new, so that to
+	// find the places of all costs little for each, or when it is due.
+	oneIsNew = 50
+)
 
 // traceWriter reads and writes what is on record of traces.
 type traceWriter struct {
@@ -61,12 +68,18 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 		if tr.isNew = tr.Complete == nil && tr.RootPart == nil && tr.NativeRoot == ""; tr.isNew {
 			continue
 		}
-		if tr.goesOn = tr.mayGoOn(); tr.goesOn {
+		all := tr.Spans + int64(tr.spans)
+		large := len(tr.chunks) > 0 && all > t.tuning.maxProjected
+		if tr.mayGoOn() {
+			if tr.later = large && (all-tr.known.spans)*oneIsNew < all; tr.later {
+				continue
+			}
+			tr.goesOn = true
 			known, behind = append(known, tr.id), append(behind, tr.known.last)
 			continue
 		}
 		tr.known.projection = nil
-		if tr.large = len(tr.chunks) > 0 && tr.Spans+int64(tr.spans) > t.tuning.maxProjected; !tr.large {
+		if tr.later = large; !large {
 			known, behind = append(known, tr.id), append(behind, 0)
 		}
 		whole = append(whole, tr.id)
@@ -107,16 +120,17 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 // mayGoOn reports whether what is remembered of a trace is true of what is on record, as far as its own
 // row tells.
 func (t *trace) mayGoOn() bool {
-	return t.known.projection != nil && len(t.chunks) > 0 && t.Complete != nil && *t.Complete &&
+	closes := t.Quiet && len(t.chunks) == 0
+	return t.known.projection != nil && !closes && t.Complete != nil && *t.Complete &&
 		t.NativeRoot == "" && t.homeRoot() == t.id && t.RootPart != nil && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
 }
 
-// remember remembers the projection of a trace whose rows are on record, unless the trace has ended.
+// remember remembers the projection of a trace whose rows are on record, unless it came whole.
 func (t *trace) remember() {
-	if t.projection == nil || !t.live || t.FirstChunk == 0 || t.root != t.id {
+	if t.projection == nil || !t.live && t.isNew || t.FirstChunk == 0 || t.root != t.id {
 		return
 	}
-	t.known.projection, t.known.chunks = t.projection, t.Projected
+	t.known.projection, t.known.chunks, t.known.spans = t.projection, t.Projected, t.Spans+int64(t.spans)
 	t.known.first, t.known.last = t.FirstChunk, t.LastChunk
 }
 
@@ -124,6 +138,9 @@ func (t *trace) remember() {
 // place. Then their rows add to the roll-ups.
 func goOn(traces []*trace) (a assumed) {
 	for _, tr := range traces {
+		if tr.later {
+			continue
+		}
 		if !tr.goesOn || !a.part.IsZero() && !tr.RootPart.Equal(a.part) {
 			return assumed{}
 		}
@@ -354,8 +371,10 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 		roots = append(roots, root)
 		var in *float64 // seconds
 		switch {
-		case tr.large:
-			in = new(min(tr.DueSeconds, largeEvery.Seconds()*float64(tr.Spans+int64(tr.spans))/maxProjected))
+		case tr.later && tr.known.projection != nil:
+			in = new(min(tr.DueSeconds, tracesEvery.Seconds()))
+		case tr.later:
+			in = new(min(tr.DueSeconds, forgottenEvery.Seconds()*float64(tr.Spans+int64(tr.spans))))
 		case tr.live:
 			in = new(t.quiet.Seconds())
 		}

@@ -18,7 +18,7 @@ type tuning struct {
 	// doubtFor is how long a store does not rely on a guess about a tree that was wrong.
 	doubtFor time.Duration
 	// maxProjected is how many spans a trace may have for its rows to be made whenever spans
-	// come. The rows of a larger one are made from time to time.
+	// come. The rows of a larger one are made when enough of it is new, or a little later.
 	maxProjected int64
 }
 
@@ -27,4 +27,4 @@ func defaultTuning() *tuning {
 }
 
 // maxProjected is the default of tuning.maxProjected: a trace of more spans is large.
-const maxProjected = 20_000
+const maxProjected = 10_000
