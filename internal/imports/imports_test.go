@@ -45,7 +45,7 @@ var rules = map[string]rule{
 	"internal/search": {nil, []string{"golang.org/x/text"}},
 	"internal/recent": {nil, nil},
 	"internal/wire":   {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
-	"internal/otlp":   {[]string{"record", "internal/field"}, []string{"github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
+	"internal/otlp":   {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
 	"db":                {nil, []string{pgx}},

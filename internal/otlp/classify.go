@@ -114,7 +114,7 @@ func (f *Facts) complete(s *Span) {
 		}
 		f.Arguments = callArguments(f.Arguments)
 		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
-		f.readArgumentTexts()
+		f.readDelegate()
 	case Model:
 		out := readChat(f.Output)
 		if f.onlyPrepares(&out) {

@@ -72,7 +72,7 @@ type Facts struct {
 	// request and answer are the input and the output as a text for people, of agents and of roots.
 	// Of models there is only the answer.
 	request, answer string
-	texts           []string // the arguments of a tool call that are texts, the first few of them
+	texts           []string // see textKeys
 }
 
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,
@@ -123,9 +123,6 @@ func (f *Facts) fillFrom(from *Facts) {
 	if len(f.calls) == 0 {
 		f.calls = from.calls
 	}
-	if f.texts == nil {
-		f.texts = from.texts
-	}
 	if f.Class == Tool {
 		f.fail(from.failure())
 	}
@@ -144,7 +141,7 @@ func (f *Facts) fail(with callFailure) {
 func (f *Facts) fillFromLog(l *callLog) {
 	if f.Arguments == "" {
 		f.Arguments = l.args
-		f.readArgumentTexts()
+		f.readDelegate()
 	}
 	f.Result = cmp.Or(f.Result, l.result)
 	f.fail(l.callFailure)
@@ -255,28 +252,39 @@ func langGraphAgent(a Attributes) string {
 	return get("lc_agent_name")
 }
 
-// readArgumentTexts finds the texts among the arguments of a tool call, and the agent that they name.
-func (f *Facts) readArgumentTexts() {
-	const most = 16
-	if f.Arguments == "" {
-		return
-	}
-	if !isJSON(f.Arguments) {
-		f.texts = []string{f.Arguments}
-		return
-	}
+// readDelegate finds the agent that the arguments of a tool call name.
+func (f *Facts) readDelegate() {
 	delegate, best := "", len(delegateNames)
 	for name, value := range members(f.Arguments) {
-		if value[0] != '"' || len(f.texts) == most {
-			continue
-		}
-		s := text(value)
-		f.texts = append(f.texts, s)
-		if i, ok := delegateNames[nameKey(name)]; ok && i < best && s != "" && len(s) <= 100 && !strings.Contains(s, "\n") {
-			best, delegate = i, s
+		if i, ok := delegateNames[nameKey(name)]; ok && i < best && value[0] == '"' {
+			if s := text(value); s != "" && len(s) <= 100 && !strings.Contains(s, "\n") {
+				best, delegate = i, s
+			}
 		}
 	}
 	f.delegate = cmp.Or(f.delegate, delegate)
+}
+
+// textKeys returns the keys of the first few arguments of a tool call that are texts, see nameKey. They
+// are read when they are first needed.
+func (f *Facts) textKeys() []string {
+	const most = 16
+	if f.texts != nil || f.Arguments == "" {
+		return f.texts
+	}
+	f.texts = []string{}
+	if !isJSON(f.Arguments) {
+		f.texts = append(f.texts, nameKey(f.Arguments))
+	}
+	for _, value := range members(f.Arguments) {
+		if len(f.texts) == most {
+			break
+		}
+		if value[0] == '"' {
+			f.texts = append(f.texts, nameKey(text(value)))
+		}
+	}
+	return f.texts
 }
 
 // delegateNames are the keys of the names of arguments by which tools are told the agent to work for

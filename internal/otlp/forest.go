@@ -346,8 +346,8 @@ func (n *node) updatedDelegations() *delegations {
 	for _, t := range n.tools[d.tools:] {
 		d.asked[t.facts.key]--
 		d.calls[t.facts.key] = append(d.calls[t.facts.key], t)
-		for _, s := range t.facts.texts {
-			if key := nameKey(s); key != t.facts.key {
+		for _, key := range t.facts.textKeys() {
+			if key != t.facts.key {
 				d.calls[key] = append(d.calls[key], t)
 			}
 		}

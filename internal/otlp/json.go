@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/actlog/actlog/record"
 )
 
@@ -195,8 +197,11 @@ func text(s string) string {
 	if len(s) >= 2 && strings.IndexByte(s, '\\') < 0 {
 		return s[1 : len(s)-1]
 	}
+	if out, err := jsontext.AppendUnquote(nil, s); err == nil {
+		return string(out)
+	}
 	var out string
-	if err := json.Unmarshal([]byte(s), &out); err != nil {
+	if err := json.Unmarshal([]byte(s), &out); err != nil { // else it is not valid UTF-8
 		return s
 	}
 	return out
