@@ -44,7 +44,6 @@ type node struct {
 	ordered bool   // in the order of all nodes
 	above   *node  // the node of its parent, if that has a span
 	facts   *Facts // what its span says, or a copy of that with more
-	asked   asked
 	standing
 }
 
@@ -84,12 +83,6 @@ type standing struct {
 	// whether they say that it belongs to another process.
 	first  int64
 	remote bool
-}
-
-// asked is the input of a model call, read when it is first needed.
-type asked struct {
-	input string
-	chat  *chat
 }
 
 // noFacts are those of a node without a span.

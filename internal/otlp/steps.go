@@ -71,15 +71,15 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	if len(s.cycles) == 0 && n.facts.Class == Agent && n.facts.Usage.known() {
 		s.cycles = []*cycle{{fresh: true}}
 	}
-	var next *node // the next model call whose input is known
+	var next following
 	for i, c := range slices.Backward(s.cycles) {
 		if c.fresh = c.fresh || i >= from; c.fresh {
 			for _, t := range c.calls {
-				s.setOutcome(i, t, next)
+				s.setOutcome(i, t, &next)
 			}
 		}
 		if c.model != nil && c.said.input {
-			next = c.model
+			next = following{model: c.model}
 		}
 	}
 	s.request = s.findRequest()
@@ -90,16 +90,28 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	return s
 }
 
-// setOutcome sets the state and the result of a call of the i-th cycle. next is the next model call whose
-// input is known.
-func (s *step) setOutcome(i int, t *toolCall, next *node) {
+// following is the next model call of a step whose input is known, if there is one.
+type following struct {
+	model *node
+	input *chat // nil until it is needed
+}
+
+func (f *following) chat() *chat {
+	if f.input == nil {
+		f.input = new(readChat(f.model.facts.Input))
+	}
+	return f.input
+}
+
+// setOutcome sets the state and the result of a call of the i-th cycle.
+func (s *step) setOutcome(i int, t *toolCall, next *following) {
 	t.outcome = outcome{}
 	if t.node != nil {
 		t.result, t.failed = t.node.facts.Result, t.node.facts.Failed
 	}
-	if c := s.cycles[i]; t.result == "" && c.model != nil && next != nil {
+	if c := s.cycles[i]; t.result == "" && c.model != nil && next.model != nil {
 		if r, ok := c.resultIn(next.chat(), t); ok {
-			t.setResult(r, next)
+			t.setResult(r, next.model)
 		}
 	}
 	if t.result == "" && !t.failed && t.node != nil && t.node.facts.delegate != "" {
@@ -119,14 +131,6 @@ func (s *step) setOutcome(i int, t *toolCall, next *node) {
 	default:
 		t.state = record.Pending
 	}
-}
-
-// chat returns the input of a model call.
-func (n *node) chat() *chat {
-	if n.asked.chat == nil || n.asked.input != n.facts.Input {
-		n.asked = asked{n.facts.Input, new(readChat(n.facts.Input))}
-	}
-	return n.asked.chat
 }
 
 // setMarks sets the marks of a fresh cycle and of its calls. in is the step's.
