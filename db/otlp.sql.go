@@ -71,6 +71,7 @@ WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
     AND (u.moved OR NOT EXISTS (
         SELECT FROM actlog.plan_execution_record AS p
         WHERE p.root_plan_id = u.root_plan_id AND p.tool_call_id = u.tool_call_id AND (p.origin = 'native' OR p.revs IS NOT NULL)
+        OFFSET 0
     ))
 RETURNING t.root_plan_id
 `
@@ -116,15 +117,16 @@ const TraceDeletePlans = `-- name: TraceDeletePlans :many
 DELETE FROM actlog.plan_execution_record AS p
 USING unnest($1::text[], $2::text[]) AS u (root_plan_id, plan_id)
 WHERE p.root_plan_id = u.root_plan_id AND p.current_plan_id = u.plan_id AND p.origin = 'otlp' AND p.revs IS NULL
-    AND NOT EXISTS (SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.thought AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.artifact AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.source_reference AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
-    AND NOT EXISTS (SELECT FROM actlog.wait_state AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id)
+    AND NOT EXISTS (SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = p.root_plan_id AND a.shown_plan_id = p.current_plan_id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM actlog.thought AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM actlog.artifact AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM actlog.source_reference AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM actlog.wait_state AS x WHERE x.root_plan_id = p.root_plan_id AND x.plan_id = p.current_plan_id OFFSET 0)
     AND NOT EXISTS (
         SELECT FROM actlog.plan_execution_record AS s
         WHERE s.root_plan_id = p.root_plan_id AND s.current_plan_id <> p.current_plan_id
             AND (p.root_plan_id = p.current_plan_id OR (s.origin = 'native' OR s.revs IS NOT NULL) AND s.parent_plan_id = p.current_plan_id)
+        OFFSET 0
     )
 RETURNING p.root_plan_id
 `
@@ -159,8 +161,8 @@ const TraceDeleteSteps = `-- name: TraceDeleteSteps :many
 DELETE FROM actlog.agent_execution_record AS a
 USING unnest($1::text[], $2::text[]) AS u (root_plan_id, step_id)
 WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id AND a.origin = 'otlp' AND a.revs IS NULL
-    AND NOT EXISTS (SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = a.root_plan_id AND c.step_id = a.step_id AND c.part = a.part)
-    AND NOT EXISTS (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = a.root_plan_id AND t.step_id = a.step_id AND t.part = a.part)
+    AND NOT EXISTS (SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = a.root_plan_id AND c.step_id = a.step_id AND c.part = a.part OFFSET 0)
+    AND NOT EXISTS (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = a.root_plan_id AND t.step_id = a.step_id AND t.part = a.part OFFSET 0)
 RETURNING a.root_plan_id
 `
 
@@ -199,6 +201,7 @@ WHERE a.root_plan_id = u.root_plan_id AND a.step_id = u.step_id
     AND NOT EXISTS (
         SELECT FROM actlog.act_tool_info AS t
         WHERE t.root_plan_id = c.root_plan_id AND t.step_id = c.step_id AND t.seq = c.seq AND t.part = c.part
+        OFFSET 0
     )
 RETURNING c.root_plan_id
 `
@@ -385,8 +388,12 @@ FROM (
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
         UNION
-        SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
-        WHERE n.trace_id = ANY ($1::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+        SELECT n.root_plan_id
+        FROM unnest($1::text[]) AS q (id)
+        CROSS JOIN LATERAL (
+            SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
+        ) AS n
+        WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
     ) AS x
     ORDER BY x.id COLLATE "C"
 ) AS u
@@ -428,28 +435,38 @@ func (q *Queries) TraceRecall(ctx context.Context, db DBTX, traceIds []string) e
 const TraceRows = `-- name: TraceRows :many
 WITH home AS MATERIALIZED (
     SELECT p.root_plan_id, p.part
-    FROM actlog.plan_execution_record AS p
-    WHERE p.root_plan_id = p.current_plan_id AND p.root_plan_id = ANY (ARRAY(
-        SELECT unnest($1::text[])
+    FROM (
+        SELECT unnest($1::text[]) AS id
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
         UNION
-        SELECT n.root_plan_id FROM actlog.plan_execution_record AS n
-        WHERE n.trace_id = ANY ($1::text[]) AND n.root_plan_id = n.current_plan_id AND n.origin = 'native'
-    ))
+        SELECT n.root_plan_id
+        FROM unnest($1::text[]) AS q (id)
+        CROSS JOIN LATERAL (
+            SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
+        ) AS n
+        WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+    ) AS u
+    CROSS JOIN LATERAL (
+        SELECT x.root_plan_id, x.part FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id OFFSET 0
+    ) AS p
 )
-SELECT 'plan'::text AS kind, p.root_plan_id, ''::text AS parent, 0::bigint AS seq, p.current_plan_id AS id,
-    (p.origin <> 'otlp' OR p.revs IS NOT NULL)::boolean AS shared
-FROM home JOIN actlog.plan_execution_record AS p ON p.root_plan_id = home.root_plan_id
-UNION ALL
-SELECT 'agentExecution', a.root_plan_id, '', 0, a.step_id, a.origin <> 'otlp' OR a.revs IS NOT NULL
-FROM home JOIN actlog.agent_execution_record AS a ON a.root_plan_id = home.root_plan_id
-UNION ALL
-SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.origin <> 'otlp' OR c.revs IS NOT NULL
-FROM home JOIN actlog.think_act_record AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
-UNION ALL
-SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.origin <> 'otlp' OR c.revs IS NOT NULL
-FROM home JOIN actlog.act_tool_info AS c ON c.root_plan_id = home.root_plan_id AND c.part = home.part
+SELECT r.kind::text AS kind, r.root_plan_id, r.parent::text AS parent, r.seq::bigint AS seq, r.id, r.shared::boolean AS shared
+FROM home
+CROSS JOIN LATERAL (
+    SELECT 'plan' AS kind, p.root_plan_id, '' AS parent, 0::bigint AS seq, p.current_plan_id AS id, p.origin <> 'otlp' OR p.revs IS NOT NULL AS shared
+    FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = home.root_plan_id
+    UNION ALL
+    SELECT 'agentExecution', a.root_plan_id, '', 0, a.step_id, a.origin <> 'otlp' OR a.revs IS NOT NULL
+    FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = home.root_plan_id
+    UNION ALL
+    SELECT 'thinkAct', c.root_plan_id, c.step_id, c.seq, '', c.origin <> 'otlp' OR c.revs IS NOT NULL
+    FROM actlog.think_act_record AS c WHERE c.root_plan_id = home.root_plan_id AND c.part = home.part
+    UNION ALL
+    SELECT 'actTool', c.root_plan_id, c.step_id, c.seq, c.tool_call_id, c.origin <> 'otlp' OR c.revs IS NOT NULL
+    FROM actlog.act_tool_info AS c WHERE c.root_plan_id = home.root_plan_id AND c.part = home.part
+    OFFSET 0
+) AS r
 `
 
 type TraceRowsRow struct {
@@ -537,20 +554,25 @@ func (q *Queries) TraceShared(ctx context.Context, db DBTX, arg TraceSharedParam
 
 const TraceStates = `-- name: TraceStates :many
 SELECT
-    u.trace_id::text AS trace_id, t.root_plan_id, COALESCE(t.spans, 0)::bigint AS spans, t.complete, COALESCE(t.projected, 0)::integer AS projected,
+    u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known, COALESCE(t.root_plan_id, '')::text AS root_plan_id,
+    COALESCE(t.spans, 0)::bigint AS spans, COALESCE(t.complete, false)::boolean AS complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => $1::double precision), false)::boolean AS quiet,
     COALESCE(n.root_plan_id, '')::text AS native_root,
-    r.part AS root_part,
+    COALESCE(r.part, '0001-01-01')::date AS root_part,
     COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id LIMIT 1), 0)::bigint AS first_chunk,
     COALESCE((SELECT s.id FROM actlog.otlp_span AS s WHERE s.trace_id = t.trace_id AND s.part = t.part ORDER BY s.id DESC LIMIT 1), 0)::bigint AS last_chunk
 FROM unnest($2::text[]) AS u (trace_id)
-LEFT JOIN actlog.otlp_trace AS t ON t.trace_id = u.trace_id
-LEFT JOIN actlog.plan_execution_record AS r ON r.root_plan_id = u.trace_id AND r.current_plan_id = u.trace_id
+LEFT JOIN LATERAL (SELECT trace_id, part, root_plan_id, spans, last_seen_at, due_at, complete, projected FROM actlog.otlp_trace AS x WHERE x.trace_id = u.trace_id OFFSET 0) AS t ON true
+LEFT JOIN LATERAL (
+    SELECT x.part FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = u.trace_id AND x.current_plan_id = u.trace_id OFFSET 0
+) AS r ON true
 LEFT JOIN LATERAL (
     SELECT p.root_plan_id
-    FROM actlog.plan_execution_record AS p
-    WHERE p.trace_id = u.trace_id AND p.root_plan_id = p.current_plan_id AND p.origin = 'native'
+    FROM (
+        SELECT x.root_plan_id, x.current_plan_id, x.origin, x.first_seen_at FROM actlog.plan_execution_record AS x WHERE x.trace_id = u.trace_id OFFSET 0
+    ) AS p
+    WHERE p.root_plan_id = p.current_plan_id AND p.origin = 'native'
     ORDER BY p.root_plan_id = u.trace_id, p.first_seen_at, p.root_plan_id
     LIMIT 1
 ) AS n ON true
@@ -563,20 +585,21 @@ type TraceStatesParams struct {
 
 type TraceStatesRow struct {
 	TraceID    string
-	RootPlanID *string
+	Known      bool
+	RootPlanID string
 	Spans      int64
-	Complete   *bool
+	Complete   bool
 	Projected  int32
 	DueSeconds float64
 	Quiet      bool
 	NativeRoot string
-	RootPart   *time.Time
+	RootPart   time.Time
 	FirstChunk int64
 	LastChunk  int64
 }
 
 // Returns what is known of traces, the native root plan that names each, where the detail of its own
-// root plan lies, if it has one, and the first and the last of its chunks.
+// root plan lies (the year 1: it has none), and the first and the last of its chunks.
 func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParams) ([]TraceStatesRow, error) {
 	rows, err := db.Query(ctx, TraceStates, arg.QuietSeconds, arg.TraceIds)
 	if err != nil {
@@ -588,6 +611,7 @@ func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParam
 		var i TraceStatesRow
 		if err := rows.Scan(
 			&i.TraceID,
+			&i.Known,
 			&i.RootPlanID,
 			&i.Spans,
 			&i.Complete,

@@ -189,6 +189,7 @@ var RemoveCalls = `WITH gone AS (
         AND (u.moved OR NOT EXISTS (
             SELECT FROM actlog.plan_execution_record AS p
             WHERE p.root_plan_id = u.root_plan_id AND p.tool_call_id = u.tool_call_id AND (p.origin = 'native' OR p.revs IS NOT NULL)
+            OFFSET 0
         ))
     RETURNING r.root_plan_id, r.step_id, ` + addends(record.KindActTool) + `
 )` + grow(record.KindActTool, "$6::date", "b", "gone", "(SELECT * FROM gone LIMIT 0) AS a RIGHT JOIN gone AS b ON false")

@@ -115,11 +115,11 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 		return p.goOn(tr)
 	}
 	tr.root = cmp.Or(tr.NativeRoot, tr.id)
-	if tr.Complete == nil { // else its row says whether all spans are kept that its rows were made of
-		tr.Complete = new(!slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false))
+	if !tr.Known { // else its row says whether all spans are kept that its rows were made of
+		tr.Complete = !slices.Contains(slices.Collect(maps.Values(onRecord[tr.root])), false)
 	}
 	if tr.later {
-		tr.root = tr.homeRoot()
+		tr.root = tr.RootPlanID
 		return nil
 	}
 	tr.projection = p.project(tr.id)
@@ -130,7 +130,7 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 	rows, _ := tr.projection.Changes()
 	tr.rows = p.rowsOf(rows, tr.id, tr.root, closes)
 	tr.live = tr.projection.Live() && !closes
-	if closes || tr.root != tr.id || !*tr.Complete {
+	if closes || tr.root != tr.id || !tr.Complete {
 		tr.projection = nil // its rows are not those on record
 	}
 	if len(tr.rows) == 0 {
@@ -138,11 +138,11 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 	}
 	tr.before = min(int(tr.Projected), len(tr.earlier))
 	tr.Projected = int32(len(tr.earlier) + len(tr.chunks))
-	if !*tr.Complete {
+	if !tr.Complete {
 		tr.keep(onRecord[tr.root])
 		return nil
 	}
-	homes := []string{tr.id, tr.homeRoot(), tr.NativeRoot}
+	homes := []string{tr.id, tr.RootPlanID, tr.NativeRoot}
 	slices.Sort(homes)
 	for _, root := range slices.Compact(homes) {
 		for key, shared := range onRecord[root] {
@@ -158,14 +158,6 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 		tr.root = ""
 	}
 	return nil
-}
-
-// homeRoot is the root of the tree that the trace's rows are in; empty if there is none.
-func (t *trace) homeRoot() string {
-	if t.RootPlanID == nil {
-		return ""
-	}
-	return *t.RootPlanID
 }
 
 // keep leaves the rows as they are whose spans have expired. Neither are rows below a kept
@@ -258,13 +250,13 @@ func (p *projector) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error
 		return nil
 	}
 	var before map[record.Key]*field.Row
-	if tr.before > 0 && tr.RootPlanID != nil {
+	if tr.before > 0 && tr.RootPlanID != "" {
 		earlier := p.project(tr.id)
 		if err := earlier.Add(tr.earlier[:tr.before], nil); err != nil {
 			return &badTraceError{tr.id, err}
 		}
 		changes, _ := earlier.Changes()
-		before = p.rowsOf(changes, tr.id, *tr.RootPlanID, false)
+		before = p.rowsOf(changes, tr.id, tr.RootPlanID, false)
 	}
 	var q pgx.Batch
 	for _, key := range tr.shared {

@@ -65,7 +65,7 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 	var known, whole []string // that have chunks to be read; of which all rows are made
 	var behind []int64
 	for _, tr := range traces {
-		if tr.isNew = tr.Complete == nil && tr.RootPart == nil && tr.NativeRoot == ""; tr.isNew {
+		if tr.isNew = !tr.Known && tr.RootPart.IsZero() && tr.NativeRoot == ""; tr.isNew {
 			continue
 		}
 		all := tr.Spans + int64(tr.spans)
@@ -121,8 +121,8 @@ func (t *traceWriter) readTraces(ctx context.Context, tx pgx.Tx, group []*incomi
 // row tells.
 func (t *trace) mayGoOn() bool {
 	closes := t.Quiet && len(t.chunks) == 0
-	return t.known.projection != nil && !closes && t.Complete != nil && *t.Complete &&
-		t.NativeRoot == "" && t.homeRoot() == t.id && t.RootPart != nil && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
+	return t.known.projection != nil && !closes && t.Known && t.Complete &&
+		t.NativeRoot == "" && t.RootPlanID == t.id && !t.RootPart.IsZero() && t.FirstChunk == t.known.first && t.LastChunk >= t.known.last
 }
 
 // remember remembers the projection of a trace whose rows are on record, unless it came whole.
@@ -144,7 +144,7 @@ func goOn(traces []*trace) (a assumed) {
 		if !tr.goesOn || !a.part.IsZero() && !tr.RootPart.Equal(a.part) {
 			return assumed{}
 		}
-		a = assumed{part: *tr.RootPart, grows: true}
+		a = assumed{part: tr.RootPart, grows: true}
 	}
 	return a
 }
@@ -162,7 +162,7 @@ func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*tr
 			c.add(key)
 		}
 		var shared bool
-		if err := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, *tr.RootPart).Scan(&shared); err != nil {
+		if err := tx.QueryRow(ctx, db.TraceShared, c.roots, kinds, c.parents, c.seqs, c.ids, tr.RootPart).Scan(&shared); err != nil {
 			return err
 		}
 		if shared {
@@ -362,7 +362,7 @@ func (t *traceWriter) keepSpans(q *pgx.Batch, traces []*trace) {
 	var projected []int32
 	var chunks [][]byte
 	for _, tr := range traces {
-		ids, spans, complete = append(ids, tr.id), append(spans, int64(tr.spans)), append(complete, *tr.Complete)
+		ids, spans, complete = append(ids, tr.id), append(spans, int64(tr.spans)), append(complete, tr.Complete)
 		projected = append(projected, tr.Projected)
 		var root *string
 		if tr.root != "" {

@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
+)
+
+// P7: what a write reads does not grow with the record, even in the first minutes of a new database, when
+// Postgres has no statistics and has planned all statements for empty tables, and even if the ids of
+// plans, steps and calls are the same in every tree.
+func TestWritesLookRowsUp(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(t *testing.T, s *store.Store, n int){
+		"records": func(t *testing.T, s *store.Store, n int) {
+			root := fmt.Sprint("root-", n)
+			for _, state := range []record.State{record.Running, record.Completed} {
+				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: &state},
+					&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "step", State: &state},
+					&record.ThinkAct{RootPlanID: root, StepID: "step", Seq: 0, State: &state},
+					&record.ActTool{RootPlanID: root, StepID: "step", Seq: 0, ToolCallID: "call", State: &state})
+				storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: "sub", ParentPlanID: &root, ToolCallID: new("call"), State: &state},
+					&record.AgentExecution{RootPlanID: root, PlanID: "sub", StepID: "sub-step", State: &state})
+				storetest.Write(t, s, &record.ThinkAct{RootPlanID: root, StepID: "sub-step", Seq: 0, State: &state})
+				storetest.Write(t, s, &record.ActTool{RootPlanID: root, StepID: "sub-step", Seq: 0, ToolCallID: "call", State: &state})
+			}
+		},
+		"traces": func(t *testing.T, s *store.Store, n int) {
+			spans := agentTrace(t, traceID(n))
+			half := len(spans) / 2
+			writeSpans(t, s, spans[:half]...)
+			writeSpans(t, s, spans[half:]...)
+		},
+		"a plan that names a trace": func(t *testing.T, s *store.Store, n int) {
+			spans := agentTrace(t, traceID(n))
+			writeSpans(t, s, spans[:len(spans)/2]...)
+			storetest.Write(t, s, &record.Plan{RootPlanID: "p" + traceID(n), CurrentPlanID: "p" + traceID(n), TraceID: new(traceID(n))})
+			writeSpans(t, s, spans[len(spans)/2:]...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const few, times = 50, 4
+			reads := func(trees int) map[string]float64 {
+				db := pgtest.Fresh(t)
+				s := storetest.OpenURL(t, db.URL, takeTraces)
+				storetest.Upkeep(t, s, upkeep.Config{}) // adds partitions
+				for n := range trees {
+					write(t, s, n)
+				}
+				if err := s.Close(t.Context()); err != nil { // its sessions report what they read
+					t.Fatal(err)
+				}
+				all := map[string]float64{}
+				storetest.Until(t, "the sessions have reported", func() bool {
+					var busy int
+					if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&busy); err != nil {
+						t.Fatal(err)
+					}
+					return busy == 0
+				})
+				rows, _ := db.Pool.Query(t.Context(), `
+SELECT 'table ' || relname, COALESCE(seq_tup_read, 0) FROM pg_stat_user_tables
+UNION ALL SELECT 'index ' || indexrelname, COALESCE(idx_tup_read, 0) FROM pg_stat_user_indexes`)
+				var relation string
+				var n float64
+				if _, err := pgx.ForEachRow(rows, []any{&relation, &n}, func() error { all[relation] = n; return nil }); err != nil {
+					t.Fatal(err)
+				}
+				return all
+			}
+			once, more := reads(few), reads(few*times)
+			for _, relation := range slices.Sorted(maps.Keys(more)) {
+				if more[relation] > 1.5*times*once[relation]+1000 {
+					t.Errorf("%s: %.0f rows read for %d trees, %.0f for %d", relation, once[relation], few, more[relation], few*times)
+				}
+			}
+		})
+	}
+}
