@@ -51,8 +51,15 @@ var lastSeen = map[record.Kind]string{
 // counted are the roll-ups of a step without cycles that are not NULL.
 var counted = []string{"cycles", "completed_cycles", "model_calls", "tool_calls", "failures", "latest_round"}
 
-// rollUpJoin sums up all cycles and tool calls of each step that is written.
-func rollUpJoin(part string) string {
+// rollUpJoin sums up all cycles and tool calls of each step that is written, and finds the latest call.
+func rollUpJoin(part string, latest bool) string {
+	names, join := "", ""
+	if latest {
+		names, join = ",\n        l.name AS latest_tool_name, l.args AS latest_tool_args", `
+    LEFT JOIN (
+        `+latestTool(part)+`
+    ) AS l ON true`
+	}
 	sums := func(k record.Kind) string {
 		return list(figures[k], ",\n            ", func(f figure) string {
 			sum := "sum(" + f.sql + ")"
@@ -63,14 +70,13 @@ func rollUpJoin(part string) string {
 		})
 	}
 	return strings.NewReplacer("CYCLES", sums(record.KindThinkAct), "CALLS", sums(record.KindActTool),
-		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST", latestTool(part), "PART", part).Replace(`
+		"CYCLE_SEEN", lastSeen[record.KindThinkAct], "CALL_SEEN", lastSeen[record.KindActTool], "LATEST_NAMES", names, "LATEST_JOIN", join, "PART", part).Replace(`
 LEFT JOIN LATERAL (
     SELECT
         c.cycles, c.completed_cycles, c.model_calls, c.input_tokens, c.output_tokens, c.cache_read_input_tokens,
         c.cache_creation_input_tokens, c.reasoning_tokens, c.cost_usd, c.think_ms, c.latest_round,
         t.tool_calls, t.tool_ms, c.failures + t.failures AS failures,
-        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_at,
-        l.name AS latest_tool_name, l.args AS latest_tool_args
+        GREATEST(c.last_seen_at, t.last_seen_at) AS last_seen_atLATEST_NAMES
     FROM (
         SELECT
             CYCLES,
@@ -85,10 +91,7 @@ LEFT JOIN LATERAL (
             max(CALL_SEEN) AS last_seen_at
         FROM actlog.act_tool_info AS r
         WHERE r.root_plan_id = u.root_plan_id AND r.step_id = u.step_id AND r.part = PART
-    ) AS t
-    LEFT JOIN (
-        LATEST
-    ) AS l ON true
+    ) AS tLATEST_JOIN
 ) AS rolled ON ` + kept("PART"))
 }
 

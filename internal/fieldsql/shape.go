@@ -25,6 +25,9 @@ type Shape struct {
 	// they are, and comes first. A statement fails with [StaleGuess] if a step is not on record, or if
 	// a roll-up cannot be known without summing up all.
 	Grows bool
+	// Uncalled says that none of the steps has a tool call that is written with them, so that the latest
+	// one of each stays what it is. To find that takes as long as to sum up all the others.
+	Uncalled bool
 }
 
 // StaleGuess is the SQLSTATE of a statement that found a plan or a cycle not where it was

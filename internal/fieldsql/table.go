@@ -5,6 +5,7 @@ package fieldsql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/internal/field"
@@ -57,6 +58,9 @@ var shownRollUps = []Column{
 
 // rollUps are all of them. The others serve reports.
 var rollUps = append([]Column{{Name: "cycles"}, {Name: "last_seen_at"}}, shownRollUps...)
+
+// uncalledRollUps are those that do not tell which tool call is the latest.
+var uncalledRollUps = slices.DeleteFunc(slices.Clone(rollUps), func(c Column) bool { return strings.HasPrefix(c.Name, "latest_tool_") })
 
 // Readable returns the columns of a kind that every reader may see, as alias.column: the
 // row's number, its fields, what was cut, its earlier attempts, and the roll-ups of a step.

@@ -64,6 +64,9 @@ func newStatement(k record.Kind, shape Shape, origin string) *statement {
 	}
 	if k == record.KindAgentExecution && !shape.Grows {
 		s.rolled = rollUps
+		if shape.Uncalled {
+			s.rolled = uncalledRollUps
+		}
 	}
 	s.params = len(s.named)
 	for _, more := range []bool{s.Cut, s.Revs, s.Past(k)} {
@@ -93,7 +96,7 @@ func (s *statement) insert() string {
 			"\n    ON root.root_plan_id = u.root_plan_id AND root.current_plan_id = u.root_plan_id")
 	}
 	if s.rolled != nil {
-		from.WriteString(rollUpJoin(s.part()))
+		from.WriteString(rollUpJoin(s.part(), !s.Uncalled))
 	}
 	if s.Kind == record.KindPlan { // locked in this order
 		from.WriteString("\nORDER BY u.root_plan_id COLLATE \"C\", u.current_plan_id COLLATE \"C\"")

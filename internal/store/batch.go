@@ -50,6 +50,8 @@ type assumed struct {
 	told bool
 	// grows says that the batch adds to the roll-ups of steps, see [fieldsql.Shape.Grows].
 	grows bool
+	// called are the steps of which the batch writes tool calls; nil: not known.
+	called map[record.Key]bool
 }
 
 func newBatch(entries []*entry) *batch {

@@ -42,8 +42,11 @@ func (p *places) of(b *batch) (a assumed) {
 		a.part, a.told = at.part, a.told || told
 	}
 	a.grows = b.littleOfSteps(p.tuning)
-	a.known = map[record.Key]bool{}
+	a.known, a.called = map[record.Key]bool{}, map[record.Key]bool{}
 	for key, row := range b.rows {
+		if key.Kind == record.KindActTool {
+			a.called[stepOf(key)] = true
+		}
 		if key.Kind != record.KindThinkAct && (key.Kind != record.KindAgentExecution || !a.grows) {
 			continue
 		}

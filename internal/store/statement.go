@@ -2,6 +2,7 @@ package store
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,13 +28,40 @@ func newStatements(t *tuning, partitionDays int) *statements {
 	return &statements{tuning: t, partitionDays: partitionDays, sql: map[record.Kind]map[fieldsql.Shape]string{}}
 }
 
-// merge queues the statement that merges rows of a kind into their table.
+// merge queues the statements that merge rows of a kind into their table: one, but among many steps,
+// those that are only rolled up, and whose latest tool call stays, have one of their own.
 func (s *statements) merge(q *pgx.Batch, rows []*field.Row, a assumed) {
 	kind := rows[0].Change.Kind()
-	shape := fieldsql.WholeShape(kind)
 	if len(rows) <= s.tuning.fewRows {
-		shape = fieldsql.ShapeOf(kind, rows...)
+		shape := fieldsql.ShapeOf(kind, rows...)
+		shape.Uncalled = !slices.ContainsFunc(rows, func(r *field.Row) bool { return !a.uncalled(r) })
+		s.queue(q, shape, rows, a)
+		return
 	}
+	var told, uncalled []*field.Row
+	for _, r := range rows {
+		if a.uncalled(r) && keyOnly(r) {
+			uncalled = append(uncalled, r)
+		} else {
+			told = append(told, r)
+		}
+	}
+	if len(told) > 0 {
+		s.queue(q, fieldsql.WholeShape(kind), told, a)
+	}
+	if len(uncalled) > 0 {
+		s.queue(q, fieldsql.Shape{Uncalled: true}, uncalled, a)
+	}
+}
+
+// uncalled reports whether a row is that of a step of which no tool call is written with it.
+func (a assumed) uncalled(r *field.Row) bool {
+	return a.called != nil && !a.grows && r.Change.Kind() == record.KindAgentExecution && !a.called[r.Change.Key()]
+}
+
+// queue queues the statement of a shape.
+func (s *statements) queue(q *pgx.Batch, shape fieldsql.Shape, rows []*field.Row, a assumed) {
+	kind := rows[0].Change.Kind()
 	if kind != record.KindPlan && fieldsql.TableOf(kind).Parted {
 		shape.Placed, shape.Grows = !a.part.IsZero(), a.grows
 	}
@@ -91,7 +119,7 @@ func (s *statements) of(kind record.Kind, shape *fieldsql.Shape) string {
 	}
 	if known[*shape] == "" && len(known) >= s.tuning.maxShapes {
 		whole := fieldsql.WholeShape(kind)
-		whole.Placed, whole.Grows = shape.Placed, shape.Grows
+		whole.Placed, whole.Grows, whole.Uncalled = shape.Placed, shape.Grows, shape.Uncalled
 		*shape = whole
 	}
 	if known[*shape] == "" {
