@@ -470,37 +470,6 @@ func (q *Queries) SpanMove(ctx context.Context, db DBTX, traceDays int32) error 
 	return err
 }
 
-const StatisticsMissing = `-- name: StatisticsMissing :many
-SELECT c.relname::text AS name
-FROM pg_class AS c
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-JOIN pg_stat_user_tables AS s ON s.relid = c.oid
-WHERE n.nspname = 'actlog' AND s.n_mod_since_analyze >= 500 AND s.last_analyze IS NULL AND s.last_autoanalyze IS NULL
-    AND pg_has_role(c.relowner, 'USAGE')
-ORDER BY c.relname
-`
-
-// Returns tables of the caller that have many rows and were never analyzed.
-func (q *Queries) StatisticsMissing(ctx context.Context, db DBTX) ([]*string, error) {
-	rows, err := db.Query(ctx, StatisticsMissing)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []*string
-	for rows.Next() {
-		var name *string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		items = append(items, name)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const Today = `-- name: Today :one
 SELECT COALESCE((now() AT TIME ZONE 'utc')::date, '-infinity')::date AS day
 `

@@ -269,13 +269,3 @@ WITH moved AS (
 INSERT INTO actlog.otlp_span (trace_id, part, id, spans)
 SELECT s.trace_id, moved.part, s.id, s.spans
 FROM moved JOIN actlog.otlp_span AS s ON s.trace_id = moved.trace_id AND s.part = moved.from_part;
-
--- name: StatisticsMissing :many
--- Returns tables of the caller that have many rows and were never analyzed.
-SELECT c.relname::text AS name
-FROM pg_class AS c
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-JOIN pg_stat_user_tables AS s ON s.relid = c.oid
-WHERE n.nspname = 'actlog' AND s.n_mod_since_analyze >= 500 AND s.last_analyze IS NULL AND s.last_autoanalyze IS NULL
-    AND pg_has_role(c.relowner, 'USAGE')
-ORDER BY c.relname;

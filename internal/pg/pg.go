@@ -40,8 +40,11 @@ var settings = map[string]string{
 	"default_transaction_isolation": "read committed",
 	"jit":                           "off",                // compiling costs more than any of these statements
 	"plan_cache_mode":               "force_generic_plan", // planning again costs more as well
-	"enable_seqscan":                "off",                // a plan that was made while a table was small is kept
-	"lock_timeout":                  "2s",                 // a row that another session holds must not block other trees
+	"enable_seqscan":                "off",                // a plan that was made while a table was small is kept,
+	"enable_hashjoin":               "off",                // so rows are looked up by their keys,
+	"enable_mergejoin":              "off",                // however few there are
+	"enable_material":               "off",
+	"lock_timeout":                  "2s", // a row that another session holds must not block other trees
 	"TimeZone":                      "UTC",
 	"DateStyle":                     "ISO, MDY", // the bounds of partitions are read as text
 }

@@ -227,7 +227,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 // show.
 func (u *Upkeep) keepFigures(ctx context.Context, tx pgx.Tx, table string) error {
 	// Every row counts, so the whole table is read.
-	if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL work_mem = '64MB'"); err != nil {
+	if _, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL work_mem = '64MB'"); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, countCalls(table)); err != nil {

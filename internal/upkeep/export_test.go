@@ -63,6 +63,3 @@ var PartitionedTables = partitionedTables
 
 // PartitionsAhead is how many periods beyond the present one have partitions.
 const PartitionsAhead = partitionsAhead
-
-// AnalyzeNew is one round of analyzing new tables.
-func AnalyzeNew(ctx context.Context, u *Upkeep) error { return u.analyzeNew(ctx) }

@@ -29,7 +29,6 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 		u.tasks.Go(func() { u.keepMarking(ctx) })
 	}
 	u.tasks.Go(func() { u.keepIndex(ctx) })
-	u.tasks.Go(func() { u.keepStatistics(ctx) })
 	return u, nil
 }
 

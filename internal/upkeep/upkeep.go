@@ -1,6 +1,6 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
-// time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked,
-// the index of the search is filled, and new tables are analyzed.
+// time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, and
+// the index of the search is filled.
 package upkeep
 
 import (
@@ -112,7 +112,6 @@ const (
 	taskPartitions = "actlog.add_partition"
 	taskRetention  = "actlog.retention"
 	taskSearch     = "actlog.search"
-	taskStatistics = "actlog.statistics"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.
