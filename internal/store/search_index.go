@@ -102,6 +102,9 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if _, err := tx.Exec(ctx, planAgain); err != nil {
 		return nil, err
 	}
+	if err := x.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
+		return nil, err
+	}
 	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.FirstSeenAt, AfterID: after.RootPlanID, Most: sliceTrees})
 	if err != nil {
 		return nil, err
