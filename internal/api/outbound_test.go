@@ -142,7 +142,7 @@ func TestClientsHaveToRead(t *testing.T) {
 	for name, path := range map[string]string{"tree": details + "big", "step": agentExecution + "long-s", "export": exported("long"), "events": "/api/v1/plans/long/events"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 50 * time.Millisecond }})
+			c := serveWith(t, options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 500 * time.Millisecond }})
 			c.bigTree("big", 12)
 			c.bigStep("long", 32)
 			c.unread(path, "")

@@ -104,7 +104,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 // drainFor is how long a refused body is read: a client that sends all of it before it reads
 // would else see a broken connection instead of the answer.
-const drainFor = 2 * time.Second
+const drainFor = 5 * time.Second
 
 // drain reads the rest of the body of a request that is refused, unless it comes too slowly.
 func drain(c echo.Context, slow bool) {
