@@ -145,7 +145,7 @@ func TestToolNames(t *testing.T) {
 	}
 	for _, names := range [][2]string{{"files.read", "files-read"}, {"form", "form"}, {"a b", "a_b"}} {
 		_, err := model.OwnNames([]model.ToolSpec{{Name: names[0]}, {Name: "other"}, {Name: names[1]}})
-		want := fmt.Sprintf("invalid_request: tools %q and %q would both be offered as %q", names[0], names[1], model.OfferedName(names[0]))
+		want := fmt.Sprintf("tools %q and %q would both be offered as %q", names[0], names[1], model.OfferedName(names[0]))
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

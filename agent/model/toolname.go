@@ -19,14 +19,14 @@ func OfferedName(name string) string {
 	}, name)
 }
 
-// OwnNames returns the names of tools by their offered form. Two tools that would be offered under one
-// name are an error of kind invalid_request.
+// OwnNames returns the names of tools by their offered form. It is an error if two tools would be
+// offered under one name.
 func OwnNames(tools []ToolSpec) (map[string]string, error) {
 	own := make(map[string]string, len(tools))
 	for _, t := range tools {
 		offered := OfferedName(t.Name)
 		if other, taken := own[offered]; taken {
-			return nil, &Error{Kind: KindInvalidRequest, Message: fmt.Sprintf("tools %q and %q would both be offered as %q", other, t.Name, offered)}
+			return nil, fmt.Errorf("tools %q and %q would both be offered as %q", other, t.Name, offered)
 		}
 		own[offered] = t.Name
 	}

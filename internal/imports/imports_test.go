@@ -40,7 +40,10 @@ var rules = map[string]rule{
 	"recorder/direct": {[]string{"record", "recorder", "internal/store", "internal/upkeep"}, nil},
 
 	// What a program that runs agents defines. Providers are known by their adapters alone.
-	"agent/model": {nil, []string{"golang.org/x/sync"}},
+	"agent/model":           {nil, []string{"golang.org/x/sync"}},
+	"agent/model/openai":    {[]string{"agent/model", "internal/modelhttp"}, nil},
+	"agent/model/anthropic": {[]string{"agent/model", "internal/modelhttp"}, nil},
+	"internal/modelhttp":    {[]string{"agent/model"}, []string{"github.com/tmaxmax/go-sse"}},
 
 	// Pure functions of records.
 	"internal/field":  {[]string{"record"}, nil},
