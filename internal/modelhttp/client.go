@@ -122,7 +122,7 @@ func (c *Client) Post(ctx context.Context, body any, read func(name string, data
 	}
 	for event, err := range sse.Read(answer, &sse.ReadConfig{MaxEventSize: maxAnswer}) {
 		if errors.Is(err, sse.ErrUnexpectedEOF) {
-			if answer.err == io.EOF {
+			if errors.Is(answer.err, io.EOF) {
 				break // its last line has no end: the reader knows whether it is complete without
 			}
 			err = answer.err
