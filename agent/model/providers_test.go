@@ -367,13 +367,14 @@ func TestHalfALine(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			for _, row := range []struct {
-				name string
-				stop func(r *http.Request)
-				want model.Kind
+				name    string
+				timeout time.Duration
+				stop    func(r *http.Request)
+				want    model.Kind
 			}{
-				{"silence", func(r *http.Request) { <-r.Context().Done() }, model.KindTimeout},
-				{"cut", func(*http.Request) { panic(http.ErrAbortHandler) }, model.KindNetwork},
-				{"end", func(*http.Request) {}, model.KindNetwork},
+				{"silence", 20 * time.Millisecond, func(r *http.Request) { <-r.Context().Done() }, model.KindTimeout},
+				{"cut", time.Minute, func(*http.Request) { panic(http.ErrAbortHandler) }, model.KindNetwork},
+				{"end", time.Minute, func(*http.Request) {}, model.KindNetwork},
 			} {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
@@ -383,7 +384,7 @@ func TestHalfALine(t *testing.T) {
 					row.stop(r)
 				}))
 				defer server.Close()
-				_, err := p.at(t, server.URL+"/v1", 100*time.Millisecond).Generate(t.Context(), hello, nil)
+				_, err := p.at(t, server.URL+"/v1", row.timeout).Generate(t.Context(), hello, nil)
 				if failed := kindOf(t, err); failed.Kind != row.want {
 					t.Errorf("%s: %v", row.name, err)
 				}

@@ -47,7 +47,7 @@ const (
 // shared keeps enough connections for many runs of one provider.
 var shared = sync.OnceValue(func() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 100
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 1000, 1000
 	return &http.Client{Transport: transport}
 })
 

@@ -22,7 +22,8 @@ type Config struct {
 	// BaseURL ends where /v1/messages begins. Default: https://api.anthropic.com.
 	BaseURL string
 
-	// Provider is the provider's name on record. Default: "anthropic".
+	// Provider is the provider's name on record. Default: "anthropic". A model gets what another of the same
+	// provider said in its raw form, so servers that differ in that have different names.
 	Provider string
 
 	// MaxTokens bounds the answer where the request does not, because the API wants a bound.

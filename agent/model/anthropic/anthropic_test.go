@@ -80,7 +80,7 @@ func TestRequest(t *testing.T) {
 		}, `{"model":"m-1","max_tokens":50,"system":[{"type":"text","text":"Be brief."},{"type":"text","text":"Be kind."}],"messages":[` +
 			`{"role":"user","content":[{"type":"text","text":"Which?"}]},` +
 			`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"git-log","input":{"INVALID_JSON":"[1]"}},{"type":"tool_use","id":"b","name":"form","input":{}}]},` +
-			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true},{"type":"tool_result","tool_use_id":"b","content":""},{"type":"text","text":"Come to an end."}]},` +
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true},{"type":"tool_result","tool_use_id":"b"},{"type":"text","text":"Come to an end."}]},` +
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s+/="},{"type":"text","text":"y"}]}],` +
 			`"tools":[{"name":"form","description":"Asks.","input_schema":{"type":"object","properties":{}}},{"name":"git-log","input_schema":{"type":"object"}}],` +
 			`"temperature":0,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}},"additionalProperties":false}}},` +

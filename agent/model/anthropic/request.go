@@ -44,7 +44,7 @@ type toolUse struct {
 type toolResult struct {
 	Type      string `json:"type"`
 	ToolUseID string `json:"tool_use_id"`
-	Content   string `json:"content"`
+	Content   string `json:"content,omitempty"`
 	IsError   bool   `json:"is_error,omitempty"`
 }
 

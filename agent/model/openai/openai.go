@@ -25,7 +25,8 @@ type Config struct {
 	// https://api.openai.com/v1.
 	BaseURL string
 
-	// Provider is the provider's name on record. Default: "openai".
+	// Provider is the provider's name on record. Default: "openai". A model gets what another of the same
+	// provider said in its raw form, so servers that differ in that have different names.
 	Provider string
 
 	// Timeout is how long to wait for the next byte. Default: 120 s.
