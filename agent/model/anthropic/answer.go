@@ -99,7 +99,11 @@ func (a *answer) read(_ string, data []byte) error {
 		if e.Index < 0 || e.Index >= len(a.blocks) {
 			return a.source.Unreadable(data, errors.New("a piece of no block"))
 		}
-		a.add(a.blocks[e.Index], &e)
+		b := a.blocks[e.Index]
+		if e.Delta.Text != "" && b.start["type"] != "text" {
+			return a.source.Unreadable(data, errors.New("a text for a block of another type"))
+		}
+		a.add(b, &e)
 	case "message_delta":
 		a.reason = cmp.Or(e.Delta.StopReason, a.reason)
 		a.count(e.Usage)

@@ -202,6 +202,8 @@ func TestMisfits(t *testing.T) {
 		`{"type":"message","content":[null],"stop_reason":null}`:     "network: the answer ended before it was complete",
 		`{"type":"content_block_start","index":0}`:                   "network: the answer ended before it was complete",
 		`{"type":"message_delta","delta":{"stop_reason":"refusal"}}`: "network: the answer ended before it was complete",
+		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use"}}` + "\n\ndata: " +
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}`: "a text for a block of another type",
 		`{"type":"error"}`: "server: the answer is an error without a message",
 	} {
 		resp, err := answering(t, `{"type":"message_start"}`, event).ask(t, anthropic.Config{}, model.Request{})
