@@ -34,12 +34,14 @@ type answerMessage struct {
 	Role      string  `json:"role"`
 	Content   *string `json:"content"` // null if there are only tool calls
 	Refusal   *string `json:"refusal"`
+	Reasoning string  `json:"reasoning_content,omitempty"`
 	ToolCalls []Call  `json:"tool_calls,omitempty"`
 }
 
 type delta struct {
 	Role      string      `json:"role,omitempty"`
 	Content   *string     `json:"content,omitempty"`
+	Reasoning string      `json:"reasoning_content,omitempty"`
 	ToolCalls []callDelta `json:"tool_calls,omitempty"`
 }
 
@@ -61,7 +63,7 @@ type usage struct {
 	TotalTokens         int `json:"total_tokens"`
 	PromptTokensDetails struct {
 		CachedTokens     int `json:"cached_tokens"`
-		CacheWriteTokens int `json:"-"` // only the other APIs tell it
+		CacheWriteTokens int `json:"cache_write_tokens,omitempty"`
 	} `json:"prompt_tokens_details"`
 	CompletionTokensDetails struct {
 		ReasoningTokens int `json:"reasoning_tokens"`
@@ -71,7 +73,7 @@ type usage struct {
 // complete returns the whole answer to req. The ids are derived from conversation, the hash of
 // the messages so far.
 func complete(req *Request, turn Turn, conversation string, now time.Time) (*completion, error) {
-	message := &answerMessage{Role: "assistant"}
+	message := &answerMessage{Role: "assistant", Reasoning: turn.Reasoning}
 	if turn.Content != "" {
 		message.Content = &turn.Content
 	}
@@ -137,7 +139,7 @@ func callChars(calls []Call) int {
 
 func tokens(chars int) int { return (chars + 3) / 4 }
 
-// chunks splits a completion into the chunks of a stream: the role, the content in pieces, each
+// chunks splits a completion into the chunks of a stream: the role, reasoning and content in pieces, each
 // tool call with its arguments in pieces, the finish reason.
 func (c *completion) chunks() []completion {
 	var chunks []completion
@@ -153,6 +155,9 @@ func (c *completion) chunks() []completion {
 		first.Content = new(string)
 	}
 	add(first, nil)
+	for _, piece := range pieces(answer.Message.Reasoning) {
+		add(delta{Reasoning: piece}, nil)
+	}
 	if answer.Message.Content != nil {
 		for _, piece := range pieces(*answer.Message.Content) {
 			add(delta{Content: &piece}, nil)

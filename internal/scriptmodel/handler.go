@@ -27,7 +27,8 @@ type Options struct {
 // API is recorded as the equivalent chat completion request.
 type Recorded struct {
 	Request Request
-	Scene   string // "" if no scene matched
+	Body    json.RawMessage // the request as it was sent
+	Scene   string          // "" if no scene matched
 	Turn    int
 	Status  int // HTTP status of the answer
 }
@@ -38,7 +39,7 @@ type Handler struct {
 	opts   Options
 
 	mu       sync.Mutex
-	failures map[string]int // number of errors served, by the digest of the conversation
+	happened map[string]int // errors and broken streams, by what it was and the digest of the conversation
 	requests []Recorded
 }
 
@@ -48,7 +49,7 @@ func NewHandler(script Script, opts *Options) (*Handler, error) {
 	if err := script.validate(); err != nil {
 		return nil, err
 	}
-	h := &Handler{script: script, failures: map[string]int{}}
+	h := &Handler{script: script, happened: map[string]int{}}
 	if opts != nil {
 		h.opts = *opts
 	}
@@ -94,15 +95,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(w, r)
 }
 
+// form is the body of a request in one of the APIs.
+type form interface {
+	// chat converts it to a chat completion request. param names the invalid field.
+	chat() (req *Request, param string, err error)
+}
+
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
-	var req Request
-	if problem := h.decode(w, r, &req); problem != nil {
-		writeError(w, r, *problem)
-		return
-	}
-	h.answer(w, r, &req, func(answer *completion) {
-		if req.Stream {
-			writeStream(w, answer, req.StreamOptions != nil && req.StreamOptions.IncludeUsage)
+	var body Request
+	h.answer(w, r, &body, func(answer *completion, turn Turn) {
+		if turn.NoUsage {
+			answer.Usage = nil
+		}
+		if body.Stream && !turn.Whole {
+			writeStream(newStream(w, r, turn), answer, body.StreamOptions != nil && body.StreamOptions.IncludeUsage)
 			return
 		}
 		writeJSON(w, http.StatusOK, answer)
@@ -111,54 +117,51 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) responses(w http.ResponseWriter, r *http.Request) {
 	var body responsesRequest
-	if problem := h.decode(w, r, &body); problem != nil {
-		writeError(w, r, *problem)
-		return
-	}
-	req, param, err := body.chat()
-	if err != nil {
-		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
-		return
-	}
-	h.answer(w, r, req, func(answer *completion) {
+	h.answer(w, r, &body, func(answer *completion, _ Turn) {
 		writeJSON(w, http.StatusOK, answer.response(&body))
 	})
 }
 
 func (h *Handler) messages(w http.ResponseWriter, r *http.Request) {
 	var body messagesRequest
-	if problem := h.decode(w, r, &body); problem != nil {
-		writeError(w, r, *problem)
-		return
-	}
-	req, param, err := body.chat()
-	if err != nil {
-		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
-		return
-	}
-	h.answer(w, r, req, func(answer *completion) {
-		if body.Stream {
-			answer.message().write(w)
+	h.answer(w, r, &body, func(answer *completion, turn Turn) {
+		if body.Stream && !turn.Whole {
+			answer.message().write(newStream(w, r, turn))
 			return
 		}
 		writeJSON(w, http.StatusOK, answer.message())
 	})
 }
 
-// answer finds the answer to req and writes it, or an error.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, write func(*completion)) {
-	if param, err := req.validate(); err != nil {
+// answer decodes the request into body, finds the answer to it, and writes that, or an error.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, body form, write func(*completion, Turn)) {
+	sent, problem := h.decode(w, r, body)
+	if problem != nil {
+		writeError(w, r, *problem)
+		return
+	}
+	req, param, err := body.chat()
+	if err == nil {
+		param, err = req.validate()
+	}
+	if err != nil {
 		writeError(w, r, apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: param})
 		return
 	}
-	recorded := Recorded{Request: *req, Turn: req.Turn()}
+	recorded := Recorded{Request: *req, Body: sent, Turn: req.Turn()}
 	turn, conversation, problem := h.turn(r.Context(), req, &recorded)
 	var answer *completion
 	if problem == nil {
-		var err error
 		if answer, err = complete(req, turn, conversation, h.opts.Now()); err != nil {
 			problem = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
 		}
+	}
+	early := turn.Break // what ends the answer before its first byte
+	if req.Stream && !turn.Whole {
+		early = nil
+	}
+	if problem == nil && early != nil && early.Error != nil {
+		problem = early.Error.apiError()
 	}
 	recorded.Status = http.StatusOK
 	if problem != nil {
@@ -173,22 +176,25 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, req *Request, w
 		writeError(w, r, *problem)
 		return
 	}
-	write(answer)
+	if early != nil {
+		early.away(r.Context())
+	}
+	write(answer, turn)
 }
 
-// decode decodes the body into req.
-func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) *apiError {
+// decode decodes the body into req, and returns the body.
+func (h *Handler) decode(w http.ResponseWriter, r *http.Request, req any) ([]byte, *apiError) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.opts.MaxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
+		return nil, &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", tooLarge.Limit)}
 	}
 	if err != nil {
-		return &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
+		return nil, &apiError{Status: http.StatusBadRequest, Message: "Read the body: " + err.Error()}
 	}
 	if err := json.Unmarshal(body, req); err != nil {
-		return &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
+		return nil, &apiError{Status: http.StatusBadRequest, Message: "We could not parse the JSON body of your request: " + err.Error()}
 	}
-	return nil
+	return body, nil
 }
 
 // turn returns the turn of the script that answers req and the digest of the conversation. It
@@ -211,7 +217,7 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 	messages, _ := json.Marshal(req.Messages) // cannot fail: it was decoded from JSON
 	conversation := digest(h.opts.Seed, scene.Name, string(messages))
 
-	if turn.Error != nil && h.countFailure(turn.Error, conversation) {
+	if turn.Error != nil && h.due(turn.Error.Times, "error "+conversation) {
 		return turn, "", turn.Error.apiError()
 	}
 	if turn.Reply != nil {
@@ -227,24 +233,28 @@ func (h *Handler) turn(ctx context.Context, req *Request, recorded *Recorded) (T
 		}
 		reply.Delay = cmp.Or(reply.Delay, turn.Delay)
 		turn = reply
-		if turn.Error != nil && h.countFailure(turn.Error, conversation) {
+		if turn.Error != nil && h.due(turn.Error.Times, "error "+conversation) {
 			return turn, "", turn.Error.apiError()
 		}
+	}
+	if turn.Break != nil && !h.due(turn.Break.Times, "break "+conversation) {
+		turn.Break = nil
 	}
 	return turn, conversation, nil
 }
 
-// countFailure reports whether the conversation still has to fail, and counts that failure.
-func (h *Handler) countFailure(f *Failure, conversation string) bool {
-	if f.Times == 0 {
+// due reports whether something still has to happen that happens a number of times, or always if
+// that is 0. If so, it counts that.
+func (h *Handler) due(times int, what string) bool {
+	if times == 0 {
 		return true
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.failures[conversation] >= f.Times {
+	if h.happened[what] >= times {
 		return false
 	}
-	h.failures[conversation]++
+	h.happened[what]++
 	return true
 }
 
@@ -283,14 +293,15 @@ type apiError struct {
 	Status     int
 	Message    string
 	Param      string
+	Type       string // by default it follows from the status
 	Code       string
 	RetryAfter time.Duration
 }
 
 func (f *Failure) apiError() *apiError {
 	message := cmp.Or(f.Message, http.StatusText(f.Status))
-	e := &apiError{Status: f.Status, Message: message, RetryAfter: time.Duration(f.RetryAfter)}
-	if f.Status == http.StatusTooManyRequests {
+	e := &apiError{Status: f.Status, Message: message, Type: f.Type, Code: f.Code, RetryAfter: time.Duration(f.RetryAfter)}
+	if f.Status == http.StatusTooManyRequests && f.Code == "" {
 		e.Code = "rate_limit_exceeded"
 	}
 	return e
@@ -303,11 +314,15 @@ func writeError(w http.ResponseWriter, r *http.Request, e apiError) {
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
 	}
+	writeJSON(w, e.Status, e.body(r))
+}
+
+// body returns the error in the format of the API that r uses.
+func (e apiError) body(r *http.Request) any {
 	if r.URL.Path == messagesPath {
-		writeJSON(w, e.Status, e.anthropic())
-		return
+		return e.anthropic()
 	}
-	writeJSON(w, e.Status, e.openAI())
+	return e.openAI()
 }
 
 func (e apiError) openAI() any {
@@ -326,6 +341,7 @@ func (e apiError) openAI() any {
 	case e.Status >= 500:
 		body.Error.Type = "server_error"
 	}
+	body.Error.Type = cmp.Or(e.Type, body.Error.Type)
 	if e.Param != "" {
 		body.Error.Param = &e.Param
 	}
@@ -356,58 +372,13 @@ func (e apiError) anthropic() any {
 	return struct {
 		Type  string `json:"type"`
 		Error wire   `json:"error"`
-	}{"error", wire{cmp.Or(anthropicErrors[e.Status], kind), message}}
+	}{"error", wire{cmp.Or(e.Type, anthropicErrors[e.Status], kind), message}}
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
-}
-
-// startStream starts server-sent events. What it returns sends one of them, with a name if there is
-// one, and reports whether the client still listens.
-func startStream(w http.ResponseWriter) func(name string, data []byte) bool {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	out := http.NewResponseController(w)
-	return func(name string, data []byte) bool {
-		event := fmt.Sprintf("data: %s\n\n", data)
-		if name != "" {
-			event = "event: " + name + "\n" + event
-		}
-		_, err := io.WriteString(w, event)
-		return err == nil && out.Flush() == nil
-	}
-}
-
-// writeStream sends the answer as server-sent events. With usage, every chunk has a usage field:
-// null, except in an extra last chunk without choices.
-func writeStream(w http.ResponseWriter, answer *completion, usage bool) {
-	send := startStream(w)
-	type withUsage struct {
-		completion
-		Choices []choice `json:"choices"`
-		Usage   any      `json:"usage"`
-	}
-	chunks := answer.chunks()
-	for _, chunk := range chunks {
-		var v any = chunk
-		if usage {
-			v = withUsage{completion: chunk, Choices: chunk.Choices}
-		}
-		data, _ := json.Marshal(v) // cannot fail: only strings and numbers
-		if !send("", data) {
-			return
-		}
-	}
-	if usage {
-		data, _ := json.Marshal(withUsage{completion: chunks[0], Choices: []choice{}, Usage: answer.Usage})
-		if !send("", data) {
-			return
-		}
-	}
-	send("", []byte("[DONE]"))
 }
 
 // pause waits for d. It reports false if the request was cancelled.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 )
 
@@ -39,6 +38,8 @@ type block struct {
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 	Content   Text            `json:"content"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
 }
 
 // blocks is in JSON a text, or a list of blocks.
@@ -75,6 +76,10 @@ func (r *messagesRequest) chat() (req *Request, param string, err error) {
 		said, results := Message{Role: m.Role}, 0
 		for j, b := range m.Content {
 			switch b.Type {
+			case "thinking":
+				if b.Signature != "" && b.Signature != sign(b.Thinking) {
+					return nil, fmt.Sprintf("messages.%d.content.%d", i, j), errors.New("invalid `signature` in `thinking` block")
+				}
 			case "text":
 				said.Content += Text(b.Text)
 			case "tool_use":
@@ -112,11 +117,21 @@ type textBlock struct {
 }
 
 type toolUse struct {
-	Type  string          `json:"type"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
+	Type    string          `json:"type"`
+	ID      string          `json:"id"`
+	Name    string          `json:"name"`
+	Input   json.RawMessage `json:"input"`
+	written string          // what the model wrote: a stream has it even if it is no JSON
 }
+
+type thinkingBlock struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+// sign returns the signature of a thinking block.
+func sign(thinking string) string { return "sig+/" + digest("thinking", thinking) + "==" }
 
 // messageUsage counts tokens. Those read from the cache or written to it are not in InputTokens.
 type messageUsage struct {
@@ -124,12 +139,18 @@ type messageUsage struct {
 	CacheCreation int `json:"cache_creation_input_tokens"`
 	CacheRead     int `json:"cache_read_input_tokens"`
 	OutputTokens  int `json:"output_tokens"`
+
+	Details *outputDetails `json:"output_tokens_details,omitempty"`
+}
+
+type outputDetails struct {
+	ThinkingTokens int `json:"thinking_tokens"`
 }
 
 var stopReasons = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 
 // message converts the answer to the form of the Messages API. The input of a tool call is a JSON
-// value there, so arguments that are no JSON become a string.
+// value there, so arguments that are no JSON become a string, except in a stream.
 func (c *completion) message() *message {
 	answer, u := c.Choices[0], c.Usage
 	reason := stopReasons[*answer.FinishReason]
@@ -142,6 +163,12 @@ func (c *completion) message() *message {
 			OutputTokens:  u.CompletionTokens,
 		},
 	}
+	if n := u.CompletionTokensDetails.ReasoningTokens; n > 0 {
+		out.Usage.Details = &outputDetails{ThinkingTokens: n}
+	}
+	if thinking := answer.Message.Reasoning; thinking != "" {
+		out.Content = append(out.Content, thinkingBlock{Type: "thinking", Thinking: thinking, Signature: sign(thinking)})
+	}
 	if text := answer.Message.Content; text != nil {
 		out.Content = append(out.Content, textBlock{Type: "text", Text: *text})
 	}
@@ -151,7 +178,7 @@ func (c *completion) message() *message {
 			input, _ = json.Marshal(call.Function.Arguments) // cannot fail: it is a string
 		}
 		out.Content = append(out.Content, toolUse{
-			Type: "tool_use", ID: "toolu_" + strings.TrimPrefix(call.ID, "call_"), Name: call.Function.Name, Input: input,
+			Type: "tool_use", ID: "toolu_" + strings.TrimPrefix(call.ID, "call_"), Name: call.Function.Name, Input: input, written: call.Function.Arguments,
 		})
 	}
 	return out
@@ -178,9 +205,11 @@ type (
 		Index int    `json:"index"`
 	}
 	blockPiece struct {
-		Type    string  `json:"type"`
-		Text    *string `json:"text,omitempty"`
-		Partial *string `json:"partial_json,omitempty"`
+		Type      string  `json:"type"`
+		Text      *string `json:"text,omitempty"`
+		Partial   *string `json:"partial_json,omitempty"`
+		Thinking  *string `json:"thinking,omitempty"`
+		Signature *string `json:"signature,omitempty"`
 	}
 	messageDelta struct {
 		Type  string       `json:"type"`
@@ -197,34 +226,51 @@ type (
 )
 
 // write sends the message as server-sent events: its head, each block in pieces, its end.
-func (m *message) write(w http.ResponseWriter) {
-	send := startStream(w)
-	event := func(name string, v any) {
-		data, _ := json.Marshal(v) // cannot fail: only strings, numbers and valid JSON
-		send(name, data)
-	}
+func (m *message) write(s *stream) {
 	head := *m
-	head.Content, head.StopReason, head.Usage.OutputTokens = []any{}, nil, 1
-	event("message_start", messageStart{"message_start", head})
-	for i, b := range m.Content {
-		empty, text, whole := b, "", ""
-		switch b := b.(type) {
-		case textBlock:
-			text, b.Text = b.Text, ""
-			empty = b
-		case toolUse:
-			whole, b.Input = string(b.Input), json.RawMessage("{}")
-			empty = b
-		}
-		event("content_block_start", blockStart{"content_block_start", i, empty})
-		for _, piece := range pieces(text) {
-			event("content_block_delta", blockDelta{"content_block_delta", i, blockPiece{Type: "text_delta", Text: &piece}})
-		}
-		for _, piece := range pieces(whole) {
-			event("content_block_delta", blockDelta{"content_block_delta", i, blockPiece{Type: "input_json_delta", Partial: &piece}})
-		}
-		event("content_block_stop", blockStop{"content_block_stop", i})
+	head.Content, head.StopReason, head.Usage.OutputTokens, head.Usage.Details = []any{}, nil, 1, nil
+	if !s.send("message_start", messageStart{"message_start", head}) {
+		return
 	}
-	event("message_delta", messageDelta{"message_delta", messageEnd{StopReason: m.StopReason}, m.Usage})
-	event("message_stop", messageStop{"message_stop"})
+	for i, b := range m.Content {
+		if !writeBlock(s, i, b) {
+			return
+		}
+	}
+	if s.send("message_delta", messageDelta{"message_delta", messageEnd{StopReason: m.StopReason}, m.Usage}) {
+		s.send("message_stop", messageStop{"message_stop"})
+	}
+}
+
+// writeBlock sends one block, and reports whether to go on.
+func writeBlock(s *stream, i int, whole any) bool {
+	empty, deltas := whole, []blockPiece{}
+	switch b := whole.(type) {
+	case thinkingBlock:
+		for _, piece := range pieces(b.Thinking) {
+			deltas = append(deltas, blockPiece{Type: "thinking_delta", Thinking: &piece})
+		}
+		deltas = append(deltas, blockPiece{Type: "signature_delta", Signature: &b.Signature})
+		empty = thinkingBlock{Type: b.Type}
+	case textBlock:
+		for _, piece := range pieces(b.Text) {
+			deltas = append(deltas, blockPiece{Type: "text_delta", Text: &piece})
+		}
+		empty = textBlock{Type: b.Type}
+	case toolUse:
+		for _, piece := range pieces(b.written) {
+			deltas = append(deltas, blockPiece{Type: "input_json_delta", Partial: &piece})
+		}
+		b.Input = json.RawMessage("{}")
+		empty = b
+	}
+	if !s.send("content_block_start", blockStart{"content_block_start", i, empty}) {
+		return false
+	}
+	for _, d := range deltas {
+		if !s.send("content_block_delta", blockDelta{"content_block_delta", i, d}) {
+			return false
+		}
+	}
+	return s.send("content_block_stop", blockStop{"content_block_stop", i})
 }

@@ -122,7 +122,7 @@ func TestMessagesStream(t *testing.T) {
 		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"ts\"}"}}`,
 		`{"type":"content_block_stop","index":1}`,
 		`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"` + whole.Content[2].ID + `","name":"b","input":{}}}`,
-		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"\"not JSON\""}}`,
+		`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"not JSON"}}`,
 		`{"type":"content_block_stop","index":2}`,
 		`{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},` + usage + `20}}`,
 		`{"type":"message_stop"}`,

@@ -86,6 +86,9 @@ type ToolResult struct {
 	Name, Arguments, Content string
 }
 
+// chat implements form.
+func (r *Request) chat() (*Request, string, error) { return r, "", nil }
+
 // System returns the first system or developer message, or "".
 func (r *Request) System() string {
 	return r.first("system", "developer")

@@ -51,14 +51,29 @@ type Turn struct {
 	Content   string     `json:"content,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 
-	// Usage is computed from the length of the texts if it is nil.
-	Usage *Usage `json:"usage,omitempty"`
+	// Reasoning comes before the content: as reasoning_content of a chat completion, or as a
+	// thinking block with a signature, which is checked when the block comes back.
+	Reasoning string `json:"reasoning,omitempty"`
+
+	// Usage is computed from the length of the texts if it is nil. With NoUsage, a chat completion
+	// has none, as with some servers.
+	Usage   *Usage `json:"usage,omitempty"`
+	NoUsage bool   `json:"noUsage,omitempty"`
 
 	// FinishReason is by default "tool_calls" if the turn has tool calls, else "stop".
 	FinishReason string `json:"finishReason,omitempty"`
 
 	// Delay is the time before the model answers or fails.
 	Delay Duration `json:"delay,omitempty"`
+
+	// ChunkDelay is the time between the events of a stream.
+	ChunkDelay Duration `json:"chunkDelay,omitempty"`
+
+	// Whole sends the answer in one piece even if the client asks for a stream, as some servers do.
+	Whole bool `json:"whole,omitempty"`
+
+	// Break ends the answer early, always or Break.Times times.
+	Break *Break `json:"break,omitempty"`
 
 	// Error is sent instead of the answer, always or Error.Times times.
 	Error *Failure `json:"error,omitempty"`
@@ -93,11 +108,31 @@ type Usage struct {
 type Failure struct {
 	Status     int      `json:"status"` // 400 to 599
 	Message    string   `json:"message,omitempty"`
+	Type       string   `json:"type,omitempty"`       // by default what the API has for the status
+	Code       string   `json:"code,omitempty"`       // only OpenAI's errors have one
 	RetryAfter Duration `json:"retryAfter,omitempty"` // sent in whole seconds, rounded up
 
 	// Times is how often a conversation gets the error before it gets the answer; 0 means
 	// always. A conversation is identified by its messages, so equal conversations share a
 	// count. The server counts nothing else, and it counts until it is closed.
+	Times int `json:"times,omitempty"`
+}
+
+// Break says how an answer ends before it is complete. An answer that is not a stream ends before its
+// first byte.
+type Break struct {
+	// After is the number of events that are sent before.
+	After int `json:"after,omitempty"`
+
+	// Then is "cut" to close the connection, which is the default, "hang" to be silent until the
+	// client leaves, or "end" to end the stream as if it were complete.
+	Then string `json:"then,omitempty"`
+
+	// Error, if set, is sent as an event before the end. Its status is not sent then, but is that
+	// of the answer if it is not a stream.
+	Error *Failure `json:"error,omitempty"`
+
+	// Times is how often a conversation breaks, as in Failure.
 	Times int `json:"times,omitempty"`
 }
 
@@ -177,7 +212,7 @@ func (t Turn) validate() error {
 		return errors.New("has neither content nor tool calls")
 	case !slices.Contains(finishReasons, t.FinishReason):
 		return fmt.Errorf("unknown finish reason %q", t.FinishReason)
-	case t.Delay < 0:
+	case t.Delay < 0 || t.ChunkDelay < 0:
 		return errors.New("negative delay")
 	}
 	for _, call := range t.ToolCalls {
@@ -188,7 +223,19 @@ func (t Turn) validate() error {
 			return fmt.Errorf("arguments of %s: %w", call.Name, err)
 		}
 	}
-	if f := t.Error; f != nil && (f.Status < 400 || f.Status > 599 || f.Times < 0 || f.RetryAfter < 0) {
+	if b := t.Break; b != nil {
+		if b.After < 0 || b.Times < 0 || !slices.Contains([]string{"", "cut", "hang", "end"}, b.Then) {
+			return fmt.Errorf("break with after %d, then %q, times %d", b.After, b.Then, b.Times)
+		}
+		if err := b.Error.validate(); err != nil {
+			return err
+		}
+	}
+	return t.Error.validate()
+}
+
+func (f *Failure) validate() error {
+	if f != nil && (f.Status < 400 || f.Status > 599 || f.Times < 0 || f.RetryAfter < 0) {
 		return fmt.Errorf("error with status %d, times %d, retryAfter %s", f.Status, f.Times, time.Duration(f.RetryAfter))
 	}
 	return nil

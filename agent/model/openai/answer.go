@@ -1,0 +1,214 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/internal/modelhttp"
+)
+
+// chunk is a piece of an answer, or a whole one: that has a message instead of a delta.
+type chunk struct {
+	ID      string `json:"id"`
+	Model   string `json:"model"`
+	Choices []struct {
+		Index        int            `json:"index"`
+		Delta        map[string]any `json:"delta"`
+		Message      map[string]any `json:"message"`
+		FinishReason string         `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *usage          `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+type usage struct {
+	PromptTokens        *int64 `json:"prompt_tokens"`
+	CompletionTokens    *int64 `json:"completion_tokens"`
+	TotalTokens         *int64 `json:"total_tokens"`
+	PromptTokensDetails struct {
+		CachedTokens     *int64 `json:"cached_tokens"`
+		CacheWriteTokens *int64 `json:"cache_write_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionTokensDetails struct {
+		ReasoningTokens *int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// answer collects an answer from its chunks.
+type answer struct {
+	source  modelhttp.Source
+	onDelta func(model.Delta)
+
+	id, model string
+	message   object
+	text      strings.Builder
+	refused   bool
+	odd       bool // the content changed its form, so the message cannot be sent back as it was
+	finish    string
+	usage     *usage
+}
+
+// read reads one event of the answer.
+func (a *answer) read(_ string, data []byte) error {
+	if string(data) == "[DONE]" {
+		return modelhttp.ErrDone
+	}
+	var c chunk
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&c); err != nil {
+		return a.source.Unreadable(data, err)
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" {
+		return a.source.Failed(data)
+	}
+	if c.ID != "" {
+		a.id = c.ID
+	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
+	if c.Usage != nil {
+		a.usage = c.Usage
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		for _, piece := range []map[string]any{choice.Delta, choice.Message} {
+			if !a.say(piece) {
+				return a.source.Unreadable(data, errPieces)
+			}
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+		}
+	}
+	return nil
+}
+
+var errPieces = errors.New("the pieces of the answer do not fit together")
+
+// say adds a piece of the message. It reports false if the piece does not fit what came before.
+func (a *answer) say(piece map[string]any) bool {
+	if a.message == nil {
+		a.message = object{}
+	}
+	content := piece["content"]
+	delete(piece, "content")
+	a.odd = !a.message.merge(map[string]any{"content": content}) || a.odd
+	if !a.message.merge(piece) {
+		return false
+	}
+	text := contentText(content)
+	if refusal, _ := piece["refusal"].(string); refusal != "" {
+		a.refused = true
+		text += refusal
+	}
+	a.text.WriteString(text)
+	if text != "" && a.onDelta != nil {
+		a.onDelta(model.Delta{Text: text})
+	}
+	return true
+}
+
+// contentText returns the text of a content, which is a text, or a list of parts.
+func contentText(content any) string {
+	text, _ := content.(string)
+	parts, _ := content.([]any)
+	for _, p := range parts {
+		part, _ := p.(map[string]any)
+		more, _ := part["text"].(string)
+		text += more
+	}
+	return text
+}
+
+var finishReasons = map[string]model.Finish{"function_call": model.FinishToolCalls}
+
+// response returns the whole answer. own has the names of tools by their offered form.
+func (a *answer) response(own map[string]string) (*model.Response, error) {
+	if a.finish == "" {
+		return nil, a.source.Incomplete()
+	}
+	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{}, Provider: a.source.Provider}
+	if text := a.text.String(); text != "" {
+		m.Parts = append(m.Parts, model.Part{Text: text})
+	}
+	for _, c := range a.calls() {
+		name := c.Name
+		if of, ok := own[name]; ok {
+			c.Name = of
+		}
+		m.Parts = append(m.Parts, model.Part{Call: &c})
+	}
+	finish, ok := finishReasons[a.finish]
+	if !ok {
+		finish = model.Finish(a.finish)
+	}
+	switch {
+	case a.refused:
+		finish = model.FinishContentFilter
+	case finish == model.FinishStop && len(m.Calls()) > 0: // as some servers say
+		finish = model.FinishToolCalls
+	}
+	if !a.odd {
+		var err error
+		if m.Raw, err = json.Marshal(a.raw()); err != nil {
+			return nil, a.source.Unreadable(nil, err)
+		}
+	}
+	return &model.Response{ID: a.id, Model: a.model, Message: m, Finish: finish, Usage: a.counts()}, nil
+}
+
+// calls returns the tool calls, and completes the message for sending it back: each call has an id,
+// and arguments that are JSON.
+func (a *answer) calls() []model.ToolCall {
+	var calls []model.ToolCall
+	list, _ := a.message["tool_calls"].([]any)
+	for _, one := range list {
+		o, _ := one.(object)
+		f, _ := o["function"].(object)
+		if f == nil {
+			continue
+		}
+		if o.text("id") == "" {
+			o.set("id", "call_"+rand.Text())
+		}
+		o.set("type", "function")
+		delete(o, "index")
+		calls = append(calls, model.ToolCall{ID: o.text("id"), Name: f.text("name"), Arguments: f.text("arguments")})
+		f.set("arguments", modelhttp.Arguments(f.text("arguments")))
+	}
+	return calls
+}
+
+// raw returns the message as it is sent back.
+func (a *answer) raw() object {
+	raw := a.message
+	raw.set("role", "assistant")
+	if raw["content"] == nil {
+		raw["content"] = nil // the API wants the field
+	}
+	return raw
+}
+
+// counts returns the usage. Some servers do not count reasoning as output, which their total shows.
+func (a *answer) counts() model.Usage {
+	if a.usage == nil {
+		return model.Usage{}
+	}
+	u := model.Usage{
+		Input: a.usage.PromptTokens, Output: a.usage.CompletionTokens,
+		CacheRead: a.usage.PromptTokensDetails.CachedTokens, CacheWrite: a.usage.PromptTokensDetails.CacheWriteTokens,
+		Reasoning: a.usage.CompletionTokensDetails.ReasoningTokens,
+	}
+	if total := a.usage.TotalTokens; total != nil && u.Input != nil && u.Output != nil && u.Reasoning != nil && *total == *u.Input+*u.Output+*u.Reasoning {
+		u.Output = new(*u.Output + *u.Reasoning)
+	}
+	return u
+}

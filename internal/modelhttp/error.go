@@ -1,0 +1,197 @@
+package modelhttp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/actlog/actlog/agent/model"
+)
+
+// Source is the model whose errors these are.
+type Source struct {
+	Provider string
+	Model    string
+	Secret   string // the API key: it is cut out of every error
+}
+
+// failed returns an error of this model.
+func (s Source) failed(kind model.Kind, message string, err error) *model.Error {
+	if len(s.Secret) >= minSecret && strings.Contains(message, s.Secret) {
+		message, err = strings.ReplaceAll(message, s.Secret, "***"), nil
+	}
+	return &model.Error{Kind: kind, Provider: s.Provider, Model: s.Model, Message: clip(message), Err: err}
+}
+
+const (
+	maxMessage = 2000 // bytes of the message of an error
+	minSecret  = 8    // bytes: a shorter key protects nothing, and may be part of a word
+)
+
+func clip(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= maxMessage {
+		return s
+	}
+	end := maxMessage
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// refused is the error of an answer with a status of failure.
+func (s Source) refused(resp *http.Response, body []byte) error {
+	said := parse(body)
+	e := s.failed(kindOf(resp.StatusCode, said), cmp.Or(said.message, http.StatusText(resp.StatusCode), "no message"), nil)
+	e.Status, e.RetryAfter = resp.StatusCode, retryAfter(resp.Header)
+	return e
+}
+
+// Failed is the error of an answer that says in one of its events that it failed.
+func (s Source) Failed(event []byte) error {
+	said := parse(event)
+	status := 0
+	for _, word := range said.words {
+		if n, err := strconv.Atoi(word); err == nil && n >= 400 && n <= 599 {
+			status = n
+		}
+	}
+	return s.failed(kindOf(status, said), cmp.Or(said.message, "the answer is an error without a message"), nil)
+}
+
+// refusal is what the body of an error says: the message, and the types and codes beside it.
+type refusal struct {
+	message string
+	words   []string
+}
+
+// parse reads the bodies of errors that providers send, in an object "error", beside it, or as text.
+func parse(body []byte) refusal {
+	var object struct {
+		Error   json.RawMessage `json:"error"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+		Type    json.RawMessage `json:"type"`
+		Code    json.RawMessage `json:"code"`
+	}
+	if json.Unmarshal(body, &object) != nil {
+		return refusal{message: string(bytes.TrimSpace(body))}
+	}
+	if bytes.HasPrefix(object.Error, []byte("{")) {
+		return parse(object.Error)
+	}
+	said := refusal{message: cmp.Or(text(object.Error), text(object.Message), text(object.Detail))}
+	for _, word := range []json.RawMessage{object.Type, object.Code} {
+		if w := text(word); w != "" {
+			said.words = append(said.words, w)
+		}
+	}
+	return said
+}
+
+// text returns a string as it is, null as nothing, and other values as JSON.
+func text(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return string(value)
+	}
+	return s
+}
+
+// kinds are the types and codes of errors that say more than the status.
+var kinds = map[string]model.Kind{
+	"insufficient_quota": model.KindQuota, "billing_error": model.KindQuota, "billing_not_active": model.KindQuota, "billing_hard_limit_reached": model.KindQuota,
+	"rate_limit_exceeded": model.KindRateLimit, "rate_limit_error": model.KindRateLimit,
+	"overloaded_error": model.KindOverloaded,
+	"timeout_error":    model.KindTimeout,
+	"invalid_api_key":  model.KindAuth, "authentication_error": model.KindAuth, "permission_error": model.KindAuth,
+	"model_not_found": model.KindNotFound, "not_found_error": model.KindNotFound,
+	"context_length_exceeded": model.KindContextLength, "exceed_context_size_error": model.KindContextLength, "request_too_large": model.KindContextLength,
+	"content_filter": model.KindContentFilter, "content_policy_violation": model.KindContentFilter,
+}
+
+// tooLong are words of servers that have no code for a conversation that is too long.
+var tooLong = []string{"maximum context length", "context length", "context window", "context size", "prompt is too long"}
+
+// kindOf returns the kind of an error. Without a status, it came within an answer.
+func kindOf(status int, said refusal) model.Kind {
+	for _, word := range said.words {
+		if kind, ok := kinds[word]; ok {
+			return kind
+		}
+	}
+	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 && slices.Contains(said.words, "invalid_request_error")
+	if refuses {
+		message := strings.ToLower(said.message)
+		if slices.ContainsFunc(tooLong, func(words string) bool { return strings.Contains(message, words) }) {
+			return model.KindContextLength
+		}
+		return model.KindInvalidRequest
+	}
+	switch status {
+	case 0, http.StatusConflict:
+		return model.KindServer
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return model.KindAuth
+	case http.StatusPaymentRequired:
+		return model.KindQuota
+	case http.StatusNotFound:
+		return model.KindNotFound
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return model.KindTimeout
+	case http.StatusRequestEntityTooLarge:
+		return model.KindContextLength
+	case http.StatusTooManyRequests:
+		return model.KindRateLimit
+	case http.StatusServiceUnavailable, 529:
+		return model.KindOverloaded
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return model.KindInvalidRequest
+	}
+	if status >= 500 {
+		return model.KindServer
+	}
+	return model.KindInvalidRequest
+}
+
+// retryAfter reads how long to wait: in milliseconds as OpenAI says it, in seconds, or until a time.
+func retryAfter(h http.Header) time.Duration {
+	for _, said := range []struct {
+		header string
+		unit   time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		if n, err := strconv.ParseFloat(h.Get(said.header), 64); err == nil && n > 0 && n < float64(math.MaxInt64/time.Second) {
+			return time.Duration(n * float64(said.unit))
+		}
+	}
+	at, err := http.ParseTime(h.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return max(time.Until(at), 0)
+}
+
+// Unreadable is the error of an event that is not what the API promises.
+func (s Source) Unreadable(event []byte, err error) error {
+	return s.failed(model.KindServer, fmt.Sprintf("the answer cannot be read: %v in %s", err, event), err)
+}
+
+// Incomplete is the error of an answer that ended too early.
+func (s Source) Incomplete() error {
+	return s.failed(model.KindNetwork, "the answer ended before it was complete", io.ErrUnexpectedEOF)
+}
+
+// Invalid is the error of a request that cannot be sent.
+func (s Source) Invalid(err error) error {
+	return s.failed(model.KindInvalidRequest, err.Error(), err)
+}
