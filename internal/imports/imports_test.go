@@ -64,6 +64,9 @@ var rules = map[string]rule{
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
+	// What agents are made of. Nothing of it is linked into an agent that only records.
+	"agent/tool": {[]string{"record"}, []string{"github.com/google/jsonschema-go"}},
+
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
@@ -194,7 +197,7 @@ func TestImports(t *testing.T) {
 	}
 	// Heavy packages must not be linked into agents, not even indirectly.
 	for _, p := range reached(all, module+"/recorder") {
-		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", module + "/internal/store"} {
+		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", module + "/internal/store", module + "/agent/"} {
 			if strings.HasPrefix(p, heavy) {
 				t.Errorf("an agent that holds a recorder links %s", p)
 			}
