@@ -38,6 +38,7 @@ var upward = map[string]int{
 	"internal/live":     31,
 	"agent/tool":        0,
 	"agent/tool/files":  0,
+	"agent/tool/git":    0,
 }
 
 // maxRing bounds the files of a ring: the time to find their best order doubles with each.

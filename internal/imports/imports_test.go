@@ -67,6 +67,7 @@ var rules = map[string]rule{
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record"}, []string{"github.com/google/jsonschema-go"}},
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
+	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
