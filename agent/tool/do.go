@@ -16,6 +16,7 @@ const MaxText = 64 << 10
 
 // Do calls a tool within its bounds, by a policy:
 //
+//   - A tool that has something to prepare does so first. If it cannot, the result is failed.
 //   - A panic of the tool is a failed result.
 //   - The call ends after the time-out of the policy. It is a failed result then, or [ErrUnknown] if
 //     the tool writes.
@@ -27,6 +28,11 @@ const MaxText = 64 << 10
 func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, error) {
 	if maxText <= 0 {
 		maxText = MaxText
+	}
+	if prepares, ok := t.(Preparer); ok {
+		if err := prepares.Prepare(ctx); err != nil {
+			return failed(ctx, err)
+		}
 	}
 	inner, clock := withClock(ctx, p.Timeout)
 	defer clock.stop()

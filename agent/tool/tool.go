@@ -30,6 +30,13 @@ type Toucher interface {
 	Touches(ctx context.Context, call Call) ([]string, error)
 }
 
+// Preparer is a Tool that needs something before it can be called, such as a connection.
+type Preparer interface {
+	Tool
+	// Prepare returns when the tool can be called. [Do] calls it before the time of the call begins.
+	Prepare(ctx context.Context) error
+}
+
 // Spec is what models, configurations and people know of a tool.
 type Spec struct {
 	// Name is what the record, policies and configurations call the tool: at most 64 letters,
@@ -40,6 +47,8 @@ type Spec struct {
 	// Schema is the JSON Schema of the arguments, which are always an object.
 	Schema json.RawMessage
 	Policy Policy
+	// Server is the MCP server that has the tool, or empty.
+	Server string
 }
 
 // Call is one call of a tool.
@@ -68,6 +77,9 @@ type Question struct {
 	// URL is a page that the human is asked to visit instead of a form. It may be hostile: show it in
 	// full, and do not open it by itself.
 	URL string
+	// Held says that the call goes on while it waits for the answer. If Ask returns an error, the call
+	// ends and its outcome is unknown. Otherwise nothing is lost, and the call can be made again later.
+	Held bool
 }
 
 // Answer is how a human answered a Question.

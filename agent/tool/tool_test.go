@@ -160,6 +160,46 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// prepares is a tool that takes a minute to prepare, or fails to.
+type prepares struct {
+	tool.Tool
+	err error
+}
+
+func (p prepares) Prepare(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Minute):
+		return p.err
+	}
+}
+
+// The time to prepare does not count, and a tool that cannot be prepared is not called.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	called := false
+	inner := tool.Func("a", "", func(ctx context.Context, _ struct{}) (string, error) {
+		called = true
+		return "done", ctx.Err()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		policy := tool.Policy{Timeout: time.Second, Writes: true}
+		if r, err := tool.Do(t.Context(), prepares{inner, nil}, policy, tool.Call{}, 0); err != nil || r.Text != "done" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		called = false
+		if r, err := tool.Do(t.Context(), prepares{inner, errors.New("no server")}, policy, tool.Call{}, 0); err != nil || !r.Failed || r.Text != "no server" || called {
+			t.Errorf("%+v, %v, called %v", r, err, called)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := tool.Do(ctx, prepares{inner, nil}, policy, tool.Call{}, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the end of the context", err)
+		}
+	})
+}
+
 func TestCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 1000)

@@ -36,6 +36,7 @@ var upward = map[string]int{
 	"internal/fieldsql": 0,
 	"internal/otlp":     0,
 	"internal/live":     31,
+	"agent/mcp":         0,
 	"agent/tool":        0,
 	"agent/tool/files":  0,
 	"agent/tool/git":    0,
