@@ -12,7 +12,6 @@ var errClosed = errors.New("the pool is closed")
 
 // connection is the place of a server in a pool. It has a session while one is needed.
 type connection struct {
-	name   string
 	server Server
 	log    *slog.Logger
 	idle   time.Duration
@@ -27,7 +26,7 @@ type connection struct {
 }
 
 func newConnection(name string, s Server, log *slog.Logger, idle time.Duration) *connection {
-	return &connection{name: name, server: s, log: log.With("server", name), idle: idle, connecting: make(chan struct{}, 1)}
+	return &connection{server: s, log: log.With("server", name), idle: idle, connecting: make(chan struct{}, 1)}
 }
 
 // use returns a session that is alive, after connecting if there is none. The caller calls release
@@ -62,7 +61,7 @@ func (c *connection) use(ctx context.Context) (s *session, release func(), err e
 	}
 	limit, cancel := context.WithTimeout(ctx, c.server.RegisterTimeout)
 	defer cancel()
-	if s, err = connect(limit, c.name, c.server, c.log); err != nil {
+	if s, err = connect(limit, c.server, c.log); err != nil {
 		return nil, nil, err
 	}
 	c.mu.Lock()

@@ -93,49 +93,48 @@ func must(t *testing.T, set *tool.Set, name, arguments string) tool.Result {
 	return r
 }
 
-// each runs a test with servers of both transports and of both generations of the protocol.
-func each(t *testing.T, test func(t *testing.T, s mcp.Server)) {
-	t.Helper()
-	for name, server := range map[string]func(t *testing.T) mcp.Server{
-		"stdio":     func(t *testing.T) mcp.Server { t.Helper(); return program(t, "new") },
-		"stdio old": func(t *testing.T) mcp.Server { t.Helper(); return program(t, "old") },
-		"HTTP":      func(t *testing.T) mcp.Server { t.Helper(); return web(t, false) },
-		"HTTP old":  func(t *testing.T) mcp.Server { t.Helper(); return web(t, true) },
-	} {
-		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, server(t)) })
-	}
+// kinds are servers of both transports and of both generations of the protocol.
+var kinds = map[string]func(t *testing.T) mcp.Server{
+	"stdio":     func(t *testing.T) mcp.Server { t.Helper(); return program(t, "new") },
+	"stdio old": func(t *testing.T) mcp.Server { t.Helper(); return program(t, "old") },
+	"HTTP":      func(t *testing.T) mcp.Server { t.Helper(); return web(t, false) },
+	"HTTP old":  func(t *testing.T) mcp.Server { t.Helper(); return web(t, true) },
 }
 
 // D4, D6, D11; settled detail 8.
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s mcp.Server) {
-		set := tools(t, newPool(t, mcp.Options{}), "test", s)
-		for _, tt := range []struct {
-			name, arguments, want string
-			failed                bool
-		}{
-			{"test-echo", `{"a":[1,"ä"]}`, `{"a":[1,"ä"]} call-7`, false},
-			{"test-echo", ``, `{} call-7`, false},
-			{"test-echo", `[1]`, "Bad arguments", true},
-			{"test-fail", `{}`, "no such thing", true},
-			{"test-refuse", `{}`, "not today", true},
-			{"test-nothing", `{}`, "Tool returned no output.", false},
-			{"test-structured", `{}`, `{"answer":42}`, false},
-			{"test-long", `{}`, fmt.Sprintf("(cut: the whole has %d bytes)", 3<<20), false},
-			{"test-parts", `{}`, "A text.\n\n[image, image/png, 5 bytes]\n\n[audio, audio/wav, 3 bytes]\n\n[resource a at https://example.org/a]\nThe page\n\n[resource at file:///b.txt]\ncontent of b\n\n[resource at x://c, application/zip, 2 bytes]", false},
-		} {
-			if r := must(t, set, tt.name, tt.arguments); r.Failed != tt.failed || !strings.Contains(r.Text, tt.want) {
-				t.Errorf("%s %s: %.300q, failed %v; want %q", tt.name, tt.arguments, r.Text, r.Failed, tt.want)
+	for kind, server := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := server(t)
+			set := tools(t, newPool(t, mcp.Options{}), "test", s)
+			for _, tt := range []struct {
+				name, arguments, want string
+				failed                bool
+			}{
+				{"test-echo", `{"a":[1,"ä"]}`, `{"a":[1,"ä"]} call-7`, false},
+				{"test-echo", ``, `{} call-7`, false},
+				{"test-echo", `[1]`, "Bad arguments", true},
+				{"test-fail", `{}`, "no such thing", true},
+				{"test-refuse", `{}`, "not today", true},
+				{"test-nothing", `{}`, "Tool returned no output.", false},
+				{"test-structured", `{}`, `{"answer":42}`, false},
+				{"test-long", `{}`, fmt.Sprintf("(cut: the whole has %d bytes)", 3<<20), false},
+				{"test-parts", `{}`, "A text.\n\n[image, image/png, 5 bytes]\n\n[audio, audio/wav, 3 bytes]\n\n[resource a at https://example.org/a]\nThe page\n\n[resource at file:///b.txt]\ncontent of b\n\n[resource at x://c, application/zip, 2 bytes]", false},
+			} {
+				if r := must(t, set, tt.name, tt.arguments); r.Failed != tt.failed || !strings.Contains(r.Text, tt.want) {
+					t.Errorf("%s %s: %.300q, failed %v; want %q", tt.name, tt.arguments, r.Text, r.Failed, tt.want)
+				}
 			}
-		}
-		if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
-			t.Errorf("%s", r.Data)
-		}
-		if r := must(t, set, "test-parts", ""); len(r.Sources) != 3 || r.Sources[0].Type != "URL" || r.Sources[1].Type != "FILE" || r.Sources[1].Snippet != "content of b" {
-			t.Errorf("%+v", r.Sources)
-		}
-	})
+			if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
+				t.Errorf("%s", r.Data)
+			}
+			if r := must(t, set, "test-parts", ""); len(r.Sources) != 3 || r.Sources[0].Type != "URL" || r.Sources[1].Type != "FILE" || r.Sources[1].Snippet != "content of b" {
+				t.Errorf("%+v", r.Sources)
+			}
+		})
+	}
 }
 
 // Hints become policy only for servers marked trusted; excluded tools are not offered (D5, D7).
@@ -230,30 +229,34 @@ func listener(t *testing.T) (url string, heard chan string) {
 // Cancellation reaches the server.
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s mcp.Server) {
-		set := tools(t, newPool(t, mcp.Options{}), "test", s)
-		arguments, heard := listener(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		done := make(chan error)
-		go func() {
-			_, err := call(ctx, t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
-			done <- err
-		}()
-		if got := <-heard; !strings.HasPrefix(got, "begun") {
-			t.Fatal(got)
-		}
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want cancelled", err)
-		}
-		if got := <-heard; got != "cancelled" {
-			t.Errorf("the server heard %q", got)
-		}
-		if r := must(t, set, "test-echo", ""); r.Failed {
-			t.Errorf("the next call: %+v", r)
-		}
-	})
+	for kind, server := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := server(t)
+			set := tools(t, newPool(t, mcp.Options{}), "test", s)
+			arguments, heard := listener(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan error)
+			go func() {
+				_, err := call(ctx, t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
+				done <- err
+			}()
+			if got := <-heard; !strings.HasPrefix(got, "begun") {
+				t.Fatal(got)
+			}
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, want cancelled", err)
+			}
+			if got := <-heard; got != "cancelled" {
+				t.Errorf("the server heard %q", got)
+			}
+			if r := must(t, set, "test-echo", ""); r.Failed {
+				t.Errorf("the next call: %+v", r)
+			}
+		})
+	}
 }
 
 func TestTimeout(t *testing.T) {
@@ -334,39 +337,43 @@ func TestHTTPServerStartedAgain(t *testing.T) {
 // A question of a server reaches the caller, who may answer at once or end the call.
 func TestElicitation(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, s mcp.Server) {
-		set := tools(t, newPool(t, mcp.Options{}), "test", s)
-		var asked []tool.Question
-		answers := func(a tool.Answer, err error) tool.Call {
-			return tool.Call{ID: "call-7", Ask: func(_ context.Context, q tool.Question) (tool.Answer, error) {
-				asked = append(asked, q)
-				return a, err
-			}}
-		}
-		parked := errors.New("parked")
-		if _, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{}, parked)); !errors.Is(err, parked) {
-			t.Errorf("%v, want the error of Ask", err)
-		}
-		r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil))
-		if err != nil || r.Failed || r.Text != "accept red asked" {
-			t.Errorf("%+v, %v", r, err)
-		}
-		if r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil || r.Text != "decline <nil> asked" {
-			t.Errorf("%+v, %v", r, err)
-		}
-		if r := must(t, set, "test-ask", ""); r.Text != "cancel <nil> asked" {
-			t.Errorf("without anybody to ask: %+v", r)
-		}
-		old := strings.HasSuffix(t.Name(), "old")
-		for _, q := range asked {
-			if q.Key != "1.1" || q.From != "test" || q.Message != "Which color?" || !strings.Contains(string(q.Schema), `"color"`) || q.Held != old {
-				t.Errorf("asked %+v", q)
+	for kind, server := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := server(t)
+			set := tools(t, newPool(t, mcp.Options{}), "test", s)
+			var asked []tool.Question
+			answers := func(a tool.Answer, err error) tool.Call {
+				return tool.Call{ID: "call-7", Ask: func(_ context.Context, q tool.Question) (tool.Answer, error) {
+					asked = append(asked, q)
+					return a, err
+				}}
 			}
-		}
-		if len(asked) != 3 {
-			t.Errorf("asked %d times, want 3", len(asked))
-		}
-	})
+			parked := errors.New("parked")
+			if _, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{}, parked)); !errors.Is(err, parked) {
+				t.Errorf("%v, want the error of Ask", err)
+			}
+			r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Accept, Values: map[string]any{"color": "red"}}, nil))
+			if err != nil || r.Failed || r.Text != "accept red asked" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if r, err := call(t.Context(), t, set, "test-ask", answers(tool.Answer{Decision: tool.Decline, Values: map[string]any{"color": "red"}}, nil)); err != nil || r.Text != "decline <nil> asked" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if r := must(t, set, "test-ask", ""); r.Text != "cancel <nil> asked" {
+				t.Errorf("without anybody to ask: %+v", r)
+			}
+			old := strings.HasSuffix(kind, "old")
+			for _, q := range asked {
+				if q.Key != "1.1" || q.From != "test" || q.Message != "Which color?" || !strings.Contains(string(q.Schema), `"color"`) || q.Held != old {
+					t.Errorf("asked %+v", q)
+				}
+			}
+			if len(asked) != 3 {
+				t.Errorf("asked %d times, want 3", len(asked))
+			}
+		})
+	}
 }
 
 // A question that may belong to another call is not put to anybody.
@@ -557,7 +564,7 @@ func TestIdle(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal("the server is not stopped")
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // nothing says when a process that is not ours to wait for ends
+		time.Sleep(time.Millisecond) // nothing says when a process ends that is not ours to wait for
 	}
 	if r := must(t, set, "test-pid", ""); r.Failed || r.Text == first {
 		t.Errorf("%+v, was %s", r, first)

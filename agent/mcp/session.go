@@ -43,7 +43,7 @@ type running struct {
 }
 
 // connect starts the server, or reaches it, and shakes hands.
-func connect(ctx context.Context, name string, s Server, log *slog.Logger) (*session, error) {
+func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
 	c := &session{log: log, gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
 	var transport sdk.Transport
 	var cleanUp func()
@@ -75,20 +75,25 @@ func connect(ctx context.Context, name string, s Server, log *slog.Logger) (*ses
 	go func() {
 		err := c.client.Wait()
 		close(c.gone)
-		c.cancel()
-		c.client.Close()
+		c.end()
 		cleanUp()
 		close(c.cleaned)
-		log.Debug("disconnected from MCP server", "server", name, "err", plain(err))
+		log.Debug("disconnected from MCP server", "err", plain(err))
 	}()
 	return c, nil
 }
 
 // close ends the connection and waits until nothing of it is left.
 func (c *session) close() {
-	c.cancel()
-	c.client.Close()
+	c.end()
 	<-c.cleaned
+}
+
+func (c *session) end() {
+	c.cancel()
+	if err := c.client.Close(); err != nil {
+		c.log.Debug("close the connection to an MCP server", "err", plain(err))
+	}
 }
 
 func (c *session) alive() bool {
@@ -231,7 +236,7 @@ func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.Elicit
 	answer, err := r.ask(r.ctx, q)
 	if err != nil {
 		r.cancel(err)
-		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil //nolint:nilerr // the call returns it
+		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
 	}
 	return elicited(answer), nil
 }

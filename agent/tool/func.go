@@ -70,7 +70,7 @@ func (f function[In, Out]) Spec() Spec { return f.spec }
 func (f function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
 	in, err := f.in(call)
 	if err != nil {
-		return Failure("Bad arguments: " + err.Error()), nil
+		return Failure("Bad arguments: " + err.Error()), nil //nolint:nilerr // the model reads it
 	}
 	out, err := f.fn(ctx, call, in)
 	if err != nil {

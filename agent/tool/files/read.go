@@ -297,10 +297,11 @@ func (s *searcher) result(at string) tool.Result {
 		fmt.Fprintf(&s.text, "(%s of more than %d MiB not searched)\n", count(s.huge, "file", "files"), maxFile>>20)
 	}
 	where := count(s.inFiles, "file", "files")
-	if s.inFiles == 1 {
-		where = s.hits[0].URI
-	} else if s.inFiles == 0 {
+	switch s.inFiles {
+	case 0:
 		where = at
+	case 1:
+		where = s.hits[0].URI
 	}
 	return tool.Result{Text: s.text.String(), Summary: fmt.Sprintf("Found %s in %s", count(len(s.hits), "match", "matches"), where), Sources: s.hits}
 }

@@ -2,13 +2,17 @@ package files
 
 import (
 	"context"
+	"time"
 
 	"github.com/actlog/actlog/agent/tool"
 )
 
+// timeout bounds the tools that read. A search of a folder may take long.
+const timeout = 30 * time.Second
+
 // Tools returns the tools for the files of the folder.
 func (f *Folder) Tools() []tool.Tool {
-	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry})
+	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	tools := []tool.Tool{
 		tool.Func("files.list_files", "Lists the files and folders at a path. Names of folders end in /.", f.list, read),
 		tool.Func("files.read_file", "Returns the text of a file, or some of its lines.", f.read, read),
