@@ -84,7 +84,7 @@ func (p *process) stop() {
 // Bounds of what a server writes to its standard error.
 const (
 	maxStderrLine  = 1 << 10
-	maxStderrLines = 60 // a minute
+	maxStderrLines = 20 // a minute
 	maxStderrTail  = 2 << 10
 )
 
