@@ -15,6 +15,8 @@ type connection struct {
 	server Server
 	log    *slog.Logger
 	idle   time.Duration
+	ctx    context.Context // ends connecting when the pool is closed
+	cancel context.CancelFunc
 
 	connecting chan struct{} // holds a token while somebody connects
 	mu         sync.Mutex
@@ -26,7 +28,8 @@ type connection struct {
 }
 
 func newConnection(name string, s Server, log *slog.Logger, idle time.Duration) *connection {
-	return &connection{server: s, log: log.With("server", name), idle: idle, connecting: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &connection{server: s, log: log.With("server", name), idle: idle, ctx: ctx, cancel: cancel, connecting: make(chan struct{}, 1)}
 }
 
 // use returns a session that is alive, after connecting if there is none. The caller calls release
@@ -61,7 +64,11 @@ func (c *connection) use(ctx context.Context) (s *session, release func(), err e
 	}
 	limit, cancel := context.WithTimeout(ctx, c.server.RegisterTimeout)
 	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
 	if s, err = connect(limit, c.server, c.log); err != nil {
+		if c.ctx.Err() != nil {
+			err = errClosed
+		}
 		return nil, nil, err
 	}
 	c.mu.Lock()
@@ -113,11 +120,17 @@ func (c *connection) drop(s *session) {
 
 func (c *connection) close() {
 	c.mu.Lock()
-	s := c.session
-	c.session, c.closed = nil, true
+	c.closed = true
 	if c.timer != nil {
 		c.timer.Stop()
 	}
+	c.mu.Unlock()
+	c.cancel()
+	c.connecting <- struct{}{} // nobody connects any more
+	<-c.connecting
+	c.mu.Lock()
+	s := c.session
+	c.session = nil
 	c.mu.Unlock()
 	if s != nil {
 		s.close()

@@ -617,6 +617,37 @@ func TestStubbornServer(t *testing.T) {
 	}
 }
 
+// A pool that is closed while it connects leaves nothing behind.
+func TestCloseWhileConnecting(t *testing.T) {
+	t.Parallel()
+	arguments, heard := listener(t)
+	var in struct{ Tell string }
+	if err := json.Unmarshal([]byte(arguments), &in); err != nil {
+		t.Fatal(err)
+	}
+	s := program(t, "silent")
+	s.Env["TELL"] = in.Tell
+	p := mcp.NewPool(mcp.Options{})
+	done := make(chan error)
+	go func() {
+		_, err := p.Tools(context.Background(), map[string]mcp.Server{"silent": s})
+		done <- err
+	}()
+	pid, err := strconv.Atoi(strings.TrimPrefix(<-heard, "begun "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Error("the server is still there")
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "the pool is closed") {
+		t.Error(err)
+	}
+}
+
 // Many calls at the same time, while the server is killed now and then.
 func TestManyCalls(t *testing.T) {
 	t.Parallel()

@@ -136,6 +136,9 @@ func tell(url, what string) {
 func rawServer(kind string) {
 	if kind == "silent" {
 		fmt.Fprintln(os.Stderr, "thinking")
+		if url := os.Getenv("TELL"); url != "" {
+			tell(url, fmt.Sprintf("begun %d", os.Getpid()))
+		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
