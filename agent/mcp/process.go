@@ -7,10 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/actlog/actlog/agent/tool"
 )
 
 // grace is how long a server has to end after it was asked to, and again before it is killed.
@@ -108,7 +107,8 @@ func (s *stderr) Write(b []byte) (int, error) {
 	s.tail = append([]byte(nil), s.tail[max(len(s.tail)-maxStderrTail, 0):]...)
 	for rest := b; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		s.line = append(s.line, part[:min(len(part), maxStderrLine+1-min(len(s.line), maxStderrLine+1))]...)
+		room := maxStderrLine + 1 - len(s.line) // one more says that there is more
+		s.line = append(s.line, part[:min(len(part), room)]...)
 		if whole {
 			s.write()
 		}
@@ -119,9 +119,11 @@ func (s *stderr) Write(b []byte) (int, error) {
 
 // write logs the line.
 func (s *stderr) write() {
-	line := tool.Cut(string(bytes.TrimSpace(s.line)), maxStderrLine)
-	s.line = s.line[:0]
-	if line == "" {
+	line := strings.ToValidUTF8(strings.TrimSpace(string(s.line)), "\uFFFD")
+	if len(s.line) > maxStderrLine {
+		line += " (cut)"
+	}
+	if s.line = s.line[:0]; line == "" {
 		return
 	}
 	if now := time.Now(); now.Sub(s.since) > time.Minute {

@@ -66,7 +66,8 @@ func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 			return result, err
 		}
 		// The session has ended, for example because the server was started again.
-		if r.connection.drop(s); again {
+		r.connection.drop(s)
+		if again {
 			return tool.Failure(r.unreachable(err).Error()), nil
 		}
 	}

@@ -27,7 +27,9 @@ type Server struct {
 	Headers map[string]string `yaml:"headers,omitempty"`
 	// Exclude are tools that are not offered: names as the server has them, or patterns with "*".
 	Exclude []string `yaml:"exclude,omitempty"`
-	// Trusted makes the hints count that the server gives for its tools.
+	// Trusted makes the hints count that the server gives for its tools: "read only" means that the
+	// tool does not write, this or "idempotent" that a call whose outcome is unknown is made again, and
+	// "destructive" that a human approves each call. Without it each tool counts as one that writes.
 	Trusted bool `yaml:"trusted,omitempty"`
 	// Timeout bounds a call. 0 means DefaultTimeout.
 	Timeout time.Duration `yaml:"timeout,omitempty"`

@@ -121,7 +121,7 @@ func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result
 		text.WriteString("... (there are more)\n")
 	}
 	data, err := json.Marshal(s)
-	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("%d changed on %s", len(s.Files), branch), Data: data}, err
+	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Changed files: %d, branch: %s", len(s.Files), branch), Data: data}, err
 }
 
 // parseStatus reads what git status --porcelain=v2 --branch -z writes. Lines that it does not know
@@ -190,7 +190,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 		return tool.Result{}, err
 	}
 	text := string(out)
-	result := tool.Result{Text: text, Summary: fmt.Sprintf("%d files differ", strings.Count("\n"+text, "\ndiff --git "))}
+	result := tool.Result{Text: text, Summary: fmt.Sprintf("Files that differ: %d", strings.Count("\n"+text, "\ndiff --git "))}
 	switch {
 	case err != nil:
 		result.Text = tool.Cut(text, tool.MaxText-1000) + "\n... (and more; name a path to see less)"
@@ -265,7 +265,7 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	if text.Len() == 0 {
 		text.WriteString("There are no such commits.")
 	}
-	result.Text, result.Summary = text.String(), fmt.Sprintf("%d commits", len(result.Sources))
+	result.Text, result.Summary = text.String(), fmt.Sprintf("Commits: %d", len(result.Sources))
 	return result, nil
 }
 
@@ -316,8 +316,8 @@ func (r *repository) commit(ctx context.Context, in commitArguments) (tool.Resul
 	subject, _, _ := strings.Cut(strings.TrimSpace(in.Message), "\n")
 	value, err := json.Marshal(map[string]any{"commit": commit, "subject": subject, "files": files})
 	return tool.Result{
-		Text:      fmt.Sprintf("Committed %d files as %s.", len(files), commit),
-		Summary:   fmt.Sprintf("Committed %d files as %.12s", len(files), commit),
+		Text:      fmt.Sprintf("Committed as %s. Files: %d.", commit, len(files)),
+		Summary:   fmt.Sprintf("Committed as %.12s, files: %d", commit, len(files)),
 		Data:      value,
 		Sources:   []tool.Source{{URI: commit, Type: record.SourceCommit, Description: tool.Cut(subject, 300)}},
 		Artifacts: []tool.Artifact{{Name: "commit", Type: "commit", Value: value}},
