@@ -309,8 +309,8 @@ func (r *repository) commit(ctx context.Context, in commitArguments) (tool.Resul
 		return tool.Result{}, err
 	}
 	head, err := r.run(ctx, "", "rev-parse", "--verify", "HEAD")
-	if err != nil {
-		return tool.Result{}, err
+	if err != nil { // it is committed, so this is no failure
+		return tool.Result{}, fmt.Errorf("%w: read the new commit: %w", tool.ErrUnknown, err)
 	}
 	commit := strings.TrimSpace(string(head))
 	subject, _, _ := strings.Cut(strings.TrimSpace(in.Message), "\n")
