@@ -37,7 +37,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 		done; \
 	done
 
-clients: postgres ## Run real OpenTelemetry clients against the server and compare the trees.
+clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours.
 	@need=; command -v npm >/dev/null || need="nodejs npm"; \
 	python3 -c 'import ensurepip, venv' 2>/dev/null || need="$$need python3 python3-venv"; \
 	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -46,6 +46,7 @@ clients: postgres ## Run real OpenTelemetry clients against the server and compa
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
 	$(GO) test -tags clients -count=1 -v ./clients
+	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 
 chaos: build postgres ## Inject faults under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos

@@ -27,6 +27,8 @@ type rule struct {
 const (
 	pgx  = "github.com/jackc/pgx/v5"
 	echo = "github.com/labstack/echo/v4"
+
+	mcpSDK = "github.com/modelcontextprotocol/go-sdk"
 )
 
 // rules is the table that architecture.md speaks of. A key that ends in "/..." holds for the
@@ -70,6 +72,12 @@ var rules = map[string]rule{
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
+	// What agents are made of. Nothing of it is linked into an agent that only records.
+	"agent/tool":       {[]string{"record"}, []string{"github.com/google/jsonschema-go"}},
+	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
+	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
+	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
+
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
@@ -90,8 +98,9 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
-	pgx:  {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench"},
-	echo: {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
+	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench"},
+	mcpSDK: {"agent/mcp"},
+	echo:   {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
 
 // support are the packages that only tests, and each other, may import.
@@ -200,7 +209,7 @@ func TestImports(t *testing.T) {
 	}
 	// Heavy packages must not be linked into agents, not even indirectly.
 	for _, p := range reached(all, module+"/recorder") {
-		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", module + "/internal/store", module + "/agent/"} {
+		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", mcpSDK, module + "/internal/store", module + "/agent/"} {
 			if strings.HasPrefix(p, heavy) {
 				t.Errorf("an agent that holds a recorder links %s", p)
 			}

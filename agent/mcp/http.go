@@ -1,0 +1,63 @@
+package mcp
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// maxBody bounds a JSON answer of a server, in bytes, as the SDK bounds messages in streams.
+const maxBody = 16 << 20
+
+// httpClient returns a client that sends the headers of a server, and what closes its connections.
+func httpClient(s Server) (*http.Client, func()) {
+	// Servers close connections that are idle, in Node after 5 s. A call that is sent just then is lost,
+	// and nobody knows whether it arrived. So this side closes them first.
+	base := &http.Transport{IdleConnTimeout: 4 * time.Second, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}
+	return &http.Client{
+		Transport: withHeaders{base, s.Headers},
+		// The headers may be secrets, which another host must not get.
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("the server redirects; configure the url that it leads to")
+		},
+	}, base.CloseIdleConnections
+}
+
+type withHeaders struct {
+	http.RoundTripper
+	headers map[string]string
+}
+
+func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(h.headers) > 0 {
+		r = r.Clone(r.Context())
+		for name, value := range h.headers {
+			r.Header.Set(name, value)
+		}
+	}
+	resp, err := h.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
+		resp.Body = &boundedBody{resp.Body, maxBody}
+	}
+	return resp, nil
+}
+
+// boundedBody fails after a number of bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errors.New("the answer is too long")
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// grace is how long a server has to end after it was asked to, and again before it is killed.
+const grace = 2 * time.Second
+
+// process is a server that was started by its command.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.ReadCloser
+	stderr *stderr
+	exited chan struct{}
+}
+
+func start(s Server, log *slog.Logger) (*process, error) {
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it lives longer than the call that starts it
+	for _, name := range []string{"PATH", "HOME", "SystemRoot"} {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	for name, value := range s.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	p := &process{cmd: cmd, stderr: &stderr{log: log}, exited: make(chan struct{})}
+	cmd.Stderr = p.stderr
+	cmd.WaitDelay = grace // for programs that it started and that keep stderr open
+	group(cmd)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer write.Close()
+	cmd.Stdout = write
+	p.stdout = read
+	if p.stdin, err = cmd.StdinPipe(); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		read.Close()
+		return nil, err
+	}
+	go func() {
+		defer close(p.exited)
+		err := cmd.Wait()
+		killGroup(cmd) // what the server started and left behind
+		// Whoever still holds stdout does not keep the connection open.
+		_ = read.SetReadDeadline(time.Now().Add(grace))
+		p.stderr.flush()
+		log.Debug("MCP server ended", "status", cmd.ProcessState.String(), "err", err)
+	}()
+	return p, nil
+}
+
+// stop ends the server: it closes its input, then asks it to end, then kills it.
+func (p *process) stop() {
+	p.stdin.Close()
+	for _, next := range []func(*exec.Cmd){terminateGroup, killGroup} {
+		select {
+		case <-p.exited:
+			p.stdout.Close()
+			return
+		case <-time.After(grace):
+			next(p.cmd)
+		}
+	}
+	<-p.exited
+	p.stdout.Close()
+}
+
+// Bounds of what a server writes to its standard error.
+const (
+	maxStderrLine  = 1 << 10
+	maxStderrLines = 20 // a minute
+	maxStderrTail  = 2 << 10
+)
+
+// stderr logs what a server writes to its standard error, line by line and within bounds, and keeps
+// the end of it for errors.
+type stderr struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	line    []byte // begun
+	tail    []byte
+	since   time.Time // of the minute
+	lines   int       // logged in it
+	skipped int
+}
+
+func (s *stderr) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tail = append(s.tail, b...)
+	s.tail = append([]byte(nil), s.tail[max(len(s.tail)-maxStderrTail, 0):]...)
+	for rest := b; len(rest) > 0; {
+		part, after, whole := bytes.Cut(rest, []byte("\n"))
+		room := maxStderrLine + 1 - len(s.line) // one more says that there is more
+		s.line = append(s.line, part[:min(len(part), room)]...)
+		if whole {
+			s.write()
+		}
+		rest = after
+	}
+	return len(b), nil
+}
+
+// write logs the line.
+func (s *stderr) write() {
+	line := strings.ToValidUTF8(strings.TrimSpace(string(s.line)), "\uFFFD")
+	if len(s.line) > maxStderrLine {
+		line += " (cut)"
+	}
+	if s.line = s.line[:0]; line == "" {
+		return
+	}
+	if now := time.Now(); now.Sub(s.since) > time.Minute {
+		if s.skipped > 0 {
+			s.log.Info("MCP server wrote more", "lines", s.skipped)
+		}
+		s.since, s.lines, s.skipped = now, 0, 0
+	}
+	if s.lines == maxStderrLines {
+		s.skipped++
+		return
+	}
+	s.lines++
+	s.log.Info("MCP server wrote", "line", line)
+}
+
+func (s *stderr) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.write()
+}
+
+// explain adds to an error what the server wrote last.
+func (s *stderr) explain(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tail := bytes.TrimSpace(s.tail); len(tail) > 0 {
+		return fmt.Errorf("%w; it wrote: %s", err, bytes.ToValidUTF8(tail, []byte("\uFFFD")))
+	}
+	return err
+}

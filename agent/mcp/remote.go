@@ -1,0 +1,144 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// remote is a tool of a server.
+type remote struct {
+	spec       tool.Spec
+	own        string // the server's name for it
+	connection *connection
+}
+
+func (r remote) Spec() tool.Spec { return r.spec }
+
+// Prepare connects to the server if it must.
+func (r remote) Prepare(ctx context.Context) error {
+	_, release, err := r.connection.use(ctx)
+	if err != nil {
+		return r.unreachable(err)
+	}
+	release()
+	return nil
+}
+
+func (r remote) unreachable(err error) error {
+	return fmt.Errorf("MCP server %s cannot be reached: %w", r.spec.Server, err)
+}
+
+func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if len(call.Arguments) == 0 {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if trimmed := bytes.TrimSpace(call.Arguments); !json.Valid(trimmed) || trimmed[0] != '{' {
+		return tool.Failure("Bad arguments: they are not a JSON object"), nil
+	}
+	if ask := call.Ask; ask != nil {
+		call.Ask = func(ctx context.Context, q tool.Question) (tool.Answer, error) {
+			q.From = r.spec.Server
+			return ask(ctx, q)
+		}
+	}
+	for again := false; ; again = true {
+		s, release, err := r.connection.use(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return tool.Result{}, err
+			}
+			return tool.Failure(r.unreachable(err).Error()), nil
+		}
+		result, err := s.call(ctx, r.own, call)
+		release()
+		if !errors.Is(err, errRefused) {
+			if err != nil && ctx.Err() == nil {
+				err = fmt.Errorf("MCP server %s: %w", r.spec.Server, err)
+			}
+			return result, err
+		}
+		// The session has ended, for example because the server was started again.
+		r.connection.drop(s)
+		if again {
+			return tool.Failure(r.unreachable(err).Error()), nil
+		}
+	}
+}
+
+// Bounds of what a server says of a tool, in bytes.
+const (
+	maxDescription = 8 << 10
+	maxSchema      = 128 << 10
+)
+
+// newRemote returns a tool of a server, or an error if it cannot be offered to a model.
+func newRemote(t *sdk.Tool, server string, s Server, c *connection) (remote, error) {
+	schema, err := schemaOf(t)
+	if err != nil {
+		return remote{}, err
+	}
+	if t.Name == "" {
+		return remote{}, errors.New("it has no name")
+	}
+	return remote{own: t.Name, connection: c, spec: tool.Spec{
+		Name:        nameOf(server, t.Name),
+		Description: tool.Cut(t.Description, maxDescription),
+		Schema:      schema,
+		Policy:      policyOf(t, s),
+		Server:      server,
+	}}, nil
+}
+
+// nameOf returns "<server>-<tool>" with "_" for characters that a provider refuses. The end of a name
+// that is too long is replaced by a hash of the whole.
+func nameOf(server, own string) string {
+	name := tool.CleanName(server) + "-" + tool.CleanName(own)
+	if len(name) <= tool.MaxNameBytes {
+		return name
+	}
+	hash := fmt.Sprintf("_%x", sha256.Sum256([]byte(server+"\x00"+own)))[:9]
+	return name[:tool.MaxNameBytes-len(hash)] + hash
+}
+
+func schemaOf(t *sdk.Tool) (json.RawMessage, error) {
+	schema, ok := t.InputSchema.(map[string]any)
+	if !ok {
+		return nil, errors.New("its input schema is not an object")
+	}
+	if _, ok := schema["type"]; !ok {
+		schema["type"] = "object"
+	}
+	if schema["type"] != "object" {
+		return nil, errors.New("its input schema is not one of an object")
+	}
+	b, err := json.Marshal(schema)
+	if err == nil && len(b) > maxSchema {
+		err = fmt.Errorf("its input schema has more than %d bytes", maxSchema)
+	}
+	return b, err
+}
+
+// policyOf returns the policy of a tool. The hints of a server count if it is trusted. Otherwise its
+// tools may write.
+func policyOf(t *sdk.Tool, s Server) tool.Policy {
+	p := tool.Policy{Writes: true, Timeout: s.Timeout}
+	if !s.Trusted || t.Annotations == nil {
+		return p
+	}
+	hints := t.Annotations
+	p.Writes = !hints.ReadOnlyHint
+	if hints.ReadOnlyHint || hints.IdempotentHint {
+		p.OnUnknown = tool.Retry
+	}
+	// Servers that say nothing of it are not meant: the protocol has true as the default.
+	p.Approval = p.Writes && hints.DestructiveHint != nil && *hints.DestructiveHint
+	return p
+}

@@ -1,0 +1,85 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// Default time-outs.
+const (
+	DefaultRegisterTimeout = 30 * time.Second
+	DefaultTimeout         = 10 * time.Second
+)
+
+// Server is the configuration of an MCP server: a command or a URL.
+type Server struct {
+	// Command is a program with its arguments, which speaks MCP over its standard input and output.
+	Command []string `yaml:"command,omitempty"`
+	// Env are variables for the command, besides PATH and HOME.
+	Env map[string]string `yaml:"env,omitempty"`
+	// URL is the endpoint of a server that speaks streamable HTTP.
+	URL string `yaml:"url,omitempty"`
+	// Headers are sent with each request to the URL, for example Authorization.
+	Headers map[string]string `yaml:"headers,omitempty"`
+	// Exclude are tools that are not offered: names as the server has them, or patterns with "*".
+	Exclude []string `yaml:"exclude,omitempty"`
+	// Trusted makes the hints count that the server gives for its tools: "read only" means that the
+	// tool does not write, this or "idempotent" that a call whose outcome is unknown is made again, and
+	// "destructive" that a human approves each call. Without it each tool counts as one that writes.
+	Trusted bool `yaml:"trusted,omitempty"`
+	// Timeout bounds a call. 0 means DefaultTimeout.
+	Timeout time.Duration `yaml:"timeout,omitempty"`
+	// RegisterTimeout bounds connecting and listing the tools. 0 means DefaultRegisterTimeout.
+	RegisterTimeout time.Duration `yaml:"registerTimeout,omitempty"`
+}
+
+// Check returns an error that names the field if the configuration cannot be used.
+func (s Server) Check() error {
+	switch {
+	case len(s.Command) == 0 && s.URL == "":
+		return errors.New("command: a server needs a command or a url")
+	case len(s.Command) > 0 && s.URL != "":
+		return errors.New("url: a server has a command or a url, not both")
+	case len(s.Command) > 0 && s.Command[0] == "":
+		return errors.New("command: the program is empty")
+	case len(s.Command) > 0 && len(s.Headers) > 0:
+		return errors.New("headers: they are for servers with a url")
+	case s.URL != "" && len(s.Env) > 0:
+		return errors.New("env: it is for servers with a command")
+	case s.Timeout < 0:
+		return errors.New("timeout: it is negative")
+	case s.RegisterTimeout < 0:
+		return errors.New("registerTimeout: it is negative")
+	}
+	if s.URL == "" {
+		return nil
+	}
+	// The URL may hold a secret, so no error has it.
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("url: it must be of the form http://host/path or https://host/path")
+	}
+	return nil
+}
+
+func (s Server) withDefaults() Server {
+	if s.Timeout == 0 {
+		s.Timeout = DefaultTimeout
+	}
+	if s.RegisterTimeout == 0 {
+		s.RegisterTimeout = DefaultRegisterTimeout
+	}
+	return s
+}
+
+// key is the same for configurations that can share a connection.
+func (s Server) key() (string, error) {
+	b, err := json.Marshal([]any{s.Command, s.Env, s.URL, s.Headers})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(b)), nil
+}

@@ -1,0 +1,276 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// callIDKey is the member of a call's _meta that has the tool call id.
+const callIDKey = "actlog/toolCallId"
+
+// session is one connection to a server, from the handshake until either side ends it.
+type session struct {
+	log     *slog.Logger
+	client  *sdk.ClientSession
+	ctx     context.Context // ends the calls when the session is closed
+	cancel  context.CancelFunc
+	gone    chan struct{} // closed when the connection has ended
+	cleaned chan struct{} // closed when nothing of it is left
+
+	mu    sync.Mutex
+	calls map[*running]bool
+}
+
+// running is a call that is being made.
+type running struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	ask    func(context.Context, tool.Question) (tool.Answer, error)
+	asked  int
+}
+
+// connect starts the server, or reaches it, and shakes hands.
+func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
+	c := &session{log: log, gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
+	var transport sdk.Transport
+	var cleanUp func()
+	explain := func(err error) error { return err }
+	if s.URL != "" {
+		client, closeIdle := httpClient(s)
+		transport, cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, closeIdle
+	} else {
+		p, err := start(s, log)
+		if err != nil {
+			return nil, err
+		}
+		transport, cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}, p.stop, p.stderr.explain
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
+		ElicitationHandler: c.elicit,
+		// Questions are answered by the caller of the tool, who may stop here and go on later.
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	var err error
+	if c.client, err = client.Connect(ctx, transport, nil); err != nil {
+		cleanUp()
+		return nil, explain(plain(err))
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	go func() {
+		err := c.client.Wait()
+		close(c.gone)
+		c.end()
+		cleanUp()
+		close(c.cleaned)
+		log.Debug("disconnected from MCP server", "err", plain(err))
+	}()
+	return c, nil
+}
+
+// close ends the connection and waits until nothing of it is left.
+func (c *session) close() {
+	c.end()
+	<-c.cleaned
+}
+
+func (c *session) end() {
+	c.cancel()
+	if err := c.client.Close(); err != nil {
+		c.log.Debug("close the connection to an MCP server", "err", plain(err))
+	}
+}
+
+func (c *session) alive() bool {
+	select {
+	case <-c.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// maxTools bounds how many tools a server may have.
+const maxTools = 1000
+
+func (c *session) tools(ctx context.Context) ([]*sdk.Tool, error) {
+	if init := c.client.InitializeResult(); init == nil || init.Capabilities == nil || init.Capabilities.Tools == nil {
+		return nil, nil
+	}
+	var all []*sdk.Tool
+	for t, err := range c.client.Tools(ctx, nil) {
+		if err != nil {
+			return nil, plain(err)
+		}
+		if len(all) == maxTools {
+			return nil, fmt.Errorf("it has more than %d tools", maxTools)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// maxRounds bounds how often a server may ask during one call.
+const maxRounds = 10
+
+// errRefused says that a call did not begin.
+var errRefused = errors.New("the server did not take the call")
+
+// call calls a tool by the name that the server has for it.
+func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(fmt.Errorf("the connection was closed: %w", tool.ErrUnknown)) })()
+	r := &running{ctx: ctx, cancel: cancel, ask: call.Ask}
+	c.mu.Lock()
+	c.calls[r] = true
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.calls, r)
+		c.mu.Unlock()
+	}()
+	params := &sdk.CallToolParams{Meta: sdk.Meta{callIDKey: call.ID}, Name: name, Arguments: call.Arguments}
+	for round := range maxRounds {
+		result, err := c.client.CallTool(ctx, params)
+		if err != nil {
+			return outcome(ctx, err)
+		}
+		if !result.NeedsInput() {
+			return resultOf(result)
+		}
+		if len(result.InputRequests) == 0 {
+			return tool.Failure("The server is busy. Try again later."), nil
+		}
+		next := *params // the SDK adds to it
+		next.RequestState = result.RequestState
+		if next.InputResponses, err = c.answers(ctx, round, result.InputRequests, call.Ask); err != nil {
+			return tool.Result{}, err
+		}
+		params = &next
+	}
+	return tool.Failure(fmt.Sprintf("The server asked more than %d times.", maxRounds)), nil
+}
+
+// outcome returns how a call ended that has no result.
+func outcome(ctx context.Context, err error) (tool.Result, error) {
+	if ctx.Err() != nil {
+		return tool.Result{}, context.Cause(ctx)
+	}
+	refused, dial := new(jsonrpc.Error), new(net.OpError)
+	const rejected = -32005 // the SDK's own, of a request that HTTP did not carry
+	switch {
+	// The SDK says ErrConnectionClosed before it sends a call. A call that was sent fails with what
+	// went wrong with the connection.
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing), errors.As(err, &dial) && dial.Op == "dial":
+		return tool.Result{}, fmt.Errorf("%w: %w", errRefused, plain(err))
+	case errors.As(err, &refused) && refused.Code != rejected:
+		return tool.Failure(refused.Message), nil
+	}
+	return tool.Result{}, fmt.Errorf("%w: %w", tool.ErrUnknown, plain(err))
+}
+
+// plain returns an error without the URL of the server, which may hold a secret.
+func plain(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		return of.Err
+	}
+	return err
+}
+
+// answers answers the questions of one round of a call.
+func (c *session) answers(ctx context.Context, round int, asked sdk.InputRequestMap, ask func(context.Context, tool.Question) (tool.Answer, error)) (sdk.InputResponseMap, error) {
+	answers := sdk.InputResponseMap{}
+	for i, id := range slices.Sorted(maps.Keys(asked)) {
+		params, ok := asked[id].(*sdk.ElicitParams)
+		if !ok || ask == nil {
+			answers[id] = &sdk.ElicitResult{Action: string(tool.Cancel)}
+			continue
+		}
+		q, err := question(params)
+		if err != nil {
+			return nil, err
+		}
+		// The server may choose other ids when the call is made again.
+		q.Key = fmt.Sprintf("%d.%d", round+1, i+1)
+		answer, err := ask(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		answers[id] = elicited(answer)
+	}
+	return answers, nil
+}
+
+// elicit answers a question that a server asks in protocols before 2026-07-28. Such a question does
+// not say which call it belongs to, so it is answered only if there is one call.
+func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	r := c.only()
+	if r == nil || r.ask == nil {
+		c.log.Warn("question of an MCP server not answered: it cannot be told which call it belongs to, or nobody can answer")
+		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
+	}
+	q, err := question(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	r.asked++
+	q.Key, q.Held = fmt.Sprintf("%d.1", r.asked), true
+	c.mu.Unlock()
+	answer, err := r.ask(r.ctx, q)
+	if err != nil {
+		r.cancel(err)
+		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
+	}
+	return elicited(answer), nil
+}
+
+// only returns the call that is being made, if it is one.
+func (c *session) only() *running {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.calls) != 1 {
+		return nil
+	}
+	for r := range c.calls {
+		return r
+	}
+	return nil
+}
+
+const maxQuestion = 64 << 10
+
+func question(p *sdk.ElicitParams) (tool.Question, error) {
+	q := tool.Question{Message: tool.Cut(p.Message, maxQuestion), URL: p.URL}
+	if p.RequestedSchema != nil {
+		schema, err := json.Marshal(p.RequestedSchema)
+		if err != nil || len(schema) > maxQuestion {
+			return q, errors.New("the schema of a question is too long")
+		}
+		q.Schema = schema
+	}
+	return q, nil
+}
+
+func elicited(a tool.Answer) *sdk.ElicitResult {
+	if a.Decision != tool.Accept {
+		return &sdk.ElicitResult{Action: string(a.Decision)}
+	}
+	return &sdk.ElicitResult{Action: string(a.Decision), Content: a.Values}
+}

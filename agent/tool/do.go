@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxText is the length in bytes to which Do cuts texts, if it is not given another.
+const MaxText = 64 << 10
+
+// Do calls a tool within its bounds, by a policy:
+//
+//   - A tool that has something to prepare does so first. If it cannot, the result is failed.
+//   - A panic of the tool is a failed result.
+//   - The call ends after the time-out of the policy. It is a failed result then, or [ErrUnknown] if
+//     the tool writes.
+//   - If call.Ask returns an error, so does Do, whatever the tool makes of it.
+//   - The text is cut to maxText bytes (0 means [MaxText]), with a notice that says how long it was.
+//     Data that is longer is dropped. Texts are valid UTF-8.
+//
+// The tool must end when its context does.
+func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, error) {
+	if maxText <= 0 {
+		maxText = MaxText
+	}
+	if prepares, ok := t.(Preparer); ok {
+		if err := prepares.Prepare(ctx); err != nil {
+			return failed(ctx, err)
+		}
+	}
+	inner, clock := withClock(ctx, p.Timeout)
+	defer clock.stop()
+	var unanswered atomic.Pointer[error]
+	if ask := call.Ask; ask != nil {
+		call.Ask = func(ctx context.Context, q Question) (Answer, error) {
+			clock.pause()
+			defer clock.goOn()
+			answer, err := ask(ctx, q)
+			if err != nil {
+				unanswered.CompareAndSwap(nil, &err)
+			}
+			return answer, err
+		}
+	}
+	result, err := protected(inner, t, call)
+	if noAnswer := unanswered.Load(); noAnswer != nil {
+		return Result{}, *noAnswer
+	}
+	if err != nil && errors.Is(context.Cause(inner), errTimeout) {
+		if ctx.Err() != nil {
+			return Result{}, context.Cause(ctx)
+		}
+		if p.Writes {
+			return Result{}, fmt.Errorf("tool %s: no result within %s: %w", t.Spec().Name, p.Timeout, ErrUnknown)
+		}
+		result, err = Failure(fmt.Sprintf("No result within %s.", p.Timeout)), nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result.Text = Cut(result.Text, maxText)
+	result.Summary = Cut(result.Summary, maxSummary)
+	if len(result.Data) > maxText {
+		result.Data = nil
+	}
+	return result, nil
+}
+
+const maxSummary = 500
+
+var errTimeout = errors.New("time-out of the tool")
+
+// protected calls a tool. A panic is a failed result.
+func protected(ctx context.Context, t Tool, call Call) (result Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			result, err = Failure(fmt.Sprintf("The tool failed: %v", p)), nil
+		}
+	}()
+	return t.Call(ctx, call)
+}
+
+// failed returns how a call ended whose function returned an error.
+func failed(ctx context.Context, err error) (Result, error) {
+	if ctx.Err() != nil || errors.Is(err, ErrUnknown) {
+		return Result{}, err
+	}
+	return Failure(err.Error()), nil
+}
+
+// clock ends a context after a time, in which pauses do not count.
+type clock struct {
+	cancel context.CancelCauseFunc
+
+	mu      sync.Mutex
+	paused  int
+	left    time.Duration
+	started time.Time
+	timer   *time.Timer // nil without a time-out
+}
+
+func withClock(ctx context.Context, limit time.Duration) (context.Context, *clock) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &clock{cancel: cancel, left: limit, started: time.Now()}
+	if limit > 0 {
+		c.timer = time.AfterFunc(limit, func() { cancel(errTimeout) })
+	}
+	return ctx, c
+}
+
+func (c *clock) pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.paused++; c.timer != nil && c.paused == 1 && c.timer.Stop() {
+		c.left -= time.Since(c.started)
+	}
+}
+
+func (c *clock) goOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.paused--; c.timer != nil && c.paused == 0 {
+		c.started = time.Now()
+		c.timer.Reset(max(c.left, 0))
+	}
+}
+
+func (c *clock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.timer = nil
+	c.cancel(nil)
+}
+
+// Cut returns the text as valid UTF-8 of at most limit bytes. If it was longer, its end is replaced
+// by a notice that says how long it was.
+func Cut(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	notice := fmt.Sprintf("\n... (cut: the whole has %d bytes)", len(text))
+	end := max(limit-len(notice), 0)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	if end == 0 {
+		return strings.TrimSpace(notice)
+	}
+	return text[:end] + notice
+}

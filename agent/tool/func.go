@@ -1,0 +1,115 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// Option of a function tool.
+type Option func(*options)
+
+type options struct {
+	policy  Policy
+	touches any // func(context.Context, In) ([]string, error)
+}
+
+// WithPolicy sets the policy of a function tool.
+func WithPolicy(p Policy) Option { return func(o *options) { o.policy = p } }
+
+// WithTouches makes the tool a [Toucher]: the function says what a call would change.
+func WithTouches[In any](touches func(context.Context, In) ([]string, error)) Option {
+	return func(o *options) { o.touches = touches }
+}
+
+// Func returns a tool that calls a Go function. The schema follows from the type In, a struct: its
+// json tags give names, fields without omitempty or omitzero are required, and the tag
+// `jsonschema:"..."` describes a field. Arguments are checked before the call; bad ones are a failed
+// result that names the field.
+//
+// A string is the text of the result as it is, a [Result] is the result, and any other Out is its
+// JSON. An error is a failed result with its text, unless the context has ended or the error wraps
+// [ErrUnknown].
+//
+// Func panics if the types have no schema.
+func Func[In, Out any](name, description string, fn func(context.Context, In) (Out, error), with ...Option) Tool {
+	return CallFunc(name, description, func(ctx context.Context, _ Call, in In) (Out, error) { return fn(ctx, in) }, with...)
+}
+
+// CallFunc is Func for a function that needs the call itself: its id as an idempotency key, or a human
+// to ask.
+func CallFunc[In, Out any](name, description string, fn func(context.Context, Call, In) (Out, error), with ...Option) Tool {
+	var o options
+	for _, set := range with {
+		set(&o)
+	}
+	s, err := schemaFor(reflect.TypeFor[In]())
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", name, err))
+	}
+	f := function[In, Out]{spec: Spec{Name: name, Description: description, Schema: s.text, Policy: o.policy}, schema: s, fn: fn}
+	if o.touches == nil {
+		return f
+	}
+	touches, ok := o.touches.(func(context.Context, In) ([]string, error))
+	if !ok {
+		panic(fmt.Sprintf("tool %s: WithTouches is for other arguments: %T", name, o.touches))
+	}
+	return touching[In, Out]{f, touches}
+}
+
+type function[In, Out any] struct {
+	spec   Spec
+	schema *schema
+	fn     func(context.Context, Call, In) (Out, error)
+}
+
+func (f function[In, Out]) Spec() Spec { return f.spec }
+
+func (f function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
+	in, err := f.in(call)
+	if err != nil {
+		return Failure("Bad arguments: " + err.Error()), nil //nolint:nilerr // the model reads it
+	}
+	out, err := f.fn(ctx, call, in)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	switch out := any(out).(type) {
+	case Result:
+		return out, nil
+	case string:
+		return Result{Text: out}, nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return Result{}, fmt.Errorf("tool %s: result: %w", f.spec.Name, err)
+	}
+	return Result{Text: string(data), Data: data}, nil
+}
+
+func (f function[In, Out]) in(call Call) (in In, err error) {
+	arguments := call.Arguments
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	if err := f.schema.check(arguments); err != nil {
+		return in, err
+	}
+	return in, decode(arguments, &in)
+}
+
+// touching is a function tool with WithTouches.
+type touching[In, Out any] struct {
+	function[In, Out]
+	touches func(context.Context, In) ([]string, error)
+}
+
+func (f touching[In, Out]) Touches(ctx context.Context, call Call) ([]string, error) {
+	in, err := f.in(call)
+	if err != nil {
+		return nil, err
+	}
+	return f.touches(ctx, in)
+}

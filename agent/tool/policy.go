@@ -1,0 +1,223 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// OnUnknown says what happens to a call whose outcome is unknown, for example after a crash.
+type OnUnknown string
+
+// What can happen to a call whose outcome is unknown.
+const (
+	// Report tells the model that the outcome is unknown and must be verified. It is the default.
+	Report OnUnknown = "report"
+	// Retry makes the call again with the same id.
+	Retry OnUnknown = "retry"
+	// Ask lets a human decide.
+	Ask OnUnknown = "ask"
+)
+
+// Policy says how a tool may be called. In JSON and YAML its fields are onUnknown, approval, writes,
+// exclusive, timeout and waitTimeout, with times such as "30s".
+type Policy struct {
+	// OnUnknown is what happens if the outcome of a call is unknown. Empty means Report.
+	OnUnknown OnUnknown
+	// Approval means that a human approves each call before it is made.
+	Approval bool
+	// Writes means that calls change something outside the run.
+	Writes bool
+	// Exclusive means that no other call of the same cycle runs at the same time.
+	Exclusive bool
+	// Timeout bounds a call, without the time that humans take to answer. 0 means none.
+	Timeout time.Duration
+	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller.
+	WaitTimeout time.Duration
+}
+
+// Rule changes the policies of the tools whose names match a pattern. Fields that are nil leave the
+// policy as it is. In JSON and YAML it is a policy with the additional field tools.
+type Rule struct {
+	Tools       string // a pattern as in [Match]
+	OnUnknown   *OnUnknown
+	Approval    *bool
+	Writes      *bool
+	Exclusive   *bool
+	Timeout     *time.Duration
+	WaitTimeout *time.Duration
+}
+
+// Rules are in order: the first one that matches a tool's name applies, the others do not.
+type Rules []Rule
+
+// Policy returns the policy of a tool by the rules. own is the policy of its Spec.
+func (rules Rules) Policy(name string, own Policy) Policy {
+	for _, r := range rules {
+		if Match(r.Tools, name) {
+			return r.apply(own)
+		}
+	}
+	return own
+}
+
+func (r Rule) apply(p Policy) Policy {
+	replace(&p.OnUnknown, r.OnUnknown)
+	replace(&p.Approval, r.Approval)
+	replace(&p.Writes, r.Writes)
+	replace(&p.Exclusive, r.Exclusive)
+	replace(&p.Timeout, r.Timeout)
+	replace(&p.WaitTimeout, r.WaitTimeout)
+	return p
+}
+
+func replace[T any](value, by *T) {
+	if by != nil {
+		*value = *by
+	}
+}
+
+// policyJSON is a policy or a rule as JSON. Each field is read on its own, so that errors can name it.
+type policyJSON struct {
+	Tools       *string    `json:"tools,omitempty"`
+	OnUnknown   *OnUnknown `json:"onUnknown,omitempty"`
+	Approval    *bool      `json:"approval,omitempty"`
+	Writes      *bool      `json:"writes,omitempty"`
+	Exclusive   *bool      `json:"exclusive,omitempty"`
+	Timeout     *string    `json:"timeout,omitempty"`
+	WaitTimeout *string    `json:"waitTimeout,omitempty"`
+}
+
+// MarshalJSON writes the fields that are set.
+func (p Policy) MarshalJSON() ([]byte, error) {
+	return json.Marshal(p.json())
+}
+
+// MarshalYAML writes the same fields as MarshalJSON.
+func (p Policy) MarshalYAML() (any, error) {
+	b, err := p.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, json.Unmarshal(b, &fields)
+}
+
+func (p Policy) json() (f policyJSON) {
+	set := func(to **bool, value bool) {
+		if value {
+			*to = &value
+		}
+	}
+	duration := func(to **string, value time.Duration) {
+		if value != 0 {
+			*to = new(value.String())
+		}
+	}
+	if p.OnUnknown != "" {
+		f.OnUnknown = &p.OnUnknown
+	}
+	set(&f.Approval, p.Approval)
+	set(&f.Writes, p.Writes)
+	set(&f.Exclusive, p.Exclusive)
+	duration(&f.Timeout, p.Timeout)
+	duration(&f.WaitTimeout, p.WaitTimeout)
+	return f
+}
+
+// UnmarshalJSON reads a policy. It refuses fields and values that a policy does not have, by name.
+func (p *Policy) UnmarshalJSON(b []byte) error {
+	r, err := readRule(b)
+	if err != nil {
+		return err
+	}
+	if r.Tools != "" {
+		return errors.New("tools: a policy has no such field, only a rule has")
+	}
+	*p = r.apply(Policy{})
+	return nil
+}
+
+// UnmarshalYAML reads the same fields as UnmarshalJSON.
+func (p *Policy) UnmarshalYAML(unmarshal func(any) error) error {
+	b, err := jsonOfYAML(unmarshal)
+	if err != nil {
+		return err
+	}
+	return p.UnmarshalJSON(b)
+}
+
+// UnmarshalJSON reads a rule. It refuses fields and values that a rule does not have, by name.
+func (r *Rule) UnmarshalJSON(b []byte) error {
+	read, err := readRule(b)
+	if err != nil {
+		return err
+	}
+	if read.Tools == "" {
+		return errors.New("tools: required, for example files.*")
+	}
+	*r = read
+	return nil
+}
+
+// UnmarshalYAML reads the same fields as UnmarshalJSON.
+func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
+	b, err := jsonOfYAML(unmarshal)
+	if err != nil {
+		return err
+	}
+	return r.UnmarshalJSON(b)
+}
+
+func jsonOfYAML(unmarshal func(any) error) ([]byte, error) {
+	var fields map[string]any
+	if err := unmarshal(&fields); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+func readRule(b []byte) (r Rule, err error) {
+	var f policyJSON
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return r, fmt.Errorf("%s: want %s, not %s", wrong.Field, wrong.Type, wrong.Value)
+		}
+		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return r, fmt.Errorf("%s: no such field of a policy", strings.Trim(field, `"`))
+		}
+		return r, fmt.Errorf("policy: %w", err)
+	}
+	r = Rule{OnUnknown: f.OnUnknown, Approval: f.Approval, Writes: f.Writes, Exclusive: f.Exclusive}
+	if f.Tools != nil {
+		r.Tools = *f.Tools
+		if err := CheckPattern(r.Tools); err != nil {
+			return r, fmt.Errorf("tools: %w", err)
+		}
+	}
+	if f.OnUnknown != nil && !slices.Contains([]OnUnknown{Report, Retry, Ask}, *f.OnUnknown) {
+		return r, fmt.Errorf("onUnknown: %q is not report, retry or ask", *f.OnUnknown)
+	}
+	if r.Timeout, err = readDuration("timeout", f.Timeout); err != nil {
+		return r, err
+	}
+	r.WaitTimeout, err = readDuration("waitTimeout", f.WaitTimeout)
+	return r, err
+}
+
+func readDuration(field string, text *string) (*time.Duration, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // a field that is not there
+	}
+	d, err := time.ParseDuration(*text)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf("%s: %q is not a time such as 30s or 2m", field, *text)
+	}
+	return &d, nil
+}

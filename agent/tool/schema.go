@@ -1,0 +1,88 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// schema checks arguments.
+type schema struct {
+	text     json.RawMessage
+	resolved *jsonschema.Resolved
+}
+
+// schemaFor returns the schema of a Go struct, by its json and jsonschema tags.
+func schemaFor(t reflect.Type) (*schema, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("arguments are a JSON object, so their type must be a struct, not %s", t)
+	}
+	s, err := jsonschema.ForType(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := s.Resolve(nil)
+	return &schema{text: text, resolved: resolved}, err
+}
+
+// check returns an error for a model if the arguments do not fit the schema. It names the field.
+func (s *schema) check(arguments json.RawMessage) error {
+	var object map[string]any
+	if err := json.Unmarshal(arguments, &object); err != nil || object == nil {
+		return errors.New("the arguments are not a JSON object")
+	}
+	if err := s.resolved.Validate(object); err != nil {
+		return errors.New(readable(err.Error()))
+	}
+	return nil
+}
+
+// readable turns an error of the schema's library, which has the path in the schema of each part that
+// it was in, into one with the path in the arguments: "validating root: validating
+// /properties/files/items: type: ..." becomes "files[]: type: ...".
+func readable(text string) string {
+	at := ""
+	for {
+		rest, ok := strings.CutPrefix(text, "validating ")
+		where, what, found := strings.Cut(rest, ": ")
+		if !ok || !found {
+			break
+		}
+		at, text = where, what
+	}
+	var field strings.Builder
+	for parts := strings.Split(at, "/"); len(parts) > 0; parts = parts[1:] {
+		switch {
+		case parts[0] == "items":
+			field.WriteString("[]")
+		case parts[0] == "properties" && len(parts) > 1:
+			if field.Len() > 0 {
+				field.WriteByte('.')
+			}
+			parts = parts[1:]
+			field.WriteString(parts[0])
+		}
+	}
+	if text = Cut(text, 500); field.Len() > 0 {
+		return field.String() + ": " + text
+	}
+	return text
+}
+
+// decode reads arguments that fit the schema.
+func decode(arguments json.RawMessage, into any) error {
+	err := json.NewDecoder(bytes.NewReader(arguments)).Decode(into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return fmt.Errorf("%s: want %s, not %s", wrong.Field, wrong.Type, wrong.Value)
+	}
+	return err
+}
