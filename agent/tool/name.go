@@ -38,9 +38,6 @@ func CleanName(text string) string {
 	}, text)
 }
 
-// OfferedName returns the name by which models are offered a tool: with "-" for ".".
-func OfferedName(name string) string { return strings.ReplaceAll(name, ".", "-") }
-
 // CheckPattern returns an error if no name can match the pattern.
 func CheckPattern(pattern string) error {
 	if pattern == "" {

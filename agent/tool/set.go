@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/actlog/actlog/agent/model"
 )
 
 // Set is tools by name, in order. It does not change.
@@ -31,15 +33,15 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil || schema.Type != "object" {
 			errs = append(errs, fmt.Errorf("tool %s: its schema is not one of an object", spec.Name))
 		}
-		if other, ok := offered[OfferedName(spec.Name)]; ok {
+		if other, ok := offered[model.OfferedName(spec.Name)]; ok {
 			if other == spec.Name {
 				errs = append(errs, fmt.Errorf("two tools have the name %s", other))
 			} else {
-				errs = append(errs, fmt.Errorf("the tools %s and %s are both %s to a model", other, spec.Name, OfferedName(other)))
+				errs = append(errs, fmt.Errorf("the tools %s and %s are both %s to a model", other, spec.Name, model.OfferedName(other)))
 			}
 			continue
 		}
-		offered[OfferedName(spec.Name)] = spec.Name
+		offered[model.OfferedName(spec.Name)] = spec.Name
 		s.tools = append(s.tools, t)
 		s.byName[spec.Name] = t
 	}

@@ -73,7 +73,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
-	"agent/tool":       {[]string{"record"}, []string{"github.com/google/jsonschema-go"}},
+	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
