@@ -237,10 +237,13 @@ func TestCancel(t *testing.T) {
 			arguments, heard := listener(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			done := make(chan error)
+			done := make(chan error, 1)
 			go func() {
-				_, err := call(ctx, t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
+				r, err := call(ctx, t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
 				done <- err
+				if ctx.Err() == nil {
+					heard <- fmt.Sprintf("ended early: %+v, %v", r, err)
+				}
 			}()
 			if got := <-heard; !strings.HasPrefix(got, "begun") {
 				t.Fatal(got)
@@ -283,12 +286,17 @@ func TestKilledInACall(t *testing.T) {
 		set := tools(t, p, "test", program(t, kind))
 		for _, end := range []func(pid string){func(pid string) { kill(t, pid) }, func(string) { p.Close() }} {
 			arguments, heard := listener(t)
-			done := make(chan error)
+			done := make(chan error, 1)
 			go func() {
-				_, err := call(t.Context(), t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
+				r, err := call(t.Context(), t, set, "test-hang", tool.Call{Arguments: json.RawMessage(arguments)})
 				done <- err
+				heard <- fmt.Sprintf("ended early: %+v, %v", r, err)
 			}()
-			end(strings.TrimPrefix(<-heard, "begun "))
+			pid, begun := strings.CutPrefix(<-heard, "begun ")
+			if !begun {
+				t.Fatal(kind, pid)
+			}
+			end(pid)
 			if err := <-done; !errors.Is(err, tool.ErrUnknown) {
 				t.Errorf("%s: %v, want an unknown outcome", kind, err)
 			}
@@ -296,6 +304,19 @@ func TestKilledInACall(t *testing.T) {
 		if r := must(t, set, "test-echo", ""); !r.Failed || !strings.Contains(r.Text, "the pool is closed") {
 			t.Errorf("after the end of the pool: %+v", r)
 		}
+	}
+}
+
+// A server that no longer reads holds up neither the time limit of a call nor the end of the pool.
+func TestServerStopsReading(t *testing.T) {
+	t.Parallel()
+	s := program(t, "deaf")
+	s.Timeout = time.Second
+	p := newPool(t, mcp.Options{})
+	set := tools(t, p, "test", s)
+	long := json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 1<<20)))
+	if _, err := call(t.Context(), t, set, "test-fine", tool.Call{Arguments: long}); !errors.Is(err, tool.ErrUnknown) {
+		t.Errorf("%v, want an unknown outcome", err)
 	}
 }
 

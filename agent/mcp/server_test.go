@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
@@ -174,6 +175,9 @@ func rawServer(kind string) {
 			panic(err)
 		}
 		os.Stdout.Write(append(b, '\n'))
+		if kind == "deaf" && request.Method == "tools/list" {
+			time.Sleep(time.Hour)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,6 +28,7 @@ type session struct {
 	client  *sdk.ClientSession
 	ctx     context.Context // ends the calls when the session is closed
 	cancel  context.CancelFunc
+	cleanUp func()        // ends the server, or the connections to it
 	gone    chan struct{} // closed when the connection has ended
 	cleaned chan struct{} // closed when nothing of it is left
 
@@ -46,17 +48,16 @@ type running struct {
 func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
 	c := &session{log: log, gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
 	var transport sdk.Transport
-	var cleanUp func()
 	explain := func(err error) error { return err }
 	if s.URL != "" {
 		client, closeIdle := httpClient(s)
-		transport, cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, closeIdle
+		transport, c.cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, closeIdle
 	} else {
 		p, err := start(s, log)
 		if err != nil {
 			return nil, err
 		}
-		transport, cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}, p.stop, p.stderr.explain
+		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}, p.stop, p.stderr.explain
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
@@ -68,7 +69,7 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 	})
 	var err error
 	if c.client, err = client.Connect(ctx, transport, nil); err != nil {
-		cleanUp()
+		c.cleanUp()
 		return nil, explain(plain(err))
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -76,7 +77,7 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 		err := c.client.Wait()
 		close(c.gone)
 		c.end()
-		cleanUp()
+		c.cleanUp()
 		close(c.cleaned)
 		log.Debug("disconnected from MCP server", "err", plain(err))
 	}()
@@ -91,8 +92,27 @@ func (c *session) close() {
 
 func (c *session) end() {
 	c.cancel()
+	defer time.AfterFunc(grace, c.cleanUp).Stop()
 	if err := c.client.Close(); err != nil {
 		c.log.Debug("close the connection to an MCP server", "err", plain(err))
+	}
+}
+
+// endsWith ends the session if the server still holds up this side some time after ctx has ended: the
+// SDK waits without an end for a server that does not read. The caller calls done when it got through.
+func (c *session) endsWith(ctx context.Context) (done func()) {
+	through := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-through:
+		case <-time.After(grace):
+			c.log.Warn("MCP server does not read; its connection is ended")
+			c.end()
+		}
+	})
+	return func() {
+		stop()
+		close(through)
 	}
 }
 
@@ -112,6 +132,7 @@ func (c *session) tools(ctx context.Context) ([]*sdk.Tool, error) {
 	if init := c.client.InitializeResult(); init == nil || init.Capabilities == nil || init.Capabilities.Tools == nil {
 		return nil, nil
 	}
+	defer c.endsWith(ctx)()
 	var all []*sdk.Tool
 	for t, err := range c.client.Tools(ctx, nil) {
 		if err != nil {
@@ -136,6 +157,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(fmt.Errorf("the connection was closed: %w", tool.ErrUnknown)) })()
+	defer c.endsWith(ctx)()
 	r := &running{ctx: ctx, cancel: cancel, ask: call.Ask}
 	c.mu.Lock()
 	c.calls[r] = true
