@@ -29,7 +29,7 @@ LIMIT 1;
 -- Returns trees whose live plans have sent heartbeats, and none in a range of time, with the last
 -- one: all behind a cursor, or only some of them. A tree with a plan that is WAITING or PAUSED is
 -- not dead, nor is one that waits for a human: with a wait that has not expired, of a live plan or
--- below a live root. A heartbeat after the range is one from before the clock of the database went back.
+-- below a live root. The runtime itself looks after its runs. A heartbeat after the range is one from before the clock of the database went back.
 SELECT r.root_plan_id, r.last_seen_at::timestamptz AS last_seen_at
 FROM (
     SELECT DISTINCT p.root_plan_id
@@ -48,6 +48,7 @@ CROSS JOIN LATERAL (
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
 WHERE NOT r.seen AND NOT r.waits
+    AND NOT EXISTS (SELECT FROM actlog.run AS e WHERE e.root_plan_id = r.root_plan_id AND NOT e.done)
 ORDER BY r.root_plan_id COLLATE "C"
 LIMIT 100;
 

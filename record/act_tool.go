@@ -31,6 +31,10 @@ type ActTool struct {
 	// Inferred marks a call that is known from the model's output only. Code that derives
 	// records from traces sets it; it is not accepted on the wire.
 	Inferred *bool `record:"inferred,derived"`
+
+	// Policy is what held for the call: whether a human approves it, and what follows if nobody can
+	// say how it ended.
+	Policy json.RawMessage `record:"policy,object"`
 }
 
 // Kind implements [Change].

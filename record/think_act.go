@@ -42,6 +42,8 @@ type ThinkAct struct {
 	Metadata                 json.RawMessage `record:"metadata,object"`
 	// ResponseID is the id that the provider gave the response of the model.
 	ResponseID *string `record:"responseId,id"`
+	// Message is the message of the model in the form that a runtime continues from: an object.
+	Message json.RawMessage `record:"message,object"`
 
 	// ThinkInputChars and ThinkOutputChars are counted from the texts before they are cut.
 	// Clients do not set them.

@@ -6,7 +6,7 @@ import (
 )
 
 // Wait is a run that waits for a human: the question, the answer, and how long it took.
-// FormInputs is a list of string maps.
+// FormInputs is a list of string maps. The answer to a form stands in them, as their value.
 type Wait struct {
 	RootPlanID      string          `record:"rootPlanId,key"`
 	PlanID          string          `record:"planId,key"`
@@ -24,6 +24,12 @@ type Wait struct {
 	StartTime       *time.Time      `record:"startTime,least"`
 	EndTime         *time.Time      `record:"endTime,greatest"`
 	ExpiresAt       *time.Time      `record:"expiresAt"`
+	// Subject is what the human decides on: an object, such as the name and the parameters of a tool
+	// call. SubjectSHA256 is the hash of exactly that, in hex digits, so that nothing else is done.
+	Subject       json.RawMessage `record:"subject,object"`
+	SubjectSHA256 *string         `record:"subjectSha256,id"`
+	// DecisionText is what the human added to the decision.
+	DecisionText *string `record:"decisionText,text"`
 }
 
 // WaitType is what a human is asked for.

@@ -8,12 +8,10 @@
 package feed
 
 import (
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -77,30 +75,23 @@ func (t Touched) Append(q *pgx.Batch) {
 
 // Feed is the change feed of a database. It is safe for concurrent use.
 type Feed struct {
-	notifier
+	bell    *pg.Bell
+	db      *pg.DB
+	log     *slog.Logger
 	reads   *pg.DB // for those who ask
 	queries *db.Queries
 	failing pg.Seldom // limits a log line
-
-	stop      context.CancelFunc
-	notifying sync.WaitGroup
 }
 
 // Start returns the feed of a database and starts to notify other servers of what is
 // committed here. [Feed.Since] uses reads. The caller closes it.
 func Start(d, reads *pg.DB, log *slog.Logger) *Feed {
-	f := &Feed{notifier: notifier{db: d, log: log, grown: make(chan struct{}, 1)}, reads: reads, queries: db.New()}
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	f.notifying.Go(func() { f.sendNotifications(ctx) })
-	return f
+	return &Feed{bell: pg.NewBell(d, "actlog_change", log), db: d, log: log, reads: reads, queries: db.New()}
 }
 
 // Close ends the notifications.
-func (f *Feed) Close() {
-	f.stop()
-	f.notifying.Wait()
-}
+func (f *Feed) Close() { f.bell.Close() }
 
-// Grew says that a transaction that appended to the feed was committed.
-func (f *Feed) Grew() { signal(f.grown) }
+// Grew says that a transaction that appended to the feed was committed. Servers that are not notified
+// of it find it within a second.
+func (f *Feed) Grew() { f.bell.Ring() }

@@ -60,7 +60,7 @@ func (f *Feed) Follow(ctx context.Context, deliver func(Changes)) {
 	wake, listening := make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(listening)
-		f.listen(ctx, wake)
+		f.bell.Listen(ctx, wake)
 	}()
 	defer func() { cancel(); <-listening }()
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
@@ -39,6 +41,9 @@ type batch struct {
 	saying  saying
 	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
+	// locked queues what comes once the root plans are locked, written what comes after all rows; nil:
+	// nothing.
+	locked, written func(*pgx.Batch)
 }
 
 // assumed is what a batch relies on, until its transaction finds otherwise.

@@ -121,6 +121,8 @@ func TestSchemaRules(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
+	// The tables of the runtime that belong to no tree, or of which the record knows nothing.
+	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
@@ -146,17 +148,17 @@ func TestSchemaRules(t *testing.T) {
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
 				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
-		{"primary keys start with the root plan, except those of the feed, dropped periods, daily figures, prices, traces and the index of the search",
+		{"primary keys start with the root plan, except those of the feed, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions and conversations",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
-		{"foreign keys start with the root plan on both sides",
+		{"foreign keys start with the root plan on both sides, except those to definitions and conversations",
 			`SELECT k.conname FROM pg_constraint AS k
 			JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
 			JOIN pg_attribute AS b ON b.attrelid = k.confrelid AND b.attnum = k.confkey[1]
-			WHERE k.contype = 'f' AND (a.attname <> 'root_plan_id' OR b.attname <> 'root_plan_id')`},
+			WHERE k.contype = 'f' AND k.confrelid::regclass::text NOT IN ('actlog.definition', 'actlog.conversation') AND (a.attname <> 'root_plan_id' OR b.attname <> 'root_plan_id')`},
 		{"ids, keys and indexed texts have collation C",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			WHERE attnum > 0 AND atttypid = 'text'::regtype AND attcollation <> '"C"'::regcollation
@@ -170,7 +172,7 @@ func TestSchemaRules(t *testing.T) {
 		{"a column that changes can set is nullable and has no default",
 			`SELECT relname || '.' || attname FROM ` + tables + ` JOIN pg_attribute AS a ON a.attrelid = c.oid
 			LEFT JOIN pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
-			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
+			WHERE relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%' AND relname NOT IN ` + runtime + ` AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND (attnotnull OR d.adbin IS NOT NULL)
 			AND attname NOT IN ('id', 'part', 'first_seen_at', 'origin')
 			AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey))`},
 	} {

@@ -122,6 +122,9 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 		}
 		s.queuePasses(&rest, left, assumed{})
 		s.said.queue(&rest, b, passes)
+		if b.written != nil {
+			b.written(&rest)
+		}
 		b.touched.Append(&rest)
 		return tx.SendBatch(ctx, &rest).Close()
 	})
@@ -142,6 +145,9 @@ func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 	s.queueRoots(q, b, passes[0], a)
 	s.queuePasses(q, passes[1:], a)
 	s.said.queue(q, b, passes)
+	if b.written != nil {
+		b.written(q)
+	}
 }
 
 // queueRoots queues the first pass. Root plans that the batch does not write to, and that
@@ -154,6 +160,9 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 	}
 	if !a.part.IsZero() {
 		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
+	}
+	if b.locked != nil {
+		b.locked(q)
 	}
 	if doubted := b.doubted(); len(doubted) > 0 {
 		q.Queue(db.InterruptedAny, doubted).QueryRow(b.readMarked)

@@ -102,6 +102,8 @@ type Store struct {
 	db         *pg.DB
 	checks     *pg.DB // for [Store.Ready], which needs no key
 	feed       *feed.Feed
+	runs       *pg.Bell      // rings when a run may be due, or should stop
+	runWrites  chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
 	queries    *db.Queries
 	stop       context.CancelFunc // of what runs beside the writers
 	background sync.WaitGroup
@@ -141,7 +143,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
-	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), queries: queries}
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), runs: pg.NewBell(d, runBell, log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
@@ -171,6 +173,7 @@ func (s *Store) Close(ctx context.Context) error {
 	err := s.writer.close(ctx)
 	s.background.Wait()
 	s.feed.Close()
+	s.runs.Close()
 	s.db.Close()
 	return err
 }

@@ -125,6 +125,15 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	return result, nil
 }
 
+// writeAll is Write, but a change that is not valid is an error.
+func (t *Tx) writeAll(ctx context.Context, changes []record.Change) error {
+	result, err := t.Write(ctx, changes)
+	if err == nil && len(result.Rejected) > 0 {
+		err = result.Rejected[0].Err
+	}
+	return err
+}
+
 // Exec runs a statement in the transaction.
 func (t *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	return t.tx.Exec(ctx, sql, args...)

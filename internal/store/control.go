@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Action is what somebody asks of a run and all below it.
+type Action string
+
+// The actions.
+const (
+	Stop   Action = "STOP"
+	Pause  Action = "PAUSE"
+	Resume Action = "RESUME"
+)
+
+var desiredBy = map[Action]Desired{Stop: DesiredCancel, Pause: DesiredPause, Resume: DesiredRun}
+
+// ErrEnded means that a run has ended, so that nothing can be asked of it.
+var ErrEnded = errors.New("the run has ended")
+
+// Control asks a run and all below it to stop, to pause or to go on. by may be empty. A run that is to
+// stop does not go on any more. The error is [record.ErrNotFound] if there is no such run, and
+// [ErrEnded] if it has ended.
+func (s *Store) Control(ctx context.Context, planID string, action Action, by string) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		run, err := s.queries.RunOfPlan(ctx, tx, planID)
+		if err != nil {
+			return pg.Translate(err)
+		}
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{run.RootPlanID}); err != nil {
+			return err
+		}
+		// Only now is it sure whether the run has ended.
+		if run, err = s.queries.RunOfPlan(ctx, tx, planID); err != nil {
+			return pg.Translate(err)
+		}
+		if run.Done {
+			return ErrEnded
+		}
+		if _, err := s.queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
+			return err
+		}
+		return s.queries.ControlAdd(ctx, tx, db.ControlAddParams{RootPlanID: run.RootPlanID, PlanID: planID, Action: string(action), RequestedBy: orNil(by)})
+	})
+	if err != nil {
+		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
+	}
+	s.runs.Ring()
+	return nil
+}
+
+var verb = map[Action]string{Stop: "stop", Pause: "pause", Resume: "resume"}
+
+// OpenWait is a wait that a human may decide.
+type OpenWait struct {
+	RootPlanID, PlanID, WaitID string
+	StepID, ToolCallID         string
+	Type                       record.WaitType
+	FormInputs                 []byte // JSON
+}
+
+// ErrDecided means that a wait was decided before, or has expired.
+var ErrDecided = errors.New("the wait was decided before, or has expired")
+
+// Decide writes what a human decided about a wait, and signals the run that waits. The first decision
+// counts. decide returns the decision for the wait as it stands; it may be called again. The error is
+// that of decide, [record.ErrNotFound] if there is no such wait, or [ErrDecided].
+func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(OpenWait) (*record.Wait, error)) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{rootPlanID}); err != nil {
+			return err
+		}
+		w, err := s.queries.WaitOpen(ctx, tx, db.WaitOpenParams{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID})
+		if err != nil {
+			return pg.Translate(err)
+		}
+		if w.State != string(record.Waiting) || w.Expired {
+			return ErrDecided
+		}
+		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs}
+		if w.Type != nil {
+			open.Type = record.WaitType(*w.Type)
+		}
+		decided, err := decide(open)
+		if err != nil {
+			return err
+		}
+		if err := tx.writeAll(ctx, []record.Change{decided}); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("decide wait %s: %w", waitID, err)
+	}
+	s.runs.Ring()
+	return nil
+}

@@ -1,0 +1,331 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// runBell is the channel on which workers are told that a run is due, or should stop.
+const runBell = "actlog_run"
+
+// leaseLost is the SQLSTATE of actlog.lease_lost.
+const leaseLost = "YA002"
+
+// ErrLeaseLost means that the worker does not hold the run any more: another one does, or it has
+// ended. Nothing was written.
+var ErrLeaseLost = errors.New("the run has ended, or another worker holds it")
+
+// Desired is what a run should do.
+type Desired string
+
+// What a run should do.
+const (
+	DesiredRun    Desired = "RUN"
+	DesiredPause  Desired = "PAUSE"
+	DesiredCancel Desired = "CANCEL"
+)
+
+// ParentCall is the tool call that started a run.
+type ParentCall struct {
+	PlanID     string
+	StepID     string
+	Seq        int64
+	ToolCallID string
+}
+
+// Pinned names a version of a definition.
+type Pinned struct {
+	ID      string
+	Version int
+}
+
+// Run is a plan that the runtime carries.
+type Run struct {
+	RootPlanID string
+	PlanID     string
+	Executor   string
+	Name       string // of what is run, such as an agent; may be empty
+	Definition Pinned // without an ID if it has none
+	Input      json.RawMessage
+	Limits     json.RawMessage // nil: none
+	Depth      int             // how many runs are above it
+	Parent     *ParentCall     // nil for a root
+	Owner      string          // for whom it runs, see [NewRun]
+	Deadline   *time.Time
+	Desired    Desired
+	Takeovers  int
+}
+
+// NewRun is a run that is to begin.
+type NewRun struct {
+	Run
+	// Needs is what a worker must provide to take it.
+	Needs []string
+	// Seconds is the limit of time, 0: none. Deadline follows from it.
+	Seconds float64
+	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
+	IdempotencyKey, RequestSHA256 string
+}
+
+// Lease says which worker holds a run, and since which claim.
+type Lease struct {
+	RootPlanID, PlanID string
+	WorkerID           string
+	Epoch              int64
+}
+
+// RunOp is what [Store.WriteRun] does beside writing to the record.
+type RunOp struct {
+	queue func(q *pgx.Batch, l Lease)
+	rings bool // a worker may have something to do then
+}
+
+// Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
+// the run was claimed, the run is due at once.
+func Park(until time.Time) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunPark, timeOrNil(until), l.RootPlanID, l.PlanID)
+	}}
+}
+
+// Finish ends the run for good.
+func Finish() RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+}
+
+// Begin adds a run of the same tree, unless it is there.
+func Begin(r NewRun) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, _ Lease) { r.queue(q) }}
+}
+
+// Signal says to another run of the tree that something happened that it may wait for.
+func Signal(planID string) RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunSignal, l.RootPlanID, planID) }}
+}
+
+// Applied notes that the run did what it was asked for.
+func Applied() RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.ControlApply, l.RootPlanID, l.PlanID) }}
+}
+
+// Say adds what was said in the run to a conversation: texts by the user and the assistant, in turns.
+func Say(conversationID, userID string, texts ...string) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		roles := make([]string, len(texts))
+		for i := range texts {
+			roles[i] = []string{"user", "assistant"}[i%2]
+		}
+		q.Queue(db.ConversationAdd, conversationID, orNil(userID))
+		q.Queue(db.ConversationSay, conversationID, l.PlanID, roles, texts)
+	}}
+}
+
+func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
+	parent := r.Parent
+	if parent == nil {
+		parent = &ParentCall{}
+	}
+	var seq *int64
+	if r.Parent != nil {
+		seq = &parent.Seq
+	}
+	var version *int
+	if r.Definition.ID != "" {
+		version = &r.Definition.Version
+	}
+	var seconds *float64
+	if r.Seconds > 0 {
+		seconds = &r.Seconds
+	}
+	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
+		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, orNil(r.IdempotencyKey), orNil(r.RequestSHA256), seconds)
+}
+
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// StartedBefore means that a request with the same idempotency key started a run.
+type StartedBefore struct {
+	RootPlanID, PlanID, Executor string
+	RequestSHA256                string
+}
+
+func (e *StartedBefore) Error() string { return "the request has started plan " + e.PlanID + " before" }
+
+// StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
+// [*StartedBefore] if a request with its idempotency key started one, a [*record.InvalidError] if a
+// change is not valid, or one of [Store.Write].
+func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	err := s.startRun(ctx, r, changes)
+	if err != nil {
+		return fmt.Errorf("start run %s: %w", r.PlanID, err)
+	}
+	s.runs.Ring()
+	return nil
+}
+
+func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
+	if err := s.startedBefore(ctx, r.IdempotencyKey); err != nil {
+		return err
+	}
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if err := tx.writeAll(ctx, changes); err != nil {
+			return err
+		}
+		var q pgx.Batch
+		added := false
+		r.queue(&q).Exec(func(tag pgconn.CommandTag) error { added = tag.RowsAffected() == 1; return nil })
+		if err := tx.tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
+		if !added {
+			return errNotAdded
+		}
+		return nil
+	})
+	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
+		if err := s.startedBefore(ctx, r.IdempotencyKey); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+var errNotAdded = errors.New("there is a run of this plan")
+
+func (s *Store) startedBefore(ctx context.Context, key string) error {
+	if key == "" {
+		return nil
+	}
+	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) { return s.queries.RunByKey(ctx, s.Reader.db, key) })
+	if errors.Is(err, record.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &StartedBefore{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
+}
+
+// WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,
+// in one transaction. The error is [ErrLeaseLost] if the worker does not hold the run any more, a
+// [*record.InvalidError] if a change is not valid, or one of [Store.Write]. After an error of the last
+// kind it is not known whether it was written; to do the same again does no harm.
+func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, ops ...RunOp) error {
+	err := s.writeRun(ctx, l, changes, ops)
+	if err != nil {
+		return fmt.Errorf("write run %s: %w", l.PlanID, err)
+	}
+	for _, op := range ops {
+		if op.rings {
+			s.runs.Ring()
+			break
+		}
+	}
+	return nil
+}
+
+func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.goroutines.Done()
+	entries, _ := s.prepare(changes)
+	result, err := s.result(entries)
+	switch {
+	case err != nil:
+		return err
+	case len(result.Rejected) > 0:
+		return result.Rejected[0].Err
+	}
+	select {
+	case s.runWrites <- struct{}{}:
+		defer func() { <-s.runWrites }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	deadline := time.Now().Add(s.config.RetryFor)
+	for attempt := 0; ; attempt++ {
+		b := newBatch(entries)
+		if len(entries) == 0 {
+			b.placeholder(rootKey(l.RootPlanID))
+			b.touched.Add(l.RootPlanID, record.KindPlan)
+		}
+		b.locked = func(q *pgx.Batch) { q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch) }
+		b.written = func(q *pgx.Batch) {
+			for _, op := range ops {
+				op.queue(q, l)
+			}
+		}
+		err := s.send(ctx, b, 0)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case pg.State(err) == leaseLost:
+			return ErrLeaseLost
+		case s.sending.Err() != nil:
+			return record.ErrClosed
+		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
+			return pg.Translate(err)
+		}
+	}
+}
+
+// Claimed is a run that a worker holds from now on.
+type Claimed struct {
+	Run
+	Lease Lease
+}
+
+// ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it
+// provides, and, with takeover, those whose worker lost its lease.
+func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []string, n int, takeover bool) ([]Claimed, error) {
+	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{WorkerID: workerID, Provides: provides, Runs: int32(n), Takeover: takeover})
+	if err != nil {
+		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
+	}
+	claimed := make([]Claimed, len(rows))
+	for i, r := range rows {
+		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
+		c.Run = Run{
+			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
+			Owner: r.Owner, Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
+		}
+		if r.DefinitionID != nil && r.DefinitionVersion != nil {
+			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
+		}
+		if r.ParentPlanID != nil {
+			c.Parent = &ParentCall{PlanID: *r.ParentPlanID, StepID: orEmpty(r.ParentStepID), ToolCallID: orEmpty(r.ParentToolCallID)}
+			if r.ParentSeq != nil {
+				c.Parent.Seq = int64(*r.ParentSeq)
+			}
+		}
+		claimed[i] = c
+	}
+	return claimed, nil
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
+// One that does not listen, or is not heard, finds it when it looks.
+func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.runs.Listen(ctx, wake) }

@@ -1,0 +1,228 @@
+-- The runs of the runtime and the workers that hold them. A statement that writes to the record too
+-- comes after the one that locks the root plan, as with every writer.
+
+-- name: RunHold :exec
+-- Fails with SQLSTATE YA002 unless a worker holds a run under an epoch. From here to the end of the
+-- transaction no other worker can claim it.
+SELECT CASE WHEN count(*) = 0 THEN actlog.lease_lost() END
+FROM (
+    SELECT r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+        AND r.worker_id = @worker_id::text AND r.epoch = @epoch::bigint AND NOT r.done
+    FOR NO KEY UPDATE
+) AS held;
+
+-- name: RunAdd :execrows
+-- Adds a run that is due, unless it is there.
+INSERT INTO actlog.run (
+    root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, deadline
+) VALUES (
+    @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
+    @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
+    sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
+    @owner::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text, now(), now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
+)
+ON CONFLICT DO NOTHING;
+
+-- name: RunByKey :one
+-- Returns the run that a request with an idempotency key started.
+SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
+FROM actlog.run AS r
+WHERE r.idempotency_key = @idempotency_key::text;
+
+-- name: RunPark :exec
+-- Lets go of a run until a time or a signal. If a signal came since it was claimed, it is due at once.
+UPDATE actlog.run AS r
+SET worker_id = NULL, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE sqlc.narg('until')::timestamptz END
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunFinish :exec
+-- Ends a run for good.
+UPDATE actlog.run AS r
+SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunHandBack :exec
+-- Lets go of all runs of a worker, which are due at once.
+UPDATE actlog.run AS r
+SET worker_id = NULL, due_at = now()
+WHERE r.worker_id = @worker_id::text;
+
+-- name: RunSignal :exec
+-- Says that something happened that a run may wait for. If nobody holds it, it is due.
+UPDATE actlog.run AS r
+SET signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NOT r.done;
+
+-- name: RunClaim :many
+-- Claims runs that are due, and, if takeover is set, those whose worker lost its lease. Who has fewer
+-- runs under way comes first: the owners, then the trees, then the time decides.
+WITH open AS MATERIALIZED (
+    (
+        SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
+        FROM actlog.run AS r
+        WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
+        ORDER BY r.due_at
+        LIMIT 1000
+    )
+    UNION ALL
+    (
+        SELECT r.root_plan_id, r.plan_id, r.owner, w.lease_until AS since
+        FROM actlog.worker AS w
+        CROSS JOIN LATERAL (
+            SELECT x.root_plan_id, x.plan_id, x.owner, x.needs FROM actlog.run AS x WHERE x.worker_id = w.worker_id OFFSET 0
+        ) AS r
+        WHERE @takeover::boolean AND w.lease_until < now() AND r.needs <@ @provides::text[]
+        LIMIT 1000
+    )
+),
+held AS MATERIALIZED (
+    SELECT r.owner, r.root_plan_id, count(*) AS runs
+    FROM actlog.run AS r
+    WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
+    GROUP BY r.owner, r.root_plan_id
+),
+turns AS MATERIALIZED (
+    SELECT
+        o.root_plan_id, o.plan_id, o.since,
+        row_number() OVER (PARTITION BY o.owner ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.owner = o.owner), 0) AS of_owner,
+        row_number() OVER (PARTITION BY o.root_plan_id ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.root_plan_id = o.root_plan_id), 0) AS of_tree
+    FROM open AS o
+),
+chosen AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id, r.worker_id
+    FROM (SELECT * FROM turns ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
+    CROSS JOIN LATERAL (
+        SELECT x.root_plan_id, x.plan_id, x.worker_id
+        FROM actlog.run AS x
+        WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done
+            AND (x.worker_id IS NULL AND x.due_at <= now()
+                OR x.worker_id IS NOT NULL AND EXISTS (SELECT FROM actlog.worker AS w WHERE w.worker_id = x.worker_id AND w.lease_until < now()))
+        OFFSET 0
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS r
+    LIMIT @runs::integer -- so that no more are locked
+)
+UPDATE actlog.run AS r
+SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
+    takeovers = r.takeovers + (c.worker_id IS NOT NULL)::integer
+FROM chosen AS c
+WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
+RETURNING
+    r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired;
+
+-- name: RunWanted :many
+-- Returns what runs that a worker holds should do other than run.
+SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
+FROM actlog.run AS r
+WHERE r.worker_id = @worker_id::text AND r.desired <> 'RUN';
+
+-- name: RunControl :many
+-- Says what a run and all below it should do. Those that nobody holds are due. It returns them.
+WITH RECURSIVE below AS (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+UPDATE actlog.run AS r
+SET desired = @desired::text, signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+FROM below AS b
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done AND r.desired NOT IN (@desired::text, 'CANCEL')
+RETURNING r.plan_id;
+
+-- name: RunOfPlan :one
+-- Returns the run of a plan: the newest, if several trees have a plan of that id.
+SELECT
+    r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
+    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.done, r.created_at, r.claimed_at, r.done_at
+FROM actlog.run AS r
+WHERE r.plan_id = @plan_id::text
+ORDER BY r.created_at DESC
+LIMIT 1;
+
+-- name: ControlAdd :exec
+-- Notes who asked a run for something.
+INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by)
+VALUES (@root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text);
+
+-- name: ControlApply :exec
+-- Notes that a run did what it was asked for.
+UPDATE actlog.control_request AS c
+SET applied_at = now()
+WHERE c.root_plan_id = @root_plan_id::text AND c.plan_id = @plan_id::text AND c.applied_at IS NULL;
+
+-- name: WorkerAdd :exec
+-- Registers a worker.
+INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
+VALUES (@worker_id::text, @host::text, @release::text, @provides::text[], @slots::integer, now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second');
+
+-- name: WorkerBeat :execrows
+-- Extends the lease of a worker, if it still has one.
+UPDATE actlog.worker AS w
+SET lease_until = now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second', provides = @provides::text[]
+WHERE w.worker_id = @worker_id::text AND w.lease_until > now() AND w.stopped_at IS NULL;
+
+-- name: WorkerStop :exec
+-- Notes that a worker has stopped.
+UPDATE actlog.worker AS w
+SET stopped_at = now(), lease_until = LEAST(w.lease_until, now())
+WHERE w.worker_id = @worker_id::text;
+
+-- name: WorkerForget :exec
+-- Deletes workers that were last heard of more than a day ago and hold nothing.
+DELETE FROM actlog.worker AS w
+WHERE w.lease_until < now() - INTERVAL '1 day' AND NOT EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id);
+
+-- name: DefinitionPin :one
+-- Returns the version of a definition with a body, after adding it if there is none. Versions count from 1.
+WITH known AS (
+    SELECT d.version FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text AND d.sha256 = @sha256::text
+),
+added AS (
+    INSERT INTO actlog.definition (definition_id, version, kind, body, sha256, created_by)
+    SELECT @definition_id::text, COALESCE((SELECT max(d.version) FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text), 0) + 1,
+        @kind::text, @body::json, @sha256::text, sqlc.narg('created_by')::text
+    WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT DO NOTHING
+    RETURNING version
+)
+SELECT version FROM known UNION ALL SELECT version FROM added;
+
+-- name: DefinitionBody :one
+-- Returns the body of a definition.
+SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text AND d.version = @version::integer;
+
+-- name: ConversationAdd :exec
+-- Begins a conversation, or notes that it goes on.
+INSERT INTO actlog.conversation AS c (conversation_id, user_id)
+VALUES (@conversation_id::text, sqlc.narg('user_id')::text)
+ON CONFLICT (conversation_id) DO UPDATE SET updated_at = now();
+
+-- name: ConversationSay :exec
+-- Adds what was said in a run to its conversation.
+INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content)
+SELECT @conversation_id::text, @plan_id::text, u.position - 1, u.role, u.content
+FROM unnest(@roles::text[], @contents::text[]) WITH ORDINALITY AS u (role, content, position)
+ON CONFLICT DO NOTHING;
+
+-- name: ConversationHistory :many
+-- Returns the last messages of a conversation from before a run, newest first.
+SELECT m.role, m.content
+FROM actlog.conversation_message AS m
+WHERE m.conversation_id = @conversation_id::text
+    AND m.created_at < (SELECT r.created_at FROM actlog.run AS r WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text)
+ORDER BY m.created_at DESC, m.plan_id DESC, m.position DESC
+LIMIT @messages::integer;
+
+-- name: WaitOpen :one
+-- Returns a wait as it stands, with the run that waits. The caller holds the root plan.
+SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
+FROM actlog.wait_state AS w
+WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
