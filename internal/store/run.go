@@ -158,16 +158,16 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// StartedBefore means that a request with the same idempotency key started a run.
-type StartedBefore struct {
+// StartedBeforeError means that a request with the same idempotency key started a run.
+type StartedBeforeError struct {
 	RootPlanID, PlanID, Executor string
 	RequestSHA256                string
 }
 
-func (e *StartedBefore) Error() string { return "the request has started plan " + e.PlanID + " before" }
+func (e *StartedBeforeError) Error() string { return "the request has started plan " + e.PlanID + " before" }
 
 // StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
-// [*StartedBefore] if a request with its idempotency key started one, a [*record.InvalidError] if a
+// [*StartedBeforeError] if a request with its idempotency key started one, a [*record.InvalidError] if a
 // change is not valid, or one of [Store.Write].
 func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
 	err := s.startRun(ctx, r, changes)
@@ -218,7 +218,7 @@ func (s *Store) startedBefore(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return &StartedBefore{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
+	return &StartedBeforeError{RootPlanID: row.RootPlanID, PlanID: row.PlanID, Executor: row.Executor, RequestSHA256: row.RequestSha256}
 }
 
 // WriteRun writes changes to the tree of a run that a worker holds, and does the rest of what ops say,

@@ -66,7 +66,7 @@ func planTitle(t *testing.T, s *store.Store, planID string) string {
 	return *tree.Record.Title
 }
 
-func retitle(s *store.Store, t *testing.T, l store.Lease, to string, ops ...store.RunOp) error {
+func retitle(t *testing.T, s *store.Store, l store.Lease, to string, ops ...store.RunOp) error {
 	t.Helper()
 	return s.WriteRun(t.Context(), l, []record.Change{&record.Plan{RootPlanID: l.RootPlanID, CurrentPlanID: l.PlanID, Title: &to}}, ops...)
 }
@@ -84,7 +84,7 @@ func TestRunIsFenced(t *testing.T) {
 	if first.Lease.Epoch != 1 || first.Takeovers != 0 || first.Name != "reader" || string(first.Input) != `{"request":"Read."}` || first.Desired != store.DesiredRun {
 		t.Errorf("claimed %+v", first)
 	}
-	if err := retitle(s, t, first.Lease, "by a"); err != nil {
+	if err := retitle(t, s, first.Lease, "by a"); err != nil {
 		t.Fatal(err)
 	}
 	if got := claim(t, s, "b", 10, false); len(got) != 0 {
@@ -94,7 +94,7 @@ func TestRunIsFenced(t *testing.T) {
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
 		t.Errorf("taken over: %+v", second)
 	}
-	if err := retitle(s, t, first.Lease, "by a again", store.Finish()); !errors.Is(err, store.ErrLeaseLost) {
+	if err := retitle(t, s, first.Lease, "by a again", store.Finish()); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the stale worker: %v", err)
 	}
 	if got := planTitle(t, s, "p"); got != "by a" {
@@ -103,10 +103,10 @@ func TestRunIsFenced(t *testing.T) {
 	if got := claim(t, s, "b", 10, true); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
-	if err := retitle(s, t, second.Lease, "by b", store.Finish()); err != nil {
+	if err := retitle(t, s, second.Lease, "by b", store.Finish()); err != nil {
 		t.Fatal(err)
 	}
-	if err := retitle(s, t, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
+	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("after the end: %v", err)
 	}
 	if err := s.WriteRun(t.Context(), second.Lease, []record.Change{&record.Plan{RootPlanID: "p"}}); err == nil || errors.Is(err, store.ErrLeaseLost) {
@@ -124,7 +124,7 @@ func TestNobodyWritesToADeletedRun(t *testing.T) {
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
 		t.Fatal(err)
 	}
-	if err := retitle(s, t, held.Lease, "again"); !errors.Is(err, store.ErrLeaseLost) {
+	if err := retitle(t, s, held.Lease, "again"); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("write: %v", err)
 	}
 	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrNotFound) {
@@ -308,7 +308,7 @@ func TestStartIsIdempotent(t *testing.T) {
 		t.Fatal("none was started:", results)
 	}
 	for i, err := range results {
-		before := new(store.StartedBefore)
+		before := new(store.StartedBeforeError)
 		if i != first && (!errors.As(err, &before) || before.PlanID != fmt.Sprint("p", first) || before.RequestSHA256 != "hash") {
 			t.Errorf("start %d: %v", i, err)
 		}
