@@ -164,7 +164,9 @@ type StartedBeforeError struct {
 	RequestSHA256                string
 }
 
-func (e *StartedBeforeError) Error() string { return "the request has started plan " + e.PlanID + " before" }
+func (e *StartedBeforeError) Error() string {
+	return "the request has started plan " + e.PlanID + " before"
+}
 
 // StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
 // [*StartedBeforeError] if a request with its idempotency key started one, a [*record.InvalidError] if a
