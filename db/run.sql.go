@@ -598,6 +598,23 @@ func (q *Queries) RunPark(ctx context.Context, db DBTX, arg RunParkParams) error
 	return err
 }
 
+const RunRelease = `-- name: RunRelease :exec
+UPDATE actlog.run AS r
+SET worker_id = NULL, due_at = now()
+WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+`
+
+type RunReleaseParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+// Lets go of a run, which is due at once.
+func (q *Queries) RunRelease(ctx context.Context, db DBTX, arg RunReleaseParams) error {
+	_, err := db.Exec(ctx, RunRelease, arg.RootPlanID, arg.PlanID)
+	return err
+}
+
 const RunSignal = `-- name: RunSignal :exec
 UPDATE actlog.run AS r
 SET signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
@@ -613,6 +630,37 @@ type RunSignalParams struct {
 func (q *Queries) RunSignal(ctx context.Context, db DBTX, arg RunSignalParams) error {
 	_, err := db.Exec(ctx, RunSignal, arg.RootPlanID, arg.PlanID)
 	return err
+}
+
+const RunUsed = `-- name: RunUsed :one
+WITH RECURSIVE below AS (
+    SELECT $2::text COLLATE "C" AS plan_id
+    UNION
+    SELECT p.current_plan_id
+    FROM below AS b
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $1::text AND p.parent_plan_id = b.plan_id
+)
+SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)), 0)::bigint AS tokens, COALESCE(sum(a.cost_usd), 0)::float8 AS cost_usd
+FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
+`
+
+type RunUsedParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+type RunUsedRow struct {
+	Tokens  int64
+	CostUSD float64
+}
+
+// Returns what a run and all below it have used: tokens and cost.
+func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunUsedRow, error) {
+	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.PlanID)
+	var i RunUsedRow
+	err := row.Scan(&i.Tokens, &i.CostUSD)
+	return i, err
 }
 
 const RunWanted = `-- name: RunWanted :many
@@ -652,6 +700,27 @@ func (q *Queries) RunWanted(ctx context.Context, db DBTX, workerID string) ([]Ru
 		return nil, err
 	}
 	return items, nil
+}
+
+const WaitFormFree = `-- name: WaitFormFree :exec
+SELECT CASE WHEN EXISTS (
+    SELECT FROM actlog.wait_state AS w
+    WHERE w.root_plan_id = $1::text AND NOT (w.plan_id = $2::text AND w.wait_id = $3::text)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
+) THEN actlog.form_waits() END
+`
+
+type WaitFormFreeParams struct {
+	RootPlanID string
+	PlanID     string
+	WaitID     string
+}
+
+// Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreeParams) error {
+	_, err := db.Exec(ctx, WaitFormFree, arg.RootPlanID, arg.PlanID, arg.WaitID)
+	return err
 }
 
 const WaitOpen = `-- name: WaitOpen :one

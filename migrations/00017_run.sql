@@ -205,8 +205,20 @@ $$;
 COMMENT ON FUNCTION actlog.lease_lost() IS
     'Fails with SQLSTATE YA002: a worker wants to write to a run that it does not hold any more.';
 
+-- +goose StatementBegin
+CREATE FUNCTION actlog.form_waits() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RAISE EXCEPTION 'actlog: another form of the tree waits for a human'
+        USING ERRCODE = 'YA003', HINT = 'The form is shown when the other one is answered.';
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION actlog.form_waits() IS
+    'Fails with SQLSTATE YA003: a run wants to show a form while another form of its tree waits.';
+
 -- +goose Down
 
+DROP FUNCTION actlog.form_waits();
 DROP FUNCTION actlog.lease_lost();
 DROP TABLE actlog.conversation_message;
 DROP TABLE actlog.conversation;

@@ -44,6 +44,12 @@ UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
+-- name: RunRelease :exec
+-- Lets go of a run, which is due at once.
+UPDATE actlog.run AS r
+SET worker_id = NULL, due_at = now()
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
 -- name: RunHandBack :exec
 -- Lets go of all runs of a worker, which are due at once.
 UPDATE actlog.run AS r
@@ -226,3 +232,25 @@ LIMIT @messages::integer;
 SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
+
+-- name: WaitFormFree :exec
+-- Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+SELECT CASE WHEN EXISTS (
+    SELECT FROM actlog.wait_state AS w
+    WHERE w.root_plan_id = @root_plan_id::text AND NOT (w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
+) THEN actlog.form_waits() END;
+
+-- name: RunUsed :one
+-- Returns what a run and all below it have used: tokens and cost.
+WITH RECURSIVE below AS (
+    SELECT sqlc.arg('plan_id')::text COLLATE "C" AS plan_id
+    UNION
+    SELECT p.current_plan_id
+    FROM below AS b
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = @root_plan_id::text AND p.parent_plan_id = b.plan_id
+)
+SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)), 0)::bigint AS tokens, COALESCE(sum(a.cost_usd), 0)::float8 AS cost_usd
+FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b);

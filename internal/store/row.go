@@ -133,6 +133,40 @@ var rowPages = func() map[record.Kind]*rowPage {
 	return all
 }()
 
+// rowByKey reads a plan, or a row beside one, by its key.
+var rowByKey = func() map[record.Kind]*fieldsql.Read {
+	all := map[record.Kind]*fieldsql.Read{}
+	for _, kind := range []record.Kind{record.KindPlan, record.KindThought, record.KindArtifact, record.KindSource, record.KindWait} {
+		var keys []string
+		for i, key := range fieldsql.Keys(kind) {
+			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+1, key.Type))
+		}
+		all[kind] = fieldsql.NewRead("SELECT " + fieldsql.Select(fieldsql.Readable(kind, "t")) + " FROM actlog." + fieldsql.TableOf(kind).Name + " AS t WHERE " + strings.Join(keys, " AND "))
+	}
+	return all
+}()
+
+// Row reads a plan, or what stands beside one, by its key. The error is [record.ErrNotFound] if there
+// is no such row.
+func (r *Reader) Row(ctx context.Context, key record.Key) (record.Change, error) {
+	read := rowByKey[key.Kind]
+	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
+		from, err := r.db.Query(ctx, read.SQL, keyArgs(key)...)
+		if err != nil {
+			return nil, err
+		}
+		rows, _, err := readPage(read, from, key.Kind)
+		return rows, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
+	}
+	if len(rows) == 0 {
+		return nil, record.ErrNotFound
+	}
+	return rows[0].Record, nil
+}
+
 // keyArgs returns a key as arguments.
 func keyArgs(key record.Key) []any {
 	switch key.Kind {

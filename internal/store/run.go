@@ -18,8 +18,14 @@ import (
 // runBell is the channel on which workers are told that a run is due, or should stop.
 const runBell = "actlog_run"
 
-// leaseLost is the SQLSTATE of actlog.lease_lost.
-const leaseLost = "YA002"
+// The SQLSTATEs of actlog.lease_lost and actlog.form_waits.
+const (
+	leaseLost = "YA002"
+	formWaits = "YA003"
+)
+
+// ErrFormWaits means that another form of the tree waits for a human. Nothing was written.
+var ErrFormWaits = errors.New("another form waits")
 
 // ErrLeaseLost means that the worker does not hold the run any more: another one does, or it has
 // ended. Nothing was written.
@@ -106,6 +112,16 @@ func Finish() RunOp {
 // Begin adds a run of the same tree, unless it is there.
 func Begin(r NewRun) RunOp {
 	return RunOp{rings: true, queue: func(q *pgx.Batch, _ Lease) { r.queue(q) }}
+}
+
+// Release lets go of the run, which is due at once.
+func Release() RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunRelease, l.RootPlanID, l.PlanID) }}
+}
+
+// FormFree fails with [ErrFormWaits] if another form of the tree waits for a human than that of a wait.
+func FormFree(waitID string) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.WaitFormFree, l.RootPlanID, l.PlanID, waitID) }}
 }
 
 // Signal says to another run of the tree that something happened that it may wait for.
@@ -279,6 +295,8 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			return err
 		case pg.State(err) == leaseLost:
 			return ErrLeaseLost
+		case pg.State(err) == formWaits:
+			return ErrFormWaits
 		case s.sending.Err() != nil:
 			return record.ErrClosed
 		case !pg.Transient(err) || !time.Now().Before(deadline) || s.pauseBeforeRetry(ctx, attempt, err) != nil:
