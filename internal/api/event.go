@@ -32,21 +32,23 @@ var errStreams = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "
 
 // planEvents streams the tree that a plan belongs to, until the plan has ended.
 func (s *Server) planEvents(c echo.Context) error {
-	id, err := nativeID(c, "planId")
+	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root", "after")
+	q := httpd.QueryOf(c, "root", "after")
 	return s.sendEvents(c, q, id)
 }
 
 // allEvents streams all root plans.
-func (s *Server) allEvents(c echo.Context) error { return s.sendEvents(c, queryOf(c, "after"), "") }
+func (s *Server) allEvents(c echo.Context) error {
+	return s.sendEvents(c, httpd.QueryOf(c, "after"), "")
+}
 
-func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
-	root, after := q.text("root"), q.text("after")
-	if q.err != nil {
-		return q.err
+func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
+	root, after := q.Text("root"), q.Text("after")
+	if q.Err != nil {
+		return q.Err
 	}
 	r := c.Request()
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a client that reconnects to the same address
