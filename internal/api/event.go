@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
@@ -184,7 +185,7 @@ type planEventJSON struct {
 	LastSeenAt  *time.Time    `json:"lastSeenAt"`
 	ErrorKind   *string       `json:"errorKind"`
 	Steps       int64         `json:"steps"`
-	Total       figuresJSON   `json:"total"`
+	Total       wire.Figures  `json:"total"`
 }
 
 // encoder makes the data of events.
@@ -200,7 +201,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 		r := &p.Record
 		out.Plans[i] = planEventJSON{
 			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, Placeholder: p.Placeholder, State: r.State, Name: r.Name,
-			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: toFigures(&p.Total),
+			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: wire.FiguresOf(&p.Total),
 		}
 		if !p.Deleted {
 			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()

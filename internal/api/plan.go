@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
@@ -67,7 +68,7 @@ func addItem(o *object, p store.PlanSummary) {
 	o.bool("placeholder", p.Placeholder)
 	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.int("steps", p.Steps)
-	o.value("total", toFigures(&p.Total))
+	o.value("total", wire.FiguresOf(&p.Total))
 	o.truncated(p.Truncated)
 	o.b = append(o.b, '}')
 }
