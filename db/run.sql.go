@@ -473,6 +473,29 @@ func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) e
 	return err
 }
 
+const RunHadForm = `-- name: RunHadForm :one
+WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $1::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT EXISTS (
+    SELECT FROM below AS b
+    JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+    WHERE COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
+)
+`
+
+// Reports whether a run, or a run below it, ever showed a form.
+func (q *Queries) RunHadForm(ctx context.Context, db DBTX, planID string) (bool, error) {
+	row := db.QueryRow(ctx, RunHadForm, planID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const RunHandBack = `-- name: RunHandBack :exec
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now()
@@ -665,13 +688,13 @@ func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunU
 
 const RunWait = `-- name: RunWait :one
 WITH RECURSIVE below AS (
-    (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $2::text ORDER BY r.created_at DESC LIMIT 1)
+    (SELECT r.root_plan_id, r.plan_id, r.done FROM actlog.run AS r WHERE r.plan_id = $2::text ORDER BY r.created_at DESC LIMIT 1)
     UNION
-    SELECT r.root_plan_id, r.plan_id
+    SELECT r.root_plan_id, r.plan_id, r.done
     FROM below AS b
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
 )
-SELECT w.root_plan_id, w.plan_id
+SELECT w.root_plan_id, w.plan_id, b.done
 FROM below AS b
 JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND w.wait_id = $1::text
 ORDER BY w.state = 'WAITING' DESC, w.start_time, w.plan_id
@@ -686,6 +709,7 @@ type RunWaitParams struct {
 type RunWaitRow struct {
 	RootPlanID string
 	PlanID     string
+	Done       bool
 }
 
 // Returns where a wait of a run, or of a run below it, stands: the open one first, if several have its
@@ -693,7 +717,7 @@ type RunWaitRow struct {
 func (q *Queries) RunWait(ctx context.Context, db DBTX, arg RunWaitParams) (RunWaitRow, error) {
 	row := db.QueryRow(ctx, RunWait, arg.WaitID, arg.PlanID)
 	var i RunWaitRow
-	err := row.Scan(&i.RootPlanID, &i.PlanID)
+	err := row.Scan(&i.RootPlanID, &i.PlanID, &i.Done)
 	return i, err
 }
 

@@ -157,17 +157,32 @@ LIMIT 1;
 -- Returns where a wait of a run, or of a run below it, stands: the open one first, if several have its
 -- id. Of several runs with the id of a plan, it is the newest.
 WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id, r.done FROM actlog.run AS r WHERE r.plan_id = @plan_id::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id, r.done
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT w.root_plan_id, w.plan_id, b.done
+FROM below AS b
+JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND w.wait_id = @wait_id::text
+ORDER BY w.state = 'WAITING' DESC, w.start_time, w.plan_id
+LIMIT 1;
+
+-- name: RunHadForm :one
+-- Reports whether a run, or a run below it, ever showed a form.
+WITH RECURSIVE below AS (
     (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = @plan_id::text ORDER BY r.created_at DESC LIMIT 1)
     UNION
     SELECT r.root_plan_id, r.plan_id
     FROM below AS b
     JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
 )
-SELECT w.root_plan_id, w.plan_id
-FROM below AS b
-JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND w.wait_id = @wait_id::text
-ORDER BY w.state = 'WAITING' DESC, w.start_time, w.plan_id
-LIMIT 1;
+SELECT EXISTS (
+    SELECT FROM below AS b
+    JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+    WHERE COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
+);
 
 -- name: ControlAdd :exec
 -- Notes who asked a run for something.

@@ -34,6 +34,7 @@ var upward = map[string]int{
 	"internal/api":      0,
 	"internal/runapi":   0,
 	"internal/decision": 0,
+	"internal/template": 0,
 	"internal/httpd":    0,
 	"internal/receive":  0,
 	"internal/feed":     0,

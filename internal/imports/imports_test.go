@@ -51,6 +51,7 @@ var rules = map[string]rule{
 	"internal/field":    {[]string{"record"}, nil},
 	"internal/tree":     {[]string{"record"}, nil},
 	"internal/decision": {[]string{"record"}, nil},
+	"internal/template": {[]string{"record"}, nil},
 	"internal/search":   {nil, []string{"golang.org/x/text"}},
 	"internal/recent":   {nil, nil},
 	"internal/wire":     {[]string{"record", "internal/field", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},

@@ -284,7 +284,8 @@ func (r *Reader) Runs(ctx context.Context, f RunFilter) ([]RunSummary, error) {
 }
 
 // RunWait returns the place of a wait of a run, or of a run below it: the open one, if several have the
-// id. The error is [record.ErrNotFound] if there is none.
+// id. The error is [record.ErrNotFound] if there is none, and [ErrDecided] if the run that waited has
+// ended.
 func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key, error) {
 	row, err := pg.Read(ctx, r.db, func() (db.RunWaitRow, error) {
 		return r.queries.RunWait(ctx, r.db, db.RunWaitParams{PlanID: planID, WaitID: waitID})
@@ -292,5 +293,17 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	if err != nil {
 		return record.Key{}, fmt.Errorf("find wait %s of run %s: %w", waitID, planID, err)
 	}
+	if row.Done {
+		return record.Key{}, ErrDecided
+	}
 	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
+}
+
+// RunHadForm reports whether a run, or a run below it, ever showed a form.
+func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
+	had, err := pg.Read(ctx, r.db, func() (bool, error) { return r.queries.RunHadForm(ctx, r.db, planID) })
+	if err != nil {
+		return false, fmt.Errorf("look for forms of run %s: %w", planID, err)
+	}
+	return had, nil
 }
