@@ -78,7 +78,7 @@ func TestForm(t *testing.T) {
 	if err := json.Unmarshal(decided.FormInputs, &items); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"Ann", "7", "", "", "", "red, green", "true", decision.Given} {
+	for i, want := range []string{"Ann", "7", "", "", "", "red,green", "true", decision.Given} {
 		if items[i]["value"] != want {
 			t.Errorf("%s is %q, want %q", items[i]["label"], items[i]["value"], want)
 		}

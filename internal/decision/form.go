@@ -148,7 +148,7 @@ func text(raw json.RawMessage) (string, error) {
 				return "", err
 			}
 		}
-		return strings.Join(texts, ", "), nil
+		return strings.Join(texts, ","), nil
 	}
 	return string(raw), nil
 }
@@ -190,7 +190,7 @@ func check(field map[string]string, value string) (string, error) {
 				return "", err
 			}
 		}
-		return strings.Join(chosen, ", "), nil
+		return strings.Join(chosen, ","), nil
 	case "password":
 		if value == "" {
 			return "", nil
