@@ -168,6 +168,9 @@ type Engine struct {
 	executors map[string]Executor
 	host      string
 	counters  counters
+
+	// writing, if a test sets it, stands in for the store's WriteRun.
+	writing func(*Run) func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.

@@ -114,7 +114,11 @@ func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.R
 	later := r.later
 	r.later = nil
 	r.mu.Unlock()
-	err := r.engine.store.WriteRun(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
+	write := r.engine.store.WriteRun
+	if r.engine.writing != nil {
+		write = r.engine.writing(r)
+	}
+	err := write(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
 	if errors.Is(err, store.ErrLeaseLost) {
 		r.stop(err)
 	}

@@ -30,4 +30,3 @@ func (s *Store) History(ctx context.Context, conversationID, rootPlanID, planID 
 	}
 	return said, nil
 }
-

@@ -137,9 +137,9 @@ var rowPages = func() map[record.Kind]*rowPage {
 var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
 	for _, kind := range []record.Kind{record.KindPlan, record.KindThought, record.KindArtifact, record.KindSource, record.KindWait} {
-		var keys []string
+		keys := []string{"t.root_plan_id = $1::text"}
 		for i, key := range fieldsql.Keys(kind) {
-			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+1, key.Type))
+			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+2, key.Type))
 		}
 		all[kind] = fieldsql.NewRead("SELECT " + fieldsql.Select(fieldsql.Readable(kind, "t")) + " FROM actlog." + fieldsql.TableOf(kind).Name + " AS t WHERE " + strings.Join(keys, " AND "))
 	}

@@ -14,27 +14,19 @@ const terminateTool = "terminate"
 
 // newTerminate returns that tool. Its message is the answer: a text, or what fits the schema.
 func newTerminate(schema json.RawMessage) (tool.Tool, error) {
-	message := schema
-	if message == nil {
-		message = json.RawMessage(`{"type":"string"}`)
+	answer := schema
+	if answer == nil {
+		answer = json.RawMessage(`{"type":"string"}`)
 	}
 	arguments, err := json.Marshal(map[string]any{
-		"type": "object", "properties": map[string]json.RawMessage{"message": message}, "required": []string{"message"}, "additionalProperties": false,
+		"type": "object", "properties": map[string]json.RawMessage{"message": answer}, "required": []string{"message"}, "additionalProperties": false,
 	})
 	if err != nil {
 		return nil, &engine.Failure{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
 	}
 	t, err := tool.SchemaFunc(terminateTool, "Ends your work. The message is your answer to the request.", arguments,
 		func(_ context.Context, call tool.Call) (tool.Result, error) {
-			var in struct{ Message json.RawMessage }
-			if err := json.Unmarshal(call.Arguments, &in); err != nil {
-				return tool.Result{}, err
-			}
-			var text string
-			if json.Unmarshal(in.Message, &text) != nil {
-				text = string(in.Message)
-			}
-			return tool.Result{Text: text}, nil
+			return tool.Result{Text: message(call.Arguments)}, nil
 		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
 	if err != nil {
 		return nil, &engine.Failure{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
@@ -50,4 +42,14 @@ func terminateWith(text string, schema json.RawMessage) model.ToolCall {
 	}
 	arguments, _ := json.Marshal(map[string]json.RawMessage{"message": message}) // valid JSON
 	return model.ToolCall{ID: "terminate", Name: terminateTool, Arguments: string(arguments)}
+}
+
+// message returns the answer in the arguments of the call: a text as it is, anything else as JSON.
+func message(arguments json.RawMessage) string {
+	var in struct{ Message json.RawMessage }
+	var text string
+	if json.Unmarshal(arguments, &in) != nil || json.Unmarshal(in.Message, &text) != nil {
+		return string(in.Message)
+	}
+	return text
 }

@@ -4,6 +4,7 @@ package thinkact
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -143,8 +144,8 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if done := terminated(calls, results); done != nil {
-			return done.Text, nil
+		if summary, done := terminated(calls, results); done {
+			return summary, nil
 		}
 		if l.stuck(results) || length(l.talk) > maxContext {
 			if err := l.compact(ctx); err != nil {
@@ -181,11 +182,11 @@ func (l *loop) act(ctx context.Context, calls []model.ToolCall, t engine.Thinkin
 }
 
 // terminated returns the answer of the agent, if it said that it is done.
-func terminated(calls []model.ToolCall, results []tool.Result) *tool.Result {
-	if len(calls) == 1 && calls[0].Name == terminateTool && !results[0].Failed {
-		return &results[0]
+func terminated(calls []model.ToolCall, results []tool.Result) (answer string, done bool) {
+	if len(calls) != 1 || calls[0].Name != terminateTool || results[0].Failed {
+		return "", false
 	}
-	return nil
+	return message(json.RawMessage(calls[0].Arguments)), true // whole, however long it is
 }
 
 // stuck reports whether tools return the same again and again.
@@ -233,8 +234,8 @@ func (l *loop) summarise(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if done := terminated(calls, results); done != nil {
-		return done.Text, nil
+	if summary, done := terminated(calls, results); done {
+		return summary, nil
 	}
 	return "", &engine.Failure{Kind: "no_answer", Message: "The agent used all of its rounds and gave no answer that fits."}
 }
