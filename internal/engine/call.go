@@ -14,23 +14,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// newCall returns a call that the model asks for, as it is put on record before it begins.
-func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
-	c := &record.ActTool{
-		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index), CallIndex: new(int64(index)),
-		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: new(call.Arguments), State: new(record.Pending),
-	}
-	if t.Tools == nil {
-		return c
-	}
-	if known, ok := t.Tools.Get(call.Name); ok {
-		spec := known.Spec()
-		c.ServerName = some(spec.Server)
-		c.Policy, _ = json.Marshal(t.Policies.Policy(spec.Name, spec.Policy)) // texts, times and booleans
-	}
-	return c
-}
-
 // Act makes the calls that the model asked for in a cycle, several at once unless their policies
 // forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
 // does not keep the others from being made: then the error says that the run waits.
@@ -200,15 +183,6 @@ func (c *calling) names() string {
 		all += name
 	}
 	return all
-}
-
-// resultOf returns a result that is on record.
-func resultOf(row *record.ActTool) tool.Result {
-	r := tool.Result{Failed: *row.State != record.Completed}
-	if row.Result != nil {
-		r.Text = *row.Result
-	}
-	return r
 }
 
 // maxRetries bounds how often a call is made in all if its outcome is unknown each time.

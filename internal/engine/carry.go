@@ -33,7 +33,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	err := r.boundary(ctx)
 	if err == nil {
 		if executor := e.executors[r.run.Executor]; executor == nil {
-			err = &Failure{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
+			err = &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
 		} else {
 			result, err = advance(ctx, executor, r)
 		}
@@ -46,7 +46,7 @@ func advance(ctx context.Context, x Executor, r *Run) (result Result, err error)
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("an executor failed", "panic", p, "stack", string(debug.Stack()))
-			err = &Failure{Kind: "internal", Message: "The executor failed."}
+			err = &RunError{Kind: "internal", Message: "The executor failed."}
 		}
 	}()
 	return x.Advance(ctx, r)
@@ -96,7 +96,7 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 			return
 		}
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
-			err = &Failure{Kind: "internal", Message: "What the run did cannot be put on record: " + invalid.Error()}
+			err = &RunError{Kind: "internal", Message: "What the run did cannot be put on record: " + invalid.Error()}
 			r.mu.Lock()
 			r.later = nil
 			r.mu.Unlock()
@@ -111,7 +111,7 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 // settleOnce is one try of settle.
 func (e *Engine) settleOnce(ctx context.Context, r *Run, result Result, err error) error {
 	var parked *parkedError
-	var failure *Failure
+	var failure *RunError
 	ctx = context.WithoutCancel(ctx)
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
@@ -125,9 +125,9 @@ func (e *Engine) settleOnce(ctx context.Context, r *Run, result Result, err erro
 	case errors.Is(err, errReleased):
 		return r.release(ctx)
 	case errors.Is(err, errStopped):
-		return r.abort(ctx, record.Cancelled, &Failure{Kind: "stopped", Message: "The run was stopped."})
+		return r.abort(ctx, record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."})
 	case errors.Is(err, errDeadline):
-		return r.abort(ctx, record.Failed, &Failure{Kind: LimitTime, Message: "The run has reached its limit of time."})
+		return r.abort(ctx, record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
 	case errors.As(err, &failure):
 		return r.abort(ctx, record.Failed, failure)
 	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
@@ -135,7 +135,7 @@ func (e *Engine) settleOnce(ctx context.Context, r *Run, result Result, err erro
 		return r.release(ctx)
 	}
 	r.log.Error("a run failed", "error", err)
-	return r.abort(ctx, record.Failed, &Failure{Kind: "internal", Message: err.Error()})
+	return r.abort(ctx, record.Failed, &RunError{Kind: "internal", Message: err.Error()})
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
@@ -167,10 +167,8 @@ func (r *Run) states(state record.State) []record.Change {
 	changes := []record.Change{r.planRow(state)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, s := range r.steps {
-		if s.ended == nil {
-			row := s.row()
-			row.State = &state
+	for _, inState := range r.open {
+		if row := inState(state); row != nil {
 			changes = append(changes, row)
 		}
 	}
@@ -181,7 +179,7 @@ func (r *Run) states(state record.State) []record.Change {
 func (r *Run) release(ctx context.Context) error { return r.write(ctx, nil, store.Release()) }
 
 // end ends the run, and the call that started it.
-func (r *Run) end(ctx context.Context, state record.State, summary string, failure *Failure, changes ...record.Change) error {
+func (r *Run) end(ctx context.Context, state record.State, summary string, failure *RunError, changes ...record.Change) error {
 	end := r.planRow(state)
 	end.EndTime = new(time.Now())
 	if r.plan.StartTime == nil {
@@ -222,16 +220,16 @@ func (r *Run) end(ctx context.Context, state record.State, summary string, failu
 }
 
 // abort ends a run whose executor did not: what it began is closed as far as it is open.
-func (r *Run) abort(ctx context.Context, state record.State, failure *Failure) error {
-	changes, err := r.open(ctx, state, failure)
+func (r *Run) abort(ctx context.Context, state record.State, failure *RunError) error {
+	changes, err := r.closing(ctx, state, failure)
 	if err != nil {
 		return err
 	}
 	return r.end(ctx, state, "", failure, changes...)
 }
 
-// open returns the changes that close what is open in the run.
-func (r *Run) open(ctx context.Context, state record.State, failure *Failure) (changes []record.Change, err error) {
+// closing returns the changes that close what is open in the run.
+func (r *Run) closing(ctx context.Context, state record.State, failure *RunError) (changes []record.Change, err error) {
 	now := time.Now()
 	plan, _, err := r.engine.store.PlanTree(ctx, r.run.RootPlanID, r.run.PlanID)
 	if err != nil {

@@ -28,9 +28,7 @@ type Stats struct {
 	ToolTime    time.Duration
 }
 
-// Stats returns a snapshot.
-func (e *Engine) Stats() Stats {
-	c := &e.counters
+func (c *counters) snapshot() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats

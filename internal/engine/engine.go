@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,81 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent/model"
-	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
-
-// Executor carries runs of a kind. It is plain Go over a [Run]: it knows nothing of leases, waits or
-// crashes.
-type Executor interface {
-	// Kind is the name of the executor, such as agent.
-	Kind() string
-
-	// Prepare checks what a request asks for, before it is put on record. The error is a
-	// [*record.InvalidError] that names the field, or wraps [record.ErrNotFound].
-	Prepare(parts Parts, r Request) (Prepared, error)
-
-	// Advance carries a run to its end, and returns its result. It is called again from its beginning
-	// after a crash, a wait or a pause: the handle returns what was done before. An error of the handle
-	// is returned as it is. A [*Failure] says why a run fails.
-	Advance(ctx context.Context, run *Run) (Result, error)
-}
-
-// Result is how a run ended well.
-type Result struct {
-	Summary string // what the run answers
-}
-
-// Failure ends a step or a run as FAILED.
-type Failure struct {
-	Kind    string // a short class of the error, to count by
-	Message string
-}
-
-func (f *Failure) Error() string { return f.Message }
-
-// Parts is what a worker has for runs. What it returns may change when a configuration is read again,
-// so a run has the parts of the moment at which it is claimed.
-type Parts interface {
-	// Provides names what there is: model:<name>, mcp:<server>, toolset:<name>.
-	Provides() []string
-	// Definition returns a definition of a kind by its name, as JSON without secrets.
-	Definition(kind, name string) (json.RawMessage, bool)
-	Model(name string) (model.Model, bool)
-	// Tools returns the tools that match any of the names, which may be patterns, and those of MCP
-	// servers.
-	Tools(ctx context.Context, names, servers []string) (*tool.Set, error)
-	// Redact returns a text without what must not be on record.
-	Redact(text string) string
-}
-
-// Request asks for a run.
-type Request struct {
-	Executor       string
-	Name           string // what to run, such as the name of an agent; may be empty
-	Input          json.RawMessage
-	ConversationID string
-	Project        string
-	UserID         string
-	Tags           []string
-	Limits         *Limits
-	IdempotencyKey string
-	Body           []byte // of the request, which must be the same if the key is
-}
-
-// Prepared is what a run does, as it is put on record at first.
-type Prepared struct {
-	Name        string          // of what is run
-	Definition  json.RawMessage // is pinned; nil: nothing
-	Input       json.RawMessage
-	Needs       []string // what a worker must provide, beside the executor
-	Title       string
-	UserRequest string
-	ModelName   string
-	Limits      *Limits // of the definition
-}
 
 // Started says which run a request started.
 type Started struct {
@@ -170,7 +97,7 @@ type Engine struct {
 	counters  counters
 
 	// writing, if a test sets it, stands in for the store's WriteRun.
-	writing func(*Run) func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
+	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
@@ -270,4 +197,9 @@ func some(text string) *string {
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// Stats returns a snapshot.
+func (e *Engine) Stats() Stats {
+	return e.counters.snapshot()
 }

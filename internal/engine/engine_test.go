@@ -34,14 +34,14 @@ func TestRunOfAnAgent(t *testing.T) {
 	), scriptmodel.Turn{Content: "All are greeted.", ToolCalls: terminate("Done.")})}},
 		map[string]thinkact.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
 		[]tool.Tool{greet(&greeted, tool.Policy{})})
-	h.work(h.engine)
-	id := h.start("host", "Greet Ann and Bo.\nPlease.")
-	p := h.await(id, record.Completed)
+	h.Work(h.Engine)
+	id := h.Start("host", "Greet Ann and Bo.\nPlease.")
+	p := h.Await(id, record.Completed)
 	if got := p.Record; text(got.Summary) != "Done." || text(got.Title) != "Greet Ann and Bo." || text(got.UserRequest) != "Greet Ann and Bo.\nPlease." ||
 		text(got.Executor) != "agent" || text(got.Name) != "host" || got.StartTime == nil || got.EndTime == nil {
 		t.Errorf("the plan: %+v", got)
 	}
-	step := h.step(p)
+	step := h.Step(p)
 	if r := step.Record; *r.State != record.Completed || text(r.Result) != "Done." || text(r.AgentName) != "host" || *r.MaxSteps != 30 || text(r.AgentDescription) != "Greets people" {
 		t.Errorf("the step: %+v", r)
 	}

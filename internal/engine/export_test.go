@@ -12,32 +12,30 @@ import (
 // lost is called once no more is written of that run. Writes counts all writes.
 func Kill(e *Engine, n int, before bool, lost func(planID string)) (writes func() int) {
 	var mu sync.Mutex
-	count, dead := 0, map[*Run]bool{}
-	e.writing = func(r *Run) func(context.Context, store.Lease, []record.Change, ...store.RunOp) error {
-		return func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
-			mu.Lock()
-			if dead[r] {
-				mu.Unlock()
-				return store.ErrLeaseLost
-			}
-			count++
-			now := count == n
-			dead[r] = now && before
+	count, dead := 0, map[store.Lease]bool{}
+	e.writing = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+		mu.Lock()
+		if dead[l] {
 			mu.Unlock()
-			if now && before {
-				lost(r.run.PlanID)
-				return store.ErrLeaseLost
-			}
-			err := e.store.WriteRun(ctx, l, changes, ops...)
-			if now && err == nil {
-				mu.Lock()
-				dead[r] = true
-				mu.Unlock()
-				lost(r.run.PlanID)
-				return store.ErrLeaseLost
-			}
-			return err
+			return store.ErrLeaseLost
 		}
+		count++
+		now := count == n
+		dead[l] = now && before
+		mu.Unlock()
+		if now && before {
+			lost(l.PlanID)
+			return store.ErrLeaseLost
+		}
+		err := e.store.WriteRun(ctx, l, changes, ops...)
+		if now && err == nil {
+			mu.Lock()
+			dead[l] = true
+			mu.Unlock()
+			lost(l.PlanID)
+			return store.ErrLeaseLost
+		}
+		return err
 	}
 	return func() int {
 		mu.Lock()

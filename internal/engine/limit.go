@@ -79,7 +79,7 @@ func (l *Limits) json() json.RawMessage {
 // reached returns the failure of a run that has used so much, or nil.
 func (l *Limits) reached(rounds, calls, tokens int64, cost float64) error {
 	over := func(kind, what string, limit any) error {
-		return &Failure{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
+		return &RunError{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
 	}
 	switch {
 	case l.none():

@@ -55,7 +55,8 @@ type Run struct {
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
 	rounds, calls int64           // that it has begun
-	steps         []*Step         // that were opened
+	// open returns the rows of the steps that were opened and have not ended, in a state.
+	open []func(record.State) *record.AgentExecution
 }
 
 // ID returns the plan of the run.
@@ -116,7 +117,7 @@ func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.R
 	r.mu.Unlock()
 	write := r.engine.store.WriteRun
 	if r.engine.writing != nil {
-		write = r.engine.writing(r)
+		write = r.engine.writing
 	}
 	err := write(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
 	if errors.Is(err, store.ErrLeaseLost) {
@@ -175,37 +176,9 @@ func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 func (r *Run) Model(name string) (model.Model, error) {
 	m, ok := r.parts.Model(name)
 	if !ok {
-		return nil, &Failure{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
+		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
 	}
 	return m, nil
-}
-
-// Tools returns tools by their names, which may be patterns, and those of MCP servers. form, and agents
-// as agent.<name>, are among them.
-func (r *Run) Tools(ctx context.Context, names, servers []string) (*tool.Set, error) {
-	var own []tool.Tool
-	var others []string
-	for _, name := range names {
-		switch t, ok, err := r.ownTool(name); {
-		case err != nil:
-			return nil, err
-		case ok:
-			own = append(own, t)
-		default:
-			others = append(others, name)
-		}
-	}
-	set, err := r.parts.Tools(ctx, others, servers)
-	if err == nil && len(own) > 0 {
-		set, err = tool.NewSet(append(set.Tools(), own...)...)
-	}
-	if err != nil {
-		if cause := r.boundary(ctx); cause != nil {
-			return nil, cause
-		}
-		return nil, &Failure{Kind: "tools", Message: "The tools cannot be had: " + r.redact(err.Error())}
-	}
-	return set, nil
 }
 
 // History returns what was said before the run in its conversation, up to a number of messages, oldest

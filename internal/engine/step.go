@@ -55,7 +55,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	s := &Step{run: r, id: derive("step-", r.run.PlanID, index), info: info, cycles: map[int64]*cycle{}}
 	row := &record.AgentExecution{RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running)}
 	r.mu.Lock()
-	r.steps = append(r.steps, s)
+	r.open = append(r.open, s.inState)
 	r.mu.Unlock()
 	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 	switch {
@@ -105,13 +105,13 @@ func begun(t *record.ActTool) bool { return t.StartTime != nil }
 
 // mismatch is the failure of a run whose code does other things than are on record.
 func mismatch(format string, args ...any) error {
-	return &Failure{Kind: "record_mismatch", Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
+	return &RunError{Kind: "record_mismatch", Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
 }
 
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }
 
-// Ended reports whether the step has ended, with its result. The error is a [*Failure] if it failed.
+// Ended reports whether the step has ended, with its result. The error is a [*RunError] if it failed.
 func (s *Step) Ended() (result string, ended bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Step) Ended() (result string, ended bool, err error) {
 		return "", false, nil
 	}
 	if *s.ended.State != record.Completed {
-		return "", true, &Failure{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage)}
+		return "", true, &RunError{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage)}
 	}
 	return textOf(s.ended.Result), true, nil
 }
@@ -134,7 +134,7 @@ func textOf(p *string) string {
 
 // End ends the step with its result, or as failed. It is put on record with the next thing that is, at
 // the latest with the end of the run.
-func (s *Step) End(result string, failure *Failure) {
+func (s *Step) End(result string, failure *RunError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
@@ -149,6 +149,18 @@ func (s *Step) End(result string, failure *Failure) {
 	}
 	s.ended = end
 	s.run.addLater(append(s.resolve(), end)...)
+}
+
+// inState returns the row of the step in a state; nil if the step has ended.
+func (s *Step) inState(state record.State) *record.AgentExecution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return nil
+	}
+	row := s.row()
+	row.State = &state
+	return row
 }
 
 func (s *Step) row() *record.AgentExecution {
@@ -227,4 +239,13 @@ func (s *Step) inputOf(messages []model.Message) (text *string, chars *int64) {
 		}
 	}
 	return new(string(b)), &count
+}
+
+// resultOf returns a result that is on record.
+func resultOf(row *record.ActTool) tool.Result {
+	r := tool.Result{Failed: *row.State != record.Completed}
+	if row.Result != nil {
+		r.Text = *row.Result
+	}
+	return r
 }

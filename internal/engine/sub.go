@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -15,33 +14,6 @@ import (
 
 // maxDepth is how deep runs may be nested, with the root.
 const maxDepth = 10
-
-// Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that
-// name.
-type Callable interface {
-	Executor
-	// Tool returns the description and the schema of the arguments.
-	Tool(parts Parts, name string) (description string, schema json.RawMessage, ok bool)
-	// Call returns the input of the run that a call starts.
-	Call(name string, arguments json.RawMessage) (json.RawMessage, error)
-}
-
-// ownTool returns a tool that the run itself carries.
-func (r *Run) ownTool(name string) (tool.Tool, bool, error) {
-	if name == FormTool {
-		return newForm(), true, nil
-	}
-	kind, of, found := strings.Cut(name, ".")
-	executor, ok := r.engine.executors[kind].(Callable)
-	if !found || !ok {
-		return nil, false, nil
-	}
-	description, schema, ok := executor.Tool(r.parts, of)
-	if !ok {
-		return nil, false, &Failure{Kind: "configuration", Message: fmt.Sprintf("There is no %s called %q any more.", kind, of)}
-	}
-	return subRun{spec: tool.Spec{Name: name, Description: description, Schema: schema}, executor: executor, name: of}, true, nil
-}
 
 // subRun is a tool whose calls are runs of their own.
 type subRun struct {

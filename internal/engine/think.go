@@ -42,7 +42,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return recorded(&c.record)
 	}
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
-		return nil, &Failure{Kind: *c.record.ErrorKind, Message: textOf(c.record.ErrorMessage)}
+		return nil, &RunError{Kind: *c.record.ErrorKind, Message: textOf(c.record.ErrorMessage)}
 	}
 	if err := s.run.boundary(ctx); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		r.engine.counters.modelError(kind)
 		if !passes || tries >= r.engine.config.ModelTries {
-			return nil, &Failure{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
+			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
 		}
 		r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt+1)
 		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
@@ -200,7 +200,7 @@ func (s *Step) keep(ctx context.Context, row *record.ThinkAct, response *model.R
 		return nil, fmt.Errorf("encode the message of a model: %w", err)
 	}
 	if len(message) > record.MaxTextBytes {
-		return nil, &Failure{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
+		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
 	}
 	calls := response.Message.Calls()
 	usage := response.Usage
@@ -254,4 +254,21 @@ func (s *Step) clean(m *model.Message) {
 	if changed || len(m.Raw) > 0 && s.run.redact(string(m.Raw)) != string(m.Raw) {
 		m.Provider, m.Raw = "", nil
 	}
+}
+
+// newCall returns a call that the model asks for, as it is put on record before it begins.
+func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
+	c := &record.ActTool{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index), CallIndex: new(int64(index)),
+		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: new(call.Arguments), State: new(record.Pending),
+	}
+	if t.Tools == nil {
+		return c
+	}
+	if known, ok := t.Tools.Get(call.Name); ok {
+		spec := known.Spec()
+		c.ServerName = some(spec.Server)
+		c.Policy, _ = json.Marshal(t.Policies.Policy(spec.Name, spec.Policy)) // texts, times and booleans
+	}
+	return c
 }

@@ -148,3 +148,6 @@ func (r *Run) hold(ctx context.Context, key string, w WaitInfo) (Answer, error) 
 
 // holdEvery is how often an answer is looked for that a call waits for while it goes on.
 const holdEvery = 500 * time.Millisecond
+
+// DefaultFormTimeout is how long a form waits.
+const DefaultFormTimeout = 300 * time.Second

@@ -15,9 +15,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// runBell is the channel on which workers are told that a run is due, or should stop.
-const runBell = "actlog_run"
-
 // The SQLSTATEs of actlog.lease_lost and actlog.form_waits.
 const (
 	leaseLost = "YA002"

@@ -38,6 +38,14 @@ type input struct {
 	Request string `json:"request"`
 }
 
+// Executor carries runs of agents.
+type Executor struct{}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "agent" }
+
+var _ engine.Callable = Executor{}
+
 // Prepare implements [engine.Executor].
 func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
 	var in input
@@ -99,7 +107,7 @@ func read(run *engine.Run) (d Definition, in input, err error) {
 		err = json.Unmarshal(run.Input(), &in)
 	}
 	if err != nil {
-		return d, in, &engine.Failure{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+		return d, in, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
 	return d, in, nil
 }
@@ -145,4 +153,9 @@ func (Executor) Call(name string, arguments json.RawMessage) (json.RawMessage, e
 		return nil, errors.New("request: required, a text")
 	}
 	return json.Marshal(input{Agent: name, Request: in.Request})
+}
+
+// invalid returns the error of a field of a request.
+func invalid(field, reason string) error {
+	return &record.InvalidError{Code: record.CodeInvalidValue, Field: field, Reason: reason}
 }
