@@ -301,22 +301,22 @@ WITH open AS MATERIALIZED (
         LIMIT 1000
     )
 ),
-held AS MATERIALIZED (
-    SELECT r.owner, r.root_plan_id, count(*) AS runs
-    FROM actlog.run AS r
-    WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
-    GROUP BY r.owner, r.root_plan_id
-),
-turns AS MATERIALIZED (
+turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
-        o.root_plan_id, o.plan_id, o.since,
-        row_number() OVER (PARTITION BY o.owner ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.owner = o.owner), 0) AS of_owner,
-        row_number() OVER (PARTITION BY o.root_plan_id ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.root_plan_id = o.root_plan_id), 0) AS of_tree
-    FROM open AS o
+        a.root_plan_id, a.plan_id, a.since, a.is_open,
+        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.since) AS of_owner,
+        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.since) AS of_tree
+    FROM (
+        SELECT o.root_plan_id, o.plan_id, o.owner, o.since, true AS is_open FROM open AS o
+        UNION ALL
+        SELECT r.root_plan_id, r.plan_id, r.owner, r.claimed_at, false
+        FROM actlog.run AS r
+        WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
+    ) AS a
 ),
 chosen AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.worker_id
-    FROM (SELECT root_plan_id, plan_id, since, of_owner, of_tree FROM turns ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
+    FROM (SELECT root_plan_id, plan_id, since, is_open, of_owner, of_tree FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.plan_id, x.worker_id
         FROM actlog.run AS x
@@ -335,7 +335,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over
 `
 
 type RunClaimParams struct {
@@ -364,6 +364,7 @@ type RunClaimRow struct {
 	Takeovers         int32
 	Deadline          *time.Time
 	Desired           string
+	TakenOver         bool
 }
 
 // Claims runs that are due, and, if takeover is set, those whose worker lost its lease. Who has fewer
@@ -401,6 +402,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Takeovers,
 			&i.Deadline,
 			&i.Desired,
+			&i.TakenOver,
 		); err != nil {
 			return nil, err
 		}

@@ -84,22 +84,22 @@ WITH open AS MATERIALIZED (
         LIMIT 1000
     )
 ),
-held AS MATERIALIZED (
-    SELECT r.owner, r.root_plan_id, count(*) AS runs
-    FROM actlog.run AS r
-    WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
-    GROUP BY r.owner, r.root_plan_id
-),
-turns AS MATERIALIZED (
+turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
-        o.root_plan_id, o.plan_id, o.since,
-        row_number() OVER (PARTITION BY o.owner ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.owner = o.owner), 0) AS of_owner,
-        row_number() OVER (PARTITION BY o.root_plan_id ORDER BY o.since) + COALESCE((SELECT sum(h.runs) FROM held AS h WHERE h.root_plan_id = o.root_plan_id), 0) AS of_tree
-    FROM open AS o
+        a.root_plan_id, a.plan_id, a.since, a.is_open,
+        row_number() OVER (PARTITION BY a.owner ORDER BY a.is_open, a.since) AS of_owner,
+        row_number() OVER (PARTITION BY a.root_plan_id ORDER BY a.is_open, a.since) AS of_tree
+    FROM (
+        SELECT o.root_plan_id, o.plan_id, o.owner, o.since, true AS is_open FROM open AS o
+        UNION ALL
+        SELECT r.root_plan_id, r.plan_id, r.owner, r.claimed_at, false
+        FROM actlog.run AS r
+        WHERE r.worker_id IS NOT NULL AND EXISTS (SELECT FROM open)
+    ) AS a
 ),
 chosen AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.worker_id
-    FROM (SELECT * FROM turns ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
+    FROM (SELECT * FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.plan_id, x.worker_id
         FROM actlog.run AS x
@@ -118,7 +118,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired;
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over;
 
 -- name: RunWanted :many
 -- Returns what runs that a worker holds should do other than run.

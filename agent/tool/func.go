@@ -113,3 +113,39 @@ func (f touching[In, Out]) Touches(ctx context.Context, call Call) ([]string, er
 	}
 	return f.touches(ctx, in)
 }
+
+// SchemaFunc returns a tool whose arguments fit a JSON Schema of type object, which need not follow from
+// a Go type. Arguments are checked as those of [Func]. The error says what is wrong with the schema.
+func SchemaFunc(name, description string, schema json.RawMessage, fn func(context.Context, Call) (Result, error), with ...Option) (Tool, error) {
+	var o options
+	for _, set := range with {
+		set(&o)
+	}
+	s, err := readSchema(schema)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: schema: %w", name, err)
+	}
+	return schemaTool{spec: Spec{Name: name, Description: description, Schema: schema, Policy: o.policy}, schema: s, fn: fn}, nil
+}
+
+type schemaTool struct {
+	spec   Spec
+	schema *schema
+	fn     func(context.Context, Call) (Result, error)
+}
+
+func (t schemaTool) Spec() Spec { return t.spec }
+
+func (t schemaTool) Call(ctx context.Context, call Call) (Result, error) {
+	if len(call.Arguments) == 0 {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if err := t.schema.check(call.Arguments); err != nil {
+		return Failure("Bad arguments: " + err.Error()), nil //nolint:nilerr // the model reads it
+	}
+	result, err := t.fn(ctx, call)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	return result, nil
+}

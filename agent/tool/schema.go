@@ -34,6 +34,19 @@ func schemaFor(t reflect.Type) (*schema, error) {
 	return &schema{text: text, resolved: resolved}, err
 }
 
+// readSchema returns a schema from its JSON.
+func readSchema(text json.RawMessage) (*schema, error) {
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, err
+	}
+	if s.Type != "object" {
+		return nil, errors.New("its type must be object")
+	}
+	resolved, err := s.Resolve(nil)
+	return &schema{text: text, resolved: resolved}, err
+}
+
 // check returns an error for a model if the arguments do not fit the schema. It names the field.
 func (s *schema) check(arguments json.RawMessage) error {
 	var object map[string]any

@@ -45,6 +45,9 @@ var upward = map[string]int{
 	"internal/otlp":     0,
 	"internal/live":     31,
 
+	"internal/engine":            1, // executors are given a Run, which knows the executors that its calls start
+	"internal/executor/thinkact": 0,
+
 	"agent/model":           0,
 	"agent/model/openai":    0,
 	"agent/model/anthropic": 0,

@@ -83,6 +83,10 @@ var rules = map[string]rule{
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
 
+	// The runtime. Executors are plain Go over the handle of the engine.
+	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
+	"internal/executor/thinkact": {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
+
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
@@ -91,6 +95,7 @@ var rules = map[string]rule{
 		[]string{"record", "internal/api", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/runapi", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
 		[]string{"github.com/google/go-cmp", pgx, "github.com/klauspost/compress", "github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/collector/pdata", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf", "google.golang.org/grpc"},
 	},
+	"internal/enginetest":  {[]string{"record", "agent/model", "agent/model/openai", "agent/tool", "internal/engine", "internal/pgtest", "internal/scriptmodel", "internal/store", "internal/storetest", "internal/tree"}, nil},
 	"internal/scriptmodel": {nil, nil},
 	"internal/imports":     {nil, nil},
 	"clients":              {nil, nil},
@@ -109,7 +114,7 @@ var reserved = map[string][]string{
 }
 
 // support are the packages that only tests, and each other, may import.
-var support = []string{"internal/pgtest", "internal/pgtest/withpg", "internal/storetest", "internal/apitest"}
+var support = []string{"internal/pgtest", "internal/pgtest/withpg", "internal/storetest", "internal/apitest", "internal/enginetest"}
 
 // pkg is a package as `go list` prints it.
 type pkg struct {

@@ -15,9 +15,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// runBell is the channel on which workers are told that a run is due, or should stop.
-const runBell = "actlog_run"
-
 // The SQLSTATEs of actlog.lease_lost and actlog.form_waits.
 const (
 	leaseLost = "YA002"
@@ -107,6 +104,11 @@ func Park(until time.Time) RunOp {
 // Finish ends the run for good.
 func Finish() RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+}
+
+// StopBelow asks the runs below the run to stop.
+func StopBelow() RunOp {
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, l.RootPlanID, l.PlanID, string(DesiredCancel)) }}
 }
 
 // Begin adds a run of the same tree, unless it is there.
@@ -308,7 +310,8 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 // Claimed is a run that a worker holds from now on.
 type Claimed struct {
 	Run
-	Lease Lease
+	Lease     Lease
+	TakenOver bool // from a worker that lost its lease
 }
 
 // ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it
@@ -320,7 +323,7 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 	}
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
-		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
+		c := Claimed{TakenOver: r.TakenOver, Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
 			Owner: r.Owner, Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
@@ -344,6 +347,17 @@ func orEmpty(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// RunUsed returns what a run and all below it have used: tokens, in and out, and cost in US dollars.
+func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string) (tokens int64, costUSD float64, err error) {
+	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {
+		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID})
+	})
+	if err != nil {
+		return 0, 0, fmt.Errorf("read what run %s has used: %w", planID, err)
+	}
+	return used.Tokens, used.CostUSD, nil
 }
 
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.

@@ -143,7 +143,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
-	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), runs: pg.NewBell(d, runBell, log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()

@@ -1,0 +1,417 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// Act makes the calls that the model asked for in a cycle, several at once unless their policies
+// forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
+// does not keep the others from being made: then the error says that the run waits.
+func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) ([]tool.Result, error) {
+	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
+	var together sync.WaitGroup
+	var alone []int
+	for i, call := range calls {
+		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
+		if one.exclusive() {
+			alone = append(alone, i)
+			continue
+		}
+		together.Go(func() { results[i], errs[i] = one.make(ctx) })
+	}
+	together.Wait()
+	for _, i := range alone {
+		results[i], errs[i] = (&calling{step: s, seq: seq, index: i, of: len(calls), call: calls[i], t: t}).make(ctx)
+	}
+	return results, worst(errs)
+}
+
+// worst returns the error to act on: any but that the run waits, else that, with the earliest time.
+func worst(errs []error) error {
+	var waits *parkedError
+	human := true
+	for _, err := range errs {
+		var parked *parkedError
+		switch {
+		case err == nil:
+		case !errors.As(err, &parked):
+			return err
+		default:
+			human = human && parked.human
+			if waits == nil || waits.until.IsZero() || !parked.until.IsZero() && parked.until.Before(waits.until) {
+				waits = parked
+			}
+		}
+	}
+	if waits == nil {
+		return nil
+	}
+	return &parkedError{until: waits.until, human: human}
+}
+
+// calling is the making of one call.
+type calling struct {
+	step  *Step
+	seq   int64
+	index int
+	of    int // how many the model asked for
+	call  model.ToolCall
+	t     Thinking
+
+	row    *record.ActTool // as it is on record
+	tool   tool.Tool
+	policy tool.Policy
+}
+
+// inRun is a tool that is carried by the run itself: a form, a sub-plan.
+type inRun interface {
+	tool.Tool
+	callInRun(ctx context.Context, c *calling) (tool.Result, error)
+}
+
+func (c *calling) exclusive() bool {
+	if c.t.Tools == nil {
+		return false
+	}
+	known, ok := c.t.Tools.Get(c.call.Name)
+	return ok && c.t.Policies.Policy(c.call.Name, known.Spec().Policy).Exclusive
+}
+
+// change returns a change to the row of the call.
+func (c *calling) change(state record.State) *record.ActTool {
+	return &record.ActTool{
+		RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, State: &state, Attempt: c.row.Attempt,
+	}
+}
+
+// find finds the call on record, and its tool.
+func (c *calling) find() error {
+	s := c.step
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cycle := s.cycles[c.seq]
+	if cycle == nil {
+		return mismatch("there is no cycle %d to act in", c.seq)
+	}
+	c.row = cycle.calls[derive("toolcall-", s.id, c.seq, c.index)]
+	switch {
+	case c.row == nil: // the executor calls it, not the model
+		c.row = s.newCall(c.seq, c.index, c.call, c.t)
+		cycle.calls[c.row.ToolCallID], cycle.resolved = c.row, false
+		s.run.addLater(c.row)
+	case c.row.Name == nil || *c.row.Name != c.call.Name:
+		name := "a tool without a name"
+		if c.row.Name != nil {
+			name = *c.row.Name
+		}
+		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index, c.seq, name, c.call.Name)
+	}
+	if c.t.Tools != nil {
+		c.tool, _ = c.t.Tools.Get(c.call.Name)
+	}
+	if c.row.Policy != nil { // what held when the model asked
+		if err := json.Unmarshal(c.row.Policy, &c.policy); err != nil {
+			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index, c.seq, err)
+		}
+	} else if c.tool != nil {
+		c.policy = c.t.Policies.Policy(c.call.Name, c.tool.Spec().Policy)
+	}
+	return nil
+}
+
+// make makes the call, goes on with it, or returns its result.
+func (c *calling) make(ctx context.Context) (tool.Result, error) {
+	if err := c.find(); err != nil {
+		return tool.Result{}, err
+	}
+	if c.row.State.Terminal() && (*c.row.State != record.Unknown || c.row.Result != nil) {
+		return resultOf(c.row), nil
+	}
+	if err := c.step.run.boundary(ctx); err != nil {
+		return tool.Result{}, err
+	}
+	if c.tool == nil {
+		return c.end(ctx, record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
+	}
+	if c.t.Refuse != nil {
+		if why := c.t.Refuse(c.call, c.of); why != "" {
+			return c.end(ctx, record.Failed, tool.Failure(why), "refused")
+		}
+	}
+	if c.row.StartTime == nil {
+		c.step.run.count(0, 1)
+		if err := c.step.run.used(ctx); err != nil {
+			c.step.run.count(0, -1)
+			return tool.Result{}, err
+		}
+	}
+	if own, ok := c.tool.(inRun); ok {
+		return own.callInRun(ctx, c)
+	}
+	if *c.row.State == record.Running || *c.row.State == record.Unknown {
+		if result, done, err := c.unknown(ctx); done || err != nil {
+			return result, err
+		}
+	}
+	if c.policy.Approval {
+		if result, refused, err := c.approve(ctx); refused || err != nil {
+			return result, err
+		}
+	}
+	return c.run(ctx)
+}
+
+func (c *calling) names() string {
+	if c.t.Tools == nil {
+		return "none"
+	}
+	var all string
+	for i, name := range c.t.Tools.Names() {
+		if i > 0 {
+			all += ", "
+		}
+		all += name
+	}
+	return all
+}
+
+// maxRetries bounds how often a call is made in all if its outcome is unknown each time.
+const maxRetries = 5
+
+// unknownText is what a model reads of a call whose outcome nobody can tell.
+const unknownText = "The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it."
+
+// unknown deals with a call that had begun, and of which nobody can say how it ended. done reports that
+// it is not made again.
+func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
+	lost := c.change(record.Unknown)
+	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(time.Now()), new(workerLost), new("The worker that made the call was lost.")
+	if c.row.ErrorKind != nil {
+		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
+	}
+	again := func() (tool.Result, bool, error) {
+		c.step.run.addLater(lost)
+		c.attempt()
+		return tool.Result{}, false, nil
+	}
+	switch {
+	case c.policy.OnUnknown == tool.Retry && c.number() < maxRetries:
+		return again()
+	case c.policy.OnUnknown == tool.Ask:
+		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
+			Type: record.WaitActionValidation, Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?", c.call.Name),
+			Subject: c.subject(nil), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
+		}, lost)
+		switch {
+		case err != nil:
+			return tool.Result{}, true, err
+		case answer.Decision == "retry":
+			return again()
+		case answer.Decision == "done":
+			result, err = c.settle(ctx, record.Completed, tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
+			return result, true, err
+		case answer.Decision == "skip":
+			result, err = c.settle(ctx, record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), workerLost)
+			return result, true, err
+		}
+	}
+	lost.Result = new(unknownText)
+	c.keep(lost)
+	if err := c.step.run.write(ctx, []record.Change{lost}); err != nil {
+		return tool.Result{}, true, err
+	}
+	return tool.Failure(unknownText), true, nil
+}
+
+// number returns the attempt that the call is at.
+func (c *calling) number() int64 {
+	if c.row.Attempt == nil {
+		return 1
+	}
+	return *c.row.Attempt
+}
+
+// attempt moves on to the next attempt.
+func (c *calling) attempt() {
+	next := *c.row
+	next.Attempt, next.State, next.StartTime, next.EndTime = new(c.number()+1), new(record.Pending), nil, nil
+	next.ErrorKind, next.ErrorMessage = nil, nil
+	c.keep(&next)
+}
+
+// settle ends the call in another attempt: how the one before ended stays unknown.
+func (c *calling) settle(ctx context.Context, state record.State, result tool.Result, kind string) (tool.Result, error) {
+	c.attempt()
+	return c.end(ctx, state, result, kind)
+}
+
+// keep notes how the call stands.
+func (c *calling) keep(row *record.ActTool) {
+	s := c.step
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	merged := *c.row
+	merged.State, merged.Attempt, merged.Result = row.State, row.Attempt, row.Result
+	merged.StartTime, merged.EndTime = row.StartTime, row.EndTime
+	merged.ErrorKind, merged.ErrorMessage = row.ErrorKind, row.ErrorMessage
+	*c.row = merged
+}
+
+// subject is what a human approves: exactly this call.
+func (c *calling) subject(touches []string) json.RawMessage {
+	parameters := json.RawMessage(c.call.Arguments)
+	if !json.Valid(parameters) {
+		parameters, _ = json.Marshal(c.call.Arguments)
+	}
+	b, _ := json.Marshal(struct {
+		Name       string          `json:"name"`
+		ToolCallID string          `json:"toolCallId"`
+		Parameters json.RawMessage `json:"parameters"`
+		Files      []string        `json:"files,omitempty"`
+	}{c.call.Name, c.row.ToolCallID, parameters, touches}) // valid JSON and texts
+	return b
+}
+
+// approve asks a human to approve the call. refused reports that it is not made.
+func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
+	var touches []string
+	if known, ok := c.tool.(tool.Toucher); ok {
+		if touches, err = known.Touches(ctx, c.toolCall(nil)); err != nil {
+			if cause := c.step.run.interrupted(ctx); cause != nil {
+				return tool.Result{}, true, cause
+			}
+			result, err = c.end(ctx, record.Failed, tool.Failure("The call cannot be approved: "+err.Error()), "tool")
+			return result, true, err
+		}
+		for i := range touches {
+			touches[i] = c.step.run.redact(touches[i])
+		}
+		slices.Sort(touches)
+	}
+	waits := c.change(record.AwaitingApproval)
+	answer, err := c.step.run.ask(ctx, fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number()), WaitInfo{
+		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Subject: c.subject(touches),
+		StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
+	}, waits)
+	switch {
+	case err != nil:
+		return tool.Result{}, true, err
+	case answer.State == record.Approved:
+		return tool.Result{}, false, nil
+	}
+	text := "A human rejected this call. It was not made."
+	if answer.Text != "" {
+		text += " They say: " + c.step.run.redact(answer.Text)
+	}
+	if answer.State == record.TimedOut {
+		text = "Nobody approved this call in time. It was not made."
+	}
+	result, err = c.end(ctx, record.Skipped, tool.Failure(text), "")
+	return result, true, err
+}
+
+func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
+	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask}
+}
+
+// run makes the call.
+func (c *calling) run(ctx context.Context) (tool.Result, error) {
+	r := c.step.run
+	begin := c.change(record.Running)
+	begin.StartTime = new(time.Now())
+	if c.row.StartTime != nil { // it waited for an answer, and goes on
+		begin.StartTime = c.row.StartTime
+	}
+	if err := r.write(ctx, []record.Change{begin}); err != nil {
+		return tool.Result{}, err
+	}
+	c.keep(begin)
+	began := time.Now()
+	result, err := tool.Do(ctx, c.tool, c.policy, c.toolCall(c.ask), 0)
+	r.engine.counters.toolCall(time.Since(began), err != nil || result.Failed)
+	var parked *parkedError
+	switch {
+	case err == nil:
+		state, kind := record.Completed, ""
+		if result.Failed {
+			state, kind = record.Failed, "tool"
+		}
+		return c.end(ctx, state, result, kind)
+	case errors.As(err, &parked), errors.Is(err, errPaused), errors.Is(err, errReleased):
+		return tool.Result{}, err
+	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
+		return tool.Result{}, r.interrupted(ctx)
+	}
+	lost := c.change(record.Unknown)
+	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(time.Now()), new("unknown"), new(r.redact(err.Error()))
+	c.keep(lost)
+	r.addLater(lost)
+	if result, done, err := c.unknown(ctx); done || err != nil {
+		return result, err
+	}
+	return c.run(ctx)
+}
+
+// ask puts a question of the tool to a human.
+func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
+	r := c.step.run
+	w := questionOf(q)
+	w.StepID, w.ToolCallID, w.Timeout = c.step.id, c.row.ToolCallID, c.policy.WaitTimeout
+	if w.Timeout == 0 {
+		w.Timeout = DefaultFormTimeout
+	}
+	key := fmt.Sprint("question-", c.row.ToolCallID, "-", q.Key)
+	if q.Held {
+		a, err := r.hold(ctx, key, w)
+		if err != nil {
+			return tool.Answer{}, err
+		}
+		return answerTo(q, a)
+	}
+	waits := c.change(record.Waiting)
+	a, err := r.ask(ctx, key, w, waits)
+	if err != nil {
+		if parked := new(parkedError); errors.As(err, &parked) {
+			waits.StartTime = c.row.StartTime
+			c.keep(waits)
+		}
+		return tool.Answer{}, err
+	}
+	return answerTo(q, a)
+}
+
+// end puts the end of the call on record, and returns its result as it is there.
+func (c *calling) end(ctx context.Context, state record.State, result tool.Result, kind string) (tool.Result, error) {
+	r := c.step.run
+	result.Text = r.redact(result.Text)
+	end := c.change(state)
+	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(time.Now()), &result.Text
+	if state == record.Failed {
+		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
+	}
+	if result.Summary != "" {
+		end.Metadata, _ = json.Marshal(map[string]string{"summary": r.redact(result.Summary)}) // a text
+	}
+	changes := []record.Change{end}
+	for i, each := range result.Sources {
+		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
+	}
+	if err := r.write(ctx, changes); err != nil {
+		return tool.Result{}, err
+	}
+	c.keep(end)
+	return result, nil
+}
+
+// maxToolError bounds the error message of a call whose whole text is its result.
+const maxToolError = 2 << 10

@@ -1,0 +1,288 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// carry carries a claimed run as far as it goes now. When ctx ends, its cause says why.
+func (e *Engine) carry(ctx context.Context, r *Run) {
+	parts, release := e.config.Parts()
+	defer release()
+	r.parts, r.plan = parts, &record.Plan{}
+	if err := r.load(ctx); err != nil {
+		e.settle(ctx, r, Result{}, err)
+		return
+	}
+	if r.run.Deadline != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, *r.run.Deadline, errDeadline)
+		defer cancel()
+	}
+	var result Result
+	err := r.boundary(ctx)
+	if err == nil {
+		if executor := e.executors[r.run.Executor]; executor == nil {
+			err = &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
+		} else {
+			result, err = advance(ctx, executor, r)
+		}
+	}
+	e.settle(ctx, r, result, err)
+}
+
+// advance calls an executor. A panic of it fails the run.
+func advance(ctx context.Context, x Executor, r *Run) (result Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("an executor failed", "panic", p, "stack", string(debug.Stack()))
+			err = &RunError{Kind: "internal", Message: "The executor failed."}
+		}
+	}()
+	return x.Advance(ctx, r)
+}
+
+// load reads what the run goes on from.
+func (r *Run) load(ctx context.Context) error {
+	row, err := r.engine.store.Row(ctx, record.Key{Kind: record.KindPlan, Root: r.run.RootPlanID, ID: r.run.PlanID})
+	if err != nil {
+		return err
+	}
+	r.plan = row.(*record.Plan)
+	if r.run.Definition.ID != "" {
+		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err != nil {
+			return err
+		}
+	}
+	if r.run.Limits != nil {
+		r.limits = &Limits{}
+		if err := json.Unmarshal(r.run.Limits, r.limits); err != nil {
+			return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
+		}
+	}
+	if state := *r.plan.State; state != record.Running && r.run.Desired == store.DesiredRun {
+		running := r.planRow(record.Running)
+		if r.plan.StartTime == nil {
+			running.StartTime = new(time.Now())
+		}
+		r.addLater(running)
+	}
+	return nil
+}
+
+func (r *Run) planRow(state record.State) *record.Plan {
+	return &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, State: &state}
+}
+
+// settle puts on record how far the run came, and lets go of it. It tries until that is done, or the
+// run is another worker's.
+func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
+	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
+		err = cause
+	}
+	for attempt := 0; ; attempt++ {
+		failed := e.settleOnce(ctx, r, result, err)
+		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || errors.Is(failed, record.ErrClosed) || errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
+			return
+		}
+		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
+			err = &RunError{Kind: "internal", Message: "What the run did cannot be put on record: " + invalid.Error()}
+			r.mu.Lock()
+			r.later = nil
+			r.mu.Unlock()
+		}
+		r.log.Warn("the end of a turn cannot be put on record; it is tried again", "error", failed)
+		if pg.Pause(context.WithoutCancel(ctx), pg.Backoff(attempt)) != nil {
+			return
+		}
+	}
+}
+
+// settleOnce is one try of settle.
+func (e *Engine) settleOnce(ctx context.Context, r *Run, result Result, err error) error {
+	var parked *parkedError
+	var failure *RunError
+	ctx = context.WithoutCancel(ctx)
+	switch {
+	case errors.Is(err, store.ErrLeaseLost):
+		return nil
+	case err == nil:
+		return r.end(ctx, record.Completed, result.Summary, nil)
+	case errors.As(err, &parked):
+		return r.park(ctx, parked)
+	case errors.Is(err, errPaused):
+		return r.pause(ctx)
+	case errors.Is(err, errReleased):
+		return r.release(ctx)
+	case errors.Is(err, errStopped):
+		return r.abort(ctx, record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."})
+	case errors.Is(err, errDeadline):
+		return r.abort(ctx, record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
+	case errors.As(err, &failure):
+		return r.abort(ctx, record.Failed, failure)
+	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
+		r.log.Warn("a run is handed back", "error", err)
+		return r.release(ctx)
+	}
+	r.log.Error("a run failed", "error", err)
+	return r.abort(ctx, record.Failed, &RunError{Kind: "internal", Message: err.Error()})
+}
+
+// park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
+// human; a run that waits for a sub-plan is RUNNING.
+func (r *Run) park(ctx context.Context, p *parkedError) error {
+	until := p.until
+	if r.run.Deadline != nil && (until.IsZero() || r.run.Deadline.Before(until)) {
+		until = *r.run.Deadline
+	}
+	var changes []record.Change
+	if p.human {
+		changes = r.states(record.Waiting)
+	}
+	return r.write(ctx, changes, store.Park(until))
+}
+
+// pause lets go of the run until it should go on.
+func (r *Run) pause(ctx context.Context) error {
+	r.engine.counters.paused()
+	var until time.Time
+	if r.run.Deadline != nil {
+		until = *r.run.Deadline
+	}
+	return r.write(ctx, r.states(record.Paused), store.Applied(), store.Park(until))
+}
+
+// states sets the state of the plan and of the steps that have not ended.
+func (r *Run) states(state record.State) []record.Change {
+	changes := []record.Change{r.planRow(state)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, inState := range r.open {
+		if row := inState(state); row != nil {
+			changes = append(changes, row)
+		}
+	}
+	return changes
+}
+
+// release lets go of the run, which is due at once.
+func (r *Run) release(ctx context.Context) error { return r.write(ctx, nil, store.Release()) }
+
+// end ends the run, and the call that started it.
+func (r *Run) end(ctx context.Context, state record.State, summary string, failure *RunError, changes ...record.Change) error {
+	end := r.planRow(state)
+	end.EndTime = new(time.Now())
+	if r.plan.StartTime == nil {
+		end.StartTime = end.EndTime
+	}
+	summary = r.redact(summary)
+	text := summary
+	if failure != nil {
+		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(r.redact(failure.Message))
+		text = r.redact(failure.Message)
+	} else {
+		end.Summary = &summary
+	}
+	changes = append(changes, end)
+	ops := []store.RunOp{store.Applied(), store.Finish(), store.StopBelow()}
+	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil {
+		user := ""
+		if r.plan.UserID != nil {
+			user = *r.plan.UserID
+		}
+		ops = append(ops, store.Say(*r.plan.ConversationID, user, *r.plan.UserRequest, summary))
+	}
+	if p := r.run.Parent; p != nil {
+		call := &record.ActTool{
+			RootPlanID: r.run.RootPlanID, StepID: p.StepID, Seq: p.Seq, ToolCallID: p.ToolCallID, State: &state, Result: &text, EndTime: end.EndTime,
+		}
+		if failure != nil {
+			call.ErrorKind, call.ErrorMessage = end.ErrorKind, end.ErrorMessage
+		}
+		changes = append(changes, call)
+		ops = append(ops, store.Signal(p.PlanID))
+	}
+	if err := r.write(ctx, changes, ops...); err != nil {
+		return err
+	}
+	r.engine.counters.ended(r.run.Executor, state)
+	return nil
+}
+
+// abort ends a run whose executor did not: what it began is closed as far as it is open.
+func (r *Run) abort(ctx context.Context, state record.State, failure *RunError) error {
+	changes, err := r.closing(ctx, state, failure)
+	if err != nil {
+		return err
+	}
+	return r.end(ctx, state, "", failure, changes...)
+}
+
+// closing returns the changes that close what is open in the run.
+func (r *Run) closing(ctx context.Context, state record.State, failure *RunError) (changes []record.Change, err error) {
+	now := time.Now()
+	plan, _, err := r.engine.store.PlanTree(ctx, r.run.RootPlanID, r.run.PlanID)
+	if err != nil {
+		return nil, err
+	}
+	if w := plan.Wait; w != nil && w.PlanID == r.run.PlanID {
+		changes = append(changes, &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: new(record.Cancelled), EndTime: &now})
+	}
+	for _, st := range plan.Steps {
+		if st.Record.State.Terminal() {
+			continue
+		}
+		step, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, st.Record.StepID)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, openCycles(step, state, now)...)
+		changes = append(changes, &record.AgentExecution{
+			RootPlanID: step.Record.RootPlanID, PlanID: r.run.PlanID, StepID: step.Record.StepID, State: &state, EndTime: &now,
+			ErrorKind: some(failure.Kind), ErrorMessage: some(r.redact(failure.Message)),
+		})
+	}
+	return changes, nil
+}
+
+// openCycles closes what is open in a step. Of a call that had begun nobody can say how it ended.
+func openCycles(step *tree.Step, state record.State, now time.Time) (changes []record.Change) {
+	for _, c := range step.Cycles {
+		for _, t := range c.ToolCalls {
+			if t.Record.State.Terminal() {
+				continue
+			}
+			end := record.Cancelled
+			if *t.Record.State == record.Running {
+				end = record.Unknown
+			}
+			changes = append(changes, &record.ActTool{
+				RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, ToolCallID: t.Record.ToolCallID,
+				Attempt: t.Record.Attempt, State: &end, EndTime: &now,
+			})
+		}
+		if !c.Record.State.Terminal() {
+			cycle := &record.ThinkAct{RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, Attempt: c.Record.Attempt, State: &state}
+			if c.Record.ThinkEndTime == nil {
+				cycle.ThinkEndTime = &now
+			}
+			changes = append(changes, cycle)
+		}
+	}
+	return changes
+}
+
+// newHandle returns the handle of a claimed run.
+func (e *Engine) newHandle(c store.Claimed, log *slog.Logger) *Run {
+	return &Run{engine: e, run: c.Run, lease: c.Lease, halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
+}

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// Started says which run a request started.
+type Started struct {
+	RootPlanID string
+	PlanID     string
+	Executor   string
+	Before     bool // by an earlier request with the same idempotency key
+}
+
+// Watcher is told of texts as they arrive. Its methods return at once.
+type Watcher interface {
+	// Delta is a piece of the text of a model's answer.
+	Delta(rootPlanID, planID, stepID string, seq, attempt int64, text string)
+	// Reset says that the pieces of an answer that came so far are void.
+	Reset(rootPlanID, planID, stepID string, seq, attempt int64)
+}
+
+// Config says what an engine works with. Zero values mean the defaults named here.
+type Config struct {
+	Store     *store.Store
+	Executors []Executor
+	// Parts returns the present parts. The caller calls release when it no longer uses them.
+	Parts   func() (parts Parts, release func())
+	Watcher Watcher // nil: nobody
+	Logger  *slog.Logger
+	Release string // of the program
+	// Slots is how many runs a worker carries at once. Default 500. Most of them wait for a model.
+	Slots int
+	// Lease is how long the runs of a worker are its own after a heartbeat, which it sends each Beat.
+	// Default 3 s and 0.75 s.
+	Lease, Beat time.Duration
+	// Scan is how often a worker looks for runs that it was not woken for. Default 0.25 s.
+	Scan time.Duration
+	// Drain is how long a worker that is to stop waits for what its runs are doing. Default 20 s.
+	Drain time.Duration
+	// ModelTries is how often a model is asked in all if its errors may pass. Default 8.
+	ModelTries int
+	// RetryUnit scales the pauses between these tries. Default 1 s.
+	RetryUnit time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&c.Lease, 3*time.Second)
+	set(&c.Beat, c.Lease/4)
+	set(&c.Scan, 250*time.Millisecond)
+	set(&c.Drain, 20*time.Second)
+	set(&c.RetryUnit, time.Second)
+	if c.Slots == 0 {
+		c.Slots = 500
+	}
+	if c.ModelTries == 0 {
+		c.ModelTries = 8
+	}
+	if c.Watcher == nil {
+		c.Watcher = nobody{}
+	}
+	return c
+}
+
+type nobody struct{}
+
+func (nobody) Delta(string, string, string, int64, int64, string) {}
+func (nobody) Reset(string, string, string, int64, int64)         {}
+
+// Engine starts and carries runs. It is safe for concurrent use.
+type Engine struct {
+	config    Config
+	store     *store.Store
+	executors map[string]Executor
+	host      string
+	counters  counters
+
+	// writing, if a test sets it, stands in for the store's WriteRun.
+	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
+}
+
+// New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
+func New(c Config) (*Engine, error) {
+	c = c.withDefaults()
+	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}}
+	for _, x := range c.Executors {
+		if e.executors[x.Kind()] != nil {
+			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())
+		}
+		e.executors[x.Kind()] = x
+	}
+	var err error
+	if e.host, err = os.Hostname(); err != nil {
+		e.host = "unknown"
+	}
+	return e, nil
+}
+
+// Start puts a run on record. A worker goes on with it. The error is a [*record.InvalidError] that
+// names the field, wraps [record.ErrNotFound] if there is nothing of that name, or is one of
+// [store.Store.StartRun].
+func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
+	parts, release := e.config.Parts()
+	defer release()
+	p, err := e.prepare(parts, r)
+	if err != nil {
+		return Started{}, err
+	}
+	run, plan, err := e.newRun(ctx, r, p, record.NewPlanID())
+	if err != nil {
+		return Started{}, err
+	}
+	run.RootPlanID, plan.RootPlanID = run.PlanID, run.PlanID
+	if run.Owner = r.UserID; run.Owner == "" {
+		run.Owner = run.PlanID
+	}
+	if r.IdempotencyKey != "" {
+		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
+	}
+	err = e.store.StartRun(ctx, run, []record.Change{plan})
+	if before := new(store.StartedBeforeError); errors.As(err, &before) {
+		if before.RequestSHA256 != run.RequestSHA256 {
+			return Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request"}
+		}
+		return Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{RootPlanID: run.RootPlanID, PlanID: run.PlanID, Executor: run.Executor}, nil
+}
+
+// prepare checks a request.
+func (e *Engine) prepare(parts Parts, r Request) (Prepared, error) {
+	executor := e.executors[r.Executor]
+	if executor == nil {
+		kinds := strings.Join(slices.Sorted(maps.Keys(e.executors)), ", ")
+		return Prepared{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "executor", Reason: "must be one of " + kinds}
+	}
+	if err := r.Limits.check(); err != nil {
+		return Prepared{}, err
+	}
+	return executor.Prepare(parts, r)
+}
+
+// newRun returns what is put on record of a run that begins, but for its place in a tree.
+func (e *Engine) newRun(ctx context.Context, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
+	run := store.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
+	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
+	if p.Definition != nil {
+		var err error
+		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, p.Definition); err != nil {
+			return run, nil, err
+		}
+	}
+	limits := p.Limits.least(r.Limits)
+	if !limits.none() {
+		run.Limits, run.Seconds = limits.json(), limits.Seconds
+	}
+	plan := &record.Plan{
+		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
+		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
+		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(r.ConversationID), Release: some(e.config.Release), Tags: r.Tags,
+	}
+	return run, plan, nil
+}
+
+// some returns a pointer to a text, or nil if it is empty.
+func some(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Stats returns a snapshot.
+func (e *Engine) Stats() Stats {
+	return e.counters.snapshot()
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// Executor carries runs of a kind. It is plain Go over a [Run]: it knows nothing of leases, waits or
+// crashes.
+type Executor interface {
+	// Kind is the name of the executor, such as agent.
+	Kind() string
+
+	// Prepare checks what a request asks for, before it is put on record. The error is a
+	// [*record.InvalidError] that names the field, or wraps [record.ErrNotFound].
+	Prepare(parts Parts, r Request) (Prepared, error)
+
+	// Advance carries a run to its end, and returns its result. It is called again from its beginning
+	// after a crash, a wait or a pause: the handle returns what was done before. An error of the handle
+	// is returned as it is. A [*RunError] says why a run fails.
+	Advance(ctx context.Context, run *Run) (Result, error)
+}
+
+// Parts is what a worker has for runs. What it returns may change when a configuration is read again,
+// so a run has the parts of the moment at which it is claimed.
+type Parts interface {
+	// Provides names what there is: model:<name>, mcp:<server>, toolset:<name>.
+	Provides() []string
+	// Definition returns a definition of a kind by its name, as JSON without secrets.
+	Definition(kind, name string) (json.RawMessage, bool)
+	Model(name string) (model.Model, bool)
+	// Tools returns the tools that match any of the names, which may be patterns, and those of MCP
+	// servers.
+	Tools(ctx context.Context, names, servers []string) (*tool.Set, error)
+	// Redact returns a text without what must not be on record.
+	Redact(text string) string
+}
+
+// Request asks for a run.
+type Request struct {
+	Executor       string
+	Name           string // what to run, such as the name of an agent; may be empty
+	Input          json.RawMessage
+	ConversationID string
+	Project        string
+	UserID         string
+	Tags           []string
+	Limits         *Limits
+	IdempotencyKey string
+	Body           []byte // of the request, which must be the same if the key is
+}
+
+// Prepared is what a run does, as it is put on record at first.
+type Prepared struct {
+	Name        string          // of what is run
+	Definition  json.RawMessage // is pinned; nil: nothing
+	Input       json.RawMessage
+	Needs       []string // what a worker must provide, beside the executor
+	Title       string
+	UserRequest string
+	ModelName   string
+	Limits      *Limits // of the definition
+}
+
+// Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that
+// name.
+type Callable interface {
+	Executor
+	// Tool returns the description and the schema of the arguments.
+	Tool(parts Parts, name string) (description string, schema json.RawMessage, ok bool)
+	// Call returns the input of the run that a call starts.
+	Call(name string, arguments json.RawMessage) (json.RawMessage, error)
+}

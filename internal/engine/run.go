@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// The reasons why the handle does not go on now. An executor returns them as they are.
+var (
+	errPaused   = errors.New("the run is paused")
+	errStopped  = errors.New("the run was stopped")
+	errReleased = errors.New("the worker stops")
+	errDeadline = errors.New("the run has reached its limit of time")
+)
+
+// parkedError means that the run goes on when something happened: at a signal, or at a time if it is
+// not zero.
+type parkedError struct {
+	until time.Time
+	human bool // it waits for a human, and for nothing else
+}
+
+func (*parkedError) Error() string { return "the run waits" }
+
+// Run is the handle of a run that a worker carries. Everything with an effect goes through it: it is
+// put on record before and after. What is on record is returned and not done again. Its methods may
+// be called at the same time.
+type Run struct {
+	engine     *Engine
+	run        store.Run
+	lease      store.Lease
+	plan       *record.Plan // as it was when the run was claimed
+	parts      Parts
+	definition json.RawMessage
+	limits     *Limits
+	log        *slog.Logger
+
+	halted chan struct{} // closed when the run should not go on
+
+	mu            sync.Mutex
+	halt          error           // why it should not
+	later         []record.Change // what the next write adds
+	rounds, calls int64           // that it has begun
+	// open returns the rows of the steps that were opened and have not ended, in a state.
+	open []func(record.State) *record.AgentExecution
+}
+
+// ID returns the plan of the run.
+func (r *Run) ID() string { return r.run.PlanID }
+
+// Name returns the name of what is run.
+func (r *Run) Name() string { return r.run.Name }
+
+// Input returns what the executor is given.
+func (r *Run) Input() json.RawMessage { return r.run.Input }
+
+// Definition returns the definition that the run keeps; nil if it has none.
+func (r *Run) Definition() json.RawMessage { return r.definition }
+
+// derive returns an id that follows from others, so that the same thing has the same id again.
+func derive(prefix string, from ...any) string {
+	h := sha256.New()
+	for _, part := range from {
+		text := fmt.Sprint(part)
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	return prefix + uuid.Must(uuid.FromBytes(h.Sum(nil)[:16])).String()
+}
+
+// stop makes the handle refuse to go on at its next boundary. The first reason counts.
+func (r *Run) stop(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.halt == nil {
+		r.halt = why
+		close(r.halted)
+	}
+}
+
+// boundary returns why the run should not go on, if it should not.
+func (r *Run) boundary(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return r.halt
+}
+
+// addLater adds changes to the next write.
+func (r *Run) addLater(changes ...record.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.later = append(r.later, changes...)
+}
+
+// write writes changes to the tree of the run, with those that were left for the next write. It goes on
+// although ctx ends: what was done is to be on record.
+func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.RunOp) error {
+	r.mu.Lock()
+	later := r.later
+	r.later = nil
+	r.mu.Unlock()
+	write := r.engine.store.WriteRun
+	if r.engine.writing != nil {
+		write = r.engine.writing
+	}
+	err := write(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
+	if errors.Is(err, store.ErrLeaseLost) {
+		r.stop(err)
+	}
+	if errors.Is(err, store.ErrFormWaits) {
+		r.addLater(later...)
+	}
+	return err
+}
+
+// redact returns a text as it may be on record.
+func (r *Run) redact(text string) string { return r.parts.Redact(text) }
+
+// used returns why the run may not use more of a model, if so.
+func (r *Run) used(ctx context.Context) error {
+	if r.limits.none() {
+		return nil
+	}
+	var tokens int64
+	var cost float64
+	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
+		var err error
+		if tokens, cost, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.limits.reached(r.rounds, r.calls, tokens, cost)
+}
+
+// remaining returns the limits of a run below this one.
+func (r *Run) remaining(ctx context.Context) (*Limits, error) {
+	left := &Limits{}
+	if r.run.Deadline != nil {
+		left.Seconds = max(time.Until(*r.run.Deadline).Seconds(), 0.001)
+	}
+	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
+		return left, nil
+	}
+	tokens, cost, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID)
+	if err != nil {
+		return nil, err
+	}
+	if r.limits.Tokens > 0 {
+		left.Tokens = max(r.limits.Tokens-tokens, 1)
+	}
+	if r.limits.CostUSD > 0 {
+		left.CostUSD = max(r.limits.CostUSD-cost, 1e-9)
+	}
+	return left, nil
+}
+
+// Model returns a model by its name in the configuration.
+func (r *Run) Model(name string) (model.Model, error) {
+	m, ok := r.parts.Model(name)
+	if !ok {
+		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
+	}
+	return m, nil
+}
+
+// History returns what was said before the run in its conversation, up to a number of messages, oldest
+// first; nothing if it has none.
+func (r *Run) History(ctx context.Context, messages int) ([]model.Message, error) {
+	if r.plan.ConversationID == nil {
+		return nil, nil
+	}
+	said, err := r.engine.store.History(ctx, *r.plan.ConversationID, r.run.RootPlanID, r.run.PlanID, messages)
+	if err != nil {
+		return nil, err
+	}
+	history := make([]model.Message, len(said))
+	for i, s := range said {
+		if history[i] = model.User(s.Text); !s.ByUser {
+			history[i].Role = model.RoleAssistant
+		}
+	}
+	return history, nil
+}
+
+// Thought puts a thought on record, with the next thing that is. number tells the thoughts of a run
+// apart.
+func (r *Run) Thought(number int, t record.Thought) {
+	t.RootPlanID, t.PlanID, t.ThoughtID = r.run.RootPlanID, r.run.PlanID, derive("thought-", r.run.PlanID, number)
+	if t.Content != nil {
+		t.Content = new(r.redact(*t.Content))
+	}
+	if t.Time == nil {
+		t.Time = new(time.Now())
+	}
+	r.addLater(&t)
+}
+
+// Artifact puts something that the run produced on record, by its name, with the next thing that is.
+func (r *Run) Artifact(a record.Artifact) {
+	a.RootPlanID, a.PlanID = r.run.RootPlanID, r.run.PlanID
+	if a.Value != nil {
+		a.Value = json.RawMessage(r.redact(string(a.Value)))
+	}
+	r.addLater(&a)
+}
+
+// source puts a source of a tool call on record, with the next thing that is.
+func (r *Run) source(stepID, toolCallID string, number int, s tool.Source) record.Change {
+	c := &record.Source{
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, SourceID: derive("source-", toolCallID, number), StepID: &stepID, ToolCallID: &toolCallID,
+		URI: some(r.redact(s.URI)), Snippet: some(r.redact(s.Snippet)), Description: some(r.redact(s.Description)),
+	}
+	if s.Type != "" {
+		c.Type = &s.Type
+	}
+	if s.LineStart > 0 {
+		c.LineStart, c.LineEnd = new(int64(s.LineStart)), new(int64(max(s.LineEnd, s.LineStart)))
+	}
+	if s.Score > 0 {
+		c.RelevanceScore = new(min(s.Score, 1))
+	}
+	return c
+}

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// StepInfo says what a step is, as it is put on record when it begins.
+type StepInfo struct {
+	Agent       string
+	Description string
+	Request     string
+	Model       string // its name in the configuration
+	MaxSteps    int
+}
+
+// Step is the handle of a step: one agent working on one step of a plan.
+type Step struct {
+	run  *Run
+	id   string
+	info StepInfo
+
+	mu     sync.Mutex
+	cycles map[int64]*cycle
+	last   []model.Message // of the last request
+	// ended is how the step ended; nil: it has not.
+	ended *record.AgentExecution
+}
+
+// cycle is what is on record of a cycle.
+type cycle struct {
+	record   record.ThinkAct
+	calls    map[string]*record.ActTool // by their ids
+	resolved bool                       // all of its calls have ended
+}
+
+// Step begins a step of the run, or goes on with it. If it has ended, [Step.Ended] says how.
+func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error) {
+	if err := r.boundary(ctx); err != nil {
+		return nil, err
+	}
+	s := &Step{run: r, id: derive("step-", r.run.PlanID, index), info: info, cycles: map[int64]*cycle{}}
+	row := &record.AgentExecution{RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: s.id, State: new(record.Running)}
+	r.mu.Lock()
+	r.open = append(r.open, s.inState)
+	r.mu.Unlock()
+	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(time.Now())
+		row.AgentName, row.AgentDescription, row.ModelName = some(info.Agent), some(r.redact(info.Description)), some(info.Model)
+		row.AgentRequest = some(r.redact(info.Request))
+		if info.MaxSteps == 0 {
+			row.MaxSteps = nil
+		}
+		r.addLater(row)
+		return s, nil
+	case err != nil:
+		return nil, err
+	}
+	if name := known.Record.AgentName; name != nil && info.Agent != "" && *name != info.Agent {
+		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
+	}
+	for _, c := range known.Cycles {
+		have := &cycle{record: c.Record, calls: map[string]*record.ActTool{}, resolved: c.Record.State.Terminal()}
+		r.count(1, 0)
+		for _, t := range c.ToolCalls {
+			have.calls[t.Record.ToolCallID] = &t.Record
+			if begun(&t.Record) {
+				r.count(0, 1)
+			}
+		}
+		s.cycles[c.Record.Seq] = have
+	}
+	if known.Record.State.Terminal() {
+		s.ended = &known.Record
+	} else if *known.Record.State != record.Running {
+		r.addLater(row)
+	}
+	return s, nil
+}
+
+// count adds to what the run has begun.
+func (r *Run) count(rounds, calls int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rounds, r.calls = r.rounds+rounds, r.calls+calls
+}
+
+// begun reports whether a call counts as one that was made.
+func begun(t *record.ActTool) bool { return t.StartTime != nil }
+
+// mismatch is the failure of a run whose code does other things than are on record.
+func mismatch(format string, args ...any) error {
+	return &RunError{Kind: "record_mismatch", Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
+}
+
+// ID returns the id of the step.
+func (s *Step) ID() string { return s.id }
+
+// Ended reports whether the step has ended, with its result. The error is a [*RunError] if it failed.
+func (s *Step) Ended() (result string, ended bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		return "", false, nil
+	}
+	if *s.ended.State != record.Completed {
+		return "", true, &RunError{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage)}
+	}
+	return textOf(s.ended.Result), true, nil
+}
+
+// textOf returns a text that may be missing.
+func textOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// End ends the step with its result, or as failed. It is put on record with the next thing that is, at
+// the latest with the end of the run.
+func (s *Step) End(result string, failure *RunError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return
+	}
+	end := s.row()
+	end.State, end.EndTime = new(record.Completed), new(time.Now())
+	if failure != nil {
+		end.State, end.ErrorKind, end.ErrorMessage = new(record.Failed), some(failure.Kind), some(s.run.redact(failure.Message))
+	} else {
+		end.Result = new(s.run.redact(result))
+	}
+	s.ended = end
+	s.run.addLater(append(s.resolve(), end)...)
+}
+
+// inState returns the row of the step in a state; nil if the step has ended.
+func (s *Step) inState(state record.State) *record.AgentExecution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return nil
+	}
+	row := s.row()
+	row.State = &state
+	return row
+}
+
+func (s *Step) row() *record.AgentExecution {
+	return &record.AgentExecution{RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id}
+}
+
+// resolve ends the cycles whose calls have all ended. The caller holds s.mu.
+func (s *Step) resolve() (changes []record.Change) {
+	for _, c := range s.cycles {
+		if c.resolved || c.record.ThinkEndTime == nil {
+			continue
+		}
+		end := &record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt, State: new(record.Completed)}
+		var results []string
+		for _, t := range slices.SortedFunc(maps.Values(c.calls), func(a, b *record.ActTool) int { return cmp.Compare(*a.CallIndex, *b.CallIndex) }) {
+			if !t.State.Terminal() {
+				end = nil
+				break
+			}
+			if t.EndTime != nil && (end.ActEndTime == nil || t.EndTime.After(*end.ActEndTime)) {
+				end.ActEndTime = t.EndTime
+			}
+			if t.StartTime != nil && (end.ActStartTime == nil || t.StartTime.Before(*end.ActStartTime)) {
+				end.ActStartTime = t.StartTime
+			}
+			results = append(results, *t.Name+": "+tool.Cut(resultOf(t).Text, maxActionResult))
+		}
+		if end == nil {
+			continue
+		}
+		if c.resolved = true; len(results) > 0 {
+			end.ActionResult = new(strings.Join(results, "\n"))
+		}
+		changes = append(changes, end)
+	}
+	return changes
+}
+
+// maxActionResult bounds what the cycle itself says of the result of a call, which has it whole.
+const maxActionResult = 500
+
+// newInput returns the messages that the last request did not have: those after the answer to it. If
+// the request does not begin as the last one did, all are new.
+func (s *Step) newInput(messages []model.Message) []model.Message {
+	known := len(s.last)
+	if known == 0 || len(messages) <= known || !reflect.DeepEqual(s.last, messages[:known]) {
+		return messages
+	}
+	fresh := messages[known:]
+	if fresh[0].Role == model.RoleAssistant { // the answer stands in its cycle
+		fresh = fresh[1:]
+	}
+	return fresh
+}
+
+// inputOf returns a request as it is put on record: its new messages, and the characters of all.
+func (s *Step) inputOf(messages []model.Message) (text *string, chars *int64) {
+	fresh := s.newInput(messages)
+	if len(fresh) == 0 {
+		fresh = []model.Message{}
+	}
+	b, err := json.Marshal(fresh)
+	if err != nil { // a message without raw JSON is always valid
+		b = []byte(err.Error())
+	}
+	count := int64(0)
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			count += int64(len([]rune(p.Text)))
+			if p.Call != nil {
+				count += int64(len([]rune(p.Call.Arguments)))
+			}
+			if p.Result != nil {
+				count += int64(len([]rune(p.Result.Text)))
+			}
+		}
+	}
+	return new(string(b)), &count
+}
+
+// resultOf returns a result that is on record.
+func resultOf(row *record.ActTool) tool.Result {
+	r := tool.Result{Failed: *row.State != record.Completed}
+	if row.Result != nil {
+		r.Text = *row.Result
+	}
+	return r
+}

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// Thinking is what a step asks a model in a cycle.
+type Thinking struct {
+	Model    model.Model
+	Messages []model.Message
+	Tools    *tool.Set // that the model may call; nil: none
+	Policies tool.Rules
+	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
+	Refuse func(call model.ToolCall, of int) string
+	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].
+	ResponseSchema json.RawMessage
+	Temperature    *float64
+	MaxTokens      int64
+}
+
+// Think asks the model of a cycle, or returns what it said before. The calls of the answer are on record
+// when it returns, see [Step.Act]. Errors of the model that may pass are tried again, and each try is on
+// record as an attempt.
+func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Response, error) {
+	s.mu.Lock()
+	c := s.cycles[seq]
+	s.mu.Unlock()
+	if c != nil && c.record.ThinkEndTime != nil && c.record.Message != nil {
+		s.mu.Lock()
+		s.last = t.Messages
+		s.mu.Unlock()
+		return recorded(&c.record)
+	}
+	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
+		return nil, &RunError{Kind: *c.record.ErrorKind, Message: textOf(c.record.ErrorMessage)}
+	}
+	if err := s.run.boundary(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.mayThink(ctx, c == nil); err != nil {
+		return nil, err
+	}
+	return s.think(ctx, seq, c, t)
+}
+
+// mayThink checks the limits of the run.
+func (s *Step) mayThink(ctx context.Context, fresh bool) error {
+	if fresh {
+		s.run.count(1, 0)
+	}
+	err := s.run.used(ctx)
+	if err != nil && fresh {
+		s.run.count(-1, 0)
+	}
+	return err
+}
+
+// recorded returns an answer that is on record.
+func recorded(c *record.ThinkAct) (*model.Response, error) {
+	r := &model.Response{Usage: model.Usage{
+		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens, CacheWrite: c.CacheCreationInputTokens, Reasoning: c.ReasoningTokens,
+	}}
+	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
+		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq, err)
+	}
+	for to, from := range map[*string]*string{&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	return r, nil
+}
+
+func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*model.Response, error) {
+	r := s.run
+	row := func(attempt int64) *record.ThinkAct {
+		return &record.ThinkAct{RootPlanID: r.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: &attempt}
+	}
+	req := model.Request{Messages: t.Messages, ResponseSchema: t.ResponseSchema, Temperature: t.Temperature, MaxTokens: t.MaxTokens}
+	if t.Tools != nil {
+		for _, each := range t.Tools.Tools() {
+			spec := each.Spec()
+			req.Tools = append(req.Tools, model.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+		}
+	}
+	attempt := int64(1)
+	var changes []record.Change
+	if c != nil { // it began before, and the worker was lost, or stopped
+		attempt = 1
+		if c.record.Attempt != nil {
+			attempt = *c.record.Attempt
+		}
+		if c.record.ThinkStartTime != nil {
+			lost := row(attempt)
+			lost.State, lost.ErrorKind, lost.ErrorMessage = new(record.Unknown), new(workerLost), new("The worker that asked was lost.")
+			if !c.record.State.Terminal() {
+				changes = append(changes, lost)
+			}
+			attempt++
+			r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt)
+		}
+	}
+	for tries := 1; ; tries++ {
+		begin := row(attempt)
+		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(time.Now()), some(t.Model.Provider()), some(t.Model.Name())
+		if tries == 1 {
+			s.mu.Lock()
+			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
+			changes = append(s.resolve(), changes...)
+			s.mu.Unlock()
+		}
+		if err := r.write(ctx, append(changes, begin)); err != nil {
+			return nil, err
+		}
+		changes = nil
+		response, first, err := s.generate(ctx, t.Model, req, seq, attempt)
+		if err == nil {
+			return s.keep(ctx, row(attempt), response, first, t)
+		}
+		if err := r.interrupted(ctx); err != nil {
+			return nil, err
+		}
+		failed := row(attempt)
+		kind, message := "model", err.Error()
+		if known := new(model.Error); errors.As(err, &known) {
+			kind = string(known.Kind)
+		}
+		message = r.redact(message)
+		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(time.Now()), &kind, &message
+		pause, passes := model.Pause(err, tries+1)
+		if err := r.write(ctx, []record.Change{failed}); err != nil {
+			return nil, err
+		}
+		r.engine.counters.modelError(kind)
+		if !passes || tries >= r.engine.config.ModelTries {
+			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
+		}
+		r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt+1)
+		if err := r.wait(ctx, time.Duration(pause.Seconds()*float64(r.engine.config.RetryUnit))); err != nil {
+			return nil, err
+		}
+		attempt++
+	}
+}
+
+// workerLost is the error kind of what a worker began that was lost.
+const workerLost = "worker_lost"
+
+// generate asks the model once.
+func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
+	r := s.run
+	var first *time.Time
+	began := time.Now()
+	response, err := m.Generate(ctx, req, func(d model.Delta) {
+		if first == nil {
+			first = new(time.Now())
+		}
+		r.engine.config.Watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, d.Text)
+	})
+	r.engine.counters.modelCall(time.Since(began))
+	return response, first, err
+}
+
+// interrupted returns why the run should not go on at once, if its context ended.
+func (r *Run) interrupted(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// wait waits, unless the run should not go on meanwhile.
+func (r *Run) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-r.halted:
+	}
+	return r.boundary(ctx)
+}
+
+// keep puts an answer on record, and the calls that it asks for.
+func (s *Step) keep(ctx context.Context, row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
+	r := s.run
+	s.clean(&response.Message)
+	message, err := json.Marshal(response.Message)
+	if err != nil {
+		return nil, fmt.Errorf("encode the message of a model: %w", err)
+	}
+	if len(message) > record.MaxTextBytes {
+		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
+	}
+	calls := response.Message.Calls()
+	usage := response.Usage
+	row.State, row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(record.Running), new(time.Now()), first, message, new(response.Message.Text())
+	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
+	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
+		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
+	if len(calls) == 0 {
+		row.State = new(record.Completed)
+	} else {
+		names := make([]string, len(calls))
+		for i, call := range calls {
+			names[i] = call.Name
+		}
+		row.ActionDescription = new("Call " + strings.Join(names, ", "))
+	}
+	changes := []record.Change{row}
+	kept := &cycle{record: *row, calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
+	for i, call := range calls {
+		c := s.newCall(row.Seq, i, call, t)
+		kept.calls[c.ToolCallID] = c
+		changes = append(changes, c)
+	}
+	if err := r.write(ctx, changes); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cycles[row.Seq], s.last = kept, t.Messages
+	return response, nil
+}
+
+// clean redacts a message of the model. Its provider's form is dropped if that changed something:
+// providers refuse a message whose signature does not fit.
+func (s *Step) clean(m *model.Message) {
+	changed := false
+	clean := func(text *string) {
+		if cleaned := s.run.redact(*text); cleaned != *text {
+			*text, changed = cleaned, true
+		}
+	}
+	m.Parts = slices.Clone(m.Parts)
+	for i := range m.Parts {
+		clean(&m.Parts[i].Text)
+		if call := m.Parts[i].Call; call != nil {
+			copied := *call
+			clean(&copied.Arguments)
+			m.Parts[i].Call = &copied
+		}
+	}
+	if changed || len(m.Raw) > 0 && s.run.redact(string(m.Raw)) != string(m.Raw) {
+		m.Provider, m.Raw = "", nil
+	}
+}
+
+// newCall returns a call that the model asks for, as it is put on record before it begins.
+func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
+	c := &record.ActTool{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index), CallIndex: new(int64(index)),
+		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: new(call.Arguments), State: new(record.Pending),
+	}
+	if t.Tools == nil {
+		return c
+	}
+	if known, ok := t.Tools.Get(call.Name); ok {
+		spec := known.Spec()
+		c.ServerName = some(spec.Server)
+		c.Policy, _ = json.Marshal(t.Policies.Policy(spec.Name, spec.Policy)) // texts, times and booleans
+	}
+	return c
+}

@@ -1,0 +1,298 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// claimAtOnce bounds how many runs are claimed in one statement.
+const claimAtOnce = 50
+
+// Work claims runs and carries them until ctx ends. Then it lets them finish what they are doing, and
+// hands back the rest, so that other workers go on with them at once. It returns when nothing is left.
+// The error says that the worker could not be registered.
+func (e *Engine) Work(ctx context.Context) error {
+	w := &worker{engine: e, log: e.config.Logger, held: map[string]*holding{}, wake: make(chan struct{}, 1)}
+	return w.work(ctx)
+}
+
+// worker is a worker from its start to its end. It has another id after it lost its lease.
+type worker struct {
+	engine *Engine
+	log    *slog.Logger
+	wake   chan struct{}
+
+	mu       sync.Mutex
+	row      store.Worker
+	beaten   time.Time           // when the last heartbeat that succeeded was sent
+	since    time.Time           // when the first of an unbroken row of heartbeats was sent
+	held     map[string]*holding // by plan
+	carrying sync.WaitGroup
+}
+
+// holding is a run that the worker holds.
+type holding struct {
+	run    *Run
+	cancel context.CancelCauseFunc
+}
+
+func (w *worker) work(ctx context.Context) error {
+	// What goes on while the runs come to their ends.
+	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	if err := w.register(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	var beside sync.WaitGroup
+	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
+	beside.Go(func() { w.beat(inner) })
+	w.claim(ctx, inner)
+	w.drain(inner)
+	stop()
+	beside.Wait()
+	return nil
+}
+
+// provides is what runs may need of this worker at the moment.
+func (e *Engine) provides() []string {
+	parts, release := e.config.Parts()
+	defer release()
+	all := slices.Clone(parts.Provides())
+	for kind := range e.executors {
+		all = append(all, "executor:"+kind)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// register registers the worker under a new id, until that succeeds.
+func (w *worker) register(ctx context.Context) error {
+	row := store.Worker{
+		ID: "worker-" + uuid.Must(uuid.NewV7()).String(), Host: w.engine.host, Release: w.engine.config.Release,
+		Provides: w.engine.provides(), Slots: w.engine.config.Slots,
+	}
+	for attempt := 0; ; attempt++ {
+		sent := time.Now()
+		err := w.engine.store.AddWorker(ctx, row, w.engine.config.Lease)
+		if err == nil {
+			w.mu.Lock()
+			w.row, w.beaten, w.since = row, sent, sent
+			w.mu.Unlock()
+			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
+			return nil
+		}
+		if ctx.Err() == nil {
+			w.log.Warn("a worker cannot be registered; it is tried again", "error", err)
+		}
+		if pg.Pause(ctx, pg.Backoff(attempt)) != nil {
+			return fmt.Errorf("register a worker: %w", err)
+		}
+	}
+}
+
+// beat extends the lease until ctx ends. A worker that misses its own lease drops its runs: others may
+// have taken them.
+func (w *worker) beat(ctx context.Context) {
+	for pg.Pause(ctx, w.engine.config.Beat) == nil {
+		w.mu.Lock()
+		row, beaten := w.row, w.beaten
+		w.mu.Unlock()
+		row.Provides = w.engine.provides()
+		sent := time.Now()
+		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
+		wanted, err := w.engine.store.Beat(limited, row, w.engine.config.Lease)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			w.mu.Lock()
+			w.beaten = sent
+			w.mu.Unlock()
+			w.apply(wanted)
+		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
+			w.log.Warn("the worker lost its lease; others go on with its runs", "worker", row.ID, "error", err)
+			w.engine.counters.leaseLost()
+			w.drop()
+			if w.register(ctx) != nil {
+				return
+			}
+		default:
+			w.log.Debug("a heartbeat failed", "worker", row.ID, "error", err)
+		}
+	}
+}
+
+// drop gives up all runs.
+func (w *worker) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for plan, h := range w.held {
+		h.cancel(store.ErrLeaseLost)
+		delete(w.held, plan) // under the next id it may be claimed again while this comes to its end
+	}
+	w.row.ID = ""
+}
+
+// apply makes runs do what they are asked for.
+func (w *worker) apply(wanted []store.Wanted) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, each := range wanted {
+		h := w.held[each.PlanID]
+		if h == nil || h.run.lease.Epoch != each.Epoch {
+			continue
+		}
+		switch each.Desired {
+		case store.DesiredCancel:
+			h.run.stop(errStopped)
+			h.cancel(errStopped)
+		case store.DesiredPause:
+			h.run.stop(errPaused)
+		}
+	}
+}
+
+// claim claims runs and starts to carry them until ctx ends. They are carried in inner.
+func (w *worker) claim(ctx, inner context.Context) {
+	for {
+		for ctx.Err() == nil && w.claimSome(ctx, inner) {
+		}
+		timer := time.NewTimer(w.engine.config.Scan)
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+			w.look(ctx)
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// look looks at once what runs are asked for.
+func (w *worker) look(ctx context.Context) {
+	w.mu.Lock()
+	id, n := w.row.ID, len(w.held)
+	w.mu.Unlock()
+	if id == "" || n == 0 {
+		return
+	}
+	if wanted, err := w.engine.store.Wanted(ctx, id); err == nil { // else the next heartbeat brings it
+		w.apply(wanted)
+	}
+}
+
+// claimSome claims some runs. It reports whether there may be more.
+func (w *worker) claimSome(ctx, inner context.Context) bool {
+	w.mu.Lock()
+	row, free := w.row, w.engine.config.Slots-len(w.held)
+	// Who could not reach Postgres cannot know whose workers are dead: they could not either.
+	now, lease := time.Now(), w.engine.config.Lease
+	takeover := now.Sub(w.since) >= lease && now.Sub(w.beaten) < lease
+	w.mu.Unlock()
+	n := min(free, claimAtOnce)
+	if row.ID == "" || n <= 0 {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, lease)
+	defer cancel()
+	claimed, err := w.engine.store.ClaimRuns(limited, row.ID, row.Provides, n, takeover)
+	if err != nil {
+		w.log.Debug("claim failed", "worker", row.ID, "error", err)
+		return false
+	}
+	for _, c := range claimed {
+		w.hold(inner, c)
+	}
+	return len(claimed) == n
+}
+
+// hold starts to carry a run.
+func (w *worker) hold(ctx context.Context, c store.Claimed) {
+	e := w.engine
+	e.counters.claimed(c.Executor, c.TakenOver)
+	ctx, cancel := context.WithCancelCause(ctx)
+	h := &holding{run: e.newHandle(c, w.log), cancel: cancel}
+	switch c.Desired {
+	case store.DesiredCancel:
+		h.run.stop(errStopped)
+	case store.DesiredPause:
+		h.run.stop(errPaused)
+	}
+	w.mu.Lock()
+	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
+		w.mu.Unlock()
+		cancel(nil)
+		return
+	}
+	w.held[c.PlanID] = h
+	w.mu.Unlock()
+	w.carrying.Go(func() {
+		defer cancel(nil)
+		e.carry(ctx, h.run)
+		w.mu.Lock()
+		if w.held[c.PlanID] == h {
+			delete(w.held, c.PlanID)
+		}
+		w.mu.Unlock()
+		select { // there is a free slot
+		case w.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// drain lets the runs finish what they are doing, and hands back what is left.
+func (w *worker) drain(ctx context.Context) {
+	each := func(f func(*holding)) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, h := range w.held {
+			f(h)
+		}
+	}
+	each(func(h *holding) { h.run.stop(errReleased) })
+	done := make(chan struct{})
+	go func() {
+		w.carrying.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(w.engine.config.Drain)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		each(func(h *holding) { h.cancel(errReleased) })
+		<-done
+	}
+	w.mu.Lock()
+	id := w.row.ID
+	w.mu.Unlock()
+	if id == "" {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
+	defer cancel()
+	if err := w.engine.store.StopWorker(limited, id); err != nil {
+		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error", err)
+		return
+	}
+	w.log.Info("worker stopped", "worker", strings.Clone(id))
+}

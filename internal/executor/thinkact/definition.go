@@ -1,0 +1,161 @@
+package thinkact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/record"
+)
+
+// DefaultMaxSteps is how many rounds an agent has.
+const DefaultMaxSteps = 30
+
+// Definition is what an agent is. A run keeps the one that it began with.
+type Definition struct {
+	Description    string          `json:"description,omitempty"`
+	SystemPrompt   string          `json:"systemPrompt,omitempty"`
+	Model          string          `json:"model"` // its name in the configuration
+	Tools          []string        `json:"tools,omitempty"`
+	MCPServers     []string        `json:"mcpServers,omitempty"`
+	MaxSteps       int             `json:"maxSteps,omitempty"` // 0 means DefaultMaxSteps
+	IncludeHistory bool            `json:"includeHistory,omitempty"`
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"` // of the answer; nil: a text
+	Temperature    *float64        `json:"temperature,omitempty"`
+	MaxTokens      int64           `json:"maxTokens,omitempty"` // of an answer of the model
+	Limits         *engine.Limits  `json:"limits,omitempty"`
+	Policies       tool.Rules      `json:"policies,omitempty"`
+}
+
+// input is what a run of an agent is given.
+type input struct {
+	Agent   string `json:"agent"`
+	Request string `json:"request"`
+}
+
+// Executor carries runs of agents.
+type Executor struct{}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "agent" }
+
+var _ engine.Callable = Executor{}
+
+// Prepare implements [engine.Executor].
+func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
+	var in input
+	d := json.NewDecoder(bytes.NewReader(r.Input))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil {
+		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return p, &record.InvalidError{Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known"}
+		}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return p, invalid("input."+wrong.Field, "must be a text")
+		}
+		return p, invalid("input", "must be an object with agent and request")
+	}
+	if in.Agent == "" {
+		in.Agent = r.Name
+	}
+	switch {
+	case in.Agent == "":
+		return p, &record.InvalidError{Code: record.CodeMissingField, Field: "input.agent", Reason: "is required"}
+	case r.Name != "" && r.Name != in.Agent:
+		return p, invalid("name", "is not that of input.agent")
+	case strings.TrimSpace(in.Request) == "":
+		return p, &record.InvalidError{Code: record.CodeMissingField, Field: "input.request", Reason: "is required"}
+	}
+	body, ok := parts.Definition("agent", in.Agent)
+	if !ok {
+		return p, fmt.Errorf("agent %q: %w", in.Agent, record.ErrNotFound)
+	}
+	agent, err := decode(body)
+	if err != nil {
+		return p, fmt.Errorf("agent %q: %w", in.Agent, err)
+	}
+	in.Request = parts.Redact(in.Request)
+	if p.Input, err = json.Marshal(in); err != nil {
+		return p, err
+	}
+	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, title(in.Request), agent.Model, agent.Limits
+	p.Needs = []string{"model:" + agent.Model}
+	for _, server := range agent.MCPServers {
+		p.Needs = append(p.Needs, "mcp:"+server)
+	}
+	return p, nil
+}
+
+func decode(body json.RawMessage) (d Definition, err error) {
+	if err := json.Unmarshal(body, &d); err != nil {
+		return d, err
+	}
+	if d.MaxSteps == 0 {
+		d.MaxSteps = DefaultMaxSteps
+	}
+	return d, nil
+}
+
+// read returns what a run does.
+func read(run *engine.Run) (d Definition, in input, err error) {
+	if d, err = decode(run.Definition()); err == nil {
+		err = json.Unmarshal(run.Input(), &in)
+	}
+	if err != nil {
+		return d, in, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
+	}
+	return d, in, nil
+}
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 100
+
+// title returns the first line of a request.
+func title(request string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(request), "\n")
+	if len(line) <= maxTitle {
+		return line
+	}
+	end := maxTitle
+	for !utf8.RuneStart(line[end]) {
+		end--
+	}
+	return line[:end] + "..."
+}
+
+// Tool implements [engine.Callable].
+func (Executor) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
+	body, ok := parts.Definition("agent", name)
+	if !ok {
+		return "", nil, false
+	}
+	agent, err := decode(body)
+	if err != nil {
+		return "", nil, false
+	}
+	if description = agent.Description; description == "" {
+		description = "Asks the agent " + name + "."
+	}
+	return description, json.RawMessage(`{"type":"object","properties":{"request":{"type":"string","description":"What the agent is to do, with all that it must know"}},"required":["request"],"additionalProperties":false}`), true
+}
+
+// Call implements [engine.Callable].
+func (Executor) Call(name string, arguments json.RawMessage) (json.RawMessage, error) {
+	var in struct {
+		Request string `json:"request"`
+	}
+	if err := json.Unmarshal(arguments, &in); err != nil {
+		return nil, errors.New("request: required, a text")
+	}
+	return json.Marshal(input{Agent: name, Request: in.Request})
+}
+
+// invalid returns the error of a field of a request.
+func invalid(field, reason string) error {
+	return &record.InvalidError{Code: record.CodeInvalidValue, Field: field, Reason: reason}
+}

@@ -1,0 +1,87 @@
+// Package thinkact is the executor of a single agent: think, act, and again, until it says that it is
+// done.
+package thinkact
+
+import (
+	"context"
+	"errors"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
+)
+
+// historyMessages is how much of an earlier conversation an agent is told.
+const historyMessages = 20
+
+// Advance implements [engine.Executor].
+func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
+	agent, in, err := read(run)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	step, err := run.Step(ctx, 0, engine.StepInfo{
+		Agent: run.Name(), Description: agent.Description, Request: in.Request, Model: agent.Model, MaxSteps: agent.MaxSteps,
+	})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if summary, ended, err := step.Ended(); ended {
+		return engine.Result{Summary: summary}, err
+	}
+	l := &loop{step: step, agent: agent}
+	if l.base, err = opening(ctx, run, agent, in); err != nil {
+		return engine.Result{}, err
+	}
+	if l.thinking, err = thinkingOf(ctx, run, agent); err != nil {
+		return engine.Result{}, err
+	}
+	summary, err := l.run(ctx)
+	var failure *engine.RunError
+	if err != nil && !errors.As(err, &failure) {
+		return engine.Result{}, err
+	}
+	step.End(summary, failure)
+	return engine.Result{Summary: summary}, err
+}
+
+// opening returns the messages that an agent begins with.
+func opening(ctx context.Context, run *engine.Run, agent Definition, in input) ([]model.Message, error) {
+	talk := []model.Message{model.System(systemPrompt(agent))}
+	if agent.IncludeHistory {
+		history, err := run.History(ctx, historyMessages)
+		if err != nil {
+			return nil, err
+		}
+		talk = append(talk, history...)
+	}
+	return append(talk, model.User(in.Request)), nil
+}
+
+// thinkingOf returns what an agent asks its model each time, but for the messages.
+func thinkingOf(ctx context.Context, run *engine.Run, agent Definition) (t engine.Thinking, err error) {
+	if t.Model, err = run.Model(agent.Model); err != nil {
+		return t, err
+	}
+	set, err := run.Tools(ctx, agent.Tools, agent.MCPServers)
+	if err != nil {
+		return t, err
+	}
+	terminate, err := newTerminate(agent.ResponseSchema)
+	if err != nil {
+		return t, err
+	}
+	if t.Tools, err = tool.NewSet(append(set.Tools(), terminate)...); err != nil {
+		return t, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	t.Policies, t.Temperature, t.MaxTokens, t.Refuse = agent.Policies, agent.Temperature, agent.MaxTokens, refuseTogether
+	return t, nil
+}
+
+// refuseTogether refuses tools that only make sense alone.
+func refuseTogether(call model.ToolCall, of int) string {
+	if of > 1 && (call.Name == terminateTool || call.Name == engine.FormTool) {
+		return notTogether
+	}
+	return ""
+}
