@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/receive"
@@ -71,11 +72,11 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 // nothing is a runtime without executors.
 type nothing struct{}
 
-func (nothing) Start(context.Context, runapi.Request) (runapi.Started, error) {
-	return runapi.Started{}, record.ErrNotFound
+func (nothing) Start(context.Context, engine.Request) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
 }
 
-func (nothing) Tool(string, map[string]string) (r runapi.Request, templateID string, err error) {
+func (nothing) Tool(string, map[string]string) (r engine.Request, templateID string, err error) {
 	return r, "", record.ErrNotFound
 }
 

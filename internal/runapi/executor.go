@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -220,22 +221,22 @@ func executorError(err error) error {
 
 // startTool starts the agent or the plan template that has the name of a tool. The error is an [errorText]
 // if the client is at fault.
-func (s *Server) startTool(c echo.Context, t *toolCall) (Started, error) {
+func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) {
 	if t.tool == "" {
-		return Started{}, errorText("Tool name cannot be empty")
+		return engine.Started{}, errorText("Tool name cannot be empty")
 	}
 	notFound := errorText("Tool not found with name: " + t.tool)
 	r, templateID, err := s.catalog.Tool(t.tool, t.parameters)
 	if errors.Is(err, record.ErrNotFound) {
-		return Started{}, notFound
+		return engine.Started{}, notFound
 	}
 	if err != nil {
-		return Started{}, executorError(err)
+		return engine.Started{}, executorError(err)
 	}
 	r.ConversationID, t.templateID = t.conversationID, templateID
 	started, err := s.starter.Start(c.Request().Context(), r)
 	if errors.Is(err, record.ErrNotFound) {
-		return Started{}, notFound
+		return engine.Started{}, notFound
 	}
 	return started, executorError(err)
 }

@@ -2,18 +2,17 @@ package runapi_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/enginetest"
+	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
@@ -23,60 +22,43 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// provided is what the agent needs.
+var provided = []string{"executor:agent", "model:default"}
+
 type obj = apitest.Obj
 
 var expect, wantStatus, wantProblem = apitest.Expect, apitest.WantStatus, apitest.WantProblem
 
-// runtime puts runs on record for a test, as an engine does. An agent is called reader, a template nightly.
-type runtime struct{ store *store.Store }
+// runtime starts runs of an agent, called reader. Its catalog has also a template, called nightly, which that
+// agent carries.
+type runtime struct{ *engine.Engine }
 
-func (r runtime) Start(ctx context.Context, q runapi.Request) (runapi.Started, error) {
-	if q.Executor != "agent" {
-		return runapi.Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "executor", Reason: "must be agent"}
+func newRuntime(t testing.TB, s *store.Store) runtime {
+	t.Helper()
+	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": thinkact.Definition{Model: "default"}}}
+	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
+	if err != nil {
+		t.Fatal(err)
 	}
-	var input struct{ Agent, Template, Request string }
-	if err := json.Unmarshal(q.Input, &input); err != nil {
-		return runapi.Started{}, &record.InvalidError{Field: "input", Reason: "is wrong"}
-	}
-	if input.Agent != "" && input.Agent != "reader" {
-		return runapi.Started{}, fmt.Errorf("agent %s: %w", input.Agent, record.ErrNotFound)
-	}
-	id := record.NewPlanID()
-	run := store.NewRun{Run: store.Run{RootPlanID: id, PlanID: id, Executor: q.Executor, Name: input.Agent + input.Template, Input: q.Input, Owner: id}, Needs: []string{"executor:agent"}}
-	if q.IdempotencyKey != "" {
-		hash := sha256.Sum256(q.Body)
-		run.IdempotencyKey, run.RequestSHA256 = q.IdempotencyKey, hex.EncodeToString(hash[:])
-	}
-	plan := &record.Plan{RootPlanID: id, CurrentPlanID: id, Executor: &q.Executor, Title: new(template.Fill(input.Request, id, nil)), Tags: q.Tags}
-	if q.ConversationID != "" {
-		plan.ConversationID = &q.ConversationID
-	}
-	err := r.store.StartRun(ctx, run, []record.Change{plan})
-	if before := new(store.StartedBeforeError); errors.As(err, &before) {
-		if before.RequestSHA256 != run.RequestSHA256 {
-			return runapi.Started{}, &record.InvalidError{Field: "Idempotency-Key", Reason: "was used for another request"}
-		}
-		return runapi.Started{RootPlanID: before.RootPlanID, PlanID: before.PlanID, Executor: before.Executor, Before: true}, nil
-	}
-	return runapi.Started{RootPlanID: id, PlanID: id, Executor: q.Executor}, err
+	return runtime{e}
 }
 
-func (r runtime) Tool(name string, parameters map[string]string) (q runapi.Request, templateID string, err error) {
-	input := map[string]string{}
+func (r runtime) Tool(name string, parameters map[string]string) (q engine.Request, templateID string, err error) {
+	input := map[string]string{"agent": "reader"}
 	switch name {
 	case "reader":
-		input["agent"], input["request"] = name, parameters["request"]
+		input["request"] = parameters["request"]
 	case "nightly":
 		const step = "Read <<path>> for <<planId>>."
 		if err := template.Check(parameters, step); err != nil {
 			return q, "", err
 		}
-		templateID, input["template"], input["request"] = name, name, template.Fill(step, "<<planId>>", parameters)
+		templateID, input["request"] = name, template.Fill(step, "<<planId>>", parameters)
 	default:
 		return q, "", record.ErrNotFound
 	}
 	raw, err := json.Marshal(input)
-	return runapi.Request{Executor: "agent", Input: raw}, templateID, err
+	return engine.Request{Executor: "agent", Input: raw}, templateID, err
 }
 
 // client sends requests to a server with a runtime, and plays the worker.
@@ -86,9 +68,9 @@ type client struct {
 
 func serve(t testing.TB, o apitest.Options) *client {
 	t.Helper()
-	o.Runtime = func(s *store.Store) (runapi.Starter, runapi.Catalog) { return runtime{s}, runtime{s} }
+	o.Runtime = func(s *store.Store) (runapi.Starter, runapi.Catalog) { r := newRuntime(t, s); return r, r }
 	c := &client{apitest.ServeWith(t, o)}
-	err := c.Store.AddWorker(t.Context(), store.Worker{ID: "w", Host: "h", Release: "r", Provides: []string{"executor:agent"}, Slots: 9}, time.Hour)
+	err := c.Store.AddWorker(t.Context(), store.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,12 +103,16 @@ func (c *client) started() string {
 func (c *client) claimed() store.Lease {
 	c.T.Helper()
 	id := c.started()
-	claimed, err := c.Store.ClaimRuns(c.T.Context(), "w", []string{"executor:agent"}, 1, false)
-	if err != nil || len(claimed) != 1 || claimed[0].PlanID != id {
-		c.T.Fatal(claimed, err)
+	claimed, err := c.Store.ClaimRuns(c.T.Context(), "w", provided, 9, false) // others may be due, too
+	if err != nil {
+		c.T.Fatal(err)
 	}
-	c.work(claimed[0].Lease, []record.Change{&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())}})
-	return claimed[0].Lease
+	at := slices.IndexFunc(claimed, func(run store.Claimed) bool { return run.PlanID == id })
+	if at < 0 {
+		c.T.Fatalf("run %s is not among %+v", id, claimed)
+	}
+	c.work(claimed[at].Lease, []record.Change{&record.Plan{RootPlanID: id, CurrentPlanID: id, State: new(record.Running), StartTime: new(time.Now())}})
+	return claimed[at].Lease
 }
 
 func (c *client) work(l store.Lease, changes []record.Change, ops ...store.RunOp) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
@@ -128,7 +129,7 @@ func settled(d *store.RunDetail) bool {
 }
 
 // await reads a run, and again when its tree changes, until it is as wanted or the time is over.
-func (s *Server) await(c echo.Context, run Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
+func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
 	defer cancel()
 	err = s.watch.wait(ctx, run.RootPlanID, func() (bool, error) {
@@ -158,9 +159,9 @@ func preferredWait(h http.Header) int {
 }
 
 // requestOf reads what a body asks for.
-func requestOf(m members) (Request, error) {
+func requestOf(m members) (engine.Request, error) {
 	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
-	r := Request{
+	r := engine.Request{
 		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"), UserID: o.id("userId"),
 		Tags: o.texts("tags"),
 	}
@@ -179,7 +180,7 @@ func requestOf(m members) (Request, error) {
 		return r, nil
 	}
 	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
-	r.Limits = &Limits{Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"), Seconds: l.number("seconds")}
+	r.Limits = &engine.Limits{Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"), Seconds: l.number("seconds")}
 	return r, l.err
 }
 

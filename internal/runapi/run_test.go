@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	expect(t, started, obj{"executor": "agent", "state": "PENDING"})
 	id := started.(obj)["planId"].(string)
 	expect(t, c.run(id), obj{"planId": id, "rootPlanId": id, "name": "reader", "state": "PENDING", "result": nil, "waits.#": 0, "waitingFor.#": 0, "endTime": nil, "takeovers": 0})
-	claimed, err := c.Store.ClaimRuns(t.Context(), "w", []string{"executor:agent"}, 1, false)
+	claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestRunSaysWhatLacks(t *testing.T) {
 	if err := c.Store.StopWorker(t.Context(), "w"); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c.run(c.started()), obj{"state": "PENDING", "waitingFor": []string{"executor:agent"}})
+	expect(t, c.run(c.started()), obj{"state": "PENDING", "waitingFor": provided})
 }
 
 // TestIdempotencyKey checks that a request that is sent again starts nothing, and that a key is for one
@@ -64,7 +64,7 @@ func TestIdempotencyKey(t *testing.T) {
 	again := c.post("/api/v1/runs", request(), "Idempotency-Key", "k")
 	wantStatus(t, again, http.StatusAccepted)
 	expect(t, again.JSON(t), obj{"planId": id, "state": "PENDING"})
-	claimed, err := c.Store.ClaimRuns(t.Context(), "w", []string{"executor:agent"}, 2, false)
+	claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 2, false)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
@@ -96,7 +96,7 @@ func TestPreferWait(t *testing.T) {
 		})
 	}
 	for handled := 0; handled < 2; {
-		claimed, err := c.Store.ClaimRuns(t.Context(), "w", []string{"executor:agent"}, 2, false)
+		claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 2, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestBadStarts(t *testing.T) {
 		{with("input", nil), http.StatusUnprocessableEntity, "input"},
 		{with("input", "text"), http.StatusUnprocessableEntity, "input"},
 		{with("input", []int{1}), http.StatusUnprocessableEntity, "input"},
-		{with("input", obj{"agent": "writer"}), http.StatusUnprocessableEntity, "name"},
+		{with("input", obj{"agent": "writer", "request": "Write."}), http.StatusUnprocessableEntity, "name"},
 		{with("tags", "a"), http.StatusUnprocessableEntity, "tags"},
 		{with("tags", []any{1}), http.StatusUnprocessableEntity, "tags"},
 		{with("tags", []string{strings.Repeat("x", 256)}), http.StatusUnprocessableEntity, "tags"},
