@@ -36,9 +36,6 @@ var byType = map[record.WaitType][]string{
 	record.WaitActionValidation: {Approve, Reject},
 }
 
-// maxTextBytes bounds what a human says. Nothing of it is cut.
-const maxTextBytes = 1 << 20
-
 // Decision is what a human decided about a wait.
 type Decision struct {
 	Decision string
@@ -47,6 +44,8 @@ type Decision struct {
 	Values map[string]json.RawMessage
 	Text   string
 	By     string // may be empty
+	// Redact returns a text without what must not be on record; nil: as it is.
+	Redact func(string) string
 }
 
 // Decisions returns what may be decided about a wait: what its subject lists as decisions, else what
@@ -80,16 +79,19 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	case d.Decision != Submit && len(d.Values) > 0:
 		return nil, invalid("values", "go with the decision "+Submit+" only")
 	}
+	if d.Redact == nil {
+		d.Redact = func(s string) string { return s }
+	}
 	out := &record.Wait{
 		RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID,
-		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), DecisionText: orNil(d.Text), EndTime: new(time.Now()),
+		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), DecisionText: orNil(d.Redact(d.Text)), EndTime: new(time.Now()),
 	}
 	if d.Decision == Submit {
 		form, err := ReadForm(w.FormInputs)
 		if err != nil {
 			return nil, err
 		}
-		if out.FormInputs, err = form.answered(d.Values); err != nil {
+		if out.FormInputs, err = form.answered(d.Values, d.Redact); err != nil {
 			return nil, err
 		}
 	}
@@ -101,8 +103,4 @@ func orNil(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-func invalid(field, reason string) error {
-	return &record.InvalidError{Code: record.CodeInvalidValue, Field: field, Reason: reason}
 }

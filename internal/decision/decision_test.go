@@ -96,6 +96,20 @@ func TestFormWithoutFields(t *testing.T) {
 	}
 }
 
+// TestRedact checks that what a human says goes through redaction, and that the form is checked before it.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	w := &record.Wait{FormInputs: json.RawMessage(`[{"label":"Mail","type":"email"}]`)}
+	d := decision.Decision{
+		Decision: decision.Submit, Values: values(t, `{"Mail":"ann@b.example"}`), Text: "I am ann@b.example.",
+		Redact: func(s string) string { return strings.ReplaceAll(s, "ann@b.example", "[email]") },
+	}
+	decided, err := d.About(w)
+	if err != nil || *decided.DecisionText != "I am [email]." || string(decided.FormInputs) != `[{"label":"Mail","type":"email","value":"[email]"}]` {
+		t.Errorf("%+v %s, %v", decided, decided.FormInputs, err)
+	}
+}
+
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	unknown := json.RawMessage(`{"name":"pay","decisions":["done","retry","skip"]}`)

@@ -24,12 +24,15 @@ const GenericInput = "genericInput"
 // Given stands on record for a password: that it was given, and nothing else.
 const Given = "[password]"
 
+// maxTextBytes bounds what a human says. Nothing of it is cut.
+const maxTextBytes = 1 << 20
+
 // ReadForm reads the form of a wait.
 func ReadForm(raw json.RawMessage) (Form, error) {
 	var form Form
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &form); err != nil {
-			return nil, invalid("decision", "cannot be "+Submit+": the form of the wait is not whole")
+			return nil, invalid("decision", "cannot be submit: the form of the wait is not whole")
 		}
 	}
 	form = slices.DeleteFunc(form, func(field map[string]string) bool { return field == nil })
@@ -61,8 +64,8 @@ func (f Form) ByLabel(values map[string]json.RawMessage) map[string]json.RawMess
 	return out
 }
 
-// answered returns the form as JSON with the values in it.
-func (f Form) answered(values map[string]json.RawMessage) (json.RawMessage, error) {
+// answered returns the form as JSON with the values in it, after redact.
+func (f Form) answered(values map[string]json.RawMessage, redact func(string) string) (json.RawMessage, error) {
 	known := make(map[string]bool, len(f))
 	for _, field := range f {
 		known[key(field)] = true
@@ -86,7 +89,7 @@ func (f Form) answered(values map[string]json.RawMessage) (json.RawMessage, erro
 		if err != nil {
 			return nil, invalid(shown(name), err.Error())
 		}
-		field["value"] = value
+		field["value"] = redact(value)
 		if size += len(value); size > maxTextBytes {
 			return nil, invalid(shown(name), fmt.Sprintf("is too long: all values together must not have over %d bytes", maxTextBytes))
 		}
@@ -225,4 +228,8 @@ func split(list string) (items []string) {
 		}
 	}
 	return items
+}
+
+func invalid(field, reason string) error {
+	return &record.InvalidError{Code: record.CodeInvalidValue, Field: field, Reason: reason}
 }

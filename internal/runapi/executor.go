@@ -180,10 +180,10 @@ type toolCall struct {
 	templateID     string // of a plan template; empty: it is an agent
 }
 
-// errorText is an error in the words of the executor API.
-type errorText string
+// textError is an error in the words of the executor API.
+type textError string
 
-func (e errorText) Error() string { return string(e) }
+func (e textError) Error() string { return string(e) }
 
 func readToolCall(m members) (t toolCall, err error) {
 	o := &object{members: m}
@@ -214,18 +214,18 @@ func texts(values members) map[string]string {
 // executorError returns an error of a member in the words of the executor API, and others as they are.
 func executorError(err error) error {
 	if bad := new(record.InvalidError); errors.As(err, &bad) {
-		return errorText(strings.TrimSpace(bad.Field + " " + bad.Reason))
+		return textError(strings.TrimSpace(bad.Field + " " + bad.Reason))
 	}
 	return err
 }
 
-// startTool starts the agent or the plan template that has the name of a tool. The error is an [errorText]
+// startTool starts the agent or the plan template that has the name of a tool. The error is a [textError]
 // if the client is at fault.
 func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) {
 	if t.tool == "" {
-		return engine.Started{}, errorText("Tool name cannot be empty")
+		return engine.Started{}, textError("Tool name cannot be empty")
 	}
-	notFound := errorText("Tool not found with name: " + t.tool)
+	notFound := textError("Tool not found with name: " + t.tool)
 	r, templateID, err := s.catalog.Tool(t.tool, t.parameters)
 	if errors.Is(err, record.ErrNotFound) {
 		return engine.Started{}, notFound
@@ -242,7 +242,7 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 }
 
 func refuseTool(c echo.Context, err error) error {
-	var text errorText
+	var text textError
 	if errors.As(err, &text) {
 		return c.JSON(http.StatusBadRequest, executorErrorJSON{Error: string(text)})
 	}
@@ -314,12 +314,12 @@ func (s *Server) executeByGet(c echo.Context) error {
 	}
 	name, err := httpd.PathID(c, "toolName")
 	if err != nil {
-		return refuseTool(c, errorText("Tool not found with name: "+c.Param("toolName")))
+		return refuseTool(c, textError("Tool not found with name: "+c.Param("toolName")))
 	}
 	query, _ := url.ParseQuery(c.Request().URL.RawQuery) // what cannot be read is no member
 	m := members{}
 	if all := query.Get("allParams"); all != "" && (json.Unmarshal([]byte(all), &m) != nil || !httpd.Storable(all)) {
-		return refuseTool(c, errorText("allParams must be a JSON object"))
+		return refuseTool(c, textError("allParams must be a JSON object"))
 	}
 	t := toolCall{tool: strings.TrimSpace(name), parameters: texts(m), conversationID: query.Get("conversationId")}
 	for name := range query {
@@ -328,7 +328,7 @@ func (s *Server) executeByGet(c echo.Context) error {
 		}
 	}
 	if len(t.conversationID) > record.MaxIDBytes || !httpd.Storable(t.conversationID) {
-		return refuseTool(c, errorText("conversationId is no id"))
+		return refuseTool(c, textError("conversationId is no id"))
 	}
 	return s.execute(c, t)
 }

@@ -63,13 +63,6 @@ func toRun(d *store.RunDetail) runJSON {
 	}
 }
 
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // maxPreferred is how long a request may wait for its run, in seconds.
 const maxPreferred = 60
 

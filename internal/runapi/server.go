@@ -26,6 +26,8 @@ type Store interface {
 type Config struct {
 	// ListTimeout is how long Postgres may look for the runs of a list. Default 10 s.
 	ListTimeout time.Duration
+	// Redact returns what a human said without what must not be on record. Default: as it is.
+	Redact func(string) string
 }
 
 // Server answers requests of the runtime.

@@ -60,6 +60,13 @@ func toWait(w *record.Wait) waitJSON {
 	return out
 }
 
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 // jsonOrNil returns a member of an object if it is there.
 func jsonOrNil(m members, name string) json.RawMessage {
 	if raw := m[name]; len(raw) > 0 {
@@ -122,6 +129,7 @@ func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait
 		if err != nil {
 			return nil, err
 		}
+		d.Redact = s.config.Redact
 		return d.About(w)
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package runapi
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/actlog/actlog/internal/feed"
 )
@@ -42,6 +43,11 @@ func (w *watch) wait(ctx context.Context, rootPlanID string, done func() (bool, 
 			return err
 		}
 		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			return nil
+		}
+		select {
 		case <-wake:
 		case <-ctx.Done():
 			return nil
@@ -50,6 +56,9 @@ func (w *watch) wait(ctx context.Context, rootPlanID string, done func() (bool, 
 		}
 	}
 }
+
+// interval is the least time between two looks at a tree that changes all the time.
+const interval = 50 * time.Millisecond
 
 func (w *watch) add(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
