@@ -114,9 +114,11 @@ var runDetail = fieldsql.NewRead(`WITH RECURSIVE asked AS MATERIALIZED (
 below AS (
     SELECT a.root_plan_id, a.plan_id FROM asked AS a
     UNION
-    SELECT p.root_plan_id, p.current_plan_id
+    SELECT x.root_plan_id, x.plan_id
     FROM below AS b
-    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = b.root_plan_id AND p.parent_plan_id = b.plan_id
+    CROSS JOIN LATERAL (
+        SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id OFFSET 0
+    ) AS x
 ),
 ` + liveWorkers + `
 ` + fieldsql.Union(
@@ -156,7 +158,9 @@ GROUP BY v.whole_tree`,
 	},
 ))
 
-const inBelow = `x.plan_id IN (SELECT b.plan_id FROM below AS b)`
+// inBelow selects the runs x of a tree that are the run a or below it. Of a root these are all, which needs
+// no recursion. OR makes Postgres hash the others.
+const inBelow = `(a.plan_id = a.root_plan_id OR x.plan_id IN (SELECT b.plan_id FROM below AS b))`
 
 // sums are the figures of the steps s, summed up.
 func sums() (columns []fieldsql.Column) {
@@ -242,7 +246,9 @@ var runList = fieldsql.NewRead(`SELECT
 	fieldsql.Column{Name: "takeovers", SQL: "r.takeovers::bigint"},
 	fieldsql.Column{Name: "created_at", SQL: "r.created_at"})) + `
 FROM actlog.run AS r
-JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+CROSS JOIN LATERAL ( -- one by one, in the order of the list
+    SELECT * FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = r.root_plan_id AND y.current_plan_id = r.plan_id OFFSET 0
+) AS p
 WHERE r.plan_id = r.root_plan_id AND (r.created_at, r.plan_id) < ($1::timestamptz, $2::text)
     AND ($3::text IS NULL OR r.executor = $3::text)
     AND ($4::text IS NULL OR r.name = $4::text)
