@@ -342,8 +342,6 @@ func (s *Server) execute(c echo.Context, t toolCall) error {
 	if err != nil {
 		return refuseTool(c, err)
 	}
-	// The request has been read. If the connection has deadlines, they would end the waiting.
-	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(time.Time{})
 	d, err := s.await(c, started, forever, func(d *store.RunDetail) bool { return d.State.Terminal() })
 	if err != nil {
 		return err
