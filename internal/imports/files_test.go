@@ -26,6 +26,7 @@ import (
 // store and api first.
 var upward = map[string]int{
 	"agent/mcp":        0,
+	"agent/redact":     0,
 	"agent/tool":       0,
 	"agent/tool/files": 0,
 	"agent/tool/git":   0,

@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"agent/model/openai":    {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"agent/model/anthropic": {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"internal/modelhttp":    {[]string{"agent/model"}, []string{"github.com/tmaxmax/go-sse"}},
+	"agent/redact":          {nil, nil},
 
 	// Pure functions of records.
 	"internal/field":  {[]string{"record"}, nil},
