@@ -3,8 +3,6 @@ package config
 import (
 	"encoding/json"
 	"math"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Agent is an agent as the file defines it.
@@ -91,29 +89,4 @@ func (n node) references(what string, there []string) (found []string) {
 		found = append(found, each.reference(what, there))
 	}
 	return found
-}
-
-// schema returns a JSON Schema of an object.
-func (n node) schema() json.RawMessage {
-	if !n.is("a JSON Schema", "!!map") {
-		return nil
-	}
-	text, ok := n.json()
-	if !ok {
-		return nil
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		n.problem("not a JSON Schema: %v", err)
-		return nil
-	}
-	if s.Type != "object" {
-		n.problem(`want the schema of an object: {type: object, properties: ...}`)
-		return nil
-	}
-	if _, err := s.Resolve(nil); err != nil {
-		n.problem("not a JSON Schema: %v", err)
-		return nil
-	}
-	return text
 }

@@ -38,7 +38,7 @@ func environment(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-var keys = environment("KEY", "k-12345678", "URL", "http://127.0.0.1:1/v1", "EMPTY", "")
+var keys = environment("KEY", "k-12345678", "URL", "http://127.0.0.1:1/v1", "EMPTY", "", "LINES", "hunter2\n")
 
 // parse reads a text as the file actlog.yaml of an empty folder.
 func parse(t testing.TB, text string, o config.Options) (*config.Config, error) {
@@ -155,11 +155,13 @@ func TestProblems(t *testing.T) {
   b: {provider: openai, model: m, apiKey: "${hunter2 x}"}
   c: {provider: openai, model: m, apiKey: "${KEY"}
   d: {provider: openai, model: $$m$, apiKey: "$$ $ ${KEY}"}
+  e: {provider: openai, model: m, apiKey: "${LINES}"}
 `, []string{
 			"2: models.a.model: the variable KEY cannot be used here, because this text goes on record; a dollar itself is written $$",
 			"2: models.a.apiKey: the variable NOT_SET is not set",
 			"3: models.b.apiKey: after ${ comes the name of a variable and }; a dollar itself is written $$",
-			"4: models.c.apiKey: after ${ comes the name of a variable and }; a dollar itself is written $$"}},
+			"4: models.c.apiKey: after ${ comes the name of a variable and }; a dollar itself is written $$",
+			"6: models.e.apiKey: it cannot have line breaks or other control characters"}},
 		{"embedder", "embedder: {provider: anthropic}\n", []string{"1: embedder.provider: want openai", "1: embedder.model: required"}},
 		{"servers", `mcpServers:
   a: {}
@@ -176,7 +178,7 @@ func TestProblems(t *testing.T) {
 			"4: mcpServers.c.command: want a list, not a text",
 			"5: mcpServers.d.url: want a URL of the form http://host/path or https://host/path",
 			"5: mcpServers.d.headers.a b: a header cannot have this name",
-			"5: mcpServers.d.headers.D: a header cannot have several lines",
+			"5: mcpServers.d.headers.D: it cannot have line breaks or other control characters",
 			"6: mcpServers.e.headers: they are for servers with a url",
 			"7: mcpServers.f.env: it is for servers with a command",
 			"8: mcpServers.g.env.A=B: a variable cannot have this name",
@@ -200,12 +202,12 @@ func TestProblems(t *testing.T) {
 			"7: toolsets.shell: no such key; there are: code, files, git, search, tests"}},
 		{"policies", `policies:
   - {approval: true}
-  - {tools: "a b", onUnknown: maybe, aproval: true}
+  - {tools: "a b", onUnknown: maybe, approvl: true}
   - {tools: "*", timeout: soon, waitTimeout: 1h, writes: no, exclusive: 1}
   - x
 `, []string{
 			"2: policies[0].tools: required",
-			`3: policies[1].tools: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "3: policies[1].onUnknown: want report or retry or ask", "3: policies[1].aproval: no such key; did you mean approval?",
+			`3: policies[1].tools: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "3: policies[1].onUnknown: want report or retry or ask", "3: policies[1].approvl: no such key; did you mean approval?",
 			"4: policies[2].timeout: want a time such as 30s or 2m", "4: policies[2].writes: want true or false, not a text", "4: policies[2].exclusive: want true or false, not a number",
 			"5: policies[3]: want a mapping, not a text"}},
 		{"agents", base + `toolsets: {files: {enableWrite: false}}

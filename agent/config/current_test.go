@@ -44,7 +44,7 @@ func readable(ctx context.Context, p *config.Parts) bool {
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	write(t, path, base+toolset)
+	write(t, path, base+"  other: {provider: openai, model: m, apiKey: a}\n"+toolset)
 	current, err := config.Open(path, config.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +71,19 @@ func TestReload(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	write(t, path, base+"  more: {provider: openai, model: m}\n"+toolset)
+	write(t, path, base+"  other: {provider: openai, model: m, apiKey: b}\n  more: {provider: openai, model: m}\n"+toolset)
 	if err := current.Reload(); err != nil {
 		t.Fatal(err)
 	}
 	now, releaseNow, err := current.Use()
-	if err != nil || now == old || len(now.Models) != 2 {
+	if err != nil || now == old || len(now.Models) != 3 {
 		t.Fatalf("%+v %v", now, err)
 	}
 	if now.Models["default"] != old.Models["default"] {
 		t.Error("a model that did not change lost its limits")
+	}
+	if now.Models["other"] == old.Models["other"] {
+		t.Error("a model that changed stayed as it was")
 	}
 	if s := current.Stats(); s.Reloads != 1 || s.Failures != 1 || s.Held != 2 {
 		t.Errorf("%+v", s)

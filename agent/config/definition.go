@@ -56,7 +56,7 @@ func (c *Config) Definition(agent string) (Definition, bool) {
 	if a.Temperature != nil {
 		d.Model.Temperature = a.Temperature
 	}
-	patterns := slices.Clone(a.Tools)
+	patterns := append([]string{"terminate"}, a.Tools...)
 	for _, server := range slices.Sorted(maps.Keys(c.MCPServers)) {
 		all := slices.Contains(a.MCPServers, server)
 		if all || slices.ContainsFunc(a.Tools, func(pattern string) bool { return overlap(pattern, server+"-*") }) {

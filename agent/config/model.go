@@ -31,7 +31,7 @@ func readModel(n node) Model {
 		"provider":      func(n node) { m.Provider = n.oneOf("openai", "anthropic") },
 		"model":         func(n node) { m.Model = n.word() },
 		"baseURL":       func(n node) { m.BaseURL = n.url(false) },
-		"apiKey":        func(n node) { m.APIKey = n.value(true) },
+		"apiKey":        func(n node) { m.APIKey = n.header() },
 		"temperature":   func(n node) { m.Temperature = n.temperature() },
 		"maxTokens":     func(n node) { m.MaxTokens = n.positive(math.MaxInt32) },
 		"cache":         func(n node) { m.Cache = n.boolean() },
@@ -83,7 +83,7 @@ func readEmbedder(n node) *Embedder {
 		"provider": func(n node) { e.Provider = n.oneOf("openai") },
 		"model":    func(n node) { e.Model = n.word() },
 		"baseURL":  func(n node) { e.BaseURL = n.url(false) },
-		"apiKey":   func(n node) { e.APIKey = n.value(true) },
+		"apiKey":   func(n node) { e.APIKey = n.header() },
 		"timeout":  func(n node) { e.Timeout = n.duration() },
 	}).require("provider", "model")
 	return &e

@@ -112,6 +112,6 @@ func (p *Parts) Servers() map[string]mcp.Server {
 // Close gives the parts up. Tools fail from then on.
 func (p *Parts) Close() {
 	for _, folder := range p.folders {
-		folder.Close() // it was only opened to look up files in it: no data is lost
+		_ = folder.Close() // it was only opened to look up files in it: no data is lost
 	}
 }

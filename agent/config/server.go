@@ -29,9 +29,9 @@ func readServer(n node) Server {
 				s.Command = append(s.Command, each.value(false))
 			}
 		},
-		"env":             func(n node) { s.Env = n.values(checkVariable) },
+		"env":             func(n node) { s.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
 		"url":             func(n node) { s.URL = n.url(true) },
-		"headers":         func(n node) { s.Headers = n.headers() },
+		"headers":         func(n node) { s.Headers = n.values(checkHeader, node.header) },
 		"exclude":         func(n node) { s.Exclude = n.texts() },
 		"trusted":         func(n node) { s.Trusted = n.boolean() },
 		"timeout":         func(n node) { s.Timeout = n.duration() },
@@ -58,19 +58,11 @@ func checkVariable(name string) string {
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-func (n node) headers() map[string]Value {
-	headers := n.values(func(name string) string {
-		if !headerName.MatchString(name) {
-			return "a header cannot have this name"
-		}
-		return ""
-	})
-	for name, v := range headers {
-		if strings.ContainsAny(v.Reveal(), "\r\n") {
-			n.child(name).problem("a header cannot have several lines")
-		}
+func checkHeader(name string) string {
+	if !headerName.MatchString(name) {
+		return "a header cannot have this name"
 	}
-	return headers
+	return ""
 }
 
 // open returns the server as package mcp wants it, with its secrets.

@@ -9,9 +9,10 @@ import (
 // kind finds one sort of text.
 type kind struct {
 	name string
-	// hint is a quick look at a text: false means that the text has none of this kind.
+	// hint is a quick look at a text: false means that the text has none of this kind. nil means that
+	// find is quick itself.
 	hint func(string) bool
-	find func(string) []span
+	find func(text string) []span
 }
 
 // span is a part of a text, in bytes.
@@ -25,10 +26,10 @@ var kinds = []kind{
 	{"jwt", contains("eyJ"), expression(`\beyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)},
 	// The keys of OpenAI and Anthropic, GitHub, GitLab, Slack, AWS, Google and Stripe.
 	{"api-key", contains("sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "k_live_", "k_test_"), expression(`\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})`)},
-	{"email", contains("@"), expression(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`)},
-	{"credit-card", digits(13), cards},
-	{"phone", contains("+"), phones},
-	{"ip", contains(".", ":"), addresses},
+	{"email", contains("@"), among("._%+-@", letters|high, contains("@"), inRun(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`))},
+	{"credit-card", nil, among(" -", 0, digits(13), cards)},
+	{"phone", contains("+"), among("+ ./-()", 0, digits(8), phones)},
+	{"ip", nil, among(":.abcdefABCDEF", 0, likeAddress, addresses)},
 }
 
 // Kinds returns the names of the kinds.
@@ -80,19 +81,65 @@ func matches(e *regexp.Regexp) func(string) []span {
 	}
 }
 
+// More bytes of a run, besides digits and those that are listed.
+const (
+	letters = 1 << iota // of ASCII
+	high                // of all other characters
+)
+
+// among returns where find finds something in the runs of a text: the longest parts whose bytes are
+// digits, listed, or more. Only runs that are promising are looked at closely.
+func among(listed string, more int, promising func(run string) bool, find func(text string, run span) []span) func(string) []span {
+	var in [256]bool
+	for b := range in {
+		c := byte(b)
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		in[b] = isDigit(c) || strings.IndexByte(listed, c) >= 0 || letter && more&letters != 0 || c >= 0x80 && more&high != 0
+	}
+	return func(text string) (found []span) {
+		for i := 0; i < len(text); i++ {
+			if !in[text[i]] {
+				continue
+			}
+			run := span{i, i + 1}
+			for run.end < len(text) && in[text[run.end]] {
+				run.end++
+			}
+			if i = run.end; promising(text[run.start:run.end]) {
+				found = append(found, find(text, run)...)
+			}
+		}
+		return found
+	}
+}
+
+// inRun returns where an expression matches within a run.
+func inRun(pattern string) func(string, span) []span {
+	e := regexp.MustCompile(pattern)
+	return func(text string, run span) []span { return within(e, text, run) }
+}
+
+// within returns where an expression matches within a part of a text.
+func within(e *regexp.Regexp, text string, part span) (found []span) {
+	for _, at := range e.FindAllStringIndex(text[part.start:part.end], -1) {
+		found = append(found, span{part.start + at[0], part.start + at[1]})
+	}
+	return found
+}
+
 var numbers = regexp.MustCompile(`[0-9]+(?:[ -][0-9]+)*`)
 
 // cards finds numbers of payment cards: 13 to 19 digits, maybe in groups with a space or "-" between
 // them, whose last digit is the check digit of the others.
-func cards(text string) (found []span) {
-	for _, at := range numbers.FindAllStringIndex(text, -1) {
-		for start := at[0]; start < at[1]; {
-			if end := cardEnd(text[:at[1]], start); end > 0 {
+func cards(text string, run span) (found []span) {
+	for _, n := range within(numbers, text, run) {
+		for start := n.start; start < n.end; {
+			if end := cardEnd(text[:n.end], start); end > 0 {
 				found = append(found, span{start, end})
 				start = end
 			}
 			// Go on with the next group.
-			for start < at[1] && isDigit(text[start]) {
+			for start < n.end && isDigit(text[start]) {
 				start++
 			}
 			start++
@@ -130,8 +177,8 @@ func cardEnd(text string, start int) (end int) {
 var international = regexp.MustCompile(`\+[1-9](?:[ ./-]?(?:\([0-9]{1,5}\)|[0-9]))*`)
 
 // phones finds phone numbers in the international form: "+" and 8 to 15 digits, maybe in groups.
-func phones(text string) (found []span) {
-	for _, s := range matches(international)(text) {
+func phones(text string, run span) (found []span) {
+	for _, s := range within(international, text, run) {
 		count := 0
 		for i := s.start; i < s.end; i++ {
 			if isDigit(text[i]) {
@@ -154,10 +201,15 @@ var (
 	colons = regexp.MustCompile(`[0-9A-Fa-f:]*:[0-9A-Fa-f:]*[0-9A-Fa-f](?:\.[0-9]+)*|[0-9A-Fa-f:]+::`)
 )
 
+// likeAddress reports whether a run may have an IP address.
+func likeAddress(run string) bool {
+	return len(run) > 2 && (strings.Count(run, ".") > 2 || strings.Count(run, ":") > 1)
+}
+
 // addresses finds IP addresses of version 4 and 6.
-func addresses(text string) (found []span) {
-	after := 0
-	for _, s := range matches(colons)(text) {
+func addresses(text string, run span) (found []span) {
+	after := run.start
+	for _, s := range within(colons, text, run) {
 		// A single colon before it belongs to the sentence.
 		if text[s.start] == ':' && !strings.HasPrefix(text[s.start:], "::") {
 			s.start++
@@ -168,13 +220,13 @@ func addresses(text string) (found []span) {
 			after = s.end
 		}
 	}
-	return append(found, dottedOnes(text, span{after, len(text)})...)
+	return append(found, dottedOnes(text, span{after, run.end})...)
 }
 
 // dottedOnes finds addresses of version 4 within a part of a text.
-func dottedOnes(text string, within span) (found []span) {
-	for _, s := range matches(dotted)(text[within.start:within.end]) {
-		if s = (span{within.start + s.start, within.start + s.end}); isAddress(text, s) {
+func dottedOnes(text string, part span) (found []span) {
+	for _, s := range within(dotted, text, part) {
+		if isAddress(text, s) {
 			found = append(found, s)
 		}
 	}
