@@ -148,7 +148,7 @@ func TestProblems(t *testing.T) {
 			"3: models.b.baseURL: a URL cannot have a user or password here: they would be shown", "3: models.b.apiKey: want a text, not a list", "3: models.b.model: required", "3: models.b.cache: only provider anthropic has it",
 			"4: models.c.baseURL: a URL cannot end in ?... or #... here", "4: models.c.apikey: no such key; did you mean apiKey?", "4: models.c.max_tokens: no such key; did you mean maxTokens?",
 			"5: models.d: want a mapping, not nothing",
-			"6: models.e f: a name has letters, digits, '_', '-' and '.', at most 64",
+			"6: models.e f: a name has at most 64 letters, digits, '_', '-' and '.'",
 			"6: models.e f.cache: want true or false, not a text", "6: models.e f.timeout: want a time such as 30s or 2m"}},
 		{"variables", `models:
   a: {provider: openai, model: "${KEY}", apiKey: "${NOT_SET}", baseURL: "${EMPTY}"}
@@ -197,7 +197,7 @@ func TestProblems(t *testing.T) {
 			"3: toolsets.git: who commits needs both a name and an email",
 			"4: toolsets.code.root: there is no folder [secret]",
 			"5: toolsets.search: want a mapping, not a list",
-			`6: toolsets.tests.a b: a name has letters, digits, '_', '-' and '.', at most 64 with the "tests." of its tool`, "6: toolsets.tests.go: want a program and its arguments",
+			"6: toolsets.tests.a b: a name has at most 58 letters, digits, '_', '-' and '.'", "6: toolsets.tests.go: want a program and its arguments",
 			"6: toolsets.tests.py: want a list, not a text", "6: toolsets.tests.sh: want a program and its arguments",
 			"7: toolsets.shell: no such key; there are: code, files, git, search, tests"}},
 		{"policies", `policies:
@@ -235,7 +235,7 @@ agents:
 			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647", "9: agents.b.limits.toolCalls: want a whole number, not a text",
 			"9: agents.b.limits.costUsd: want a number above 0", "9: agents.b.limits.seconds: want a number above 0", "9: agents.b.limits.money: no such key; there are: costUsd, rounds, seconds, tokens, toolCalls",
 			"10: agents.b.includeHistory: want true or false, not a text", "11: agents.b.waitTimeout: want a time such as 30s or 2m, not a number", "12: agents.b.temperature: want a number, not a text",
-			`15: agents.c d: a name has letters, digits, '_', '-' and '.', at most 64 with the "agent." of its tool`, "15: agents.c d.tools: want a list, not a text"}},
+			"15: agents.c d: a name has at most 58 letters, digits, '_', '-' and '.'", "15: agents.c d.tools: want a list, not a text"}},
 		{"default model", "models: {x: {provider: openai, model: m}}\nagents:\n  a: {}\n", []string{`3: agents.a.model: no model is called "default"; there are: x`}},
 		{"schemas", base + `agents:
   a: {responseSchema: {type: strin}}
@@ -292,6 +292,9 @@ plans:
 			`2: redact[0]: no kind is called "emial"; there are: private-key, bearer-token, jwt, api-key, email, credit-card, phone, ip; to replace the word itself, write (?:emial); did you mean email?`,
 			"4: redact[2]: not a regular expression (RE2): missing closing )", "5: redact[3]: the regular expression matches the empty text",
 			"6: redact[4]: want a text, in quotes if need be, not a number", "7: redact[5]: it is empty"}},
+		{"lines of keys", "models:\n  a:\n    model: m\n    extra:\n      more: 1\nagents:\n  - x\n", []string{
+			"2: models.a.provider: required", "4: models.a.extra: no such key; there are: apiKey, baseURL, cache, maxConcurrent, maxPerMinute, maxTokens, model, provider, temperature, timeout",
+			"6: agents: want a mapping, not a list"}},
 		{"JSON", "{\n  \"models\": {\n    \"a\": {\"provider\": \"x\", \"model\": \"m\"}\n  }\n}\n", []string{"3: models.a.provider: want openai or anthropic"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -310,6 +313,19 @@ plans:
 				t.Error("a secret is shown")
 			}
 		})
+	}
+}
+
+// JSON is read, with all its escapes, as programs write it.
+func TestJSONFile(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, "{\n\t\"models\": {\n\t\t\"default\": {\"provider\": \"openai\", \"model\": \"a\\/b\"}\n\t},\n"+
+		`"agents": {"a": {"systemPrompt": "\ud83d\ude00 \"\u00e9\"\n<<\u2028>> \\ 😀"}}}`, config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Models["default"].Model + c.Agents["a"].SystemPrompt; got != "a/b😀 \"é\"\n<<\u2028>> \\ 😀" {
+		t.Errorf("%q", got)
 	}
 }
 

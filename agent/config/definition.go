@@ -89,7 +89,8 @@ func (d Definition) JSON() (text json.RawMessage, sha256sum string, err error) {
 func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Policy(s.Name, s.Policy) }
 
 // Select returns the tools that the agent has, in their order: those that match its patterns, and
-// those of its servers. Tools that write are not among them unless EnableWrite is set.
+// those of its servers. Tools that write are not among them unless EnableWrite is set. The tool
+// terminate, which every agent has, is up to the executor.
 func (d Definition) Select(tools []tool.Tool) (selected []tool.Tool) {
 	for _, t := range tools {
 		s := t.Spec()

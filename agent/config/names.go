@@ -20,7 +20,7 @@ type names struct {
 // checkName notes a name that cannot be that of a tool, with a prefix such as "agent.".
 func (n node) checkName(prefix, name string) {
 	if tool.CheckName(prefix+name) != nil || name == "" {
-		n.problem("a name has letters, digits, '_', '-' and '.', at most %d with the %q of its tool", tool.MaxNameBytes, prefix)
+		n.problem("a name has at most %d letters, digits, '_', '-' and '.'", tool.MaxNameBytes-len(prefix))
 	}
 }
 
@@ -56,7 +56,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// pattern returns a name or pattern of tools. Nothing is wrong if a tool of the program may match it.
+// pattern returns a name or pattern of tools. It is a mistake if it can match none.
 func (n node) pattern(there []string) string {
 	pattern := n.word()
 	if pattern == "" {
@@ -114,7 +114,7 @@ func (n node) child(key string) node {
 	if n.Node != nil && n.ShortTag() == "!!map" {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == key {
-				return n.at(key, n.Content[i+1])
+				return n.entry(i)
 			}
 		}
 	}

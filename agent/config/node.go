@@ -49,6 +49,14 @@ func (n node) at(key string, value *yaml.Node) node {
 	return node{Node: &moved, file: n.file, path: below(n.path, key)}
 }
 
+// entry returns the value of a mapping whose key is the i-th element. Its line is that of the key, which
+// is where people look.
+func (n node) entry(i int) node {
+	value := n.at(n.Content[i].Value, n.Content[i+1])
+	value.Line = n.Content[i].Line
+	return value
+}
+
 // below returns the path of a key or "[index]".
 func below(path, key string) string {
 	const longest = 100
@@ -104,9 +112,8 @@ func (n node) entries(each func(key string, value node)) {
 			key.problem("want a name as key")
 			continue
 		}
-		value := n.at(key.Value, n.Content[i+1])
+		value := n.entry(i)
 		if line, twice := lines[key.Value]; twice {
-			value.Line = key.Line
 			value.problem("it is there twice, first in line %d", line)
 			continue
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"regexp"
@@ -17,9 +18,25 @@ var (
 	yamlQuoted = regexp.MustCompile("'[^']{2,}'|\"[^\"]{2,}\"|`[^`]{2,}`")
 )
 
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// plainEscapes writes a string of JSON without the escapes that the parser of YAML does not know: "\/",
+// and the pairs that stand for one character.
+func plainEscapes(quoted []byte) []byte {
+	var text string
+	if err := json.Unmarshal(quoted, &text); err != nil {
+		return quoted
+	}
+	plain, _ := json.Marshal(text) // cannot fail: a text
+	return plain
+}
+
 // parse returns the top of the file, or false if it cannot be read.
 func (f *file) parse(text []byte) (node, bool) {
 	top := node{file: f, Node: &yaml.Node{}}
+	if json.Valid(text) {
+		text = jsonString.ReplaceAllFunc(text, plainEscapes)
+	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
 	err := d.Decode(&document)
