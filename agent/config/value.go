@@ -17,9 +17,6 @@ type Value struct {
 	secret bool
 }
 
-// NewValue returns a secret value.
-func NewValue(text string) Value { return Value{text: &text, secret: true} }
-
 // Reveal returns the text itself, for those who must have it. Do not put it into errors or logs.
 func (v Value) Reveal() string {
 	if v.text == nil {

@@ -46,7 +46,10 @@ func New(patterns ...string) (*Redactor, error) {
 		return slices.Index(Kinds(), a.name) - slices.Index(Kinds(), b.name)
 	})
 	r.patterns = append(own, r.patterns...)
-	return r, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Check returns an error if the pattern is neither a kind nor a regular expression that can be used.
