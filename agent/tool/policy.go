@@ -164,6 +164,20 @@ func (r *Rule) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON writes the fields that are set.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	text := func(d *time.Duration) *string {
+		if d == nil {
+			return nil
+		}
+		return new(d.String())
+	}
+	return json.Marshal(policyJSON{
+		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: r.Approval, Writes: r.Writes, Exclusive: r.Exclusive,
+		Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
+	})
+}
+
 // UnmarshalYAML reads the same fields as UnmarshalJSON.
 func (r *Rule) UnmarshalYAML(unmarshal func(any) error) error {
 	b, err := jsonOfYAML(unmarshal)

@@ -282,6 +282,15 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
+	// They are written as they are read.
+	text, err := json.Marshal(rules)
+	if want := `[{"tools":"git.commit","approval":false},{"tools":"pay-*","onUnknown":"ask","timeout":"30s"},{"tools":"*","exclusive":true}]`; err != nil || string(text) != want {
+		t.Errorf("%s, want %s, %v", text, want, err)
+	}
+	var back tool.Rules
+	if err := json.Unmarshal(text, &back); err != nil || !cmp.Equal(back, rules) {
+		t.Errorf("%+v %v", back, err)
+	}
 }
 
 func TestMatch(t *testing.T) {

@@ -84,7 +84,7 @@ func (c *calling) exclusive() bool {
 		return false
 	}
 	known, ok := c.t.Tools.Get(c.call.Name)
-	return ok && c.t.Policies.Policy(c.call.Name, known.Spec().Policy).Exclusive
+	return ok && c.t.policy(known.Spec()).Exclusive
 }
 
 // change returns a change to the row of the call.
@@ -124,7 +124,7 @@ func (c *calling) find() error {
 			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index, c.seq, err)
 		}
 	} else if c.tool != nil {
-		c.policy = c.t.Policies.Policy(c.call.Name, c.tool.Spec().Policy)
+		c.policy = c.t.policy(c.tool.Spec())
 	}
 	return nil
 }

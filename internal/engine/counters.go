@@ -20,6 +20,7 @@ type Stats struct {
 	Ended       map[string]map[record.State]uint64 // by executor
 	Paused      uint64
 	LeasesLost  uint64
+	Writes      uint64 // transactions of runs
 	ModelCalls  uint64
 	ModelTime   time.Duration
 	ModelErrors map[string]uint64 // by kind
@@ -80,6 +81,7 @@ func (c *counters) ended(executor string, state record.State) {
 	})
 }
 
+func (c *counters) wrote()                 { c.count(func(s *Stats) { s.Writes++ }) }
 func (c *counters) paused()                { c.count(func(s *Stats) { s.Paused++ }) }
 func (c *counters) leaseLost()             { c.count(func(s *Stats) { s.LeasesLost++ }) }
 func (c *counters) modelError(kind string) { c.count(func(s *Stats) { add(&s.ModelErrors, kind) }) }

@@ -120,6 +120,9 @@ func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.R
 		write = r.engine.writing
 	}
 	err := write(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
+	if err == nil {
+		r.engine.counters.wrote()
+	}
 	if errors.Is(err, store.ErrLeaseLost) {
 		r.stop(err)
 	}

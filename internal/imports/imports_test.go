@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"agent/model/openai":    {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"agent/model/anthropic": {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"internal/modelhttp":    {[]string{"agent/model"}, []string{"github.com/tmaxmax/go-sse"}},
+	"agent/redact":          {nil, nil},
 
 	// Pure functions of records.
 	"internal/field":    {[]string{"record"}, nil},
@@ -82,10 +83,12 @@ var rules = map[string]rule{
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
+	// It makes models and tools of the configuration file.
+	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
-	"internal/executor/thinkact": {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
+	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},

@@ -21,6 +21,9 @@ type Bell struct {
 	log     *slog.Logger
 	rung    chan struct{} // holds a token if somebody rang and nobody was notified
 
+	mu   sync.Mutex
+	here map[chan<- struct{}]bool // who listens in this process
+
 	stop      context.CancelFunc
 	notifying sync.WaitGroup
 }
@@ -28,7 +31,7 @@ type Bell struct {
 // NewBell returns the bell of a channel, whose name is an identifier. The caller closes it.
 func NewBell(d *DB, channel string, log *slog.Logger) *Bell {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Bell{db: d, channel: channel, log: log, rung: make(chan struct{}, 1), stop: stop}
+	b := &Bell{db: d, channel: channel, log: log, rung: make(chan struct{}, 1), here: map[chan<- struct{}]bool{}, stop: stop}
 	b.notifying.Go(func() { b.notify(ctx) })
 	return b
 }
@@ -39,9 +42,19 @@ func (b *Bell) Close() {
 	b.notifying.Wait()
 }
 
-// Ring wakes those who listen. It returns at once. Call it after the commit: a notification inside a
-// transaction makes commits wait for each other.
+// Ring wakes those who listen, within 20 ms. It returns at once. Call it after the commit: a
+// notification inside a transaction makes commits wait for each other.
 func (b *Bell) Ring() { signal(b.rung) }
+
+// RingNow is Ring, and wakes those who listen in this process at once.
+func (b *Bell) RingNow() {
+	b.Ring()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for wake := range b.here {
+		signal(wake)
+	}
+}
 
 // notify notifies the processes of this database, on a connection of its own.
 func (b *Bell) notify(ctx context.Context) {
@@ -92,6 +105,14 @@ func closeConn(conn *pgx.Conn) {
 // Listen leaves a token in wake for each notification, until ctx ends. If notifications do
 // not arrive, as behind a pooler of transactions, nobody is woken.
 func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {
+	b.mu.Lock()
+	b.here[wake] = true
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.here, wake)
+	}()
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := b.receive(ctx, func() {
 			attempt = 0

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/engine"
@@ -35,8 +36,8 @@ func TestWithAWorker(t *testing.T) {
 			)},
 		},
 		Definitions: map[string]any{
-			"agent.reader": thinkact.Definition{Model: "default", Tools: []string{"agent.asker", "pay"}},
-			"agent.asker":  thinkact.Definition{Model: "default", SystemPrompt: "Asker.", Tools: []string{"form"}},
+			"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, Tools: []string{"agent.asker", "pay"}},
+			"agent.asker":  config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true, SystemPrompt: "Asker.", Tools: []string{"form"}},
 		},
 		Tools:     []tool.Tool{pay},
 		Executors: []engine.Executor{thinkact.Executor{}},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
@@ -35,7 +36,7 @@ type runtime struct{ *engine.Engine }
 
 func newRuntime(t testing.TB, s *store.Store) runtime {
 	t.Helper()
-	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": thinkact.Definition{Model: "default"}}}
+	parts := &enginetest.Parts{Definitions: map[string]any{"agent.reader": config.Definition{Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}}}
 	e, err := engine.New(engine.Config{Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: func() (engine.Parts, func()) { return parts, func() {} }})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func (r runtime) Tool(name string, parameters map[string]string) (q engine.Reque
 		input["request"] = parameters["request"]
 	case "nightly":
 		const step = "Read <<path>> for <<planId>>."
-		if err := template.Check(parameters, step); err != nil {
+		if err := template.Check([]string{"path", "planId"}, parameters); err != nil {
 			return q, "", err
 		}
 		templateID, input["request"] = name, template.Fill(step, "<<planId>>", parameters)

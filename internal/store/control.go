@@ -52,7 +52,7 @@ func (s *Store) Control(ctx context.Context, planID string, action Action, by st
 	if err != nil {
 		return fmt.Errorf("%s run %s: %w", verb[action], planID, err)
 	}
-	s.runs.Ring()
+	s.runs.RingNow()
 	return nil
 }
 
@@ -102,6 +102,6 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 	if err != nil {
 		return fmt.Errorf("decide wait %s: %w", waitID, err)
 	}
-	s.runs.Ring()
+	s.runs.RingNow()
 	return nil
 }

@@ -194,7 +194,7 @@ func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change)
 	if err != nil {
 		return fmt.Errorf("start run %s: %w", r.PlanID, err)
 	}
-	s.runs.Ring()
+	s.runs.RingNow()
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (s *Store) WriteRun(ctx context.Context, l Lease, changes []record.Change, 
 	}
 	for _, op := range ops {
 		if op.rings {
-			s.runs.Ring()
+			s.runs.RingNow()
 			break
 		}
 	}

@@ -75,6 +75,6 @@ func (s *Store) StopWorker(ctx context.Context, workerID string) error {
 	if err != nil {
 		return fmt.Errorf("stop worker %s: %w", workerID, pg.Translate(err))
 	}
-	s.runs.Ring()
+	s.runs.RingNow()
 	return nil
 }

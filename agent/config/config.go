@@ -1,0 +1,174 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/actlog/actlog/agent/redact"
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// Config is a whole configuration. Do not change it. Printed, logged, or written as JSON or YAML it
+// shows no secrets.
+type Config struct {
+	Models     map[string]Model    `json:"models,omitempty"`
+	Embedder   *Embedder           `json:"embedder,omitempty"`
+	MCPServers map[string]Server   `json:"mcpServers,omitempty"`
+	Toolsets   Toolsets            `json:"toolsets,omitzero"`
+	Policies   tool.Rules          `json:"policies,omitempty"` // the first that matches a tool applies
+	Agents     map[string]Agent    `json:"agents,omitempty"`
+	Workflows  map[string]Workflow `json:"workflows,omitempty"`
+	Plans      map[string]Plan     `json:"plans,omitempty"`
+	Roles      map[string]Role     `json:"roles,omitempty"`
+	Redact     []string            `json:"redact,omitempty"` // as [redact.New] takes them
+
+	// Warnings are what may be a mistake, but need not be one: log them.
+	Warnings []Problem `json:"-"`
+}
+
+// Options of Load.
+type Options struct {
+	// Lookup returns variables of the environment. nil means os.LookupEnv.
+	Lookup func(name string) (string, bool)
+	// Tools are the names of tools that the program has itself. Agents may use them.
+	Tools []string
+	// Workflows are the names of workflows that the program has as functions.
+	Workflows []string
+}
+
+// maxFile bounds the bytes of a file.
+const maxFile = 4 << 20
+
+// Load reads a configuration file. If there are mistakes in it, the error is of type *InvalidError and
+// has all of them.
+func Load(path string, o Options) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, text, o)
+}
+
+// Parse is Load for the text of a file. The path is for messages, and relative folders in the text
+// begin where the file is.
+func Parse(path string, text []byte, o Options) (*Config, error) {
+	f := &file{name: path, lookup: o.Lookup}
+	if f.lookup == nil {
+		f.lookup = os.LookupEnv
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("folder of the configuration: %w", err)
+	}
+	c := &Config{}
+	if len(text) > maxFile {
+		f.problems = append(f.problems, Problem{File: path, Message: fmt.Sprintf("the file has more than %d bytes", maxFile)})
+	} else if top, ok := f.parse(text); ok {
+		c.read(top, dir, o)
+	}
+	if len(f.problems) > 0 {
+		return nil, &InvalidError{Problems: byLine(f.problems)}
+	}
+	c.Warnings = byLine(f.warnings)
+	return c, nil
+}
+
+func byLine(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	return problems
+}
+
+// read reads all sections: those first to which others refer.
+func (c *Config) read(top node, dir string, o Options) {
+	sections := map[string]node{}
+	keep := fields{}
+	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "redact"} {
+		keep[name] = func(n node) { sections[name] = n }
+	}
+	top.object(keep)
+
+	if n, ok := sections["toolsets"]; ok {
+		c.Toolsets = readToolsets(n, dir)
+	}
+	there := names{
+		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
+		workflows: keysOf(sections["workflows"]), plans: keysOf(sections["plans"]), custom: o.Workflows,
+	}
+	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, []string{"form", "terminate"})
+	for _, name := range there.agents {
+		there.tools = append(there.tools, "agent."+name)
+	}
+	for _, name := range there.plans {
+		there.tools = append(there.tools, "plan."+name)
+	}
+	there.checkOffered(top)
+	for _, name := range there.servers {
+		there.tools = append(there.tools, name+"-*")
+	}
+
+	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
+	c.MCPServers = section(sections["mcpServers"], "", func(_ string, n node) Server { return readServer(n) })
+	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) Agent { return readAgent(n, there) })
+	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
+	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })
+	c.Roles = section(sections["roles"], "", func(_ string, n node) Role { return readRole(n) })
+	checkRings(sections["workflows"], c.Workflows)
+	if n, ok := sections["embedder"]; ok {
+		c.Embedder = readEmbedder(n)
+		n.warn(notBuilt)
+	}
+	if n, ok := sections["policies"]; ok {
+		c.Policies = readPolicies(n, there.tools)
+	}
+	if n, ok := sections["redact"]; ok {
+		c.Redact = n.redactions()
+	}
+}
+
+// section reads a mapping from names.
+func section[T any](n node, prefix string, read func(string, node) T) map[string]T {
+	all := map[string]T{}
+	n.entries(func(name string, n node) {
+		n.checkName(prefix, name)
+		all[name] = read(name, n)
+	})
+	return all
+}
+
+func (n node) redactions() (patterns []string) {
+	for _, each := range n.list() {
+		pattern := each.word()
+		if pattern == "" {
+			continue
+		}
+		if err := redact.Check(pattern); err != nil {
+			if near := nearest(pattern, redact.Kinds()); near != "" {
+				each.problem("%v; did you mean %s?", err, near)
+			} else {
+				each.problem("%v", err)
+			}
+		}
+		patterns = append(patterns, pattern)
+	}
+	return patterns
+}
+
+// MarshalYAML writes the same fields as JSON.
+func (c Config) MarshalYAML() (any, error) {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	return fields, json.Unmarshal(b, &fields)
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// Definition is what a run pins of an agent when it starts. It has no secrets.
+type Definition struct {
+	Agent        string          `json:"agent"`
+	Description  string          `json:"description,omitempty"`
+	SystemPrompt string          `json:"systemPrompt,omitempty"`
+	Model        DefinitionModel `json:"model"`
+	// Tools are names and patterns. MCPServers are the servers to connect to, and AllOf those of them
+	// all of whose tools the agent has.
+	Tools          []string        `json:"tools,omitempty"`
+	MCPServers     []string        `json:"mcpServers,omitempty"`
+	AllOf          []string        `json:"allOf,omitempty"`
+	MaxSteps       int             `json:"maxSteps,omitempty"`
+	IncludeHistory bool            `json:"includeHistory,omitempty"`
+	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
+	Limits         Limits          `json:"limits,omitzero"`
+	WaitTimeout    Duration        `json:"waitTimeout,omitempty"`
+	EnableWrite    bool            `json:"enableWrite"`
+	Policies       tool.Rules      `json:"policies,omitempty"` // those that can match a tool of the agent
+}
+
+// DefinitionModel says which model a Definition asks, and how.
+type DefinitionModel struct {
+	Name        string   `json:"name"` // of Config.Models
+	Provider    string   `json:"provider"`
+	Model       string   `json:"model"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	MaxTokens   int64    `json:"maxTokens,omitempty"`
+}
+
+// Definition returns the definition of an agent, or false if there is no such agent.
+func (c *Config) Definition(agent string) (Definition, bool) {
+	a, ok := c.Agents[agent]
+	if !ok {
+		return Definition{}, false
+	}
+	m := c.Models[a.Model]
+	d := Definition{
+		Agent: agent, Description: a.Description, SystemPrompt: a.SystemPrompt,
+		Model: DefinitionModel{Name: a.Model, Provider: m.Provider, Model: m.Model, Temperature: m.Temperature, MaxTokens: m.MaxTokens},
+		Tools: a.Tools, AllOf: a.MCPServers, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory, ResponseSchema: a.ResponseSchema,
+		Limits: a.Limits, WaitTimeout: a.WaitTimeout, EnableWrite: a.EnableWrite,
+	}
+	if a.Temperature != nil {
+		d.Model.Temperature = a.Temperature
+	}
+	patterns := append([]string{"terminate"}, a.Tools...)
+	for _, server := range slices.Sorted(maps.Keys(c.MCPServers)) {
+		all := slices.Contains(a.MCPServers, server)
+		if all || slices.ContainsFunc(a.Tools, func(pattern string) bool { return overlap(pattern, server+"-*") }) {
+			d.MCPServers = append(d.MCPServers, server)
+		}
+		if all {
+			patterns = append(patterns, server+"-*")
+		}
+	}
+	for _, r := range c.Policies {
+		if slices.ContainsFunc(patterns, func(pattern string) bool { return overlap(pattern, r.Tools) }) {
+			d.Policies = append(d.Policies, r)
+		}
+	}
+	return d, true
+}
+
+// JSON returns the definition as canonical JSON, and its SHA-256 in hexadecimal digits. Equal
+// definitions have the same JSON, and what is decoded from it has it, too.
+func (d Definition) JSON() (text json.RawMessage, sha256sum string, err error) {
+	text, err = json.Marshal(d)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode the definition of agent %s: %w", d.Agent, err)
+	}
+	sum := sha256.Sum256(text)
+	return text, hex.EncodeToString(sum[:]), nil
+}
+
+// Policy returns the policy by which the agent may call a tool.
+func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Policy(s.Name, s.Policy) }
+
+// Select returns the tools that the agent has, in their order: those that match its patterns, and
+// those of its servers. Tools that write are not among them unless EnableWrite is set. The tool
+// terminate, which every agent has, is up to the executor.
+func (d Definition) Select(tools []tool.Tool) (selected []tool.Tool) {
+	for _, t := range tools {
+		s := t.Spec()
+		has := s.Server != "" && slices.Contains(d.AllOf, s.Server) ||
+			slices.ContainsFunc(d.Tools, func(pattern string) bool { return tool.Match(pattern, s.Name) })
+		if has && (d.EnableWrite || !d.Policy(s).Writes) {
+			selected = append(selected, t)
+		}
+	}
+	return selected
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/model/anthropic"
+	"github.com/actlog/actlog/agent/model/openai"
+	"github.com/actlog/actlog/agent/redact"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/files"
+	"github.com/actlog/actlog/agent/tool/git"
+)
+
+// Parts are what runs need of a configuration. Close them when no run needs them any more.
+type Parts struct {
+	Config   *Config
+	Models   map[string]model.Model // by their names in the configuration, within their limits
+	Tools    []tool.Tool            // of the toolsets
+	Redactor *redact.Redactor
+
+	folders []*files.Folder
+}
+
+// Open makes the parts. It connects to nobody.
+func (c *Config) Open() (*Parts, error) { return c.open(nil) }
+
+// open makes the parts. Models that are configured as they were before are those of before, so that
+// their limits hold for the runs of both.
+func (c *Config) open(before *Parts) (*Parts, error) {
+	p := &Parts{Config: c, Models: map[string]model.Model{}}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		m := c.Models[name]
+		if before != nil && before.Models[name] != nil && reflect.DeepEqual(before.Config.Models[name], m) {
+			p.Models[name] = before.Models[name]
+			continue
+		}
+		opened, err := m.open()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("models.%s: %w", name, err))
+			continue
+		}
+		p.Models[name] = opened
+	}
+	var err error
+	if p.Redactor, err = redact.New(c.Redact...); err != nil {
+		errs = append(errs, fmt.Errorf("redact: %w", err))
+	}
+	errs = append(errs, p.openToolsets(c.Toolsets))
+	if err := errors.Join(errs...); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (m Model) open() (opened model.Model, err error) {
+	switch m.Provider {
+	case "anthropic":
+		opened, err = anthropic.New(anthropic.Config{
+			Model: m.Model, APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL.Reveal(), MaxTokens: m.MaxTokens, Cache: m.Cache, Timeout: time.Duration(m.Timeout),
+		})
+	default:
+		opened, err = openai.New(openai.Config{
+			Model: m.Model, APIKey: m.APIKey.Reveal(), BaseURL: m.BaseURL.Reveal(), Timeout: time.Duration(m.Timeout),
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute}), nil
+}
+
+// openToolsets adds the tools of each toolset.
+func (p *Parts) openToolsets(t Toolsets) error {
+	var errs []error
+	if t.Files != nil {
+		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("toolsets.files: the folder %s cannot be opened", t.Files.Root)) // err has the path, which may be secret
+		} else {
+			p.folders = append(p.folders, folder)
+			p.Tools = append(p.Tools, folder.Tools()...)
+		}
+	}
+	if t.Git != nil {
+		tools, err := git.Tools(t.Git.Root.Reveal(), git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
+		}
+		p.Tools = append(p.Tools, tools...)
+	}
+	return errors.Join(errs...)
+}
+
+// Servers returns the MCP servers as a pool wants them: the values have their secrets.
+func (p *Parts) Servers() map[string]mcp.Server {
+	servers := make(map[string]mcp.Server, len(p.Config.MCPServers))
+	for name, s := range p.Config.MCPServers {
+		servers[name] = s.open()
+	}
+	return servers
+}
+
+// Close gives the parts up. Tools fail from then on.
+func (p *Parts) Close() {
+	for _, folder := range p.folders {
+		_ = folder.Close() // it was only opened to look up files in it: no data is lost
+	}
+}

@@ -1,0 +1,35 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// readPolicies reads rules. One that no tool can match is a warning: the tools of a program, and
+// those that a server has tomorrow, are not known here.
+func readPolicies(n node, tools []string) (rules tool.Rules) {
+	for _, n := range n.list() {
+		var r tool.Rule
+		n.object(fields{
+			"tools": func(n node) {
+				r.Tools = n.word()
+				if err := tool.CheckPattern(r.Tools); err != nil && r.Tools != "" {
+					n.problem("%v", err)
+				} else if !slices.ContainsFunc(tools, func(known string) bool { return overlap(r.Tools, known) }) {
+					n.warn("no tool of this file matches it")
+				}
+			},
+			"onUnknown": func(n node) {
+				r.OnUnknown = new(tool.OnUnknown(n.oneOf(string(tool.Report), string(tool.Retry), string(tool.Ask))))
+			},
+			"approval":    func(n node) { r.Approval = new(n.boolean()) },
+			"writes":      func(n node) { r.Writes = new(n.boolean()) },
+			"exclusive":   func(n node) { r.Exclusive = new(n.boolean()) },
+			"timeout":     func(n node) { r.Timeout = n.duration().pointer() },
+			"waitTimeout": func(n node) { r.WaitTimeout = n.duration().pointer() },
+		}).require("tools")
+		rules = append(rules, r)
+	}
+	return rules
+}

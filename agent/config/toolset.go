@@ -1,0 +1,146 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// notBuilt is the warning for toolsets whose tools do not exist yet.
+const notBuilt = "this version checks it, and has no tools of it yet"
+
+// Toolsets are the tools that come with Actlog. Those that are nil are not there.
+type Toolsets struct {
+	Files  *Files  `json:"files,omitempty"`
+	Git    *Git    `json:"git,omitempty"`
+	Code   *Code   `json:"code,omitempty"`
+	Search *Search `json:"search,omitempty"`
+	// Tests are commands that run tests, by the name of their operation.
+	Tests map[string][]string `json:"tests,omitempty"`
+}
+
+// Files are the tools for the files of a folder.
+type Files struct {
+	Root Value `json:"root"` // absolute
+	// EnableWrite adds the tools that write. It is true unless the file says otherwise.
+	EnableWrite bool `json:"enableWrite"`
+}
+
+// Git are the tools for a git repository.
+type Git struct {
+	Root        Value  `json:"root"` // absolute; the top folder of the working tree
+	EnableWrite bool   `json:"enableWrite"`
+	Name        string `json:"name,omitempty"` // who commits, if not the one of git's own configuration
+	Email       string `json:"email,omitempty"`
+}
+
+// Code are the tools that analyse the code of a folder.
+type Code struct {
+	Root Value `json:"root"`
+}
+
+// Search are the tools that search in the texts of a folder.
+type Search struct {
+	Root Value `json:"root"`
+}
+
+func readToolsets(n node, dir string) (t Toolsets) {
+	root := Value{text: &dir}
+	n.object(fields{
+		"files": func(n node) {
+			t.Files = &Files{Root: root, EnableWrite: true}
+			n.object(fields{
+				"root":        func(n node) { t.Files.Root = n.folder(dir) },
+				"enableWrite": func(n node) { t.Files.EnableWrite = n.boolean() },
+			})
+		},
+		"git": func(n node) {
+			t.Git = &Git{Root: root, EnableWrite: true}
+			g := n.object(fields{
+				"root":        func(n node) { t.Git.Root = n.folder(dir) },
+				"enableWrite": func(n node) { t.Git.EnableWrite = n.boolean() },
+				"name":        func(n node) { t.Git.Name = n.word() },
+				"email":       func(n node) { t.Git.Email = n.word() },
+			})
+			if g.has("name") != g.has("email") {
+				n.problem("who commits needs both a name and an email")
+			}
+		},
+		"code": func(n node) {
+			t.Code = &Code{Root: root}
+			n.warn(notBuilt)
+			n.object(fields{"root": func(n node) { t.Code.Root = n.folder(dir) }})
+		},
+		"search": func(n node) {
+			t.Search = &Search{Root: root}
+			n.warn(notBuilt)
+			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
+		},
+		"tests": func(n node) {
+			t.Tests = n.commands()
+			n.warn(notBuilt)
+		},
+	})
+	return t
+}
+
+// folder returns the absolute path of a folder. A relative one begins at dir.
+func (n node) folder(dir string) Value {
+	v := n.value(false)
+	path := v.Reveal()
+	if path == "" {
+		if n.Value == "" {
+			n.problem("it is empty")
+		}
+		return v
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	v.text = &path
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		n.problem("there is no folder %s", v)
+	}
+	return v
+}
+
+// commands returns commands by the names of their operations.
+func (n node) commands() map[string][]string {
+	commands := map[string][]string{}
+	n.entries(func(name string, n node) {
+		n.checkName("tests.", name)
+		command := n.texts()
+		if n.ShortTag() == "!!seq" && (len(command) == 0 || len(n.Content) > 0 && n.Content[0].Value == "") {
+			n.problem("want a program and its arguments")
+		}
+		commands[name] = command
+	})
+	return commands
+}
+
+// tools returns the names of the tools. Those of toolsets without a list of names are a pattern.
+func (t Toolsets) tools() (names []string) {
+	if t.Files != nil {
+		names = append(names, "files.list_files", "files.read_file", "files.search_in_files")
+		if t.Files.EnableWrite {
+			names = append(names, "files.write_file", "files.edit_file")
+		}
+	}
+	if t.Git != nil {
+		names = append(names, "git.status", "git.diff", "git.log")
+		if t.Git.EnableWrite {
+			names = append(names, "git.commit")
+		}
+	}
+	if t.Code != nil {
+		names = append(names, "code.*")
+	}
+	if t.Search != nil {
+		names = append(names, "search.*")
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
+		names = append(names, "tests."+name)
+	}
+	return names
+}

@@ -1,0 +1,110 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Workflow is a chain of steps: the output of each is the input of the next.
+type Workflow struct {
+	Description string         `json:"description,omitempty"`
+	Steps       []WorkflowStep `json:"steps"`
+}
+
+// WorkflowStep is an agent, or another workflow.
+type WorkflowStep struct {
+	Name string   `json:"name"`
+	Type StepType `json:"type"`
+}
+
+// StepType says what a step of a workflow runs.
+type StepType string
+
+// The types of steps.
+const (
+	AgentStep  StepType = "agent"
+	SimpleStep StepType = "simple_workflow"
+	CustomStep StepType = "custom_workflow" // a function of the program
+)
+
+func readWorkflow(n node, there names) (w Workflow) {
+	n.object(fields{
+		"description": func(n node) { w.Description = n.text() },
+		"steps": func(n node) {
+			for _, each := range n.list() {
+				w.Steps = append(w.Steps, readWorkflowStep(each, there))
+			}
+			if n.ShortTag() == "!!seq" && len(w.Steps) == 0 {
+				n.problem("want at least one step")
+			}
+		},
+	}).require("steps")
+	return w
+}
+
+// readWorkflowStep reads {name, type}, or only the name, from which the type follows.
+func readWorkflowStep(n node, there names) (s WorkflowStep) {
+	at, typed := n, false
+	if n.ShortTag() == "!!map" {
+		g := n.object(fields{
+			"name": func(n node) { s.Name = n.word() },
+			"type": func(n node) { s.Type = StepType(n.oneOf(string(AgentStep), string(SimpleStep), string(CustomStep))) },
+		})
+		g.require("name")
+		at, typed = g.at("name"), g.has("type")
+	} else {
+		s.Name = n.word()
+	}
+	if s.Name == "" || typed && s.Type == "" {
+		return s
+	}
+	known := map[StepType][]string{AgentStep: there.agents, SimpleStep: there.workflows, CustomStep: there.custom}
+	if typed {
+		at.refer(string(s.Type), s.Name, known[s.Type])
+		return s
+	}
+	var types []string
+	for _, t := range []StepType{AgentStep, SimpleStep, CustomStep} {
+		if slices.Contains(known[t], s.Name) {
+			s.Type = t
+			types = append(types, string(t))
+		}
+	}
+	switch {
+	case len(types) > 1:
+		at.problem("%q found in multiple types (%s); write {name: %s, type: ...}", s.Name, strings.Join(types, ", "), s.Name)
+	case len(types) == 0:
+		at.refer("agent or workflow", s.Name, slices.Concat(there.agents, there.workflows, there.custom))
+	}
+	return s
+}
+
+// checkRings notes the workflows that contain themselves: they would not end.
+func checkRings(section node, workflows map[string]Workflow) {
+	for name := range workflows {
+		if ring := ringFrom(name, workflows); ring != nil {
+			section.child(name).problem("it contains itself and would not end: %s", strings.Join(ring, ", "))
+		}
+	}
+}
+
+// ringFrom returns the shortest way from a workflow back to it, or nil.
+func ringFrom(name string, workflows map[string]Workflow) []string {
+	seen := map[string]bool{}
+	for ways := [][]string{{name}}; len(ways) > 0; ways = ways[1:] {
+		way := ways[0]
+		for _, step := range workflows[way[len(way)-1]].Steps {
+			if step.Type != SimpleStep {
+				continue
+			}
+			if step.Name == name {
+				return append(way, name)
+			}
+			if !seen[step.Name] {
+				seen[step.Name] = true
+				ways = append(ways, append(slices.Clone(way), step.Name))
+			}
+		}
+	}
+	return nil
+}

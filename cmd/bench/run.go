@@ -1,0 +1,411 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// measureRun measures the runtime: how soon a run begins, how many boundaries it passes, what it
+// costs to wait, and to rebuild an agent from its rows. Models and tools answer at once, so that what
+// is measured is the runtime.
+func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
+	db, err := b.database(ctx, "run")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.drop()) }()
+	s, err := db.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	for _, measure := range []func(context.Context, *bench, *database, *store.Store) ([]figure, error){
+		measureClaims, measureBoundaries, measureCycle, measureRebuilding, measureWaiting,
+	} {
+		more, err := measure(ctx, b, db, s)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, more...)
+	}
+	return figures, nil
+}
+
+// loop is an executor whose runs think and call tools a number of times.
+type loop struct {
+	cycles, calls int
+	began, ended  func(planID string) // may be nil
+}
+
+// wants is what the loop asks the model for in each cycle.
+func (l loop) wants() (calls []model.ToolCall) {
+	for i := range l.calls {
+		calls = append(calls, model.ToolCall{ID: strconv.Itoa(i), Name: "look", Arguments: `{"name":"main.go"}`})
+	}
+	return calls
+}
+
+// Kind implements [engine.Executor].
+func (loop) Kind() string { return "loop" }
+
+// Prepare implements [engine.Executor].
+func (loop) Prepare(_ engine.Parts, r engine.Request) (engine.Prepared, error) {
+	return engine.Prepared{Input: r.Input, Title: "A run of the benchmark"}, nil
+}
+
+// Advance implements [engine.Executor].
+func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
+	if l.began != nil {
+		l.began(run.ID())
+	}
+	if l.ended != nil {
+		defer l.ended(run.ID())
+	}
+	step, err := run.Step(ctx, 0, engine.StepInfo{Agent: "loop", Request: "Go on."})
+	if err != nil {
+		return engine.Result{}, err
+	}
+	m, err := run.Model("default")
+	if err != nil {
+		return engine.Result{}, err
+	}
+	t := engine.Thinking{Model: m, Tools: look}
+	talk := []model.Message{model.System("You are measured."), model.User("Go on.")}
+	for seq := range l.cycles {
+		t.Messages = slices.Clone(talk)
+		answer, err := step.Think(ctx, int64(seq), t)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		results, err := step.Act(ctx, int64(seq), answer.Message.Calls(), t)
+		if err != nil {
+			return engine.Result{}, err
+		}
+		talk = append(talk, answer.Message, said(answer.Message.Calls(), results))
+	}
+	step.End("done", nil)
+	return engine.Result{Summary: "done"}, nil
+}
+
+func said(calls []model.ToolCall, results []tool.Result) model.Message {
+	all := make([]model.ToolResult, len(calls))
+	for i, r := range results {
+		all[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: r.Text}
+	}
+	return model.Results(all...)
+}
+
+// look is a set with one tool, which answers at once.
+var look = func() *tool.Set {
+	set, err := tool.NewSet(tool.Func("look", "Looks.", func(_ context.Context, in struct {
+		Name string `json:"name"`
+	}) (string, error) {
+		return "package main // " + in.Name, nil
+	}))
+	if err != nil {
+		panic(err) // the tool is written above
+	}
+	return set
+}()
+
+// quick is a model that asks for calls after a time.
+type quick struct {
+	calls []model.ToolCall
+	after time.Duration
+}
+
+// Provider implements [model.Model].
+func (quick) Provider() string { return "bench" }
+
+// Name implements [model.Model].
+func (quick) Name() string { return "quick" }
+
+// Generate implements [model.Model].
+func (q quick) Generate(ctx context.Context, _ model.Request, _ func(model.Delta)) (*model.Response, error) {
+	if q.after > 0 {
+		if err := pg.Pause(ctx, q.after); err != nil {
+			return nil, err
+		}
+	}
+	m := model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: "I look."}}}
+	for _, call := range q.calls {
+		m.Parts = append(m.Parts, model.Part{Call: &call})
+	}
+	return &model.Response{Message: m, Finish: model.FinishToolCalls, Usage: model.Usage{Input: new(int64(1500)), Output: new(int64(150))}}, nil
+}
+
+// benchParts are the parts of the runs.
+type benchParts struct{ model model.Model }
+
+// Provides implements [engine.Parts].
+func (benchParts) Provides() []string { return nil }
+
+// Definition implements [engine.Parts].
+func (benchParts) Definition(string, string) (json.RawMessage, bool) { return nil, false }
+
+// Model implements [engine.Parts].
+func (p benchParts) Model(string) (model.Model, bool) { return p.model, true }
+
+// Tools implements [engine.Parts].
+func (benchParts) Tools(context.Context, []string) ([]tool.Tool, error) { return look.Tools(), nil }
+
+// Names implements [engine.Parts].
+func (benchParts) Names(string) []string { return nil }
+
+// Redact implements [engine.Parts].
+func (benchParts) Redact(text string) string { return text }
+
+// working is an engine with a worker.
+type working struct {
+	*engine.Engine
+	stop func() error
+}
+
+func work(ctx context.Context, s *store.Store, l loop, after time.Duration) (*working, error) {
+	e, err := engine.New(engine.Config{
+		Store: s, Executors: []engine.Executor{l}, Slots: 2_000,
+		Parts: func() (engine.Parts, func()) { return benchParts{quick{l.wants(), after}}, func() {} },
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- e.Work(ctx) }()
+	return &working{e, func() error { cancel(); return <-done }}, nil
+}
+
+func (w *working) start(ctx context.Context) (string, error) {
+	started, err := w.Start(ctx, engine.Request{Executor: "loop", Input: json.RawMessage(`{}`)})
+	return started.PlanID, err
+}
+
+// runs starts a number of runs at once and waits until they have ended.
+func (w *working) runs(ctx context.Context, n int, ended <-chan string) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() { _, errs[i] = w.start(ctx) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for range n {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// measureClaims measures how long a run waits for a worker that has nothing to do.
+func measureClaims(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
+	began := make(chan time.Time, 1)
+	w, err := work(ctx, s, loop{began: func(string) { began <- time.Now() }}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	var took []float64
+	for range b.n(300, 20) {
+		if _, err := w.start(ctx); err != nil {
+			return nil, err
+		}
+		committed := time.Now()
+		select {
+		case at := <-began:
+			took = append(took, ms(max(at.Sub(committed), 0)))
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	slices.Sort(took)
+	return []figure{
+		alone("from commit to begin, median", "ms", []float64{took[len(took)/2]}, nil),
+		alone("from commit to begin, p95", "ms", []float64{took[len(took)*95/100]}, atMost(20)),
+	}, nil
+}
+
+// measureBoundaries measures how many boundaries 100 runs at once pass in a second: what is committed
+// before something begins, or after it ended.
+func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
+	const runs = 100
+	ended := make(chan string, runs)
+	w, err := work(ctx, s, loop{cycles: 10, calls: 2, ended: func(id string) { ended <- id }}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	rates, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
+		before, start := w.Stats().Writes, time.Now()
+		for range b.n(4, 1) {
+			if err := w.runs(ctx, runs, ended); err != nil {
+				return 0, err
+			}
+		}
+		return float64(w.Stats().Writes-before) / time.Since(start).Seconds(), nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{alone("boundaries a second, 100 runs", "", rates, atLeast(1500))}, nil
+}
+
+// measureCycle measures what the runtime costs a run that is alone: a cycle with two calls, against the
+// same loop without a record.
+func measureCycle(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
+	l := loop{cycles: 10, calls: 2}
+	ended := make(chan string, 1)
+	l.ended = func(id string) { ended <- id }
+	w, err := work(ctx, s, l, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	ours, beside, err := b.byTurns(ctx,
+		func(ctx context.Context) (float64, error) {
+			n := b.n(20, 2)
+			start := time.Now()
+			for range n {
+				if err := w.runs(ctx, 1, ended); err != nil {
+					return 0, err
+				}
+			}
+			return ms(time.Since(start)) / float64(n*l.cycles), nil
+		},
+		func(ctx context.Context) (float64, error) {
+			n := b.n(200, 2)
+			start := time.Now()
+			for range n {
+				if err := l.bare(ctx); err != nil {
+					return 0, err
+				}
+			}
+			return ms(time.Since(start)) / float64(n*l.cycles), nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return []figure{against("a cycle with two calls", "ms", ours, beside, "without a record", nil)}, nil
+}
+
+// bare does what a run does, without a record.
+func (l loop) bare(ctx context.Context) error {
+	m := quick{calls: l.wants()}
+	talk := []model.Message{model.System("You are measured."), model.User("Go on.")}
+	for range l.cycles {
+		answer, err := m.Generate(ctx, model.Request{Messages: talk}, nil)
+		if err != nil {
+			return err
+		}
+		var results []tool.Result
+		for _, call := range answer.Message.Calls() {
+			t, _ := look.Get(call.Name)
+			result, err := tool.Do(ctx, t, tool.Policy{}, tool.Call{ID: call.ID, Arguments: json.RawMessage(call.Arguments)}, 0)
+			if err != nil {
+				return err
+			}
+			results = append(results, result)
+		}
+		talk = append(talk, answer.Message, said(answer.Message.Calls(), results))
+	}
+	return nil
+}
+
+// measureRebuilding measures how long it takes until an agent of 100 cycles with three calls each has
+// what it needs to go on.
+func measureRebuilding(ctx context.Context, b *bench, db *database, s *store.Store) (_ []figure, err error) {
+	began, ended := make(chan time.Time, 1), make(chan string, 1)
+	w, err := work(ctx, s, loop{cycles: b.n(100, 3), calls: 3, began: func(string) { began <- time.Now() }, ended: func(id string) { ended <- id }}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	id, err := w.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	<-began
+	<-ended
+	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
+		for reset := int64(0); reset == 0; {
+			tag, err := db.pool.Exec(ctx, "UPDATE actlog.run SET done = false, due_at = now() WHERE plan_id = $1 AND done", id)
+			if err != nil {
+				return 0, err
+			}
+			reset = tag.RowsAffected()
+		}
+		start := <-began
+		<-ended
+		return ms(time.Since(start)), nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []figure{alone("rebuild 100 cycles with 3 calls", "ms", took, atMost(50))}, nil
+}
+
+// measureWaiting measures the memory of a worker whose runs all wait for their model.
+func measureWaiting(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
+	n := b.n(1_000, 20)
+	ended := make(chan string, n)
+	w, err := work(ctx, s, loop{cycles: 3, calls: 1, ended: func(id string) { ended <- id }}, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	var most float64
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for pg.Pause(watching, 50*time.Millisecond) == nil {
+			if mib, err := resident(); err == nil {
+				most = max(most, mib)
+			}
+		}
+	})
+	start := time.Now()
+	err = w.runs(ctx, n, ended)
+	took := time.Since(start)
+	stop()
+	watch.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return []figure{
+		alone(fmt.Sprintf("%d runs that wait for a model, memory with the client", n), "MiB", []float64{most}, atMost(400)),
+		alone("the same, 3 cycles of 1 s", "s", []float64{took.Seconds()}, nil),
+	}, nil
+}
+
+// resident returns the resident memory of this process.
+func resident() (mib float64, err error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, errors.New("no VmRSS")
+}
