@@ -88,6 +88,7 @@ var rules = map[string]rule{
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
+	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
 
 	// Support for tests imports what it assembles.
