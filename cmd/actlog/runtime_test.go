@@ -105,8 +105,8 @@ agents:
 		t.Fatal(err)
 	}
 	begin(t, "work", "--database-url", db.URL, "--config", file, "--workers", "1")
-	r := until(id, "it waits", func(r run) bool { return len(r.Waits) > 0 })
-	if r.State != "WAITING" || r.Waits[0].Name != "files.write_file" {
+	r := until(id, "it waits", func(r run) bool { return r.State == "WAITING" })
+	if len(r.Waits) != 1 || r.Waits[0].Name != "files.write_file" {
 		t.Errorf("it waits: %+v", r)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "b.txt")); err == nil {
