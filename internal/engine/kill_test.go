@@ -128,8 +128,8 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		t.Fatalf("undisturbed:\n%s", want)
 	}
 	t.Logf("%d writes:\n%s", writes, want)
-	// Each time another quarter of all writes; ACTLOG_EVERY_WRITE=1 tries all.
-	first, step := rand.IntN(4)+1, 4
+	// Each time another eighth of all writes; ACTLOG_EVERY_WRITE=1 tries all.
+	first, step := rand.IntN(8)+1, 8
 	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
 		first, step = 1, 1
 	}
