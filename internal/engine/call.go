@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -175,14 +176,7 @@ func (c *calling) names() string {
 	if c.t.Tools == nil {
 		return "none"
 	}
-	var all string
-	for i, name := range c.t.Tools.Names() {
-		if i > 0 {
-			all += ", "
-		}
-		all += name
-	}
-	return all
+	return strings.Join(c.t.Tools.Names(), ", ")
 }
 
 // maxRetries bounds how often a call is made in all if its outcome is unknown each time.
@@ -227,7 +221,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	}
 	lost.Result = new(unknownText)
 	c.keep(lost)
-	if err := c.step.run.write(ctx, []record.Change{lost}); err != nil {
+	if err := c.step.run.write([]record.Change{lost}); err != nil {
 		return tool.Result{}, true, err
 	}
 	return tool.Failure(unknownText), true, nil
@@ -333,7 +327,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	if c.row.StartTime != nil { // it waited for an answer, and goes on
 		begin.StartTime = c.row.StartTime
 	}
-	if err := r.write(ctx, []record.Change{begin}); err != nil {
+	if err := r.write([]record.Change{begin}); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)
@@ -348,7 +342,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 			state, kind = record.Failed, "tool"
 		}
 		return c.end(ctx, state, result, kind)
-	case errors.As(err, &parked), errors.Is(err, errPaused), errors.Is(err, errReleased):
+	case errors.As(err, &parked):
 		return tool.Result{}, err
 	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
 		return tool.Result{}, r.interrupted(ctx)
@@ -407,7 +401,7 @@ func (c *calling) end(ctx context.Context, state record.State, result tool.Resul
 	for i, each := range result.Sources {
 		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
 	}
-	if err := r.write(ctx, changes); err != nil {
+	if err := r.write(changes); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(end)

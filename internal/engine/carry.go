@@ -85,14 +85,14 @@ func (r *Run) planRow(state record.State) *record.Plan {
 }
 
 // settle puts on record how far the run came, and lets go of it. It tries until that is done, or the
-// run is another worker's.
+// worker has lost its lease.
 func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 	if cause := r.interrupted(ctx); cause != nil { // what the executor makes of it does not count
 		err = cause
 	}
 	for attempt := 0; ; attempt++ {
-		failed := e.settleOnce(ctx, r, result, err)
-		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || errors.Is(failed, record.ErrClosed) || errors.Is(context.Cause(ctx), store.ErrLeaseLost) {
+		failed := r.settle(result, err)
+		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || r.leased.Err() != nil {
 			return
 		}
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
@@ -102,45 +102,44 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 			r.mu.Unlock()
 		}
 		r.log.Warn("the end of a turn cannot be put on record; it is tried again", "error", failed)
-		if pg.Pause(context.WithoutCancel(ctx), pg.Backoff(attempt)) != nil {
+		if pg.Pause(r.leased, pg.Backoff(attempt)) != nil {
 			return
 		}
 	}
 }
 
-// settleOnce is one try of settle.
-func (e *Engine) settleOnce(ctx context.Context, r *Run, result Result, err error) error {
+// settle is one try.
+func (r *Run) settle(result Result, err error) error {
 	var parked *parkedError
 	var failure *RunError
-	ctx = context.WithoutCancel(ctx)
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return nil
 	case err == nil:
-		return r.end(ctx, record.Completed, result.Summary, nil)
+		return r.end(record.Completed, result.Summary, nil)
 	case errors.As(err, &parked):
-		return r.park(ctx, parked)
+		return r.park(parked)
 	case errors.Is(err, errPaused):
-		return r.pause(ctx)
+		return r.pause()
 	case errors.Is(err, errReleased):
-		return r.release(ctx)
+		return r.release()
 	case errors.Is(err, errStopped):
-		return r.abort(ctx, record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."})
+		return r.abort(record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."})
 	case errors.Is(err, errDeadline):
-		return r.abort(ctx, record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
+		return r.abort(record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
 	case errors.As(err, &failure):
-		return r.abort(ctx, record.Failed, failure)
+		return r.abort(record.Failed, failure)
 	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
 		r.log.Warn("a run is handed back", "error", err)
-		return r.release(ctx)
+		return r.release()
 	}
 	r.log.Error("a run failed", "error", err)
-	return r.abort(ctx, record.Failed, &RunError{Kind: "internal", Message: err.Error()})
+	return r.abort(record.Failed, &RunError{Kind: "internal", Message: err.Error()})
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
 // human; a run that waits for a sub-plan is RUNNING.
-func (r *Run) park(ctx context.Context, p *parkedError) error {
+func (r *Run) park(p *parkedError) error {
 	until := p.until
 	if r.run.Deadline != nil && (until.IsZero() || r.run.Deadline.Before(until)) {
 		until = *r.run.Deadline
@@ -149,17 +148,17 @@ func (r *Run) park(ctx context.Context, p *parkedError) error {
 	if p.human {
 		changes = r.states(record.Waiting)
 	}
-	return r.write(ctx, changes, store.Park(until))
+	return r.write(changes, store.Park(until))
 }
 
 // pause lets go of the run until it should go on.
-func (r *Run) pause(ctx context.Context) error {
+func (r *Run) pause() error {
 	r.engine.counters.paused()
 	var until time.Time
 	if r.run.Deadline != nil {
 		until = *r.run.Deadline
 	}
-	return r.write(ctx, r.states(record.Paused), store.Applied(), store.Park(until))
+	return r.write(r.states(record.Paused), store.Applied(), store.Park(until))
 }
 
 // states sets the state of the plan and of the steps that have not ended.
@@ -176,10 +175,10 @@ func (r *Run) states(state record.State) []record.Change {
 }
 
 // release lets go of the run, which is due at once.
-func (r *Run) release(ctx context.Context) error { return r.write(ctx, nil, store.Release()) }
+func (r *Run) release() error { return r.write(nil, store.Release()) }
 
 // end ends the run, and the call that started it.
-func (r *Run) end(ctx context.Context, state record.State, summary string, failure *RunError, changes ...record.Change) error {
+func (r *Run) end(state record.State, summary string, failure *RunError, changes ...record.Change) error {
 	end := r.planRow(state)
 	end.EndTime = new(time.Now())
 	if r.plan.StartTime == nil {
@@ -212,7 +211,7 @@ func (r *Run) end(ctx context.Context, state record.State, summary string, failu
 		changes = append(changes, call)
 		ops = append(ops, store.Signal(p.PlanID))
 	}
-	if err := r.write(ctx, changes, ops...); err != nil {
+	if err := r.write(changes, ops...); err != nil {
 		return err
 	}
 	r.engine.counters.ended(r.run.Executor, state)
@@ -220,29 +219,38 @@ func (r *Run) end(ctx context.Context, state record.State, summary string, failu
 }
 
 // abort ends a run whose executor did not: what it began is closed as far as it is open.
-func (r *Run) abort(ctx context.Context, state record.State, failure *RunError) error {
-	changes, err := r.closing(ctx, state, failure)
+func (r *Run) abort(state record.State, failure *RunError) error {
+	changes, err := r.closing(state, failure)
 	if err != nil {
 		return err
 	}
-	return r.end(ctx, state, "", failure, changes...)
+	return r.end(state, "", failure, changes...)
 }
 
+// maxWaits bounds how many waits of a run are closed with it.
+const maxWaits = 10_000
+
 // closing returns the changes that close what is open in the run.
-func (r *Run) closing(ctx context.Context, state record.State, failure *RunError) (changes []record.Change, err error) {
+func (r *Run) closing(state record.State, failure *RunError) (changes []record.Change, err error) {
 	now := time.Now()
-	plan, _, err := r.engine.store.PlanTree(ctx, r.run.RootPlanID, r.run.PlanID)
+	plan, _, err := r.engine.store.PlanTree(r.leased, r.run.RootPlanID, r.run.PlanID)
 	if err != nil {
 		return nil, err
 	}
-	if w := plan.Wait; w != nil && w.PlanID == r.run.PlanID {
-		changes = append(changes, &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: new(record.Cancelled), EndTime: &now})
+	waits, _, err := r.engine.store.Beside(r.leased, record.KindWait, r.run.RootPlanID, r.run.PlanID, store.Position{}, maxWaits)
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range waits {
+		if w := each.Record.(*record.Wait); *w.State == record.Waiting {
+			changes = append(changes, &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: new(record.Cancelled), EndTime: &now})
+		}
 	}
 	for _, st := range plan.Steps {
 		if st.Record.State.Terminal() {
 			continue
 		}
-		step, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, st.Record.StepID)
+		step, err := r.engine.store.StepDetail(r.leased, r.run.RootPlanID, st.Record.StepID)
 		if err != nil {
 			return nil, err
 		}
@@ -283,6 +291,6 @@ func openCycles(step *tree.Step, state record.State, now time.Time) (changes []r
 }
 
 // newHandle returns the handle of a claimed run.
-func (e *Engine) newHandle(c store.Claimed, log *slog.Logger) *Run {
-	return &Run{engine: e, run: c.Run, lease: c.Lease, halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
+func (e *Engine) newHandle(leased context.Context, c store.Claimed, log *slog.Logger) *Run {
+	return &Run{engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
 }

@@ -58,7 +58,7 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	if err != nil {
 		return c.end(ctx, record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
 	}
-	if *c.row.State == record.Waiting && c.row.StartTime != nil && time.Since(*c.row.StartTime) > formQueue && c.row.Metadata == nil {
+	if *c.row.State == record.Waiting && c.row.StartTime != nil && time.Since(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
 			return c.end(ctx, record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
 		}

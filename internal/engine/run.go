@@ -43,7 +43,8 @@ type Run struct {
 	engine     *Engine
 	run        store.Run
 	lease      store.Lease
-	plan       *record.Plan // as it was when the run was claimed
+	leased     context.Context // ends with the lease of the worker
+	plan       *record.Plan    // as it was when the run was claimed
 	parts      Parts
 	definition json.RawMessage
 	limits     *Limits
@@ -108,9 +109,10 @@ func (r *Run) addLater(changes ...record.Change) {
 	r.later = append(r.later, changes...)
 }
 
-// write writes changes to the tree of the run, with those that were left for the next write. It goes on
-// although ctx ends: what was done is to be on record.
-func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.RunOp) error {
+// write writes changes to the tree of the run, with those that were left for the next write. It tries for
+// as long as the worker has its lease, although the run may have been stopped: what was done is to be on
+// record.
+func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	r.mu.Lock()
 	later := r.later
 	r.later = nil
@@ -119,15 +121,16 @@ func (r *Run) write(ctx context.Context, changes []record.Change, ops ...store.R
 	if r.engine.writing != nil {
 		write = r.engine.writing
 	}
-	err := write(context.WithoutCancel(ctx), r.lease, slices.Concat(later, changes), ops...)
-	if err == nil {
+	err := write(r.leased, r.lease, slices.Concat(later, changes), ops...)
+	switch {
+	case err == nil:
 		r.engine.counters.wrote()
-	}
-	if errors.Is(err, store.ErrLeaseLost) {
+	case errors.Is(err, store.ErrLeaseLost):
 		r.stop(err)
-	}
-	if errors.Is(err, store.ErrFormWaits) {
-		r.addLater(later...)
+	default: // the next write has them, too
+		r.mu.Lock()
+		r.later = append(later, r.later...)
+		r.mu.Unlock()
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
 	begin := c.change(record.Running)
 	begin.StartTime = new(time.Now())
-	if err := r.write(ctx, []record.Change{begin, plan}, store.Begin(child)); err != nil {
+	if err := r.write([]record.Change{begin, plan}, store.Begin(child)); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)

@@ -121,7 +121,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			changes = append(s.resolve(), changes...)
 			s.mu.Unlock()
 		}
-		if err := r.write(ctx, append(changes, begin)); err != nil {
+		if err := r.write(append(changes, begin)); err != nil {
 			return nil, err
 		}
 		changes = nil
@@ -140,7 +140,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		message = r.redact(message)
 		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(time.Now()), &kind, &message
 		pause, passes := model.Pause(err, tries+1)
-		if err := r.write(ctx, []record.Change{failed}); err != nil {
+		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
 		}
 		r.engine.counters.modelError(kind)
@@ -226,7 +226,7 @@ func (s *Step) keep(ctx context.Context, row *record.ThinkAct, response *model.R
 		kept.calls[c.ToolCallID] = c
 		changes = append(changes, c)
 	}
-	if err := r.write(ctx, changes); err != nil {
+	if err := r.write(changes); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -66,7 +66,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
 	}
 	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(time.Now())}
-	if err := r.write(ctx, []record.Change{timedOut}); err != nil {
+	if err := r.write([]record.Change{timedOut}); err != nil {
 		return Answer{}, err
 	}
 	return Answer{State: record.TimedOut}, nil
@@ -95,7 +95,7 @@ func (r *Run) putQuestion(ctx context.Context, at record.Key, w WaitInfo, change
 	if w.Type == record.WaitUserInput {
 		ops = append(ops, store.FormFree(at.ID))
 	}
-	switch err := r.write(ctx, append(changes, row), ops...); {
+	switch err := r.write(append(changes, row), ops...); {
 	case errors.Is(err, store.ErrFormWaits):
 		r.addLater(changes...)
 		return &parkedError{until: time.Now().Add(formEvery), human: true}

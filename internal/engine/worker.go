@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +35,10 @@ type worker struct {
 	mu       sync.Mutex
 	row      store.Worker
 	beaten   time.Time           // when the last heartbeat that succeeded was sent
-	since    time.Time           // when the first of an unbroken row of heartbeats was sent
+	since    time.Time           // when the first of an unbroken row of heartbeats was sent; zero: the last one failed
 	held     map[string]*holding // by plan
+	leased   context.Context     // ends with the lease
+	endLease context.CancelCauseFunc
 	carrying sync.WaitGroup
 }
 
@@ -60,7 +61,7 @@ func (w *worker) work(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	beside.Go(func() { w.beat(inner) })
-	w.claim(ctx, inner)
+	w.claim(ctx)
 	w.drain(inner)
 	stop()
 	beside.Wait()
@@ -91,6 +92,7 @@ func (w *worker) register(ctx context.Context) error {
 		if err == nil {
 			w.mu.Lock()
 			w.row, w.beaten, w.since = row, sent, sent
+			w.leased, w.endLease = context.WithCancelCause(context.WithoutCancel(ctx))
 			w.mu.Unlock()
 			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
 			return nil
@@ -107,10 +109,13 @@ func (w *worker) register(ctx context.Context) error {
 // beat extends the lease until ctx ends. A worker that misses its own lease drops its runs: others may
 // have taken them.
 func (w *worker) beat(ctx context.Context) {
-	for pg.Pause(ctx, w.engine.config.Beat) == nil {
+	for {
 		w.mu.Lock()
 		row, beaten := w.row, w.beaten
 		w.mu.Unlock()
+		if pg.Pause(ctx, min(w.engine.config.Beat, max(w.engine.config.Lease-time.Since(beaten), 0))) != nil {
+			return
+		}
 		row.Provides = w.engine.provides()
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
@@ -122,6 +127,9 @@ func (w *worker) beat(ctx context.Context) {
 		case err == nil:
 			w.mu.Lock()
 			w.beaten = sent
+			if w.since.IsZero() {
+				w.since = sent
+			}
 			w.mu.Unlock()
 			w.apply(wanted)
 		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
@@ -132,6 +140,9 @@ func (w *worker) beat(ctx context.Context) {
 				return
 			}
 		default:
+			w.mu.Lock()
+			w.since = time.Time{}
+			w.mu.Unlock()
 			w.log.Debug("a heartbeat failed", "worker", row.ID, "error", err)
 		}
 	}
@@ -141,10 +152,8 @@ func (w *worker) beat(ctx context.Context) {
 func (w *worker) drop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for plan, h := range w.held {
-		h.cancel(store.ErrLeaseLost)
-		delete(w.held, plan) // under the next id it may be claimed again while this comes to its end
-	}
+	w.endLease(store.ErrLeaseLost)
+	clear(w.held) // under the next id they may be claimed again while these come to their ends
 	w.row.ID = ""
 }
 
@@ -167,10 +176,10 @@ func (w *worker) apply(wanted []store.Wanted) {
 	}
 }
 
-// claim claims runs and starts to carry them until ctx ends. They are carried in inner.
-func (w *worker) claim(ctx, inner context.Context) {
+// claim claims runs and starts to carry them until ctx ends. They go on beyond that.
+func (w *worker) claim(ctx context.Context) {
 	for {
-		for ctx.Err() == nil && w.claimSome(ctx, inner) {
+		for ctx.Err() == nil && w.claimSome(ctx) {
 		}
 		timer := time.NewTimer(w.engine.config.Scan)
 		select {
@@ -200,12 +209,12 @@ func (w *worker) look(ctx context.Context) {
 }
 
 // claimSome claims some runs. It reports whether there may be more.
-func (w *worker) claimSome(ctx, inner context.Context) bool {
+func (w *worker) claimSome(ctx context.Context) bool {
 	w.mu.Lock()
 	row, free := w.row, w.engine.config.Slots-len(w.held)
 	// Who could not reach Postgres cannot know whose workers are dead: they could not either.
 	now, lease := time.Now(), w.engine.config.Lease
-	takeover := now.Sub(w.since) >= lease && now.Sub(w.beaten) < lease
+	takeover := !w.since.IsZero() && now.Sub(w.since) >= lease && now.Sub(w.beaten) < lease
 	w.mu.Unlock()
 	n := min(free, claimAtOnce)
 	if row.ID == "" || n <= 0 {
@@ -219,31 +228,30 @@ func (w *worker) claimSome(ctx, inner context.Context) bool {
 		return false
 	}
 	for _, c := range claimed {
-		w.hold(inner, c)
+		w.hold(c)
 	}
 	return len(claimed) == n
 }
 
 // hold starts to carry a run.
-func (w *worker) hold(ctx context.Context, c store.Claimed) {
+func (w *worker) hold(c store.Claimed) {
 	e := w.engine
 	e.counters.claimed(c.Executor, c.TakenOver)
-	ctx, cancel := context.WithCancelCause(ctx)
-	h := &holding{run: e.newHandle(c, w.log), cancel: cancel}
+	w.mu.Lock()
+	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
+		w.mu.Unlock()
+		return
+	}
+	ctx, cancel := context.WithCancelCause(w.leased)
+	h := &holding{run: e.newHandle(w.leased, c, w.log), cancel: cancel}
+	w.held[c.PlanID] = h
+	w.mu.Unlock()
 	switch c.Desired {
 	case store.DesiredCancel:
 		h.run.stop(errStopped)
 	case store.DesiredPause:
 		h.run.stop(errPaused)
 	}
-	w.mu.Lock()
-	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
-		w.mu.Unlock()
-		cancel(nil)
-		return
-	}
-	w.held[c.PlanID] = h
-	w.mu.Unlock()
 	w.carrying.Go(func() {
 		defer cancel(nil)
 		e.carry(ctx, h.run)
@@ -280,10 +288,19 @@ func (w *worker) drain(ctx context.Context) {
 	case <-done:
 	case <-timer.C:
 		each(func(h *holding) { h.cancel(errReleased) })
-		<-done
+		timer.Reset(w.engine.config.Lease)
+		select {
+		case <-done:
+		case <-timer.C: // Postgres is away: what is left is taken over when the lease is over
+			w.mu.Lock()
+			w.endLease(store.ErrLeaseLost)
+			w.mu.Unlock()
+			<-done
+		}
 	}
 	w.mu.Lock()
 	id := w.row.ID
+	w.endLease(nil)
 	w.mu.Unlock()
 	if id == "" {
 		return
@@ -294,5 +311,5 @@ func (w *worker) drain(ctx context.Context) {
 		w.log.Warn("a worker could not hand back its runs; others take them when its lease is over", "worker", id, "error", err)
 		return
 	}
-	w.log.Info("worker stopped", "worker", strings.Clone(id))
+	w.log.Info("worker stopped", "worker", id)
 }
