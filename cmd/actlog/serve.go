@@ -122,7 +122,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
-	s.hub = live.New(s.store, s.store.Feed(), log, c.MaxStreams)
+	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
 	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if c.APIKeys != "" {

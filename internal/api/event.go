@@ -36,7 +36,7 @@ func (s *Server) planEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root", "after")
+	q := queryOf(c, "root", "after", "deltas")
 	return s.sendEvents(c, q, id)
 }
 
@@ -44,7 +44,7 @@ func (s *Server) planEvents(c echo.Context) error {
 func (s *Server) allEvents(c echo.Context) error { return s.sendEvents(c, queryOf(c, "after"), "") }
 
 func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
-	root, after := q.text("root"), q.text("after")
+	root, after, deltas := q.text("root"), q.text("after"), q.flag("deltas")
 	if q.err != nil {
 		return q.err
 	}
@@ -64,6 +64,9 @@ func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
 		return err
 	}
 	defer stream.Close()
+	if deltas {
+		stream.WithDeltas()
+	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, typeEventStream)
 	h.Set("Cache-Control", "no-store")

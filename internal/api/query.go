@@ -95,6 +95,18 @@ func (q *query) text(name string) string {
 	return q.values.Get(name)
 }
 
+// flag reads true or false, which it is if there is no value.
+func (q *query) flag(name string) bool {
+	switch q.text(name) {
+	case "true":
+		return true
+	case "false", "":
+		return false
+	}
+	q.err = httpd.BadField(name, "must be true or false")
+	return false
+}
+
 // time reads a moment, or a day, which is its beginning in UTC.
 func (q *query) time(name string) *time.Time {
 	s := q.text(name)

@@ -70,7 +70,7 @@ func (lister) Plans(plans []live.Plan) ([]byte, error) { return fmt.Append(nil, 
 func open(t *testing.T, tracer pgx.QueryTracer) (*store.Store, *live.Hub) {
 	t.Helper()
 	s := storetest.Open(t, func(c *store.Config) { c.Tracer = tracer })
-	hub := live.New(s, s.Feed(), storetest.Logger(t), 1_000)
+	hub := live.New(s, s.Feed(), s.Deltas(), storetest.Logger(t), 1_000)
 	t.Cleanup(hub.Close)
 	return s, hub
 }
@@ -194,7 +194,7 @@ func TestAlive(t *testing.T) {
 			} else {
 				close(ready)
 			}
-			hub := live.New(slowStore{s, readable}, s.Feed(), storetest.Logger(t), 10)
+			hub := live.New(slowStore{s, readable}, s.Feed(), s.Deltas(), storetest.Logger(t), 10)
 			t.Cleanup(hub.Close)
 			var streams []*live.Stream
 			for range 6 { // more than may read at the same time
