@@ -44,7 +44,10 @@ func (b *Backlog) Add(d Delta) {
 	if ok && d.Attempt < known.attempt || d.Text == "" && !d.Reset {
 		return // of a worker that lost the run, or nothing
 	}
-	reset := d.Reset || ok && known != end{d.Attempt, d.Offset} || !ok && d.Offset > 0
+	if !ok { // a client that was connected before may have what came before
+		known = end{attempt: 1}
+	}
+	reset := d.Reset || known != end{d.Attempt, d.Offset}
 	b.known.Set(d.Cycle, d.end())
 	w := b.of(d.Cycle)
 	w.attempt = d.Attempt
