@@ -475,6 +475,29 @@ func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) e
 	return err
 }
 
+const RunHadForm = `-- name: RunHadForm :one
+WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = $1::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT EXISTS (
+    SELECT FROM below AS b
+    JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+    WHERE COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
+)
+`
+
+// Reports whether a run, or a run below it, ever showed a form.
+func (q *Queries) RunHadForm(ctx context.Context, db DBTX, planID string) (bool, error) {
+	row := db.QueryRow(ctx, RunHadForm, planID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const RunHandBack = `-- name: RunHandBack :exec
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now()
@@ -665,6 +688,41 @@ func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunU
 	return i, err
 }
 
+const RunWait = `-- name: RunWait :one
+WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id, r.done FROM actlog.run AS r WHERE r.plan_id = $2::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id, r.done
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT w.root_plan_id, w.plan_id, b.done
+FROM below AS b
+JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND w.wait_id = $1::text
+ORDER BY w.state = 'WAITING' DESC, w.start_time, w.plan_id
+LIMIT 1
+`
+
+type RunWaitParams struct {
+	WaitID string
+	PlanID string
+}
+
+type RunWaitRow struct {
+	RootPlanID string
+	PlanID     string
+	Done       bool
+}
+
+// Returns where a wait of a run, or of a run below it, stands: the open one first, if several have its
+// id. Of several runs with the id of a plan, it is the newest.
+func (q *Queries) RunWait(ctx context.Context, db DBTX, arg RunWaitParams) (RunWaitRow, error) {
+	row := db.QueryRow(ctx, RunWait, arg.WaitID, arg.PlanID)
+	var i RunWaitRow
+	err := row.Scan(&i.RootPlanID, &i.PlanID, &i.Done)
+	return i, err
+}
+
 const RunWanted = `-- name: RunWanted :many
 SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
 FROM actlog.run AS r
@@ -726,7 +784,7 @@ func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreePar
 }
 
 const WaitOpen = `-- name: WaitOpen :one
-SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
+SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = $1::text AND w.plan_id = $2::text AND w.wait_id = $3::text
 `
@@ -743,6 +801,7 @@ type WaitOpenRow struct {
 	State      string
 	Type       *string
 	FormInputs []byte
+	Subject    []byte
 	ExpiresAt  *time.Time
 	Expired    bool
 	StepID     *string
@@ -759,6 +818,7 @@ func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (Wa
 		&i.State,
 		&i.Type,
 		&i.FormInputs,
+		&i.Subject,
 		&i.ExpiresAt,
 		&i.Expired,
 		&i.StepID,

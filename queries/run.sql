@@ -153,6 +153,37 @@ WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
 LIMIT 1;
 
+-- name: RunWait :one
+-- Returns where a wait of a run, or of a run below it, stands: the open one first, if several have its
+-- id. Of several runs with the id of a plan, it is the newest.
+WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id, r.done FROM actlog.run AS r WHERE r.plan_id = @plan_id::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id, r.done
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT w.root_plan_id, w.plan_id, b.done
+FROM below AS b
+JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id AND w.wait_id = @wait_id::text
+ORDER BY w.state = 'WAITING' DESC, w.start_time, w.plan_id
+LIMIT 1;
+
+-- name: RunHadForm :one
+-- Reports whether a run, or a run below it, ever showed a form.
+WITH RECURSIVE below AS (
+    (SELECT r.root_plan_id, r.plan_id FROM actlog.run AS r WHERE r.plan_id = @plan_id::text ORDER BY r.created_at DESC LIMIT 1)
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
+SELECT EXISTS (
+    SELECT FROM below AS b
+    JOIN actlog.wait_state AS w ON w.root_plan_id = b.root_plan_id AND w.plan_id = b.plan_id
+    WHERE COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
+);
+
 -- name: ControlAdd :exec
 -- Notes who asked a run for something.
 INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by)
@@ -229,7 +260,7 @@ LIMIT @messages::integer;
 
 -- name: WaitOpen :one
 -- Returns a wait as it stands, with the run that waits. The caller holds the root plan.
-SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
+SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
 FROM actlog.wait_state AS w
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
 

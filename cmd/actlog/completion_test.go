@@ -16,7 +16,7 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve migrate ready key show list tail unknown delete export import psql price demo completion"},
+		{[]string{""}, "serve work migrate ready key show list tail unknown delete export import psql price demo completion"},
 		{[]string{"s"}, "serve show"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},

@@ -42,6 +42,7 @@ type cli struct {
 	LogLevel slog.Level `help:"Lowest level that is logged: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
 
 	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url, on a private Postgres in the data folder."`
+	Work    workCmd    `cmd:"" help:"Run agents on the record of a server, with a configuration."`
 	Migrate migrateCmd `cmd:"" help:"Migrate the schema of a database up or down."`
 	Ready   readyCmd   `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`
 	Key     keyCmd     `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`

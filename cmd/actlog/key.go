@@ -12,7 +12,7 @@ import (
 
 type keyCmd struct {
 	Name   string        `arg:"" help:"Name of the key's owner, for the server's log."`
-	Scopes []httpd.Scope `help:"What the key allows: write (records), read, admin (delete)." default:"write,read"`
+	Scopes []httpd.Scope `help:"What the key allows: write (records), read, run (start and control runs), decide (answer what they wait for), admin (delete)." default:"write,read"`
 	File   string        `help:"File of keys to add the line to. Default: the line is printed on stderr." placeholder:"FILE" type:"path"`
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/receive"
+	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
 )
@@ -43,6 +44,8 @@ type serveCmd struct {
 	TraceDays      int           `help:"Keep the spans of a trace until this long after the last one arrived; the trees made from them stay." default:"3" placeholder:"DAYS"`
 	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
 	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
+	Workers        int           `help:"How many workers run agents; 0: none. Default: as many as there are processors, if there is a --config." default:"-1"`
+	runtimeFlags
 	databaseFlags
 }
 
@@ -70,6 +73,8 @@ type server struct {
 	store      *store.Store
 	upkeep     *upkeep.Upkeep
 	hub        *live.Hub
+	agents     *agents
+	runs       *runapi.Server
 	http       *httpd.Server
 	doors      doors
 	failed     chan error
@@ -99,6 +104,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
 	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
@@ -125,6 +133,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
 	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
+	if s.agents, err = startAgents(&c.runtimeFlags, s.store, nil, c.workers(c.Workers), log); err != nil {
+		return nil, err
+	}
+	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
 	if c.APIKeys != "" {
 		s.stopKeys = s.watchKeys(c.APIKeys)
 	}
@@ -161,7 +173,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 // serve serves each door its routes.
 func (s *server) serve(maxConnections int) {
 	receiver := receive.New(s.store, s.http, 0)
-	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
+	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), s.runs.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
 	if l := s.doors.otlpHTTP; l != nil {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
@@ -250,7 +262,17 @@ func (s *server) close() error {
 	if s.hub != nil {
 		s.hub.Close() // without this, streams would not end
 	}
+	if s.runs != nil {
+		s.runs.Close()
+	}
+	var beside sync.WaitGroup // runs and requests come to their ends at the same time
+	var handedBack error
+	if s.agents != nil {
+		beside.Go(func() { handedBack = s.agents.close() })
+	}
 	errs = append(errs, httpd.Close(ctx, s.doors.all))
+	beside.Wait()
+	errs = append(errs, handedBack)
 	if s.upkeep != nil {
 		s.upkeep.Close()
 	}

@@ -161,7 +161,10 @@ func (benchParts) Definition(string, string) (json.RawMessage, bool) { return ni
 func (p benchParts) Model(string) (model.Model, bool) { return p.model, true }
 
 // Tools implements [engine.Parts].
-func (benchParts) Tools(context.Context, []string, []string) (*tool.Set, error) { return look, nil }
+func (benchParts) Tools(context.Context, []string) ([]tool.Tool, error) { return look.Tools(), nil }
+
+// Names implements [engine.Parts].
+func (benchParts) Names(string) []string { return nil }
 
 // Redact implements [engine.Parts].
 func (benchParts) Redact(text string) string { return text }

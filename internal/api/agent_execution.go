@@ -19,14 +19,14 @@ const wholeStep = 8 << 20
 const streamedRow = 16 << 20
 
 func (s *Server) step(c echo.Context) error {
-	id, err := nativeID(c, "stepId")
+	id, err := httpd.NativeID(c, "stepId")
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root")
-	root := q.text("root")
-	if q.err != nil {
-		return q.err
+	q := httpd.QueryOf(c, "root")
+	root := q.Text("root")
+	if q.Err != nil {
+		return q.Err
 	}
 	return s.sendStep(c, root, id)
 }

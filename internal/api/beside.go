@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -12,16 +13,16 @@ import (
 // the list in cursors.
 func (s *Server) listBeside(kind record.Kind, name string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		id, err := nativeID(c, "planId")
+		id, err := httpd.NativeID(c, "planId")
 		if err != nil {
 			return err
 		}
-		q := queryOf(c, "root", "limit", "cursor")
-		root, after, limit := q.text("root"), q.cursor(name), q.limit()
-		if q.err != nil {
-			return q.err
+		q := httpd.QueryOf(c, "root", "limit", "cursor")
+		root, after, limit := q.Text("root"), q.Cursor(name), q.Limit()
+		if q.Err != nil {
+			return q.Err
 		}
-		rows, next, err := s.reader(c).Beside(c.Request().Context(), kind, root, id, orDefault(after, store.Position{}), limit)
+		rows, next, err := s.reader(c).Beside(c.Request().Context(), kind, root, id, store.Position(orDefault(after, httpd.Cursor{})), limit)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
@@ -32,21 +33,23 @@ var errStreams = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "
 
 // planEvents streams the tree that a plan belongs to, until the plan has ended.
 func (s *Server) planEvents(c echo.Context) error {
-	id, err := nativeID(c, "planId")
+	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root", "after", "deltas")
+	q := httpd.QueryOf(c, "root", "after", "deltas")
 	return s.sendEvents(c, q, id)
 }
 
 // allEvents streams all root plans.
-func (s *Server) allEvents(c echo.Context) error { return s.sendEvents(c, queryOf(c, "after"), "") }
+func (s *Server) allEvents(c echo.Context) error {
+	return s.sendEvents(c, httpd.QueryOf(c, "after"), "")
+}
 
-func (s *Server) sendEvents(c echo.Context, q *query, planID string) error {
-	root, after, deltas := q.text("root"), q.text("after"), q.flag("deltas")
-	if q.err != nil {
-		return q.err
+func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
+	root, after, deltas := q.Text("root"), q.Text("after"), q.Flag("deltas")
+	if q.Err != nil {
+		return q.Err
 	}
 	r := c.Request()
 	if last := r.Header.Get("Last-Event-ID"); last != "" { // of a client that reconnects to the same address
@@ -185,7 +188,7 @@ type planEventJSON struct {
 	LastSeenAt  *time.Time    `json:"lastSeenAt"`
 	ErrorKind   *string       `json:"errorKind"`
 	Steps       int64         `json:"steps"`
-	Total       figuresJSON   `json:"total"`
+	Total       wire.Figures  `json:"total"`
 }
 
 // encoder makes the data of events.
@@ -201,7 +204,7 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 		r := &p.Record
 		out.Plans[i] = planEventJSON{
 			RootPlanID: p.RootPlanID, Kinds: orEmpty(p.Kinds), Deleted: p.Deleted, Placeholder: p.Placeholder, State: r.State, Name: r.Name,
-			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: toFigures(&p.Total),
+			StartTime: r.StartTime, EndTime: r.EndTime, LastSeenAt: r.LastSeenAt, ErrorKind: r.ErrorKind, Steps: p.Steps, Total: wire.FiguresOf(&p.Total),
 		}
 		if !p.Deleted {
 			out.Plans[i].Project, out.Plans[i].Completed = new(orDefault(r.Project, defaultProject)), r.State.Terminal()

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/httpd"
 )
 
 // The executor API is the contract of source 001, exactly: its clients receive plain texts and
@@ -14,17 +16,17 @@ const blankPlanID = "Plan ID cannot be null or empty"
 
 // executorDetails serves the hierarchy of a plan, but first, once, an exception that waits.
 func (s *Server) executorDetails(c echo.Context) error {
-	id, err := pathID(c, "planId")
+	id, err := httpd.PathID(c, "planId")
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(id) == "" {
 		return c.String(http.StatusBadRequest, blankPlanID)
 	}
-	q := knownQueryOf(c, "root", "maxDepth")
-	root, maxDepth := q.text("root"), q.maxDepth()
-	if q.err != nil {
-		return q.err
+	q := httpd.KnownQueryOf(c, "root", "maxDepth")
+	root, maxDepth := q.Text("root"), maxDepthOf(q)
+	if q.Err != nil {
+		return q.Err
 	}
 	ctx := c.Request().Context()
 	p, exceptionWaits, err := s.reader(c).PlanTree(ctx, root, id)
@@ -45,7 +47,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 
 // executorDelete deletes nothing: the original's UI calls it after every run.
 func (s *Server) executorDelete(c echo.Context) error {
-	id, err := pathID(c, "planId")
+	id, err := httpd.PathID(c, "planId")
 	if err != nil {
 		return err
 	}
@@ -60,17 +62,17 @@ func (s *Server) executorDelete(c echo.Context) error {
 
 // executorStep serves a step with its cycles.
 func (s *Server) executorStep(c echo.Context) error {
-	id, err := pathID(c, "stepId")
+	id, err := httpd.PathID(c, "stepId")
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}
-	q := knownQueryOf(c, "root")
-	root := q.text("root")
-	if q.err != nil {
-		return q.err
+	q := httpd.KnownQueryOf(c, "root")
+	root := q.Text("root")
+	if q.Err != nil {
+		return q.Err
 	}
 	return s.sendStep(c, root, id)
 }

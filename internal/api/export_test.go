@@ -5,6 +5,7 @@ import (
 
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/wire"
 )
 
 // MaxLong is how many exports and large steps one client may read at once.
@@ -15,7 +16,7 @@ func Long(s *Server) int { return s.long.Taken() }
 
 // Structs are the answers that are encoded from structs, by the names of their schemas.
 var Structs = map[string]reflect.Type{
-	"Figures":   reflect.TypeFor[figuresJSON](),
+	"Figures":   reflect.TypeFor[wire.Figures](),
 	"EventPlan": reflect.TypeFor[planEventJSON](),
 	"Limits":    reflect.TypeFor[limitsJSON](),
 }
@@ -76,4 +77,4 @@ func EncodeRows(rootPlanID string, rows []store.Row) ([]byte, error) {
 }
 
 // FiguresOf returns the figures as answers show them.
-func FiguresOf(f *tree.Figures) any { return toFigures(f) }
+func FiguresOf(f *tree.Figures) any { return wire.FiguresOf(f) }

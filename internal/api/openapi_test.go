@@ -29,7 +29,7 @@ func TestContractHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	var got, want []string
 	for _, r := range serve(t).Server.Routes {
-		path := strings.NewReplacer(":planId", "{planId}", ":stepId", "{stepId}").Replace(r.Path)
+		path := strings.NewReplacer(":planId", "{planId}", ":stepId", "{stepId}", ":waitId", "{waitId}", ":toolName", "{toolName}").Replace(r.Path)
 		if !strings.HasSuffix(path, "/") && r.Method != http.MethodHead { // without an id: the same handler as with a blank one
 			got = append(got, r.Method+" "+path)
 		}

@@ -13,18 +13,19 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
 func (s *Server) plan(c echo.Context) error {
-	id, err := nativeID(c, "planId")
+	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root", "maxDepth")
-	root, maxDepth := q.text("root"), q.maxDepth()
-	if q.err != nil {
-		return q.err
+	q := httpd.QueryOf(c, "root", "maxDepth")
+	root, maxDepth := q.Text("root"), maxDepthOf(q)
+	if q.Err != nil {
+		return q.Err
 	}
 	p, _, err := s.reader(c).PlanTree(c.Request().Context(), root, id)
 	if err != nil {
@@ -40,12 +41,12 @@ func sendPlan(c echo.Context, p *tree.Plan, maxDepth int) error {
 
 // deletePlan deletes the tree of a root plan for good.
 func (s *Server) deletePlan(c echo.Context) error {
-	id, err := nativeID(c, "planId")
+	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return err
 	}
-	if q := queryOf(c); q.err != nil {
-		return q.err
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
 	}
 	if err := s.store.DeletePlan(c.Request().Context(), id); err != nil {
 		return err
@@ -67,24 +68,24 @@ func addItem(o *object, p store.PlanSummary) {
 	o.bool("placeholder", p.Placeholder)
 	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.int("steps", p.Steps)
-	o.value("total", toFigures(&p.Total))
+	o.value("total", wire.FiguresOf(&p.Total))
 	o.truncated(p.Truncated)
 	o.b = append(o.b, '}')
 }
 
 func (s *Server) listPlans(c echo.Context) error {
-	q := queryOf(c, "project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "limit", "cursor")
+	q := httpd.QueryOf(c, "project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "limit", "cursor")
 	filter := store.PlanFilter{
-		Project: q.text("project"), State: record.State(q.text("state")), Name: q.text("name"), Agent: q.text("agent"), UserID: q.text("userId"),
-		ConversationID: q.text("conversationId"), Tag: q.text("tag"), Query: q.text("q"), Since: q.time("since"), Until: q.time("until"),
-		Limit: q.limit(),
+		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"), UserID: q.Text("userId"),
+		ConversationID: q.Text("conversationId"), Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
+		Limit: q.Limit(),
 	}
-	before := q.cursor("plans")
-	if q.err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
-		q.err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", joined(record.States(record.KindPlan))))
+	before := q.Cursor("plans")
+	if q.Err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
+		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", joined(record.States(record.KindPlan))))
 	}
-	if q.err != nil {
-		return q.err
+	if q.Err != nil {
+		return q.Err
 	}
 	if before != nil {
 		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}

@@ -15,8 +15,8 @@ import (
 
 // writeRecords puts the records of a body on record and answers after commit.
 func (s *Server) writeRecords(c echo.Context) error {
-	if q := queryOf(c); q.err != nil {
-		return q.err
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
 	}
 	r := c.Request()
 	body, err := s.server.Body(c)
@@ -68,14 +68,14 @@ var errHead = errors.New("the head is enough")
 // exportRecords sends the whole tree of a plan as the records that make it, one per line, as
 // they come from the database. If that breaks off, so does the answer.
 func (s *Server) exportRecords(c echo.Context) error {
-	id, err := nativeID(c, "planId")
+	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return err
 	}
-	q := queryOf(c, "root")
-	root := q.text("root")
-	if q.err != nil {
-		return q.err
+	q := httpd.QueryOf(c, "root")
+	root := q.Text("root")
+	if q.Err != nil {
+		return q.Err
 	}
 	done, err := s.long.Take(c.Request().Context(), httpd.ClientOf(c))
 	if err != nil {
@@ -128,8 +128,8 @@ type limitsJSON struct {
 }
 
 func (s *Server) limits(c echo.Context) error {
-	if q := queryOf(c); q.err != nil {
-		return q.err
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
 	}
 	return sendJSON(c, http.StatusOK, limitsJSON{
 		MaxBodyBytes: wire.MaxBodyBytes, MaxRecords: wire.MaxRecords, MaxTextBytes: record.MaxTextBytes,

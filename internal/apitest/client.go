@@ -21,6 +21,7 @@ import (
 
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/wire"
@@ -47,6 +48,8 @@ type Options struct {
 	Store  func(*store.Config)
 	Server func(*Config)
 	Log    io.Writer // default: the test's output
+	// Runtime returns what starts runs. Default: nothing can be run.
+	Runtime func(*store.Store) (runapi.Starter, runapi.Catalog)
 }
 
 // Serve serves an empty database until the test ends.
@@ -75,6 +78,9 @@ func ServeWith(t testing.TB, o Options) *Client {
 	config.HTTP.Logger = log
 	if o.Server != nil {
 		o.Server(&config)
+	}
+	if o.Runtime != nil {
+		config.Starter, config.Catalog = o.Runtime(s)
 	}
 	handler := New(t, s, config)
 	transport := &http.Transport{}

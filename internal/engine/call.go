@@ -84,7 +84,7 @@ func (c *calling) exclusive() bool {
 		return false
 	}
 	known, ok := c.t.Tools.Get(c.call.Name)
-	return ok && c.t.Policies.Policy(c.call.Name, known.Spec().Policy).Exclusive
+	return ok && c.t.policy(known.Spec()).Exclusive
 }
 
 // change returns a change to the row of the call.
@@ -124,7 +124,7 @@ func (c *calling) find() error {
 			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index, c.seq, err)
 		}
 	} else if c.tool != nil {
-		c.policy = c.t.Policies.Policy(c.call.Name, c.tool.Spec().Policy)
+		c.policy = c.t.policy(c.tool.Spec())
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 	case c.policy.OnUnknown == tool.Ask:
 		answer, err := c.step.run.ask(ctx, fmt.Sprint("unknown-", c.row.ToolCallID, "-", c.number()), WaitInfo{
 			Type: record.WaitActionValidation, Title: fmt.Sprintf("Nobody can say whether %s took effect. Did it, or should it be tried again, or skipped?", c.call.Name),
-			Subject: c.subject(nil), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
+			Subject: c.subject(nil, "done", "retry", "skip"), StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 		}, lost)
 		switch {
 		case err != nil:
@@ -268,7 +268,7 @@ func (c *calling) keep(row *record.ActTool) {
 }
 
 // subject is what a human approves: exactly this call.
-func (c *calling) subject(touches []string) json.RawMessage {
+func (c *calling) subject(touches []string, decisions ...string) json.RawMessage {
 	parameters := json.RawMessage(c.call.Arguments)
 	if !json.Valid(parameters) {
 		parameters, _ = json.Marshal(c.call.Arguments)
@@ -278,7 +278,8 @@ func (c *calling) subject(touches []string) json.RawMessage {
 		ToolCallID string          `json:"toolCallId"`
 		Parameters json.RawMessage `json:"parameters"`
 		Files      []string        `json:"files,omitempty"`
-	}{c.call.Name, c.row.ToolCallID, parameters, touches}) // valid JSON and texts
+		Decisions  []string        `json:"decisions,omitempty"` // those that there are; none: approve and reject
+	}{c.call.Name, c.row.ToolCallID, parameters, touches, decisions}) // valid JSON and texts
 	return b
 }
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
-	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
@@ -45,7 +45,7 @@ func blocking(t *testing.T, b *blocker, p tool.Policy, set ...func(*engine.Confi
 	return build(t, []scriptmodel.Scene{
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls([]scriptmodel.ToolCall{call("agent.worker", object{"request": "Work."})}, terminate("parent done"))},
 		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]thinkact.Definition{"worker": {Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
+	}, map[string]config.Definition{"worker": {Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
 		[]tool.Tool{b.tool(p)}, set...)
 }
 
@@ -258,7 +258,7 @@ func TestFormsQueue(t *testing.T) {
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("agent.asker", object{"request": "1"}), call("agent.asker", object{"request": "2"})}, terminate("done"))},
 		{Name: "asker", Turns: calls([]scriptmodel.ToolCall{form}, terminate("asked"))},
-	}, map[string]thinkact.Definition{"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}}}, nil)
+	}, map[string]config.Definition{"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asker"}}, "asker": {Tools: []string{"form"}}}, nil)
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.")
 	for range 2 {
@@ -295,7 +295,7 @@ func TestLimits(t *testing.T) {
 			for range 10 {
 				turns = append(turns, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, Usage: &scriptmodel.Usage{Prompt: 20, Completion: 10}})
 			}
-			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]thinkact.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}}, []tool.Tool{greet(&greeted, tool.Policy{})})
+			h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]config.Definition{"a": {Tools: []string{"greet"}, MaxSteps: 9}}, []tool.Tool{greet(&greeted, tool.Policy{})})
 			if err := h.Store.SetPrice(t.Context(), store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: 20, Output: 20}); err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +336,7 @@ func TestModelErrors(t *testing.T) {
 		{Name: "passes", Match: scriptmodel.Match{User: "passes"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Error: &scriptmodel.Failure{Status: 503, Message: "busy", Times: 2}}}},
 		{Name: "cut", Match: scriptmodel.Match{User: "cut"}, Turns: []scriptmodel.Turn{{ToolCalls: terminate("done"), Content: "A text.", Break: &scriptmodel.Break{After: 2, Times: 1}}}},
 		{Name: "stays", Turns: []scriptmodel.Turn{{Error: &scriptmodel.Failure{Status: 400, Message: "bad request"}}}},
-	}, map[string]thinkact.Definition{"a": {}}, nil)
+	}, map[string]config.Definition{"a": {}}, nil)
 	h.Work(h.Engine)
 	for request, tries := range map[string]int64{"passes": 3, "cut": 2} {
 		c := h.Step(h.Await(h.Start("a", request), record.Completed)).Cycles[0]
@@ -357,7 +357,7 @@ func TestNoSecretOnRecord(t *testing.T) {
 	const secret = "planted-secret"
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: append(calls([]scriptmodel.ToolCall{call("leak", object{"name": secret})}),
 		scriptmodel.Turn{Content: "I saw " + secret, ToolCalls: terminate("It is " + secret)})}},
-		map[string]thinkact.Definition{"a": {Tools: []string{"leak"}}},
+		map[string]config.Definition{"a": {Tools: []string{"leak"}}},
 		[]tool.Tool{tool.Func("leak", "Leaks.", func(_ context.Context, in nameArgument) (tool.Result, error) {
 			return tool.Result{Text: "It is " + secret + in.Name, Summary: secret, Sources: []tool.Source{{URI: "file:///" + secret, Snippet: secret}}}, nil
 		})})
@@ -387,7 +387,7 @@ func TestNoSecretOnRecord(t *testing.T) {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	answered := scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{{ToolCalls: terminate("My answer.")}, {ToolCalls: terminate("Second answer.")}}}
-	h := build(t, []scriptmodel.Scene{answered}, map[string]thinkact.Definition{"a": {IncludeHistory: true}}, nil)
+	h := build(t, []scriptmodel.Scene{answered}, map[string]config.Definition{"a": {IncludeHistory: true}}, nil)
 	h.Work(h.Engine)
 	same := func(r *engine.Request) { r.ConversationID, r.UserID = "c", "u" }
 	h.Await(h.Start("a", "First question.", same), record.Completed)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
@@ -32,7 +32,7 @@ func TestRunOfAnAgent(t *testing.T) {
 		[]scriptmodel.ToolCall{call("greet", object{"name": "Ann"}), call("greet", object{"name": "Bo"})},
 		[]scriptmodel.ToolCall{call("greet", object{"nam": "Cy"})},
 	), scriptmodel.Turn{Content: "All are greeted.", ToolCalls: terminate("Done.")})}},
-		map[string]thinkact.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
+		map[string]config.Definition{"host": {Description: "Greets people", SystemPrompt: "You greet.", Tools: []string{"greet"}}},
 		[]tool.Tool{greet(&greeted, tool.Policy{})})
 	h.Work(h.Engine)
 	id := h.Start("host", "Greet Ann and Bo.\nPlease.")

@@ -31,10 +31,11 @@ type Parts interface {
 	Provides() []string
 	// Definition returns a definition of a kind by its name, as JSON without secrets.
 	Definition(kind, name string) (json.RawMessage, bool)
+	// Names returns the names of the definitions of a kind, in order.
+	Names(kind string) []string
 	Model(name string) (model.Model, bool)
-	// Tools returns the tools that match any of the names, which may be patterns, and those of MCP
-	// servers.
-	Tools(ctx context.Context, names, servers []string) (*tool.Set, error)
+	// Tools returns all tools but those of MCP servers, and those of some of these.
+	Tools(ctx context.Context, servers []string) ([]tool.Tool, error)
 	// Redact returns a text without what must not be on record.
 	Redact(text string) string
 }

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
@@ -14,11 +15,11 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // build returns a house whose agents follow a script.
-func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]thinkact.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
+func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]config.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
 	t.Helper()
 	p := enginetest.Plans{Scenes: scenes, Tools: tools, Executors: []engine.Executor{thinkact.Executor{}}, Definitions: map[string]any{}}
 	for name, a := range agents {
-		a.Model = "default"
+		a.Model.Name, a.EnableWrite = "default", true
 		p.Definitions["agent."+name] = a
 	}
 	if len(set) > 0 {

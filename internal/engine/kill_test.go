@@ -9,10 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
-	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
@@ -48,7 +48,7 @@ func journey(t *testing.T, e *effects) *enginetest.House {
 			[]scriptmodel.ToolCall{call("form", object{"title": "City?", "inputs": []object{{"label": "City", "name": "city"}}})},
 			[]scriptmodel.ToolCall{call("agent.child", object{"request": "Help."}), call("agent.child", object{"request": "Help, too."})},
 			terminate("root answer"))},
-	}, map[string]thinkact.Definition{
+	}, map[string]config.Definition{
 		"root":  {SystemPrompt: "Root.", Tools: []string{"once", "again", "pay", "form", "agent.child"}},
 		"child": {SystemPrompt: "Child.", Tools: []string{"agent.deep", "again"}},
 		"deep":  {SystemPrompt: "Deep.", Tools: []string{"once"}},

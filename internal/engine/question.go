@@ -13,7 +13,7 @@ import (
 // questionOf returns the question of a tool as one to a human: the properties of its schema are the
 // fields of a form.
 func questionOf(q tool.Question) WaitInfo {
-	w := WaitInfo{Type: record.WaitUserInput, Title: q.Message}
+	w := WaitInfo{Type: record.WaitUserInput, Title: q.Message, Subject: json.RawMessage(`{"decisions":["submit","reject"]}`)}
 	if q.From != "" {
 		w.Title = q.From + " asks: " + q.Message
 	}

@@ -20,6 +20,8 @@ type Thinking struct {
 	Messages []model.Message
 	Tools    *tool.Set // that the model may call; nil: none
 	Policies tool.Rules
+	// WaitTimeout bounds waits for humans whose policies do not. 0 means the defaults.
+	WaitTimeout time.Duration
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].
@@ -268,7 +270,16 @@ func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *r
 	if known, ok := t.Tools.Get(call.Name); ok {
 		spec := known.Spec()
 		c.ServerName = some(spec.Server)
-		c.Policy, _ = json.Marshal(t.Policies.Policy(spec.Name, spec.Policy)) // texts, times and booleans
+		c.Policy, _ = json.Marshal(t.policy(spec)) // texts, times and booleans
 	}
 	return c
+}
+
+// policy returns what holds for the calls of a tool.
+func (t Thinking) policy(s tool.Spec) tool.Policy {
+	p := t.Policies.Policy(s.Name, s.Policy)
+	if p.WaitTimeout == 0 {
+		p.WaitTimeout = t.WaitTimeout
+	}
+	return p
 }

@@ -3,52 +3,57 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Tools returns tools by their names, which may be patterns, and those of MCP servers. form, and agents
-// as agent.<name>, are among them.
-func (r *Run) Tools(ctx context.Context, names, servers []string) (*tool.Set, error) {
-	var own []tool.Tool
-	var others []string
-	for _, name := range names {
-		switch t, ok, err := r.ownTool(name); {
-		case err != nil:
-			return nil, err
-		case ok:
-			own = append(own, t)
-		default:
-			others = append(others, name)
-		}
+// Tools returns the tools that there are, and those of MCP servers. names, which may be patterns, say
+// which of the tools that the run itself carries are among them: form, and agents as agent.<name>.
+func (r *Run) Tools(ctx context.Context, names, servers []string) ([]tool.Tool, error) {
+	own, err := r.ownTools(names)
+	if err != nil {
+		return nil, err
 	}
-	set, err := r.parts.Tools(ctx, others, servers)
-	if err == nil && len(own) > 0 {
-		set, err = tool.NewSet(append(set.Tools(), own...)...)
-	}
+	others, err := r.parts.Tools(ctx, servers)
 	if err != nil {
 		if cause := r.boundary(ctx); cause != nil {
 			return nil, cause
 		}
 		return nil, &RunError{Kind: "tools", Message: "The tools cannot be had: " + r.redact(err.Error())}
 	}
-	return set, nil
+	return append(others, own...), nil
 }
 
-// ownTool returns a tool that the run itself carries.
-func (r *Run) ownTool(name string) (tool.Tool, bool, error) {
-	if name == FormTool {
-		return newForm(), true, nil
+// ownTools returns those of the tools that the run itself carries that match any of the names.
+func (r *Run) ownTools(names []string) (own []tool.Tool, err error) {
+	wanted := func(name string) bool {
+		return slices.ContainsFunc(names, func(pattern string) bool { return tool.Match(pattern, name) })
 	}
-	kind, of, found := strings.Cut(name, ".")
-	executor, ok := r.engine.executors[kind].(Callable)
-	if !found || !ok {
-		return nil, false, nil
+	if wanted(FormTool) {
+		own = append(own, newForm())
 	}
-	description, schema, ok := executor.Tool(r.parts, of)
-	if !ok {
-		return nil, false, &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no %s called %q any more.", kind, of)}
+	found := map[string]bool{}
+	for kind, x := range r.engine.executors {
+		executor, ok := x.(Callable)
+		if !ok {
+			continue
+		}
+		for _, of := range r.parts.Names(kind) {
+			name := kind + "." + of
+			description, schema, ok := executor.Tool(r.parts, of)
+			if !ok || !wanted(name) {
+				continue
+			}
+			found[name] = true
+			own = append(own, subRun{spec: tool.Spec{Name: name, Description: description, Schema: schema}, executor: executor, name: of})
+		}
 	}
-	return subRun{spec: tool.Spec{Name: name, Description: description, Schema: schema}, executor: executor, name: of}, true, nil
+	for _, name := range names {
+		if kind, of, ok := strings.Cut(name, "."); ok && !found[name] && !strings.Contains(name, "*") && r.engine.executors[kind] != nil {
+			return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no %s called %q any more.", kind, of)}
+		}
+	}
+	return own, nil
 }

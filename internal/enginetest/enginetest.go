@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,8 +49,17 @@ func (p *Parts) Definition(kind, name string) (json.RawMessage, bool) {
 func (p *Parts) Model(name string) (model.Model, bool) { return p.DefaultModel, name == "default" }
 
 // Tools implements [engine.Parts].
-func (p *Parts) Tools(_ context.Context, names, _ []string) (*tool.Set, error) {
-	return p.Set.Select(names...)
+func (p *Parts) Tools(context.Context, []string) ([]tool.Tool, error) { return p.Set.Tools(), nil }
+
+// Names implements [engine.Parts].
+func (p *Parts) Names(kind string) (names []string) {
+	for id := range p.Definitions {
+		if name, ok := strings.CutPrefix(id, kind+"."); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Redact implements [engine.Parts].

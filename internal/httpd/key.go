@@ -20,10 +20,17 @@ type Scope string
 
 // The scopes. None implies another.
 const (
-	ScopeWrite Scope = "write" // records
-	ScopeRead  Scope = "read"  // everything on record, and the metrics
-	ScopeAdmin Scope = "admin" // to delete for good
+	ScopeWrite  Scope = "write"  // records
+	ScopeRead   Scope = "read"   // everything on record, and the metrics
+	ScopeRun    Scope = "run"    // to start runs, to stop them, to pause them and to let them go on
+	ScopeDecide Scope = "decide" // to answer what runs wait for
+	ScopeAdmin  Scope = "admin"  // to delete for good
 )
+
+var scopes = []Scope{ScopeWrite, ScopeRead, ScopeRun, ScopeDecide, ScopeAdmin}
+
+// scopeNames are the names of all scopes, for people.
+const scopeNames = "write, read, run, decide, admin"
 
 // What a route may need instead of a scope.
 const (
@@ -133,13 +140,13 @@ func checkName(name string) error {
 	return nil
 }
 
-func checkScopes(scopes []Scope) error {
-	if len(scopes) == 0 {
-		return errors.New("scopes are missing: write, read, admin")
+func checkScopes(of []Scope) error {
+	if len(of) == 0 {
+		return errors.New("scopes are missing: " + scopeNames)
 	}
-	for _, s := range scopes {
-		if s != ScopeWrite && s != ScopeRead && s != ScopeAdmin {
-			return fmt.Errorf("%.20q is no scope: write, read, admin", string(s))
+	for _, s := range of {
+		if !slices.Contains(scopes, s) {
+			return fmt.Errorf("%.20q is no scope: %s", string(s), scopeNames)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func requests() (all []request) {
 			r := request{method: strings.ToUpper(method), path: strings.NewReplacer("{planId}", "nobody", "{stepId}", "nobody").Replace(path), route: path}
 			security, has := operation.(obj)["security"].([]any)
 			r.open = has && len(security) == 0
+			r.body = exampleOf(path, method)
 			all = append(all, r)
 		}
 	}
@@ -30,6 +32,32 @@ func requests() (all []request) {
 type request struct {
 	method, path, route string
 	open                bool
+	body                string
+}
+
+// exampleOf returns a body for an operation that needs one: its example in the contract, if that is no record.
+func exampleOf(path, method string) string {
+	body, _ := apitest.TheContract().Find("paths", path, method, "requestBody", "content", "application/json")
+	if body == nil || path == "/api/v1/records" || strings.HasPrefix(path, "/v1/") {
+		return `{"records":[]}`
+	}
+	examples, _ := body["examples"].(obj)
+	for _, example := range examples {
+		raw, _ := json.Marshal(example.(obj)["value"])
+		return string(raw)
+	}
+	return "{}"
+}
+
+// runs reports whether an operation starts a run. A server without a runtime refuses it with a status.
+func (r request) runs() (status int, starts bool) {
+	switch {
+	case r.route == "/api/v1/runs" && r.method == http.MethodPost:
+		return http.StatusUnprocessableEntity, true
+	case strings.Contains(r.route, "/executeByToolName"):
+		return http.StatusBadRequest, true
+	}
+	return 0, false
 }
 
 // needs is the scope that an operation needs; empty: any key will do.
@@ -37,6 +65,10 @@ func (r request) needs() httpd.Scope {
 	switch {
 	case r.path == "/api/v1/limits":
 		return ""
+	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
+		return httpd.ScopeDecide
+	case strings.Contains(r.route, "/executeByToolName"), r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
+		return httpd.ScopeRun
 	case r.method == http.MethodPost:
 		return httpd.ScopeWrite
 	case r.method == http.MethodDelete && strings.HasPrefix(r.path, "/api/v1/"):
@@ -47,7 +79,7 @@ func (r request) needs() httpd.Scope {
 
 func (r request) do(c *client, header ...string) answer {
 	if r.method == http.MethodPost {
-		return c.Do(r.method, r.path, strings.NewReader(`{"records":[]}`), append(header, "Content-Type", "application/json")...)
+		return c.Do(r.method, r.path, strings.NewReader(r.body), append(header, "Content-Type", "application/json")...)
 	}
 	return c.Do(r.method, r.path, nil, header...)
 }
@@ -56,7 +88,7 @@ func TestEveryRouteNeedsTheRightKey(t *testing.T) {
 	t.Parallel()
 	var lines []string
 	secrets := map[httpd.Scope]string{}
-	for _, scope := range []httpd.Scope{httpd.ScopeWrite, httpd.ScopeRead, httpd.ScopeAdmin} {
+	for _, scope := range []httpd.Scope{httpd.ScopeWrite, httpd.ScopeRead, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide} {
 		secret, line := apitest.NewKey(t, "of-"+string(scope), scope)
 		secrets[scope] = secret
 		lines = append(lines, line)

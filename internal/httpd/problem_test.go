@@ -12,13 +12,20 @@ import (
 // TestEveryErrorIsAProblem tries every operation with every failure that all share.
 func TestEveryErrorIsAProblem(t *testing.T) {
 	t.Parallel()
-	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin)
+	secret, line := apitest.NewKey(t, "all", httpd.ScopeRead, httpd.ScopeWrite, httpd.ScopeAdmin, httpd.ScopeRun, httpd.ScopeDecide)
 	weak, weakLine := apitest.NewKey(t, "weak", httpd.ScopeWrite)
 	loopback := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly = true }})
 	keyed := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, line, weakLine) }})
 	closed := serve(t)
 	closed.CloseStore()
 	for _, r := range requests() {
+		unknown, unread := []int{404, 200}, []int{503, 200}
+		if status, starts := r.runs(); starts {
+			unknown, unread = []int{status}, []int{status}
+		}
+		if strings.HasPrefix(r.path, "/api/executor/") && r.method == http.MethodPost {
+			unknown = []int{400}
+		}
 		for name, tt := range map[string]struct {
 			answer answer
 			want   []int
@@ -26,9 +33,9 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 			"foreign host":   {r.do(loopback, "Host", "evil.example"), []int{403}},
 			"no key":         {r.do(keyed), []int{401, 200}},
 			"a weak key":     {r.do(keyed.As(weak)), []int{403, 200}},
-			"unknown":        {r.do(keyed.As(secret)), []int{404, 200}},
+			"unknown":        {r.do(keyed.As(secret)), unknown},
 			"another method": {keyed.As(secret).Do(http.MethodPatch, r.path, nil), []int{405}},
-			"a closed store": {r.do(closed), []int{503, 200}},
+			"a closed store": {r.do(closed), unread},
 		} {
 			a := tt.answer
 			if a.Status != tt.want[0] && a.Status != tt.want[len(tt.want)-1] {
@@ -37,6 +44,10 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 			}
 			switch executor := strings.HasPrefix(r.path, "/api/executor/"); {
 			case a.Status < 400:
+			case executor && a.Status == http.StatusBadRequest: // in its own words
+				if p, _ := a.JSON(t).(obj); p["error"] == nil {
+					t.Errorf("%s %s, %s: %s", r.method, r.path, name, a.Body)
+				}
 			case executor && a.Status == http.StatusNotFound:
 				if len(a.Body) > 0 {
 					t.Errorf("%s %s, %s: body %q", r.method, r.path, name, a.Body)

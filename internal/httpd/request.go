@@ -49,6 +49,9 @@ func ClientOf(c echo.Context) Client {
 	return Client{Name: name, Connection: remote}
 }
 
+// KeyOf returns the name of the key that a request brought; empty if the server has no keys.
+func KeyOf(c echo.Context) string { return requestOf(c).key }
+
 // AnswerTo returns the answer to a request.
 func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }
 

@@ -34,6 +34,9 @@ var upward = map[string]int{
 
 	"internal/store":    0,
 	"internal/api":      0,
+	"internal/runapi":   0,
+	"internal/decision": 0,
+	"internal/template": 0,
 	"internal/httpd":    0,
 	"internal/receive":  0,
 	"internal/feed":     0,

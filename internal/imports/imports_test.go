@@ -49,12 +49,14 @@ var rules = map[string]rule{
 	"agent/redact":          {nil, nil},
 
 	// Pure functions of records.
-	"internal/field":  {[]string{"record"}, nil},
-	"internal/tree":   {[]string{"record"}, nil},
-	"internal/search": {nil, []string{"golang.org/x/text"}},
-	"internal/recent": {nil, nil},
-	"internal/wire":   {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
-	"internal/otlp":   {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
+	"internal/field":    {[]string{"record"}, nil},
+	"internal/tree":     {[]string{"record"}, nil},
+	"internal/decision": {[]string{"record"}, nil},
+	"internal/template": {[]string{"record"}, nil},
+	"internal/search":   {nil, []string{"golang.org/x/text"}},
+	"internal/recent":   {nil, nil},
+	"internal/wire":     {[]string{"record", "internal/field", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/otlp":     {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
 	"db":                {nil, []string{pgx}},
@@ -74,6 +76,9 @@ var rules = map[string]rule{
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
+	// What is served of the runtime. A request that waits for a run follows the feed.
+	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
+
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
@@ -84,14 +89,15 @@ var rules = map[string]rule{
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
-	"internal/executor/thinkact": {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
+	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, nil},
+	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
 	"internal/storetest":     {[]string{"record", "internal/pg", "internal/pgtest", "internal/store", "internal/tree", "internal/upkeep"}, []string{pgx}},
 	"internal/apitest": {
-		[]string{"record", "internal/api", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
+		[]string{"record", "internal/api", "internal/engine", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/runapi", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
 		[]string{"github.com/google/go-cmp", pgx, "github.com/klauspost/compress", "github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/collector/pdata", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf", "google.golang.org/grpc"},
 	},
 	"internal/enginetest":  {[]string{"record", "agent/model", "agent/model/openai", "agent/tool", "internal/engine", "internal/pgtest", "internal/scriptmodel", "internal/store", "internal/storetest", "internal/tree"}, nil},

@@ -64,6 +64,7 @@ type OpenWait struct {
 	StepID, ToolCallID         string
 	Type                       record.WaitType
 	FormInputs                 []byte // JSON
+	Subject                    []byte // JSON, what is decided on
 }
 
 // ErrDecided means that a wait was decided before, or has expired.
@@ -84,7 +85,7 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if w.State != string(record.Waiting) || w.Expired {
 			return ErrDecided
 		}
-		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs}
+		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject}
 		if w.Type != nil {
 			open.Type = record.WaitType(*w.Type)
 		}

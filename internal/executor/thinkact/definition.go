@@ -8,29 +8,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/record"
 )
 
-// DefaultMaxSteps is how many rounds an agent has.
-const DefaultMaxSteps = 30
-
-// Definition is what an agent is. A run keeps the one that it began with.
-type Definition struct {
-	Description    string          `json:"description,omitempty"`
-	SystemPrompt   string          `json:"systemPrompt,omitempty"`
-	Model          string          `json:"model"` // its name in the configuration
-	Tools          []string        `json:"tools,omitempty"`
-	MCPServers     []string        `json:"mcpServers,omitempty"`
-	MaxSteps       int             `json:"maxSteps,omitempty"` // 0 means DefaultMaxSteps
-	IncludeHistory bool            `json:"includeHistory,omitempty"`
-	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"` // of the answer; nil: a text
-	Temperature    *float64        `json:"temperature,omitempty"`
-	MaxTokens      int64           `json:"maxTokens,omitempty"` // of an answer of the model
-	Limits         *engine.Limits  `json:"limits,omitempty"`
-	Policies       tool.Rules      `json:"policies,omitempty"`
-}
+// defaultMaxSteps is how many rounds an agent has.
+const defaultMaxSteps = 30
 
 // input is what a run of an agent is given.
 type input struct {
@@ -83,26 +67,26 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if p.Input, err = json.Marshal(in); err != nil {
 		return p, err
 	}
-	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, title(in.Request), agent.Model, agent.Limits
-	p.Needs = []string{"model:" + agent.Model}
+	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
+	p.Needs = []string{"model:" + agent.Model.Name}
 	for _, server := range agent.MCPServers {
 		p.Needs = append(p.Needs, "mcp:"+server)
 	}
 	return p, nil
 }
 
-func decode(body json.RawMessage) (d Definition, err error) {
+func decode(body json.RawMessage) (d config.Definition, err error) {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return d, err
 	}
 	if d.MaxSteps == 0 {
-		d.MaxSteps = DefaultMaxSteps
+		d.MaxSteps = defaultMaxSteps
 	}
 	return d, nil
 }
 
 // read returns what a run does.
-func read(run *engine.Run) (d Definition, in input, err error) {
+func read(run *engine.Run) (d config.Definition, in input, err error) {
 	if d, err = decode(run.Definition()); err == nil {
 		err = json.Unmarshal(run.Input(), &in)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
@@ -23,7 +24,7 @@ const (
 // loop is the work of an agent on its step.
 type loop struct {
 	step     *engine.Step
-	agent    Definition
+	agent    config.Definition
 	thinking engine.Thinking
 	base     []model.Message // with which the conversation begins
 

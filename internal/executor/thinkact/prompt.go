@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 )
@@ -15,7 +16,7 @@ const (
 )
 
 // systemPrompt says who the agent is and how it works.
-func systemPrompt(a Definition) string {
+func systemPrompt(a config.Definition) string {
 	var b strings.Builder
 	if b.WriteString(a.SystemPrompt); a.SystemPrompt == "" && a.Description != "" {
 		b.WriteString("You are an agent. " + a.Description)

@@ -5,7 +5,9 @@ package thinkact
 import (
 	"context"
 	"errors"
+	"time"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
@@ -21,7 +23,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 		return engine.Result{}, err
 	}
 	step, err := run.Step(ctx, 0, engine.StepInfo{
-		Agent: run.Name(), Description: agent.Description, Request: in.Request, Model: agent.Model, MaxSteps: agent.MaxSteps,
+		Agent: run.Name(), Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
 	})
 	if err != nil {
 		return engine.Result{}, err
@@ -46,7 +48,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent Definition, in input) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, historyMessages)
@@ -59,11 +61,11 @@ func opening(ctx context.Context, run *engine.Run, agent Definition, in input) (
 }
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
-func thinkingOf(ctx context.Context, run *engine.Run, agent Definition) (t engine.Thinking, err error) {
-	if t.Model, err = run.Model(agent.Model); err != nil {
+func thinkingOf(ctx context.Context, run *engine.Run, agent config.Definition) (t engine.Thinking, err error) {
+	if t.Model, err = run.Model(agent.Model.Name); err != nil {
 		return t, err
 	}
-	set, err := run.Tools(ctx, agent.Tools, agent.MCPServers)
+	all, err := run.Tools(ctx, agent.Tools, agent.MCPServers)
 	if err != nil {
 		return t, err
 	}
@@ -71,10 +73,11 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent Definition) (t engin
 	if err != nil {
 		return t, err
 	}
-	if t.Tools, err = tool.NewSet(append(set.Tools(), terminate)...); err != nil {
+	if t.Tools, err = tool.NewSet(append(agent.Select(all), terminate)...); err != nil {
 		return t, &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
-	t.Policies, t.Temperature, t.MaxTokens, t.Refuse = agent.Policies, agent.Temperature, agent.MaxTokens, refuseTogether
+	t.Policies, t.WaitTimeout, t.Refuse = agent.Policies, time.Duration(agent.WaitTimeout), refuseTogether
+	t.Temperature, t.MaxTokens = agent.Model.Temperature, agent.Model.MaxTokens
 	return t, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
@@ -36,9 +37,9 @@ var echo = tool.Func("echo", "Says it again.", func(_ context.Context, in struct
 })
 
 // run runs an agent that follows turns, to its end.
-func run(t *testing.T, a thinkact.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene) (*enginetest.House, *tree.Plan) {
+func run(t *testing.T, a config.Definition, turns []scriptmodel.Turn, others ...scriptmodel.Scene) (*enginetest.House, *tree.Plan) {
 	t.Helper()
-	a.Model = "default"
+	a.Model.Name, a.EnableWrite = "default", true
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: append(others, scriptmodel.Scene{Name: "agent", Turns: turns}), Definitions: map[string]any{"agent.a": a},
 		Tools: []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
@@ -58,7 +59,7 @@ func TestOutOfRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, p := run(t, thinkact.Definition{Tools: []string{"echo"}, MaxSteps: 2}, append(calls(say(1), say(2)), last))
+			h, p := run(t, config.Definition{Tools: []string{"echo"}, MaxSteps: 2}, append(calls(say(1), say(2)), last))
 			st := h.Step(p)
 			if *p.Record.State != record.Completed || text(p.Record.Summary) != "What I found." || len(st.Cycles) != 3 {
 				t.Fatalf("%s %q after %d cycles", *p.Record.State, text(p.Record.Summary), len(st.Cycles))
@@ -80,7 +81,7 @@ func TestSilentAgent(t *testing.T) {
 	t.Parallel()
 	quiet := scriptmodel.Turn{Content: "Well."}
 	speaks := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "x"})}}
-	h, p := run(t, thinkact.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{quiet, quiet, speaks, quiet, quiet, quiet, speaks})
+	h, p := run(t, config.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{quiet, quiet, speaks, quiet, quiet, quiet, speaks})
 	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "no_tool_call" || len(h.Step(p).Cycles) != 6 || *p.Steps[0].Record.State != record.Failed {
 		t.Errorf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(h.Step(p).Cycles))
 	}
@@ -92,7 +93,7 @@ func TestSameResults(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "nothing"})}
 	summary := scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "Echo leads nowhere."}}}
-	h, p := run(t, thinkact.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
+	h, p := run(t, config.Definition{Tools: []string{"echo"}}, calls(same, same, same, terminate("never")), summary)
 	st := h.Step(p)
 	// The script counts the answers it sees: after the summary it begins again.
 	if *p.Record.State != record.Completed && text(p.Record.ErrorKind) == "" {
@@ -126,7 +127,7 @@ func TestContextIsTooLong(t *testing.T) {
 		}
 		return scriptmodel.Turn{ToolCalls: say}, nil
 	}}
-	h, p := run(t, thinkact.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{first, tooLong}, scenes...)
+	h, p := run(t, config.Definition{Tools: []string{"echo"}}, []scriptmodel.Turn{first, tooLong}, scenes...)
 	var states []string
 	for _, c := range h.Step(p).Cycles {
 		states = append(states, string(*c.Record.State))
@@ -139,7 +140,7 @@ func TestContextIsTooLong(t *testing.T) {
 // TestNotTogether checks B32: terminate and form are refused beside other calls, and the agent goes on.
 func TestNotTogether(t *testing.T) {
 	t.Parallel()
-	h, p := run(t, thinkact.Definition{Tools: []string{"echo", "form"}}, calls(
+	h, p := run(t, config.Definition{Tools: []string{"echo", "form"}}, calls(
 		[]scriptmodel.ToolCall{call("echo", object{"text": "x"}), terminate("early")[0], call("form", object{"inputs": []object{{"label": "l"}}})},
 		terminate("late")))
 	if text(p.Record.Summary) != "late" {
@@ -156,7 +157,7 @@ func TestNotTogether(t *testing.T) {
 // TestNestedTooDeep checks B33: ten levels of runs, and not one more.
 func TestNestedTooDeep(t *testing.T) {
 	t.Parallel()
-	h, p := run(t, thinkact.Definition{Tools: []string{"agent.a"}}, calls(
+	h, p := run(t, config.Definition{Tools: []string{"agent.a"}}, calls(
 		[]scriptmodel.ToolCall{call("agent.a", object{"request": "Do it again."})}, terminate("done")))
 	depth := 1
 	for len(p.Steps[0].SubPlans) > 0 {
@@ -172,7 +173,7 @@ func TestNestedTooDeep(t *testing.T) {
 func TestResponseSchema(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
-	h, p := run(t, thinkact.Definition{ResponseSchema: schema}, calls(
+	h, p := run(t, config.Definition{ResponseSchema: schema}, calls(
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": "high"}})},
 		[]scriptmodel.ToolCall{call("terminate", object{"message": object{"score": 7}})}))
 	if text(p.Record.Summary) != `{"score":7}` {
@@ -187,7 +188,7 @@ func TestResponseSchema(t *testing.T) {
 func TestLongAnswer(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 50_000)
-	if _, p := run(t, thinkact.Definition{}, calls(terminate(long))); text(p.Record.Summary) != long {
+	if _, p := run(t, config.Definition{}, calls(terminate(long))); text(p.Record.Summary) != long {
 		t.Errorf("%d of %d bytes", len(text(p.Record.Summary)), len(long))
 	}
 }
@@ -196,7 +197,7 @@ func TestLongAnswer(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	h := enginetest.Build(t, enginetest.Plans{
-		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}}, Definitions: map[string]any{"agent.a": thinkact.Definition{Model: "default"}},
+		Scenes: []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("x"))}}, Definitions: map[string]any{"agent.a": config.Definition{Model: config.DefinitionModel{Name: "default"}}},
 		Executors: []engine.Executor{thinkact.Executor{}},
 	})
 	for input, field := range map[string]string{

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/thinkact"
+	"github.com/actlog/actlog/internal/parts"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// runtimeFlags say how agents are run.
+type runtimeFlags struct {
+	Config string        `help:"File of the models, tools and agents that runs use; reloaded on SIGHUP." placeholder:"FILE" type:"path"`
+	Slots  int           `help:"How many runs a worker carries at once." default:"500"`
+	Drain  time.Duration `help:"How long workers that stop wait for what their runs are doing." default:"20s"`
+}
+
+func (f *runtimeFlags) validate() error {
+	if f.Slots < 1 || f.Drain < 0 {
+		return usageError("--slots must be at least 1, --drain not negative")
+	}
+	return nil
+}
+
+// workers returns how many workers to start: by default as many as there are processors, if there is
+// something to run.
+func (f *runtimeFlags) workers(asked int) int {
+	switch {
+	case asked >= 0:
+		return asked
+	case f.Config == "":
+		return 0
+	}
+	return runtime.NumCPU()
+}
+
+// agents are the engine of a process, its workers and what their runs use.
+type agents struct {
+	engine  *engine.Engine
+	source  *parts.Source
+	current *config.Current // nil: there is no configuration
+	pool    *mcp.Pool
+	log     *slog.Logger
+
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+}
+
+// startAgents reads the configuration and starts workers. The caller closes what it returns.
+func startAgents(f *runtimeFlags, s *store.Store, watcher engine.Watcher, workers int, log *slog.Logger) (_ *agents, err error) {
+	a := &agents{log: log, pool: mcp.NewPool(mcp.Options{Logger: log})}
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stop = cancel
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if f.Config != "" {
+		if a.current, err = config.Open(f.Config, config.Options{}); err != nil {
+			return nil, err
+		}
+		if err := a.warn(); err != nil {
+			return nil, err
+		}
+		a.workers.Go(func() { a.reload(ctx) })
+	}
+	a.source = parts.NewSource(a.current, parts.Own{}, a.pool)
+	a.engine, err = engine.New(engine.Config{
+		Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: a.source.Use, Watcher: watcher,
+		Logger: log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for range workers {
+		a.workers.Go(func() {
+			if err := a.engine.Work(ctx); err != nil {
+				log.Error("a worker could not start", "error", err)
+			}
+		})
+	}
+	return a, nil
+}
+
+// warn logs what is odd in the configuration.
+func (a *agents) warn() error {
+	p, release, err := a.current.Use()
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, w := range p.Config.Warnings {
+		a.log.Warn("configuration", "warning", w)
+	}
+	return nil
+}
+
+// reload reads the configuration again on SIGHUP. If it has mistakes, the one before stays. Runs keep
+// what they began with.
+func (a *agents) reload(ctx context.Context) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		}
+		if err := a.current.Reload(); err != nil {
+			a.log.Error("could not reload the configuration; the one before stays in force", "error", err)
+			continue
+		}
+		a.log.Info("reloaded the configuration")
+		if err := a.warn(); err != nil {
+			return
+		}
+	}
+}
+
+// close hands the runs back and gives up what they used.
+func (a *agents) close() error {
+	a.stop()
+	a.workers.Wait()
+	err := a.pool.Close()
+	if a.current != nil {
+		a.current.Close()
+	}
+	return err
+}

@@ -1,0 +1,22 @@
+package runapi
+
+import (
+	"context"
+
+	"github.com/actlog/actlog/internal/engine"
+)
+
+// Starter starts runs.
+type Starter interface {
+	// Start puts a run on record. The error is a [*record.InvalidError] that names the member at fault,
+	// wraps [record.ErrNotFound] if there is nothing of that name, or is one of the store.
+	Start(ctx context.Context, r engine.Request) (engine.Started, error)
+}
+
+// Catalog knows what can be run by the name of a tool: agents and plan templates.
+type Catalog interface {
+	// Tool returns the request that runs what has a name, with parameters. templateID is that of a plan
+	// template, empty for an agent. The error wraps [record.ErrNotFound] if nothing has the name, or is a
+	// [*record.InvalidError] that names a parameter without a value.
+	Tool(name string, parameters map[string]string) (r engine.Request, templateID string, err error)
+}

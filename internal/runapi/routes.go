@@ -1,0 +1,39 @@
+package runapi
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// Routes are those of the runtime.
+func (s *Server) Routes() []httpd.Route {
+	const get, post = http.MethodGet, http.MethodPost
+	runs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/api/v1/runs" + path, Need: need, Handle: h}
+	}
+	executor := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: need, Handle: h}
+	}
+	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
+	byGet.Spends, byGet.Long = true, true
+	return []httpd.Route{
+		runs(post, "", httpd.ScopeRun, s.start),
+		runs(get, "", httpd.ScopeRead, s.list),
+		runs(get, "/:planId", httpd.ScopeRead, s.run),
+		runs(post, "/:planId/stop", httpd.ScopeRun, s.control(store.Stop)),
+		runs(post, "/:planId/pause", httpd.ScopeRun, s.control(store.Pause)),
+		runs(post, "/:planId/resume", httpd.ScopeRun, s.control(store.Resume)),
+		runs(post, "/:planId/waits/:waitId", httpd.ScopeDecide, s.decide),
+		runs(get, "/:planId/trace", httpd.ScopeRead, s.trace),
+		executor(post, "submit-input/:planId", httpd.ScopeDecide, s.submitInput),
+		executor(post, "stopTask/:planId", httpd.ScopeRun, s.stopTask),
+		executor(get, "taskStatus/:planId", httpd.ScopeRead, s.taskStatus),
+		executor(post, "executeByToolNameAsync", httpd.ScopeRun, s.executeAsync),
+		executor(post, "executeByToolNameSync", httpd.ScopeRun, s.executeSync),
+		byGet,
+	}
+}

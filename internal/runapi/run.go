@@ -1,0 +1,312 @@
+package runapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+)
+
+// startedJSON says which run a request started.
+type startedJSON struct {
+	PlanID     string       `json:"planId"`
+	RootPlanID string       `json:"rootPlanId"`
+	Executor   string       `json:"executor"`
+	State      record.State `json:"state"`
+}
+
+// runJSON is a run as it stands.
+type runJSON struct {
+	PlanID       string       `json:"planId"`
+	RootPlanID   string       `json:"rootPlanId"`
+	ParentPlanID *string      `json:"parentPlanId"`
+	Executor     string       `json:"executor"`
+	Name         *string      `json:"name"`
+	Title        *string      `json:"title"`
+	State        record.State `json:"state"`
+	Result       *string      `json:"result"`
+	Error        *string      `json:"error"`
+	ErrorKind    *string      `json:"errorKind"`
+	Waits        []waitJSON   `json:"waits"`
+	WaitingFor   []string     `json:"waitingFor"`
+	Takeovers    int64        `json:"takeovers"`
+	Figures      wire.Figures `json:"figures"`
+	Total        wire.Figures `json:"total"`
+	CreatedAt    *time.Time   `json:"createdAt"`
+	StartTime    *time.Time   `json:"startTime"`
+	EndTime      *time.Time   `json:"endTime"`
+}
+
+func toRun(d *store.RunDetail) runJSON {
+	waits := make([]waitJSON, len(d.Waits))
+	for i, w := range d.Waits {
+		waits[i] = toWait(w)
+	}
+	p := &d.Plan
+	return runJSON{
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name, Title: p.Title,
+		State: d.State, Result: p.Summary, Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
+		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
+		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+	}
+}
+
+// maxPreferred is how long a request may wait for its run, in seconds.
+const maxPreferred = 60
+
+// start starts a run. With Prefer: wait=N it answers with the whole run, if that ends, or parks, in time.
+func (s *Server) start(c echo.Context) error {
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
+	}
+	raw, m, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	r, err := requestOf(m)
+	if err != nil {
+		return refused(err)
+	}
+	r.Body, r.IdempotencyKey = raw, c.Request().Header.Get("Idempotency-Key")
+	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
+		return httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	}
+	started, err := s.starter.Start(c.Request().Context(), r)
+	if err != nil {
+		return notStarted(err)
+	}
+	out := startedJSON{PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending}
+	seconds := preferredWait(c.Request().Header)
+	var d *store.RunDetail
+	switch {
+	case seconds > 0:
+		d, err = s.await(c, started, time.Duration(seconds)*time.Second, settled)
+	case started.Before:
+		d, err = s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
+	default:
+		return c.JSON(http.StatusAccepted, out)
+	}
+	if err != nil {
+		return err
+	}
+	if seconds > 0 && settled(d) {
+		return c.JSON(http.StatusOK, toRun(d))
+	}
+	out.State = d.State
+	return c.JSON(http.StatusAccepted, out)
+}
+
+// notStarted turns an error of a start into a problem.
+func notStarted(err error) error {
+	if errors.Is(err, record.ErrNotFound) {
+		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name is that of nothing that can be run here", Field: "name"}
+	}
+	return refused(err)
+}
+
+// settled reports whether a run has ended, or goes on only when something happened.
+func settled(d *store.RunDetail) bool {
+	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused
+}
+
+// await reads a run, and again when its tree changes, until it is as wanted or the time is over.
+func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
+	defer cancel()
+	err = s.watch.wait(ctx, run.RootPlanID, func() (bool, error) {
+		httpd.AnswerTo(c).Release() // what was read before
+		d, err = s.reader(c).RunDetail(c.Request().Context(), run.PlanID)
+		return err == nil && wanted(d), err
+	})
+	return d, err
+}
+
+// preferredWait returns how many seconds a client would wait; 0: it would not. What cannot be read is no
+// preference.
+func preferredWait(h http.Header) int {
+	for _, line := range h["Prefer"] {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			value, _, _ = strings.Cut(value, ";")
+			if n, err := strconv.Atoi(strings.Trim(strings.TrimSpace(value), `"`)); err == nil && n > 0 {
+				return min(n, maxPreferred)
+			}
+		}
+	}
+	return 0
+}
+
+// requestOf reads what a body asks for.
+func requestOf(m members) (engine.Request, error) {
+	o := objectOf(m, "", "executor", "name", "input", "conversationId", "project", "userId", "tags", "limits")
+	r := engine.Request{
+		Executor: o.id("executor"), Name: o.id("name"), ConversationID: o.id("conversationId"), Project: o.id("project"), UserID: o.id("userId"),
+		Tags: o.texts("tags"),
+	}
+	o.object("input")
+	limits := o.object("limits")
+	switch {
+	case o.err != nil:
+		return r, o.err
+	case r.Executor == "":
+		return r, missing("executor")
+	case len(m["input"]) == 0 || string(m["input"]) == "null":
+		return r, missing("input")
+	}
+	r.Input = m["input"]
+	if limits == nil {
+		return r, nil
+	}
+	l := objectOf(limits, "limits.", "rounds", "toolCalls", "tokens", "costUsd", "seconds")
+	r.Limits = &engine.Limits{Rounds: l.count("rounds"), ToolCalls: l.count("toolCalls"), Tokens: l.count("tokens"), CostUSD: l.number("costUsd"), Seconds: l.number("seconds")}
+	return r, l.err
+}
+
+// run serves a run as it stands.
+func (s *Server) run(c echo.Context) error {
+	id, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
+	}
+	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, toRun(d))
+}
+
+// runItemJSON is a root run in a list.
+type runItemJSON struct {
+	PlanID     string       `json:"planId"`
+	RootPlanID string       `json:"rootPlanId"`
+	Executor   string       `json:"executor"`
+	Name       *string      `json:"name"`
+	Title      *string      `json:"title"`
+	State      record.State `json:"state"`
+	Error      *string      `json:"error"`
+	ErrorKind  *string      `json:"errorKind"`
+	Takeovers  int64        `json:"takeovers"`
+	CreatedAt  *time.Time   `json:"createdAt"`
+	StartTime  *time.Time   `json:"startTime"`
+	EndTime    *time.Time   `json:"endTime"`
+}
+
+type runListJSON struct {
+	Items      []runItemJSON `json:"items"`
+	NextCursor *string       `json:"nextCursor"`
+}
+
+const runsList = "runs"
+
+// list serves root runs, newest first.
+func (s *Server) list(c echo.Context) error {
+	q := httpd.QueryOf(c, "state", "executor", "name", "limit", "cursor")
+	filter := store.RunFilter{State: record.State(q.Text("state")), Executor: q.Text("executor"), Name: q.Text("name"), Limit: q.Limit()}
+	before := q.Cursor(runsList)
+	if states := record.States(record.KindPlan); q.Err == nil && filter.State != "" && !slices.Contains(states, filter.State) {
+		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", strings.Trim(fmt.Sprint(states), "[]")))
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	if before != nil {
+		filter.Before = &store.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
+	}
+	runs, err := s.searchRuns(c, filter)
+	if errors.Is(err, store.ErrSlow) {
+		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
+	}
+	if err != nil {
+		return err
+	}
+	out := runListJSON{Items: make([]runItemJSON, min(len(runs), filter.Limit))}
+	for i := range out.Items {
+		r := &runs[i]
+		p := &r.Plan
+		out.Items[i] = runItemJSON{
+			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title, State: r.State,
+			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+		}
+	}
+	if len(runs) > filter.Limit {
+		last := &runs[filter.Limit-1]
+		out.NextCursor = new(httpd.Cursor{Time: *last.CreatedAt, ID: last.Plan.CurrentPlanID}.Format(runsList))
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// searchRuns reads a page of a list, and one run more if there is one. With a filter it may have to look
+// through all runs, so such lists have their turns. To wait for one is part of the time of a list.
+func (s *Server) searchRuns(c echo.Context, filter store.RunFilter) ([]store.RunSummary, error) {
+	ctx, end := c.Request().Context(), time.Now().Add(s.config.ListTimeout)
+	if filter.State != "" || filter.Executor != "" || filter.Name != "" {
+		done, err := s.long.Take(ctx, httpd.ClientOf(c))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	filter.Limit++ // one more shows whether there is a next page
+	filter.Timeout = time.Until(end)
+	return s.reader(c).Runs(ctx, filter)
+}
+
+// controlJSON says what became of a run that was asked for something.
+type controlJSON struct {
+	PlanID string       `json:"planId"`
+	State  record.State `json:"state"`
+}
+
+// control asks a run to stop, to pause or to go on.
+func (s *Server) control(action store.Action) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := httpd.NativeID(c, "planId")
+		if err != nil {
+			return err
+		}
+		if q := httpd.QueryOf(c); q.Err != nil {
+			return q.Err
+		}
+		_, m, err := s.readBody(c)
+		if err != nil {
+			return err
+		}
+		o := objectOf(m, "", "by")
+		by := o.id("by")
+		if o.err != nil {
+			return refused(o.err)
+		}
+		if by == "" {
+			by = httpd.KeyOf(c)
+		}
+		ctx := c.Request().Context()
+		if err := s.store.Control(ctx, id, action, by); errors.Is(err, store.ErrEnded) {
+			return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrEnded.Error()}
+		} else if err != nil {
+			return err
+		}
+		d, err := s.reader(c).RunDetail(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusAccepted, controlJSON{PlanID: id, State: d.State})
+	}
+}

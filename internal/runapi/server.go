@@ -1,0 +1,64 @@
+// Package runapi owns the HTTP of the runtime: to start runs, to control them, to answer what they wait
+// for and to read how they went.
+package runapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// Store is the record as the runtime's API uses it.
+type Store interface {
+	Within(room store.Room) *store.Reader
+	Control(ctx context.Context, planID string, action store.Action, by string) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+	Feed() *feed.Feed
+}
+
+// Config says how the API is served. Zero values mean the defaults named here.
+type Config struct {
+	// ListTimeout is how long Postgres may look for the runs of a list. Default 10 s.
+	ListTimeout time.Duration
+	// Redact returns what a human said without what must not be on record. Default: as it is.
+	Redact func(string) string
+}
+
+// Server answers requests of the runtime.
+type Server struct {
+	store   Store
+	starter Starter
+	catalog Catalog
+	server  *httpd.Server
+	config  Config
+	watch   *watch
+	// long is for what reads much: traces, and lists that may have to look through all runs.
+	long *httpd.Turns
+}
+
+const (
+	maxLong    = 4
+	maxWaiting = 32
+)
+
+// New returns the API of a runtime, on what the doors of server share. The caller closes it.
+func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config Config) *Server {
+	if config.ListTimeout == 0 {
+		config.ListTimeout = 10 * time.Second
+	}
+	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
+	server.Register(long.Metrics("reads of runs")...)
+	return &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: newWatch(s.Feed()), long: long}
+}
+
+// Close ends the requests that wait for a run, and what they started.
+func (s *Server) Close() { s.watch.close() }
+
+// reader returns what reads an answer: its rows are counted.
+func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }

@@ -1,0 +1,143 @@
+package runapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// waitJSON is what a run waits for: a form, or a decision about a subject, whose members stand here.
+type waitJSON struct {
+	WaitID          string            `json:"waitId"`
+	Type            record.WaitType   `json:"type"`
+	Title           *string           `json:"title"`
+	State           record.State      `json:"state"`
+	FormDescription *string           `json:"formDescription"`
+	FormInputs      []json.RawMessage `json:"formInputs"`
+	Decisions       []string          `json:"decisions"`
+	Name            *string           `json:"name"`
+	Parameters      json.RawMessage   `json:"parameters"`
+	Files           []string          `json:"files"`
+	Plan            json.RawMessage   `json:"plan"`
+	AskedAt         *time.Time        `json:"askedAt"`
+	ExpiresAt       *time.Time        `json:"expiresAt"`
+	PlanID          string            `json:"planId"`
+	StepID          *string           `json:"stepId"`
+	ToolCallID      *string           `json:"toolCallId"`
+	Decision        *string           `json:"decision"`
+	DecisionText    *string           `json:"decisionText"`
+	DecidedBy       *string           `json:"decidedBy"`
+}
+
+func toWait(w *record.Wait) waitJSON {
+	out := waitJSON{
+		WaitID: w.WaitID, Type: record.WaitUserInput, Title: w.Title, State: record.Waiting, FormDescription: w.FormDescription,
+		Decisions: decision.Decisions(w), AskedAt: w.StartTime, ExpiresAt: w.ExpiresAt, PlanID: w.PlanID, StepID: w.StepID, ToolCallID: w.ToolCallID,
+		Decision: w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy,
+	}
+	if w.Type != nil {
+		out.Type = *w.Type
+	}
+	if w.State != nil {
+		out.State = *w.State
+	}
+	_ = json.Unmarshal(w.FormInputs, &out.FormInputs) // one that was cut is no list
+	out.FormInputs = orEmpty(out.FormInputs)
+	var subject members
+	_ = json.Unmarshal(w.Subject, &subject) // one that was cut is no object
+	_ = json.Unmarshal(subject["name"], &out.Name)
+	_ = json.Unmarshal(subject["files"], &out.Files)
+	out.Files = orEmpty(out.Files)
+	out.Parameters, out.Plan = jsonOrNil(subject, "parameters"), jsonOrNil(subject, "plan")
+	return out
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// jsonOrNil returns a member of an object if it is there.
+func jsonOrNil(m members, name string) json.RawMessage {
+	if raw := m[name]; len(raw) > 0 {
+		return raw
+	}
+	return json.RawMessage("null")
+}
+
+// decide writes what a human decided about a wait of a run, or of a run below it.
+func (s *Server) decide(c echo.Context) error {
+	planID, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	waitID, err := httpd.NativeID(c, "waitId")
+	if err != nil {
+		return err
+	}
+	if q := httpd.QueryOf(c); q.Err != nil {
+		return q.Err
+	}
+	_, m, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	o := objectOf(m, "", "decision", "values", "text", "by")
+	d := decision.Decision{Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes), By: o.id("by")}
+	switch {
+	case o.err != nil:
+		return refused(o.err)
+	case d.Decision == "":
+		return refused(missing("decision"))
+	case d.By == "":
+		d.By = httpd.KeyOf(c)
+	}
+	var decided *record.Wait
+	key, err := s.reader(c).RunWait(c.Request().Context(), planID, waitID)
+	if err == nil {
+		decided, err = s.decideAt(c, key, func(*record.Wait) (decision.Decision, error) { return d, nil })
+	}
+	if errors.Is(err, store.ErrDecided) {
+		return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrDecided.Error()}
+	}
+	if err != nil {
+		return refused(err)
+	}
+	return c.JSON(http.StatusOK, toWait(decided))
+}
+
+// decideAt writes a decision about a wait as it stands, and returns the wait. The error is that of
+// [store.Store.Decide], or a [*record.InvalidError].
+func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait) (decision.Decision, error)) (*record.Wait, error) {
+	ctx := c.Request().Context()
+	err := s.store.Decide(ctx, key.Root, key.Parent, key.ID, func(open store.OpenWait) (*record.Wait, error) {
+		w := &record.Wait{RootPlanID: key.Root, PlanID: key.Parent, WaitID: key.ID, Type: &open.Type, FormInputs: open.FormInputs, Subject: open.Subject}
+		if open.Type == "" {
+			w.Type = nil
+		}
+		d, err := with(w)
+		if err != nil {
+			return nil, err
+		}
+		d.Redact = s.config.Redact
+		return d.About(w)
+	})
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.reader(c).Row(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return row.(*record.Wait), nil
+}
