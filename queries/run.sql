@@ -113,7 +113,7 @@ chosen AS MATERIALIZED (
 )
 UPDATE actlog.run AS r
 SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    takeovers = r.takeovers + (c.worker_id IS NOT NULL)::integer
+    first_claimed_at = COALESCE(r.first_claimed_at, now()), takeovers = r.takeovers + (c.worker_id IS NOT NULL)::integer
 FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING

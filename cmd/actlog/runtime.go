@@ -59,7 +59,7 @@ type agents struct {
 }
 
 // startAgents reads the configuration and starts workers. The caller closes what it returns.
-func startAgents(f *runtimeFlags, s *store.Store, watcher engine.Watcher, workers int, log *slog.Logger) (_ *agents, err error) {
+func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger) (_ *agents, err error) {
 	a := &agents{log: log, pool: mcp.NewPool(mcp.Options{Logger: log})}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
@@ -79,7 +79,7 @@ func startAgents(f *runtimeFlags, s *store.Store, watcher engine.Watcher, worker
 	}
 	a.source = parts.NewSource(a.current, parts.Own{}, a.pool)
 	a.engine, err = engine.New(engine.Config{
-		Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: a.source.Use, Watcher: watcher,
+		Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: a.source.Use, Watcher: s.Deltas(),
 		Logger: log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
 	})
 	if err != nil {

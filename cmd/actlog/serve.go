@@ -130,10 +130,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
-	s.hub = live.New(s.store, s.store.Feed(), log, c.MaxStreams)
+	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
 	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
-	if s.agents, err = startAgents(&c.runtimeFlags, s.store, nil, c.workers(c.Workers), log); err != nil {
+	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
 	}
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})

@@ -249,7 +249,7 @@ const clients = 8
 func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := httpd.New(httpd.Config{Logger: log})
-	hub := live.New(s, s.Feed(), log, 2_000)
+	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
 	routes := slices.Concat(api.New(s, hub, server, api.Config{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }

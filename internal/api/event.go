@@ -37,7 +37,7 @@ func (s *Server) planEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q := httpd.QueryOf(c, "root", "after")
+	q := httpd.QueryOf(c, "root", "after", "deltas")
 	return s.sendEvents(c, q, id)
 }
 
@@ -47,7 +47,7 @@ func (s *Server) allEvents(c echo.Context) error {
 }
 
 func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
-	root, after := q.Text("root"), q.Text("after")
+	root, after, deltas := q.Text("root"), q.Text("after"), q.Flag("deltas")
 	if q.Err != nil {
 		return q.Err
 	}
@@ -67,6 +67,9 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 		return err
 	}
 	defer stream.Close()
+	if deltas {
+		stream.WithDeltas()
+	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, typeEventStream)
 	h.Set("Cache-Control", "no-store")

@@ -25,6 +25,7 @@ import (
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/record"
 )
@@ -39,6 +40,7 @@ type stream struct {
 	cursor string
 	rows   map[string]obj // by kind and key, as they were last sent
 	plans  map[string]obj
+	texts  map[string]string // of cycles, as deltas brought them
 }
 
 // open begins a stream at a path. Headers come in pairs.
@@ -65,7 +67,7 @@ func (c *client) open(path string, header ...string) *stream {
 		cancel()
 		c.T.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
 	}
-	s := &stream{t: c.T, resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}}
+	s := &stream{t: c.T, resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}}
 	go func() {
 		defer resp.Body.Close()
 		defer close(s.events)
@@ -104,6 +106,11 @@ func keyOf(row obj) string {
 	return fmt.Sprint(row["kind"], key)
 }
 
+// deltaOf names the cycle of a delta.
+func deltaOf(data obj) string {
+	return fmt.Sprintf("%v %v %v", data["planId"], data["stepId"], data["seq"])
+}
+
 // next reads the next event that is not a heartbeat, and learns from it. ok is false at the
 // end.
 func (s *stream) next() (e sse.Event, data obj, ok bool) {
@@ -129,14 +136,20 @@ func (s *stream) learn(e sse.Event, data *obj) {
 		s.t.Errorf("%s: %v: %.300s", e.Type, err, e.Data)
 		return
 	}
-	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone"}[e.Type]
+	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset"}[e.Type]
 	if schema != "" {
 		if err := contract().Validate(*data, "components", "schemas", schema); err != nil {
 			s.t.Errorf("%s: %v", e.Type, err)
 		}
 	}
 	switch e.Type {
+	case "delta":
+		s.texts[deltaOf(*data)] += (*data)["text"].(string)
 	case "reset":
+		if len(*data) > 0 {
+			delete(s.texts, deltaOf(*data))
+			return
+		}
 		clear(s.rows)
 		clear(s.plans)
 	case "rows":
@@ -176,6 +189,69 @@ func (s *stream) ends() (types []string) {
 			return types
 		}
 		types = append(types, e.Type)
+	}
+}
+
+// TestDeltaEvents checks the texts of models' answers as live events: those of sub-plans too, from
+// any server to any server, without an id, for those alone who ask for them.
+func TestDeltaEvents(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	c, other := serveWith(t, options{DB: db}), serveWith(t, options{DB: db})
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "s"), tool("p", "s", 0, "call"), subPlan("p", "q", "p", "call", state("RUNNING")), plan("r", state("RUNNING")))
+	ofRoot, ofSub := c.open(events("p")+"?deltas=true"), other.open(events("q")+"?deltas=true")
+	ofOther, none := c.open(events("r")+"?deltas=true"), c.open(events("p")+"?deltas=false")
+	watchers := []*stream{ofRoot, ofSub}
+	all := append([]*stream{ofOther, none}, watchers...)
+	for _, s := range all {
+		s.until("the present state", func() bool { return s.cursor != "" })
+	}
+	before := ofRoot.cursor
+	for i, from := range []*client{c, other} { // a worker runs in the process of either
+		deltas := from.Store.Deltas()
+		for _, s := range watchers {
+			ctx, stop := context.WithCancel(t.Context())
+			var sending sync.WaitGroup
+			sending.Go(func() {
+				for pg.Pause(ctx, time.Millisecond) == nil {
+					deltas.Delta("p", "p", "meeting", int64(i), 1, "x")
+				}
+			})
+			s.until("the sender knows the watcher", func() bool { return s.texts[fmt.Sprintf("p meeting %d", i)] != "" })
+			stop()
+			sending.Wait()
+		}
+	}
+	deltas := c.Store.Deltas()
+	deltas.Delta("p", "q", "sub", 2, 1, "lost")
+	for _, s := range watchers {
+		s.until("the text of the sub-plan", func() bool { return s.texts["q sub 2"] == "lost" })
+	}
+	deltas.Reset("p", "q", "sub", 2, 2)
+	deltas.Delta("p", "q", "sub", 2, 2, "\"Zürich\"\n\n")
+	deltas.Delta("p", "q", "sub", 2, 2, "data: <b>\r😀")
+	for _, s := range watchers {
+		s.until("the text of the second attempt", func() bool { return s.texts["q sub 2"] == "\"Zürich\"\n\ndata: <b>\r😀" })
+		if s.rows["plan[p p]"] == nil {
+			t.Error("a reset of deltas took the rows away")
+		}
+	}
+	if ofRoot.cursor != before {
+		t.Errorf("the cursor moved from %s to %s", before, ofRoot.cursor)
+	}
+	c.Write(plan("p", state("COMPLETED")), plan("r", state("COMPLETED")), subPlan("p", "q", "p", "call", state("COMPLETED")))
+	for _, s := range all {
+		if types := s.ends(); types[len(types)-1] != "done" {
+			t.Errorf("the last event is %q", types)
+		}
+	}
+	if len(ofOther.texts)+len(none.texts) > 0 {
+		t.Errorf("other streams received %v %v", ofOther.texts, none.texts)
+	}
+	for _, path := range []string{events("p") + "?deltas=yes", "/api/v1/events?deltas=true"} {
+		if got := c.Do(http.MethodGet, path, nil).Status; got != http.StatusBadRequest {
+			t.Errorf("%s: %d", path, got)
+		}
 	}
 }
 

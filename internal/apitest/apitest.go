@@ -54,7 +54,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	if config.Upkeep == nil {
 		config.Upkeep = new(upkeep.Upkeep)
 	}
-	hub := live.New(s, s.Feed(), config.HTTP.Logger, config.MaxStreams)
+	hub := live.New(s, s.Feed(), s.Deltas(), config.HTTP.Logger, config.MaxStreams)
 	t.Cleanup(hub.Close)
 	server := httpd.New(config.HTTP)
 	server.Register(api.Metrics(s, config.Upkeep, hub))

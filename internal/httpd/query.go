@@ -89,6 +89,18 @@ func (q *Query) Text(name string) string {
 	return q.values.Get(name)
 }
 
+// Flag reads true or false, which it is if there is no value.
+func (q *Query) Flag(name string) bool {
+	switch q.Text(name) {
+	case "true":
+		return true
+	case "false", "":
+		return false
+	}
+	q.Err = BadField(name, "must be true or false")
+	return false
+}
+
 // Time reads a moment, or a day, which is its beginning in UTC.
 func (q *Query) Time(name string) *time.Time {
 	s := q.Text(name)

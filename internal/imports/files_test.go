@@ -40,6 +40,7 @@ var upward = map[string]int{
 	"internal/httpd":    0,
 	"internal/receive":  0,
 	"internal/feed":     0,
+	"internal/delta":    0,
 	"internal/upkeep":   0,
 	"internal/pg":       0,
 	"internal/field":    0,

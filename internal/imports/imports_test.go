@@ -64,12 +64,13 @@ var rules = map[string]rule{
 	"internal/fieldsql": {[]string{"record", "internal/field"}, []string{pgx}},
 	"internal/pg":       {[]string{"record"}, []string{pgx, "github.com/jackc/puddle/v2"}},
 	"internal/feed":     {[]string{"record", "internal/pg", "db"}, []string{pgx}},
-	"internal/store":    {[]string{"record", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
+	"internal/delta":    {[]string{"internal/pg", "internal/recent"}, nil},
+	"internal/store":    {[]string{"record", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
-	"internal/live":    {[]string{"record", "internal/pg", "internal/feed", "internal/store"}, nil},
+	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},
 	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
 	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/recent", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.

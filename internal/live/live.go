@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/actlog/actlog/internal/delta"
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -19,7 +20,8 @@ import (
 const (
 	TypeRows    = "rows"    // rows of a tree as they stand
 	TypePlans   = "plans"   // root plans at a glance
-	TypeReset   = "reset"   // what was sent before may be wrong: everything is sent again
+	TypeReset   = "reset"   // what was sent before may be wrong: everything is sent again; with data: of a cycle, its deltas
+	TypeDelta   = "delta"   // a piece of a model's answer
 	TypeDeleted = "deleted" // the tree does not exist any more; the last event
 	TypeDone    = "done"    // the plan has ended; the last event
 )
@@ -101,6 +103,7 @@ type Event struct {
 type Hub struct {
 	store      Store
 	feed       *feed.Feed
+	deltas     *delta.Deltas
 	log        *slog.Logger
 	maxStreams int
 	reads      chan struct{} // holds a token for each read
@@ -130,8 +133,8 @@ type following struct {
 
 // New returns a hub for at most maxStreams streams. It costs nothing until the first one. log
 // receives what keeps streams from going on.
-func New(s Store, f *feed.Feed, log *slog.Logger, maxStreams int) *Hub {
-	h := &Hub{store: s, feed: f, log: log, maxStreams: maxStreams, reads: make(chan struct{}, maxReads), groups: map[string]*group{}}
+func New(s Store, f *feed.Feed, d *delta.Deltas, log *slog.Logger, maxStreams int) *Hub {
+	h := &Hub{store: s, feed: f, deltas: d, log: log, maxStreams: maxStreams, reads: make(chan struct{}, maxReads), groups: map[string]*group{}}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	return h
 }

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func (lister) Plans(plans []live.Plan) ([]byte, error) { return fmt.Append(nil, 
 func open(t *testing.T, tracer pgx.QueryTracer) (*store.Store, *live.Hub) {
 	t.Helper()
 	s := storetest.Open(t, func(c *store.Config) { c.Tracer = tracer })
-	hub := live.New(s, s.Feed(), storetest.Logger(t), 1_000)
+	hub := live.New(s, s.Feed(), s.Deltas(), storetest.Logger(t), 1_000)
 	t.Cleanup(hub.Close)
 	return s, hub
 }
@@ -194,7 +195,7 @@ func TestAlive(t *testing.T) {
 			} else {
 				close(ready)
 			}
-			hub := live.New(slowStore{s, readable}, s.Feed(), storetest.Logger(t), 10)
+			hub := live.New(slowStore{s, readable}, s.Feed(), s.Deltas(), storetest.Logger(t), 10)
 			t.Cleanup(hub.Close)
 			var streams []*live.Stream
 			for range 6 { // more than may read at the same time
@@ -303,4 +304,80 @@ func TestCatchingUpTakesRoom(t *testing.T) {
 	if most, held := room.most.Load(), room.held.Load(); most < 1<<20 || held != 0 {
 		t.Errorf("%d bytes were taken, and %d are held by a stream that has caught up", most, held)
 	}
+}
+
+// TestSlowClientLosesDeltas: a client that reads nothing while an answer arrives lacks a part of it.
+// It receives everything that is on record, then a reset, then the rest.
+func TestSlowClientLosesDeltas(t *testing.T) {
+	t.Parallel()
+	s, hub := open(t, nil)
+	storetest.Write(t, s, plan("p", record.Running))
+	quick, slow := openDeltas(t, hub, "p"), openDeltas(t, hub, "p")
+	without, err := hub.Open(t.Context(), "", "p", "", lister{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer without.Close()
+	idle(t, without)
+	var sent strings.Builder
+	for i := range 20 {
+		piece := fmt.Sprintf("%04d", i) + strings.Repeat("x", 10_000)
+		sent.WriteString(piece)
+		s.Deltas().Delta("p", "q", "step", 3, 2, piece)
+		until(t, quick, "x")
+	}
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "step", ToolCallID: "call"})
+	until(t, quick, "call")
+	s.Deltas().Delta("p", "q", "step", 3, 2, "end")
+	until(t, quick, "end")
+	var types []string
+	for {
+		e, err := slow.Next(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		types = append(types, e.Type)
+		if e.Type != live.TypeDelta {
+			if e.Type == live.TypeReset && string(e.Data) != `{"planId":"q","stepId":"step","seq":3,"attempt":2}` {
+				t.Errorf("reset %s", e.Data)
+			}
+			continue
+		}
+		var d struct{ Text string }
+		if err := json.Unmarshal(e.Data, &d); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Text) > 200_000 || !strings.HasSuffix(sent.String()+"end", d.Text) || e.ID != "" {
+			t.Errorf("%d bytes with id %q that are not the rest", len(d.Text), e.ID)
+		}
+		break
+	}
+	if got := strings.Join(types, " "); got != "rows reset delta" {
+		t.Errorf("the slow client received %s", got)
+	}
+	for {
+		e, err := without.Next(t.Context(), 10*time.Millisecond)
+		if err != nil || e.Type == live.TypeDelta || e.Type == live.TypeReset {
+			t.Fatalf("a client that wants no deltas: %+v, %v", e, err)
+		}
+		if e.Type == "" && e.ID != "" {
+			break
+		}
+	}
+	if cut := hub.Stats().Cut; cut != 0 {
+		t.Errorf("%d clients were cut off", cut)
+	}
+}
+
+// openDeltas opens a stream with deltas that has caught up.
+func openDeltas(t *testing.T, hub *live.Hub, planID string) *live.Stream {
+	t.Helper()
+	st, err := hub.Open(t.Context(), "", planID, "", lister{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.Close)
+	st.WithDeltas()
+	idle(t, st)
+	return st
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/actlog/actlog/internal/delta"
 	"github.com/actlog/actlog/record"
 )
 
@@ -29,13 +30,16 @@ type Stream struct {
 	ctx    context.Context // of its reads
 	stop   context.CancelFunc
 
+	unwatch func() // ends the deltas; nil: the client wants none
+
 	// Guarded by the hub.
 	pending *want   // what changed meanwhile
 	buffer  []event // what was read for all
 	bytes   int     // of the buffer
 	err     error   // why it is over
 	left    bool
-	wake    chan struct{} // holds a token when something came
+	wake    chan struct{}  // holds a token when something came
+	deltas  *delta.Backlog // nil: the client wants none
 }
 
 func newStream(h *Hub, planID string, encoder Encoder, room Room) *Stream {
@@ -66,7 +70,51 @@ func (s *Stream) Close() {
 		<-s.reading
 		s.reading = nil
 	}
+	if s.unwatch != nil {
+		s.unwatch()
+	}
 	s.hub.leave(s)
+}
+
+// WithDeltas adds the texts of models' answers to the stream of a tree, as they arrive. Call it
+// before Next. Each piece is an event [TypeDelta]; its data is JSON with planId, stepId, seq,
+// attempt and text. An event [TypeReset] with the same data, without the text, says that the pieces of
+// this cycle that came before are void: the answer begins again, or the client lacks a part of it.
+// Neither has an id. What is on record comes first, and a client that is too slow for the texts
+// lacks some of them.
+func (s *Stream) WithDeltas() {
+	s.deltas = delta.NewBacklog()
+	s.unwatch = s.hub.deltas.Watch(s.group.root, func(d delta.Delta) {
+		s.hub.mu.Lock()
+		defer s.hub.mu.Unlock()
+		if s.group.live[s] { // others have not received the present state
+			s.deltas.Add(d)
+			signal(s.wake)
+		}
+	})
+}
+
+// nextDelta returns the next event of the deltas, or nil.
+func (s *Stream) nextDelta() *event {
+	if s.deltas == nil {
+		return nil
+	}
+	d, ok := s.deltas.Next()
+	if !ok {
+		return nil
+	}
+	e := &event{Event: Event{Type: TypeDelta}}
+	if d.Reset {
+		e.Type = TypeReset
+	}
+	e.Data, _ = json.Marshal(struct { // texts and numbers: it cannot fail
+		PlanID  string `json:"planId"`
+		StepID  string `json:"stepId"`
+		Seq     int64  `json:"seq"`
+		Attempt int64  `json:"attempt"`
+		Text    string `json:"text,omitempty"` // of a delta; never empty
+	}{d.PlanID, d.StepID, d.Seq, d.Attempt, d.Text})
+	return e
 }
 
 // Next waits for the next event. If there is none for quiet, it returns one without a type: a
@@ -126,7 +174,7 @@ func (s *Stream) next() (*event, error) {
 		s.bytes -= e.size()
 		return e, nil
 	}
-	return nil, nil
+	return s.nextDelta(), nil
 }
 
 // follow notes what the client is about to receive, and ends the stream behind it if that is

@@ -53,8 +53,8 @@ func questions(t testing.TB) (page string, all []question) {
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
 		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
 	}
-	if len(all) != 26 {
-		t.Fatalf("%d questions, want 26", len(all))
+	if len(all) != 30 {
+		t.Fatalf("%d questions, want 30", len(all))
 	}
 	return string(content), all
 }
@@ -65,7 +65,9 @@ func TestReportingPage(t *testing.T) {
 	t.Parallel()
 	page, all := questions(t)
 	db := pgtest.New(t)
-	writeTwoWeeks(t, storetest.OpenURL(t, db.URL))
+	s := storetest.OpenURL(t, db.URL)
+	writeTwoWeeks(t, s)
+	storetest.Exec(t, s, sqlRuns)
 	conn := ownConn(t, db, "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
 	for _, q := range all {
 		got := psqlTable(t, conn, q.sql)
@@ -347,6 +349,71 @@ func TestReportAttempts(t *testing.T) {
 	}
 }
 
+// TestReportRun checks the columns of the views of the runtime that are not those of a table: a run is
+// claimed, waits, is taken over from a worker that was lost, and ends.
+func TestReportRun(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	line := func(sql string) string { t.Helper(); return strings.Join(storetest.Lines(t, s.DB(), sql), "; ") }
+	const sqlRun = `SELECT concat_ws(' ', project, user_id, state, desired, worker_id, due_at IS NULL, done, claim_seconds >= 0, first_claimed_at < claimed_at,
+		duration_seconds >= claim_seconds, claims, takeovers, waits, wait_seconds, error_kind, cycles, tool_calls, input_tokens, output_tokens, cost_usd)
+		FROM report.run WHERE is_root`
+	const sqlWorkers = "SELECT concat_ws(' ', worker_id, runs, alive, stopped_at IS NULL) FROM report.worker ORDER BY worker_id"
+	root, child := newRun("p"), newRun("q")
+	child.RootPlanID, child.Depth, child.Parent = "p", 1, &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "c"}
+	if err := s.StartRun(t.Context(), root, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", UserID: new("ada"), Project: new("support")}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := line(sqlRun), "support ada PENDING RUN f f 0 0 0 0 0 0 0 0"; got != want {
+		t.Errorf("started: %q, want %q", got, want)
+	}
+	addWorker(t, s, "a", time.Hour)
+	held := claimOne(t, s, "a")
+	if got, want := line(sqlWorkers), "a 1 t t"; got != want {
+		t.Errorf("workers: %q, want %q", got, want)
+	}
+	if err := s.WriteRun(t.Context(), held.Lease, []record.Change{
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ModelName: new("m"), InputTokens: new(int64(100)), OutputTokens: new(int64(10)), CostUSD: new(0.25)},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "c"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "q", ParentPlanID: new("p"), ToolCallID: new("c")},
+		&record.ThinkAct{RootPlanID: "p", StepID: "of q", Seq: 0, ModelName: new("m"), InputTokens: new(int64(1000))}, &record.AgentExecution{RootPlanID: "p", PlanID: "q", StepID: "of q"},
+		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", StartTime: at(0), EndTime: at(90), State: new(record.Approved)},
+		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "open", StartTime: at(0)},
+	}, store.Begin(child), store.Park(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claim(t, s, "a", 10, false) {
+		if c.PlanID == "p" {
+			held = c
+		}
+	}
+	storetest.Exec(t, s, "UPDATE actlog.worker SET lease_until = now()") // it was killed
+	addWorker(t, s, "b", time.Hour)
+	if got, want := line(sqlWorkers), "a 2 f t; b 0 t t"; got != want {
+		t.Errorf("workers: %q, want %q", got, want)
+	}
+	for _, c := range claim(t, s, "b", 10, true) {
+		if c.PlanID == "p" {
+			held = c
+		}
+	}
+	if err := s.WriteRun(t.Context(), held.Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), ErrorKind: new("limit_cost")}}, store.Finish()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := line(sqlRun), "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25"; got != want {
+		t.Errorf("ended: %q, want %q", got, want)
+	}
+	if got, want := line("SELECT concat_ws(' ', parent_plan_id, depth, user_id, worker_id, claims, takeovers, input_tokens) FROM report.run WHERE NOT is_root"), "p 1 ada b 2 1 1000"; got != want {
+		t.Errorf("below: %q, want %q", got, want)
+	}
+	if err := s.StopWorker(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := line(sqlWorkers), "a 0 f t; b 0 f f"; got != want {
+		t.Errorf("workers: %q, want %q", got, want)
+	}
+}
+
 // TestStuckRuns checks which runs the page and the dashboard list as stuck. A run is not stuck if
 // its sub-plan works, waits for a human or was paused.
 func TestStuckRuns(t *testing.T) {
@@ -388,6 +455,29 @@ func TestStuckRuns(t *testing.T) {
 		}
 	}
 }
+
+// sqlRuns lets the runtime have carried all root plans of the two weeks: of three workers one was
+// killed, and no other has what some runs need that it held.
+const sqlRuns = `
+	WITH worker AS (
+		INSERT INTO actlog.worker (worker_id, host, release, provides, slots, started_at, lease_until) VALUES
+			('w-1', 'node-a', '1.4', '{executor:agent,model:default}', 500, '2026-11-19 20:00Z', 'infinity'),
+			('w-2', 'node-b', '1.4', '{executor:agent,model:default}', 500, '2026-11-19 20:05Z', 'infinity'),
+			('w-3', 'node-c', '1.3', '{executor:agent,model:default,model:inhouse}', 500, '2026-11-06 06:00Z', '2026-11-20 04:11:07Z')
+	), plan AS (
+		SELECT p.*, substr(p.root_plan_id, 5)::integer AS n,
+			CASE WHEN p.name = 'weekly-figures' OR p.state = 'RUNNING' THEN 'model:inhouse' ELSE 'model:default' END AS model
+		FROM actlog.plan_execution_record AS p
+		WHERE p.root_plan_id = p.current_plan_id
+	)
+	INSERT INTO actlog.run (root_plan_id, plan_id, executor, name, needs, input, owner, created_at, first_claimed_at, claimed_at,
+		epoch, takeovers, done, done_at, worker_id, due_at)
+	SELECT p.root_plan_id, p.root_plan_id, 'agent', p.name, ARRAY['executor:agent', p.model], '{}', p.user_id,
+		p.start_time - p.n % 41 * interval '3 milliseconds', p.start_time, p.start_time, 1 + (p.n % 29 = 0)::integer, (p.n % 29 = 0)::integer,
+		p.completed, CASE WHEN p.completed THEN p.end_time END,
+		CASE WHEN p.state = 'WAITING' THEN 'w-' || 1 + p.n % 2 END, -- other calls of the cycle go on
+		CASE WHEN p.state = 'RUNNING' THEN timestamptz '2026-11-20 04:11:07Z' END
+	FROM plan AS p`
 
 // writeTwoWeeks writes the two weeks of docs/reporting.md: about thirty runs a day, of three kinds
 // of plan. They are the same each time.
@@ -475,7 +565,7 @@ func (g *reportSeed) run(start time.Time) {
 	if *p.Name != "weekly-figures" && state == record.Completed && g.chance(12) { // a human reviews the answer
 		asked := end
 		w := &record.Wait{
-			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), Type: new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
+			RootPlanID: id, PlanID: id, WaitID: "approval", StepID: new(id + "-s2"), ToolCallID: new(id + "-s2-c0-t0"), Type: new(oneOf(g, record.WaitActionValidation, record.WaitUserInput)),
 			Title: new("Send this answer?"), StartTime: &asked,
 		}
 		end = end.Add(g.seconds(30, 7200))

@@ -190,21 +190,24 @@ func TestReportTimesAreIndexed(t *testing.T) {
 	execSQL(t, db.Pool, "ANALYZE actlog.plan_execution_record, actlog.agent_execution_record")
 	conn := ownConn(t, db, "SET enable_seqscan = off")
 	for query, index := range map[string]string{
-		"plan WHERE is_root AND happened_at >= now()":                 "plan_root_began",
-		"agent_execution WHERE happened_at >= now()":                  "agent_time",
-		"agent_execution WHERE start_time >= now()":                   "agent_time",
-		"think_act WHERE happened_at >= now()":                        "think_act_record_default_",
-		"tool_call WHERE happened_at >= now()":                        "act_tool_info_default_",
-		"thought WHERE happened_at >= now()":                          "thought_time",
-		"artifact WHERE happened_at >= now()":                         "plan_time",
-		"source WHERE happened_at >= now()":                           "plan_time",
-		"failure WHERE level = 'plan' AND failed_at >= now()":         "plan_failed",
-		"failure WHERE level <> 'plan' AND failed_at >= now()":        "agent_failed",
-		"usage_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "think_act_record_default_",
-		"tool_daily WHERE day >= date_trunc('day', now(), 'UTC')":     "act_tool_info_default_",
-		"agent_daily WHERE day >= date_trunc('day', now(), 'UTC')":    "agent_time",
-		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0": "plan_execution_record_pkey",
-		"plan WHERE NOT is_root AND part > now() AND steps > 0":       "plan_with_subs",
+		"plan WHERE is_root AND happened_at >= now()":                  "plan_root_began",
+		"agent_execution WHERE happened_at >= now()":                   "agent_time",
+		"agent_execution WHERE start_time >= now()":                    "agent_time",
+		"think_act WHERE happened_at >= now()":                         "think_act_record_default_",
+		"tool_call WHERE happened_at >= now()":                         "act_tool_info_default_",
+		"thought WHERE happened_at >= now()":                           "thought_time",
+		"artifact WHERE happened_at >= now()":                          "plan_time",
+		"source WHERE happened_at >= now()":                            "plan_time",
+		"failure WHERE level = 'plan' AND failed_at >= now()":          "plan_failed",
+		"failure WHERE level <> 'plan' AND failed_at >= now()":         "agent_failed",
+		"usage_daily WHERE day >= date_trunc('day', now(), 'UTC')":     "think_act_record_default_",
+		"tool_daily WHERE day >= date_trunc('day', now(), 'UTC')":      "act_tool_info_default_",
+		"agent_daily WHERE day >= date_trunc('day', now(), 'UTC')":     "agent_time",
+		"plan WHERE NOT is_root AND root_plan_id = 'r' AND steps > 0":  "plan_execution_record_pkey",
+		"plan WHERE NOT is_root AND part > now() AND steps > 0":        "plan_with_subs",
+		"run WHERE created_at >= now()":                                "run_created",
+		"run WHERE due_at <= now() AND worker_id IS NULL AND NOT done": "run_due",
+		"run WHERE worker_id = 'w'":                                    "run_worker",
 	} {
 		var plan strings.Builder
 		for _, row := range runQuery(t, conn, query, "EXPLAIN SELECT * FROM report."+query).Rows {
@@ -347,6 +350,62 @@ func TestReportPlanReadsWhatItIsAskedFor(t *testing.T) {
 			before[where] = got
 		}
 	}
+}
+
+// TestReportRunReadsWhatItIsAskedFor checks that views of the runtime cost what their rows cost, and
+// not what other runs cost.
+func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	execSQL(t, db.Pool, "INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until) SELECT 'w' || i, 'host', '1', '{executor:agent}', 5, now() FROM generate_series(1, 3) AS i")
+	runs, before := 0, map[string]int{}
+	for _, n := range []int{5_000, 10_000, 20_000} {
+		addRuns(t, db, runs, n)
+		runs = n
+		for query, most := range map[string]int{
+			"run WHERE created_at >= '2026-11-20'":                                500,
+			"run WHERE root_plan_id = 'run-7'":                                    50,
+			"run WHERE due_at <= '2026-11-20' AND worker_id IS NULL AND NOT done": 500,
+			"run WHERE worker_id = 'w1'":                                          500,
+			"worker":                                                              100,
+		} {
+			sql := "SELECT * FROM report." + query
+			work(t, db, sql) // the first call reads the catalog, too
+			got := work(t, db, sql)
+			if got > most || before[query] > 0 && got > before[query]+50 {
+				t.Errorf("%s: of %d runs %d rows and buffers; of half of them %d", query, n, got, before[query])
+			}
+			before[query] = got
+		}
+	}
+	// The figures of runs are not looked up for a query that does not ask for them.
+	if got := work(t, db, "SELECT name, count(*), sum(takeovers) FROM report.run GROUP BY name"); got > 3*runs {
+		t.Errorf("a count of %d runs: %d rows and buffers", runs, got)
+	}
+}
+
+// addRuns adds runs with a step and a wait each, from one number to another. Of them 10 are of the last
+// day, 10 are due, and workers w1 to w3 hold 10 each; the others have ended.
+func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
+	t.Helper()
+	for _, sql := range []string{
+		`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time)
+			SELECT 'run-' || i, 'run-' || i, DATE '2026-01-05', 'COMPLETED', '2026-01-05' FROM generate_series($1::integer + 1, $2::integer) AS i`,
+		`INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, tool_calls, cost_usd)
+			SELECT 'run-' || i, 'step', 'run-' || i, DATE '2026-01-05', 1, 0.5 FROM generate_series($1::integer + 1, $2::integer) AS i`,
+		`INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT 'run-' || i, 'run-' || i, 'w' FROM generate_series($1::integer + 1, $2::integer) AS i`,
+		`INSERT INTO actlog.run (root_plan_id, plan_id, executor, needs, input, owner, created_at, due_at, worker_id, done)
+			SELECT 'run-' || i, 'run-' || i, 'agent', '{executor:agent}', '{}', 'run-' || i,
+				CASE WHEN i <= 10 THEN timestamptz '2026-11-20' ELSE timestamptz '2026-01-05' + i * interval '1 second' END,
+				CASE WHEN i BETWEEN 11 AND 20 THEN timestamptz '2026-11-20' END,
+				CASE WHEN i BETWEEN 21 AND 50 THEN 'w' || 1 + i % 3 END, i > 50
+			FROM generate_series($1::integer + 1, $2::integer) AS i`,
+	} {
+		if _, err := db.Pool.Exec(t.Context(), sql, from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.run")
 }
 
 // TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however

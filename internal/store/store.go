@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/delta"
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/pg"
 )
@@ -102,6 +103,7 @@ type Store struct {
 	db         *pg.DB
 	checks     *pg.DB // for [Store.Ready], which needs no key
 	feed       *feed.Feed
+	deltas     *delta.Deltas
 	runs       *pg.Bell      // rings when a run may be due, or should stop
 	runWrites  chan struct{} // holds a token for each write to a run, so that heartbeats find a connection
 	queries    *db.Queries
@@ -143,7 +145,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	}
 	log, queries, tuning, counters := config.Logger, db.New(), defaultTuning(), new(counters)
 	reads := d.ForReads(config.MaxConns - max(config.Writers, config.MaxConns/4))
-	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
+	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
 	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
@@ -173,6 +175,7 @@ func (s *Store) Close(ctx context.Context) error {
 	err := s.writer.close(ctx)
 	s.background.Wait()
 	s.feed.Close()
+	s.deltas.Close()
 	s.runs.Close()
 	s.db.Close()
 	return err
@@ -190,6 +193,9 @@ func (s *Store) DB() *pg.DB { return s.db }
 
 // Feed returns the change feed of the record.
 func (s *Store) Feed() *feed.Feed { return s.feed }
+
+// Deltas returns the texts of models' answers that are arriving. They are not on record.
+func (s *Store) Deltas() *delta.Deltas { return s.deltas }
 
 // PartitionDays is the period of a partition of the detail.
 func (s *Store) PartitionDays() int { return s.config.PartitionDays }
