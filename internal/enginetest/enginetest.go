@@ -33,7 +33,16 @@ type Parts struct {
 }
 
 // Provides implements [engine.Parts].
-func (p *Parts) Provides() []string { return []string{"model:default"} }
+func (p *Parts) Provides() []string {
+	all := []string{"model:default"}
+	for _, name := range p.Set.Names() {
+		all = append(all, "tool:"+name)
+	}
+	for id := range p.Definitions {
+		all = append(all, "tool:"+id)
+	}
+	return all
+}
 
 // Definition implements [engine.Parts].
 func (p *Parts) Definition(kind, name string) (json.RawMessage, bool) {

@@ -76,8 +76,11 @@ var rules = map[string]rule{
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
-	// What is served of the runtime. A request that waits for a run follows the feed.
-	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
+	// What is done with runs from outside. Who waits for a run follows the feed.
+	"internal/runs": {[]string{"record", "internal/decision", "internal/feed", "internal/store"}, nil},
+
+	// What is served of the runtime.
+	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
@@ -89,6 +92,7 @@ var rules = map[string]rule{
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
+	"internal/executor":          {[]string{"internal/engine", "internal/executor/thinkact"}, nil},
 	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
 
