@@ -299,6 +299,50 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestCloseAtTheEnd checks that a program which is told to stop may close with the context that ended, once
+// its work has come to its end.
+func TestCloseAtTheEnd(t *testing.T) {
+	t.Parallel()
+	a := open(t, pgtest.New(t).URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- a.Work(ctx) }()
+	cancel()
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+	if err := a.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCloseInTime checks that Close does not wait for a tool that does not end, beyond its context.
+func TestCloseInTime(t *testing.T) {
+	t.Parallel()
+	a := open(t, pgtest.New(t).URL)
+	begun, end := make(chan struct{}), make(chan struct{})
+	deaf := tool.Func("deaf", "Does not listen.", func(context.Context, struct{}) (string, error) {
+		close(begun)
+		<-end
+		return "", nil
+	})
+	register(t, a, agent.Parts{Models: models(t, calls("deaf", nil)), Tools: []tool.Tool{deaf}, Agents: map[string]agent.Agent{"a": {Tools: []string{"deaf"}}}})
+	worked := make(chan error, 1)
+	go func() { worked <- a.Work(t.Context()) }()
+	start(t, a, agent.Request{Agent: "a", Request: "Go."})
+	<-begun
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("no more time")
+	cancel(cause)
+	if err := a.Close(ctx); !errors.Is(err, cause) || !strings.Contains(err.Error(), "runs were not handed back") {
+		t.Error(err)
+	}
+	close(end)
+	if err := <-worked; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWaitEnds checks that who waits is let go when its context ends.
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
@@ -504,6 +548,16 @@ func TestConfigurationFile(t *testing.T) {
 	if err := db.Pool.QueryRow(t.Context(), "SELECT body::text FROM actlog.definition WHERE definition_id = 'agent.program'").Scan(&body); err != nil {
 		t.Fatal(err)
 	}
+	// What the file has when it is loaded again counts for workers that are at work.
+	text += "  later: {model: second, systemPrompt: Of the file., tools: [echo]}\n"
+	text = strings.Replace(text, "agents:", fmt.Sprintf("  second: {provider: openai, model: second, baseURL: %q}\nagents:", server.URL()), 1)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := current.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, a, start(t, a, agent.Request{Agent: "later", Request: "Go."}), record.Waiting)
 	if !strings.Contains(body, `of-the-file`) || !strings.Contains(body, `0.5`) || !strings.Contains(body, "$5 ${X}.") {
 		t.Errorf("pinned is %s", body)
 	}

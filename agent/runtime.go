@@ -67,7 +67,8 @@ type Runtime struct {
 	current *config.Current // nil: none is registered
 	working bool            // Work has been called
 	closed  bool
-	calls   sync.WaitGroup // under way
+	calls   int           // under way
+	idle    chan struct{} // closed when there are none after Close
 
 	ending context.Context // ends with Close
 	end    context.CancelFunc
@@ -100,7 +101,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
-	r := &Runtime{pool: mcp.NewPool(mcp.Options{Logger: o.Logger})}
+	r := &Runtime{pool: mcp.NewPool(mcp.Options{Logger: o.Logger}), idle: make(chan struct{})}
 	r.source.Store(parts.NewSource(nil, parts.Own{}, r.pool))
 	if r.store, err = store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns}); err != nil {
 		return nil, err
@@ -132,8 +133,16 @@ func (r *Runtime) enter() (done func(), err error) {
 	if r.closed {
 		return nil, record.ErrClosed
 	}
-	r.calls.Add(1)
-	return r.calls.Done, nil
+	r.calls++
+	return r.leave, nil
+}
+
+func (r *Runtime) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls--; r.closed && r.calls == 0 {
+		close(r.idle)
+	}
 }
 
 // Work makes this process a worker: it claims runs and carries them until ctx ends, or the Runtime is
@@ -160,31 +169,41 @@ func (r *Runtime) Work(ctx context.Context) error {
 
 // Close ends the work, as the end of the context of [Runtime.Work] does, and the calls that wait. Then it
 // disconnects. If ctx ends before the runs have been handed back, it disconnects nevertheless: others take
-// them over after a few seconds. A [config.Current] that was registered stays the caller's to close.
+// them over after a few seconds. So while Work is under way, ctx must not have ended. A [config.Current]
+// that was registered stays the caller's to close.
 func (r *Runtime) Close(ctx context.Context) error {
-	r.mu.Lock()
-	closed := r.closed
-	r.closed = true
-	r.mu.Unlock()
-	if closed {
+	if !r.shut() {
 		return nil
 	}
 	r.end()
 	r.watch.Close()
-	ended := make(chan struct{})
-	go func() {
-		r.calls.Wait()
-		close(ended)
-	}()
 	var err error
 	select {
-	case <-ended:
-	case <-ctx.Done():
-		err = fmt.Errorf("runs were not handed back: %w", context.Cause(ctx))
+	case <-r.idle:
+	default:
+		select {
+		case <-r.idle:
+		case <-ctx.Done():
+			err = fmt.Errorf("runs were not handed back: %w", context.Cause(ctx))
+		}
 	}
 	r.upkeep.Close()
-	if err = errors.Join(err, r.pool.Close(), r.store.Close(ctx)); err != nil {
+	// Nothing is in the queue of the store: runs are written past it.
+	if err = errors.Join(err, r.pool.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
 		return fmt.Errorf("close the runtime: %w", err)
 	}
 	return nil
+}
+
+// shut lets no call enter any more. It reports whether it was open until now.
+func (r *Runtime) shut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	if r.closed = true; r.calls == 0 {
+		close(r.idle)
+	}
+	return true
 }
