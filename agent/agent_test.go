@@ -357,13 +357,25 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// TestPostgresAway checks the errors while Postgres is away, and that all goes on when it is back.
+// TestPostgresAway checks the errors while Postgres is away, and that all goes on when it is back: workers,
+// and who waits.
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
 	outage := storetest.NewOutage(t)
-	a := open(t, outage.DB.URL)
-	register(t, a, agent.Parts{Models: models(t, says("It is back.")), Agents: map[string]agent.Agent{"a": {}}})
+	a, other := open(t, outage.DB.URL), open(t, outage.DB.URL)
+	own := models(t, says("It is back."))
+	register(t, a, agent.Parts{Models: own, Agents: map[string]agent.Agent{"a": {}}})
+	register(t, other, agent.Parts{Models: own, Tools: []tool.Tool{echo}, Agents: map[string]agent.Agent{"b": {Tools: []string{"echo"}}}})
 	go func() { _ = a.Work(t.Context()) }()
+	waiting := start(t, other, agent.Request{Agent: "b", Request: "Go."})
+	waited := make(chan error, 1)
+	go func() {
+		run, err := a.Wait(t.Context(), waiting)
+		if err == nil && run.State != record.Completed {
+			err = fmt.Errorf("the run is %s", run.State)
+		}
+		waited <- err
+	}()
 	outage.Begin(t)
 	if _, err := a.Read(t.Context(), "plan"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("Read: %v", err)
@@ -375,6 +387,10 @@ func TestPostgresAway(t *testing.T) {
 	outage.End(t)
 	if run := settled(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {
 		t.Errorf("%+v", run)
+	}
+	go func() { _ = other.Work(t.Context()) }()
+	if err := <-waited; err != nil {
+		t.Errorf("who waited got %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +60,8 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 }
 
 // Wait returns a run when it has ended, or goes on only when something happens: when a human decides what
-// it waits for, or resumes it. The error is that of [Runtime.Read], or wraps that of ctx.
+// it waits for, or resumes it. If Postgres goes away meanwhile, Wait goes on when it is back. The error is
+// that of [Runtime.Read], or wraps that of ctx.
 func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	done, err := r.enter()
 	if err != nil {
@@ -70,19 +72,41 @@ func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
-		d, err = r.detail(ctx, planID)
-		return err == nil && runs.Settled(d), err
-	})
+	root := d.Plan.RootPlanID
+	for away := true; away; {
+		err = r.watch.Wait(ctx, root, func() (bool, error) {
+			d, err = r.detail(ctx, planID)
+			return err == nil && runs.Settled(d), err
+		})
+		if away = errors.Is(err, record.ErrUnavailable); away {
+			away = r.pause(ctx)
+		}
+	}
 	switch {
-	case err != nil:
-		return nil, err
-	case runs.Settled(d):
+	case err == nil && runs.Settled(d):
 		return runOf(d), nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("wait for run %s: %w", planID, context.Cause(ctx))
+		err = context.Cause(ctx)
+	case r.ending.Err() != nil:
+		err = record.ErrClosed
 	}
-	return nil, fmt.Errorf("wait for run %s: %w", planID, record.ErrClosed)
+	return nil, fmt.Errorf("wait for run %s: %w", planID, err)
+}
+
+// awayEvery is how often it is looked whether Postgres is back.
+const awayEvery = time.Second
+
+// pause waits a moment. It reports whether it makes sense to go on.
+func (r *Runtime) pause(ctx context.Context) bool {
+	timer := time.NewTimer(awayEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-r.ending.Done():
+	}
+	return false
 }
 
 func (r *Runtime) detail(ctx context.Context, planID string) (*store.RunDetail, error) {
