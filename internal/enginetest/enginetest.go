@@ -33,7 +33,13 @@ type Parts struct {
 }
 
 // Provides implements [engine.Parts].
-func (p *Parts) Provides() []string { return []string{"model:default"} }
+func (p *Parts) Provides() []string {
+	all := []string{"model:default"}
+	for _, name := range p.Set.Names() {
+		all = append(all, "tool:"+name)
+	}
+	return all
+}
 
 // Definition implements [engine.Parts].
 func (p *Parts) Definition(kind, name string) (json.RawMessage, bool) {

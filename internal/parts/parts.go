@@ -89,6 +89,9 @@ func (p *parts) Provides() (all []string) {
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(p.own.Models)), slices.Collect(maps.Keys(p.configured.Models))) {
 		all = append(all, "model:"+name)
 	}
+	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
+		all = append(all, "tool:"+t.Spec().Name)
+	}
 	for name := range p.configured.Config.MCPServers {
 		all = append(all, "mcp:"+name)
 	}
