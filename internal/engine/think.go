@@ -161,13 +161,22 @@ const workerLost = "worker_lost"
 func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
 	r := s.run
 	var first *time.Time
+	watcher := r.engine.config.Watcher
+	live := liveText{
+		redact: r.redact,
+		delta:  func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
+		reset:  func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
+	}
 	began := time.Now()
 	response, err := m.Generate(ctx, req, func(d model.Delta) {
 		if first == nil {
 			first = new(time.Now())
 		}
-		r.engine.config.Watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, d.Text)
+		live.add(d.Text)
 	})
+	if err == nil {
+		live.end()
+	}
 	r.engine.metrics.asked(m.Name(), time.Since(began), err)
 	return response, first, err
 }
