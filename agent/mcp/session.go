@@ -244,7 +244,7 @@ func (c *session) answers(ctx context.Context, round int, asked sdk.InputRequest
 func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	r := c.only()
 	if r == nil || r.ask == nil {
-		c.log.Warn("question of an MCP server not answered: it cannot be told which call it belongs to, or nobody can answer")
+		c.log.Warn("a question of an MCP server was cancelled: no single call is under way, or its caller cannot ask anybody")
 		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
 	}
 	q, err := question(req.Params)

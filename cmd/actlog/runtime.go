@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/parts"
 	"github.com/actlog/actlog/internal/store"
 )
@@ -93,6 +94,12 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		})
 	}
 	return a, nil
+}
+
+// register lets a server show the metrics of the engine and its configuration.
+func (a *agents) register(server *httpd.Server) {
+	server.Register(a.engine.Metrics()...)
+	server.Register(a.source.Metrics()...)
 }
 
 // warn logs what is odd in the configuration.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,7 +105,7 @@ agents:
 	if err := doomed.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	begin(t, "work", "--database-url", db.URL, "--config", file, "--workers", "1")
+	next := begin(t, "work", "--database-url", db.URL, "--config", file, "--workers", "1", "--listen", "127.0.0.1:0")
 	r := until(id, "it waits", func(r run) bool { return r.State == "WAITING" })
 	if len(r.Waits) != 1 || r.Waits[0].Name != "files.write_file" {
 		t.Errorf("it waits: %+v", r)
@@ -119,4 +120,35 @@ agents:
 	if b, err := os.ReadFile(filepath.Join(dir, "b.txt")); err != nil || string(b) != "written once" {
 		t.Errorf("the file is %q, %v", b, err)
 	}
+	health := regexp.MustCompile(`actlog serves health and metrics on (\S+)`).FindStringSubmatch(next.stderr.String())
+	if health == nil {
+		t.Fatalf("the worker does not say where its metrics are:\n%s", next.stderr)
+	}
+	figures := body(t, health[1]+"/metrics")
+	for _, want := range []string{
+		"actlog_run_takeovers_total 1\n", `actlog_run_ended_total{executor="agent",state="COMPLETED"} 1`, `actlog_run_parked_total{executor="agent",state="WAITING"} 1`,
+		`actlog_tool_call_duration_seconds_count{tool="files.write_file"} 1`, `actlog_model_call_duration_seconds_count{model="scripted"}`, "actlog_config_stale 0\n",
+	} {
+		if !strings.Contains(figures, want) {
+			t.Errorf("the metrics of the worker lack %s:\n%s", want, regexp.MustCompile("(?m)^actlog_(run|tool|model).*$").FindAllString(figures, 100))
+		}
+	}
+	if got := body(t, health[1]+"/readyz"); got != "ok\n" {
+		t.Errorf("ready: %s", got)
+	}
+}
+
+// body returns the body of the answer to a request.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

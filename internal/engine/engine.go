@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -94,7 +96,7 @@ type Engine struct {
 	store     *store.Store
 	executors map[string]Executor
 	host      string
-	counters  counters
+	metrics   *metrics
 
 	// writing, if a test sets it, stands in for the store's WriteRun.
 	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
@@ -103,7 +105,7 @@ type Engine struct {
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
 func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
-	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}}
+	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics()}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {
 			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())
@@ -199,7 +201,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Stats returns a snapshot.
-func (e *Engine) Stats() Stats {
-	return e.counters.snapshot()
+// Metrics returns what is to be known of the engine, and of the open runs of its database.
+func (e *Engine) Metrics() []prometheus.Collector {
+	return append(e.metrics.all, openRuns{e.store, e.config.Logger})
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
@@ -54,6 +56,28 @@ func (s *Source) Use() (engine.Parts, func()) {
 	return p, release
 }
 
+// Metrics returns what is to be known of the configuration; nothing if there is none.
+func (s *Source) Metrics() []prometheus.Collector {
+	if s.current == nil {
+		return nil
+	}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
+			func() float64 { return float64(s.current.Stats().Loaded.UnixMilli()) / 1000 }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
+			func() float64 { return float64(s.current.Stats().Reloads) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
+			func() float64 { return float64(s.current.Stats().Failures) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
+			func() float64 {
+				if s.current.Stats().Stale {
+					return 1
+				}
+				return 0
+			}),
+	}
+}
+
 type parts struct {
 	configured *config.Parts
 	own        Own
@@ -76,7 +100,8 @@ func (p *parts) Provides() (all []string) {
 	for _, name := range p.Names("agent") {
 		add("tool", "agent."+name)
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // keysOf returns the keys of either map, in order.

@@ -73,17 +73,17 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	return p, nil
 }
 
-// needs returns what a worker must provide for an agent: its model, its MCP servers, and the tools that it
-// names. Patterns stand for the tools that there are.
+// needs returns what a worker must have for an agent. Tools that a pattern matches may be missing, those of
+// MCP servers are known only when they are asked, and every worker has form and terminate.
 func needs(agent config.Definition) []string {
 	all := []string{"model:" + agent.Model.Name}
 	for _, server := range agent.MCPServers {
 		all = append(all, "mcp:"+server)
 	}
 	for _, name := range agent.Tools {
-		everywhere := name == terminateTool || name == engine.FormTool || strings.Contains(name, "*")
+		everywhere := name == terminateTool || name == engine.FormTool
 		ofServer := slices.ContainsFunc(agent.MCPServers, func(server string) bool { return strings.HasPrefix(name, server+"-") })
-		if !everywhere && !ofServer {
+		if !everywhere && !ofServer && !strings.Contains(name, "*") {
 			all = append(all, "tool:"+name)
 		}
 	}
