@@ -14,6 +14,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/config"
@@ -574,6 +575,21 @@ func TestConfigurationFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	settled(t, a, start(t, a, agent.Request{Agent: "later", Request: "Go."}), record.Waiting)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(a.Metrics()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{}
+	for _, f := range families {
+		served[f.GetName()] = true
+	}
+	for _, name := range []string{"actlog_config_reloads_total", "actlog_run_ended_total", "actlog_tool_call_duration_seconds"} {
+		if !served[name] {
+			t.Errorf("there is no metric %s", name)
+		}
+	}
 	if !strings.Contains(body, `of-the-file`) || !strings.Contains(body, `0.5`) || !strings.Contains(body, "$5 ${X}.") {
 		t.Errorf("pinned is %s", body)
 	}

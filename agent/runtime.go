@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/internal/engine"
@@ -165,6 +167,12 @@ func (r *Runtime) Work(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(r.ending, cancel)()
 	return r.engine.Work(ctx)
+}
+
+// Metrics returns what the work of this process is counted by, for a registry of Prometheus, after everything
+// was registered: runs, models, tools and the configuration. They are those of actlog work.
+func (r *Runtime) Metrics() []prometheus.Collector {
+	return append(r.engine.Metrics(), r.source.Load().Metrics()...)
 }
 
 // Close ends the work, as the end of the context of [Runtime.Work] does, and the calls that wait. Then it
