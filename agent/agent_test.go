@@ -133,6 +133,17 @@ func TestOpenMigrates(t *testing.T) {
 	}
 }
 
+// TestAsWriter checks that a role which may only write is enough where the schema is up to date.
+func TestAsWriter(t *testing.T) {
+	t.Parallel()
+	a := open(t, storetest.WriterURL(t, pgtest.Fresh(t)))
+	register(t, a, agent.Parts{Models: models(t, says("It is written.")), Agents: map[string]agent.Agent{"a": {}}})
+	go func() { _ = a.Work(t.Context()) }()
+	if run := settled(t, a, start(t, a, agent.Request{Agent: "a", Request: "Go."}), record.Completed); run.Result != "It is written." {
+		t.Errorf("%+v", run)
+	}
+}
+
 // TestRegisterErrors checks that every mistake is named with its field, and that nothing is registered then.
 func TestRegisterErrors(t *testing.T) {
 	t.Parallel()

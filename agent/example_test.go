@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
@@ -181,7 +180,7 @@ func ExampleRuntime_Work() {
 
 	var workers []*agent.Runtime
 	for range 3 {
-		a, err := agent.Open(ctx, url, agent.Options{Slots: 10, Drain: time.Minute})
+		a, err := agent.Open(ctx, url, agent.Options{Slots: 10, MaxConns: 4})
 		if err != nil {
 			log.Fatal(err)
 		}
