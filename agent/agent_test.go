@@ -364,7 +364,7 @@ func TestWaitEnds(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
-	if _, err := a.Wait(ctx, id); !errors.Is(err, cause) && !errors.Is(err, context.Canceled) {
+	if _, err := a.Wait(ctx, id); !errors.Is(err, cause) {
 		t.Error(err)
 	}
 }
@@ -395,6 +395,11 @@ func TestPostgresAway(t *testing.T) {
 	q := agent.Request{Agent: "a", Request: "Go.", IdempotencyKey: "once"}
 	if _, err := a.Start(t.Context(), q); !errors.Is(err, record.ErrUnavailable) || !strings.HasPrefix(err.Error(), "start a run: ") {
 		t.Errorf("Start: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
+	if _, err := a.Wait(ctx, waiting); err == nil || !strings.HasSuffix(err.Error(), ": enough") {
+		t.Errorf("Wait: %v", err)
 	}
 	outage.End(t)
 	if run := settled(t, a, start(t, a, q), record.Completed); run.Result != "It is back." {

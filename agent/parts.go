@@ -38,7 +38,8 @@ type Parts struct {
 	// configuration come last.
 	Policies tool.Rules
 	// Redact is what must neither go on record nor to a model: kinds and patterns as [redact.New] takes
-	// them.
+	// them. The environment and headers of MCPServers, and the secrets of Config, are replaced without it;
+	// API keys of the program's own Models are not known here.
 	Redact []string
 	// Config is a configuration file that the program has opened, with the names of its own tools in
 	// [config.Options]. What is in force in it counts beside what the program has: when the program loads

@@ -60,53 +60,61 @@ func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
 }
 
 // Wait returns a run when it has ended, or goes on only when something happens: when a human decides what
-// it waits for, or resumes it. If Postgres goes away meanwhile, Wait goes on when it is back. The error is
-// that of [Runtime.Read], or wraps that of ctx.
+// it waits for, or resumes it. While Postgres is away, it waits. The error wraps [record.ErrNotFound] if
+// there is no run of that plan, or the cause of the end of ctx.
 func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
 	done, err := r.enter()
+	var d *store.RunDetail
+	if err == nil {
+		defer done()
+		d, err = r.settled(ctx, planID)
+		for errors.Is(err, record.ErrUnavailable) {
+			if err = r.pause(ctx); err == nil {
+				d, err = r.settled(ctx, planID)
+			}
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("wait for run %s: %w", planID, err)
 	}
-	defer done()
+	return runOf(d), nil
+}
+
+// settled is Wait until Postgres cannot be reached.
+func (r *Runtime) settled(ctx context.Context, planID string) (*store.RunDetail, error) {
 	d, err := r.detail(ctx, planID)
-	if err != nil {
-		return nil, err
-	}
-	root := d.Plan.RootPlanID
-	for away := true; away; {
-		err = r.watch.Wait(ctx, root, func() (bool, error) {
+	if err == nil {
+		err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
 			d, err = r.detail(ctx, planID)
 			return err == nil && runs.Settled(d), err
 		})
-		if away = errors.Is(err, record.ErrUnavailable); away {
-			away = r.pause(ctx)
-		}
 	}
 	switch {
 	case err == nil && runs.Settled(d):
-		return runOf(d), nil
+		return d, nil
 	case ctx.Err() != nil:
-		err = context.Cause(ctx)
-	case r.ending.Err() != nil:
-		err = record.ErrClosed
+		return nil, context.Cause(ctx)
+	case err == nil:
+		return nil, record.ErrClosed
 	}
-	return nil, fmt.Errorf("wait for run %s: %w", planID, err)
+	return nil, err
 }
 
 // awayEvery is how often it is looked whether Postgres is back.
 const awayEvery = time.Second
 
-// pause waits a moment. It reports whether it makes sense to go on.
-func (r *Runtime) pause(ctx context.Context) bool {
+// pause waits a moment. The error says that ctx has ended, or the Runtime is closed.
+func (r *Runtime) pause(ctx context.Context) error {
 	timer := time.NewTimer(awayEvery)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return nil
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-r.ending.Done():
+		return record.ErrClosed
 	}
-	return false
 }
 
 func (r *Runtime) detail(ctx context.Context, planID string) (*store.RunDetail, error) {
