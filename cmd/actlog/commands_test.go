@@ -383,7 +383,7 @@ func TestDemo(t *testing.T) {
 	if code != exitDone {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	for _, want := range []string{"code reader  COMPLETED", "/api/executor/details/plan-", "/api/executor/agent-execution/step-"} {
+	for _, want := range []string{"code-reader  COMPLETED", "/api/executor/details/plan-", "/api/executor/agent-execution/step-"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/agent"
+	"github.com/actlog/actlog/agent/model/openai"
+	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/examples/codereader"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
-	"github.com/actlog/actlog/recorder"
 )
 
 type demoCmd struct {
@@ -46,30 +48,47 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	return s.wait(ctx)
 }
 
-// play lets the example agent explore the folder with a scripted model and real tools, records
-// the run, and prints the tree as it grows.
-func (c *demoCmd) play(ctx context.Context, e *env, s *server) error {
+// play lets the example agents explore the folder with a scripted model and real tools, and prints the
+// tree as it grows.
+func (c *demoCmd) play(ctx context.Context, e *env, s *server) (err error) {
 	model, err := scriptmodel.Start(codereader.DemoScript(c.Pace), &scriptmodel.Options{Seed: record.NewPlanID()})
 	if err != nil {
 		return err
 	}
 	defer model.Close()
-	chat, err := codereader.NewModel(codereader.ModelConfig{BaseURL: model.URL(), Model: "scripted", Logger: e.log})
+	scripted, err := openai.New(openai.Config{BaseURL: model.URL(), Model: "scripted"})
 	if err != nil {
 		return err
 	}
-	folder, err := codereader.OpenFolder(c.Dir)
+	folder, err := files.Open(c.Dir, files.Options{})
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	agent := codereader.New(chat, folder, &codereader.Options{Recorder: recorder.New(s.store, recorder.Options{Environment: "demo"})})
-
-	planID := record.NewPlanID()
+	database := c.DatabaseURL
+	if s.postgres != nil {
+		database = s.postgres.URL()
+	}
+	a, err := agent.Open(ctx, database, agent.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
+	if err := a.Register(codereader.Parts(scripted, folder, 0)); err != nil {
+		return err
+	}
+	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
+	planID, err := a.Start(ctx, agent.Request{Agent: codereader.Reader, Request: codereader.DemoQuestion})
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(e.stdout, "An agent explores %s: %s\n\n", c.Dir, codereader.DemoQuestion)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := agent.Run(ctx, planID, codereader.DemoQuestion)
+		run, err := a.Wait(ctx, planID)
+		if err == nil && run.State != record.Completed {
+			err = fmt.Errorf("it is %s: %s", run.State, run.Error)
+		}
 		ended <- err
 	}()
 	p, err := watchPlan(ctx, e, s.url, planID, ended)

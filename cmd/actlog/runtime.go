@@ -16,7 +16,7 @@ import (
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/executor/thinkact"
+	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/parts"
 	"github.com/actlog/actlog/internal/store"
@@ -82,7 +82,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 	}
 	a.source = parts.NewSource(a.current, parts.Own{}, a.pool)
 	a.engine, err = engine.New(engine.Config{
-		Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: a.source.Use, Watcher: s.Deltas(),
+		Store: s, Executors: executor.All(), Parts: a.source.Use, Watcher: s.Deltas(),
 		Logger: log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
 	})
 	if err != nil {

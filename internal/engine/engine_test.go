@@ -101,11 +101,22 @@ func TestOtherWorkerHasTheTool(t *testing.T) {
 	}
 }
 
+// promises are parts that provide more than there is, as those of a worker whose configuration was replaced
+// since its last heartbeat.
+type promises struct {
+	engine.Parts
+	more []string
+}
+
+func (p promises) Provides() []string { return append(p.Parts.Provides(), p.more...) }
+
 // TestToolIsGone checks that a run fails clearly if a tool of its definition is not there.
 func TestToolIsGone(t *testing.T) {
 	t.Parallel()
 	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]config.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
-	h.Work(h.Engine)
+	h.Work(h.NewEngine(func(c *engine.Config) {
+		c.Parts = func() (engine.Parts, func()) { return promises{h.Parts, []string{"tool:agent.gone"}}, func() {} }
+	}))
 	p := h.Await(h.Start("host", "Greet."), record.Failed)
 	if text(p.Record.ErrorKind) != "configuration" || text(p.Record.ErrorMessage) != `No tool is called "agent.gone" any more.` {
 		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))

@@ -27,7 +27,8 @@ type Executor interface {
 // Parts is what a worker has for runs. What it returns may change when a configuration is read again,
 // so a run has the parts of the moment at which it is claimed.
 type Parts interface {
-	// Provides names what there is that a run may need: model:<name>, tool:<name>, mcp:<server>.
+	// Provides names what there is that a run may need: model:<name>, tool:<name>, mcp:<server>. An agent is
+	// also a tool: agent.<name>.
 	Provides() []string
 	// Definition returns a definition of a kind by its name, as JSON without secrets.
 	Definition(kind, name string) (json.RawMessage, bool)

@@ -126,7 +126,7 @@ func (w *worker) beat(ctx context.Context) {
 			return
 		case err == nil:
 			w.mu.Lock()
-			w.beaten = sent
+			w.beaten, w.row.Provides = sent, row.Provides
 			if w.since.IsZero() {
 				w.since = sent
 			}

@@ -38,6 +38,9 @@ func (p *Parts) Provides() []string {
 	for _, name := range p.Set.Names() {
 		all = append(all, "tool:"+name)
 	}
+	for id := range p.Definitions {
+		all = append(all, "tool:"+id)
+	}
 	return all
 }
 

@@ -23,9 +23,12 @@ import (
 
 // Own is what a program has itself. What the configuration calls the same is hidden by it.
 type Own struct {
-	Models map[string]model.Model
-	Tools  []tool.Tool
-	Agents map[string]config.Definition
+	Models   map[string]model.Model
+	Tools    []tool.Tool
+	Servers  map[string]mcp.Server
+	Agents   map[string]config.Agent
+	Policies tool.Rules       // come before those of the configuration
+	Redactor *redact.Redactor // works beside that of the configuration; nil: there is none
 }
 
 // Source returns the parts that are in force. It is safe for concurrent use.
@@ -43,15 +46,13 @@ func NewSource(current *config.Current, own Own, pool *mcp.Pool) *Source {
 // Use returns the parts that are in force. The caller calls release when it no longer uses them.
 func (s *Source) Use() (engine.Parts, func()) {
 	p := &parts{own: s.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
-	if s.current == nil {
-		return p, func() {}
+	release := func() {}
+	if s.current != nil {
+		if configured, done, err := s.current.Use(); err == nil { // else it was closed: only what the program has is left
+			p.configured, release = configured, done
+		}
 	}
-	configured, release, err := s.current.Use()
-	if err != nil { // it was closed: there is nothing left to run
-		return p, func() {}
-	}
-	p.configured = configured
-	p.secrets = secretsOf(configured.Config)
+	p.secrets = secretsOf(p.configured.Config, s.own.Servers)
 	return p, release
 }
 
@@ -86,17 +87,28 @@ type parts struct {
 
 // Provides implements [engine.Parts].
 func (p *parts) Provides() (all []string) {
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(p.own.Models)), slices.Collect(maps.Keys(p.configured.Models))) {
-		all = append(all, "model:"+name)
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			all = append(all, kind+":"+name)
+		}
 	}
+	add("model", keysOf(p.own.Models, p.configured.Models)...)
+	add("mcp", keysOf(p.own.Servers, p.configured.Config.MCPServers)...)
 	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
-		all = append(all, "tool:"+t.Spec().Name)
+		add("tool", t.Spec().Name)
 	}
-	for name := range p.configured.Config.MCPServers {
-		all = append(all, "mcp:"+name)
+	for _, name := range p.Names("agent") {
+		add("tool", "agent."+name)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// keysOf returns the keys of either map, in order.
+func keysOf[A, B any](a map[string]A, b map[string]B) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // Definition implements [engine.Parts].
@@ -104,13 +116,18 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	if kind != "agent" {
 		return nil, false
 	}
-	d, ok := p.own.Agents[name]
+	c := p.configured.Config
+	a, ok := p.own.Agents[name]
 	if !ok {
-		if d, ok = p.configured.Config.Definition(name); !ok {
+		if a, ok = c.Agents[name]; !ok {
 			return nil, false
 		}
 	}
-	text, _, err := d.JSON()
+	m := c.Models[a.Model].Definition(a.Model)
+	if own := p.own.Models[a.Model]; own != nil {
+		m = config.DefinitionModel{Name: a.Model, Provider: own.Provider(), Model: own.Name()}
+	}
+	text, _, err := a.Definition(name, m, keysOf(p.own.Servers, c.MCPServers), slices.Concat(p.own.Policies, c.Policies)).JSON()
 	return text, err == nil
 }
 
@@ -119,9 +136,7 @@ func (p *parts) Names(kind string) []string {
 	if kind != "agent" {
 		return nil
 	}
-	names := slices.AppendSeq(slices.Collect(maps.Keys(p.own.Agents)), maps.Keys(p.configured.Config.Agents))
-	slices.Sort(names)
-	return slices.Compact(names)
+	return keysOf(p.own.Agents, p.configured.Config.Agents)
 }
 
 // Model implements [engine.Parts].
@@ -140,6 +155,7 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 		return all, nil
 	}
 	known, wanted := p.configured.Servers(), map[string]mcp.Server{}
+	maps.Copy(known, p.own.Servers)
 	var errs []error
 	for _, name := range servers {
 		s, ok := known[name]
@@ -163,15 +179,18 @@ func (p *parts) Redact(text string) string {
 	if p.secrets != nil {
 		text = p.secrets.Replace(text)
 	}
-	if looksLikeJSON(text) {
-		clean, _ := p.redactor().JSON([]byte(text))
-		return string(clean)
+	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
+		switch {
+		case r == nil:
+		case looksLikeJSON(text):
+			clean, _ := r.JSON([]byte(text))
+			text = string(clean)
+		default:
+			text, _ = r.Text(text)
+		}
 	}
-	clean, _ := p.redactor().Text(text)
-	return clean
+	return text
 }
-
-func (p *parts) redactor() *redact.Redactor { return p.configured.Redactor }
 
 // looksLikeJSON reports whether a text is an object or a list of JSON.
 func looksLikeJSON(text string) bool {
@@ -183,13 +202,20 @@ func looksLikeJSON(text string) bool {
 // are words.
 const minSecret = 8
 
-// secretsOf returns what replaces the secrets of a configuration.
-func secretsOf(c *config.Config) *strings.Replacer {
+// secretsOf returns what replaces the secrets of a configuration, and those of the servers of a program.
+func secretsOf(c *config.Config, own map[string]mcp.Server) *strings.Replacer {
 	var pairs []string
+	hide := func(texts ...string) {
+		for _, text := range texts {
+			if len(text) >= minSecret {
+				pairs = append(pairs, text, "[secret]")
+			}
+		}
+	}
 	add := func(values ...config.Value) {
 		for _, v := range values {
-			if text := v.Reveal(); len(text) >= minSecret && v.String() != text {
-				pairs = append(pairs, text, "[secret]")
+			if v.String() != v.Reveal() {
+				hide(v.Reveal())
 			}
 		}
 	}
@@ -202,6 +228,10 @@ func secretsOf(c *config.Config) *strings.Replacer {
 	for _, s := range c.MCPServers {
 		add(slices.Collect(maps.Values(s.Env))...)
 		add(slices.Collect(maps.Values(s.Headers))...)
+	}
+	for _, s := range own {
+		hide(slices.Collect(maps.Values(s.Env))...)
+		hide(slices.Collect(maps.Values(s.Headers))...)
 	}
 	if pairs == nil {
 		return nil

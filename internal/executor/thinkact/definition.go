@@ -74,15 +74,16 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 }
 
 // needs returns what a worker must have for an agent. Tools that a pattern matches may be missing, those of
-// MCP servers are known only when they are asked, and the engine has its own.
+// MCP servers are known only when they are asked, and every worker has form and terminate.
 func needs(agent config.Definition) []string {
 	all := []string{"model:" + agent.Model.Name}
 	for _, server := range agent.MCPServers {
 		all = append(all, "mcp:"+server)
 	}
 	for _, name := range agent.Tools {
+		everywhere := name == terminateTool || name == engine.FormTool
 		ofServer := slices.ContainsFunc(agent.MCPServers, func(server string) bool { return strings.HasPrefix(name, server+"-") })
-		if !ofServer && !strings.Contains(name, "*") && !strings.HasPrefix(name, "agent.") && name != terminateTool && name != engine.FormTool {
+		if !everywhere && !ofServer && !strings.Contains(name, "*") {
 			all = append(all, "tool:"+name)
 		}
 	}
