@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/httpd"
@@ -61,7 +62,9 @@ type agents struct {
 
 // startAgents reads the configuration and starts workers. The caller closes what it returns.
 func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger) (_ *agents, err error) {
-	a := &agents{log: log, pool: mcp.NewPool(mcp.Options{Logger: log})}
+	a := &agents{}
+	log = slog.New(redact.Handler(log.Handler(), a.redact))
+	a.log, a.pool = log, mcp.NewPool(mcp.Options{Logger: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
 	defer func() {
@@ -76,7 +79,6 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		if err := a.warn(); err != nil {
 			return nil, err
 		}
-		a.workers.Go(func() { a.reload(ctx) })
 	}
 	a.source = parts.NewSource(a.current, parts.Own{}, a.pool)
 	a.engine, err = engine.New(engine.Config{
@@ -86,6 +88,9 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
+	if a.current != nil {
+		a.workers.Go(func() { a.reload(ctx) })
+	}
 	for range workers {
 		a.workers.Go(func() {
 			if err := a.engine.Work(ctx); err != nil {
@@ -94,6 +99,14 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		})
 	}
 	return a, nil
+}
+
+// redact returns a text as it may be in the log.
+func (a *agents) redact(text string) string {
+	if a.source == nil { // nothing runs so far
+		return text
+	}
+	return a.source.Redact(text)
 }
 
 // register lets a server show the metrics of the engine and its configuration.

@@ -316,7 +316,9 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 }
 
 func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
-	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask}
+	var kept struct{ Asked json.RawMessage }
+	_ = json.Unmarshal(c.row.Metadata, &kept) // without a question there is nothing
+	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask, State: kept.Asked}
 }
 
 // run makes the call.
@@ -357,6 +359,9 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	return c.run(ctx)
 }
 
+// maxAsked bounds what is kept with a question so that its tool can go on, in bytes.
+const maxAsked = 64 << 10
+
 // ask puts a question of the tool to a human.
 func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
 	r := c.step.run
@@ -374,6 +379,9 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 		return answerTo(q, a)
 	}
 	waits := c.change(record.Waiting)
+	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
+		waits.Metadata, _ = json.Marshal(map[string]json.RawMessage{"asked": q.State}) // is valid
+	}
 	a, err := r.ask(ctx, key, w, waits)
 	if err != nil {
 		if parked := new(parkedError); errors.As(err, &parked) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -129,7 +130,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	run, plan, err := e.newRun(ctx, r, p, record.NewPlanID())
+	run, plan, err := e.newRun(ctx, parts, r, p, record.NewPlanID())
 	if err != nil {
 		return Started{}, err
 	}
@@ -167,12 +168,13 @@ func (e *Engine) prepare(parts Parts, r Request) (Prepared, error) {
 }
 
 // newRun returns what is put on record of a run that begins, but for its place in a tree.
-func (e *Engine) newRun(ctx context.Context, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
+func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
 	run := store.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
 	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
 	if p.Definition != nil {
 		var err error
-		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, p.Definition); err != nil {
+		redacted := json.RawMessage(parts.Redact(string(p.Definition))) // its prompts are for models and the record
+		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, redacted); err != nil {
 			return run, nil, err
 		}
 	}

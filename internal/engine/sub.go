@@ -56,7 +56,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	child, plan, err := r.engine.newRun(ctx, Request{Executor: s.executor.Kind(), Limits: left}, prepared, derive("subplan-", c.row.ToolCallID))
+	child, plan, err := r.engine.newRun(ctx, r.parts, Request{Executor: s.executor.Kind(), Limits: left}, prepared, derive("subplan-", c.row.ToolCallID))
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -257,6 +257,7 @@ func (s *Step) clean(m *model.Message) {
 		clean(&m.Parts[i].Text)
 		if call := m.Parts[i].Call; call != nil {
 			copied := *call
+			clean(&copied.Name)
 			clean(&copied.Arguments)
 			m.Parts[i].Call = &copied
 		}
