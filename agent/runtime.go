@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/parts"
@@ -26,7 +27,7 @@ import (
 // Options of [Open]. The zero value is ready to use.
 type Options struct {
 	// Logger receives what no call can return: workers, retries, upkeep, and what MCP servers write to
-	// their standard error. Default: nothing is logged.
+	// their standard error. Secrets, and what the redaction matches, are replaced. Default: nothing is logged.
 	Logger *slog.Logger
 	// Release is the version of the program. It stands on record with each run that it starts.
 	Release string
@@ -95,7 +96,11 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	r := &Runtime{idle: make(chan struct{})}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Logger = slog.New(redact.Handler(o.Logger.Handler(), r.redacted))
+	r.pool = mcp.NewPool(mcp.Options{Logger: o.Logger})
+	r.source.Store(parts.NewSource(nil, parts.Own{}, r.pool))
 	m, err := store.NewMigrator(ctx, databaseURL, o.Logger)
 	if err != nil {
 		return nil, err
@@ -103,8 +108,6 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
-	r := &Runtime{pool: mcp.NewPool(mcp.Options{Logger: o.Logger}), idle: make(chan struct{})}
-	r.source.Store(parts.NewSource(nil, parts.Own{}, r.pool))
 	if r.store, err = store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns}); err != nil {
 		return nil, err
 	}
@@ -127,6 +130,9 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	r.ending, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
+
+// redacted returns a text as it may be in the log.
+func (r *Runtime) redacted(text string) string { return r.source.Load().Redact(text) }
 
 // enter begins a call, which ends with done. The error says that the Runtime is closed.
 func (r *Runtime) enter() (done func(), err error) {
