@@ -243,7 +243,7 @@ func TestStartErrors(t *testing.T) {
 			t.Errorf("%.60q: %v, want field %s", fmt.Sprint(row.request), err, row.field)
 		}
 	}
-	if _, err := a.Start(t.Context(), agent.Request{Agent: "nobody", Request: "r"}); !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `agent "nobody"`) {
+	if _, err := a.Start(t.Context(), agent.Request{Agent: "nobody", Request: "r"}); !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no agent is called "nobody"`) {
 		t.Error(err)
 	}
 	q := agent.Request{Agent: "a", Request: "r", IdempotencyKey: "once"}

@@ -111,8 +111,8 @@ func (s *Server) start(c echo.Context) error {
 
 // notStarted turns an error of a start into a problem.
 func notStarted(err error) error {
-	if errors.Is(err, record.ErrNotFound) {
-		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name is that of nothing that can be run here", Field: "name"}
+	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
+		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name: " + unknown.Error(), Field: "name"}
 	}
 	return refused(err)
 }

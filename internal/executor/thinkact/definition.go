@@ -58,7 +58,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 	body, ok := parts.Definition("agent", in.Agent)
 	if !ok {
-		return p, fmt.Errorf("agent %q: %w", in.Agent, record.ErrNotFound)
+		return p, &engine.UnknownError{Kind: "agent", Name: in.Agent, There: parts.Names("agent")}
 	}
 	agent, err := decode(body)
 	if err != nil {
