@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/parts"
@@ -60,8 +58,7 @@ type Runtime struct {
 	upkeep *upkeep.Upkeep
 	engine *engine.Engine
 	watch  *runs.Watch
-	pool   *mcp.Pool
-	source atomic.Pointer[parts.Source] // of what is registered
+	source *parts.Source // of what is registered
 
 	mu      sync.Mutex
 	own     parts.Own       // what is registered
@@ -103,8 +100,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
-	r := &Runtime{pool: mcp.NewPool(mcp.Options{Logger: o.Logger}), idle: make(chan struct{})}
-	r.source.Store(parts.NewSource(nil, parts.Own{}, r.pool))
+	r := &Runtime{source: parts.NewSource(o.Logger), idle: make(chan struct{})}
 	if r.store, err = store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns}); err != nil {
 		return nil, err
 	}
@@ -114,8 +110,8 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 		}
 	}()
 	r.engine, err = engine.New(engine.Config{
-		Store: r.store, Executors: executor.All(), Watcher: r.store.Deltas(), Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
-		Parts: func() (engine.Parts, func()) { return r.source.Load().Use() },
+		Store: r.store, Executors: executor.All(), Parts: r.source.Use, Watcher: r.store.Deltas(),
+		Logger: r.source.Log(), Release: o.Release, Slots: o.Slots, Drain: o.Drain,
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +168,7 @@ func (r *Runtime) Work(ctx context.Context) error {
 // Metrics returns what the work of this process is counted by, for a registry of Prometheus, after everything
 // was registered: runs, models, tools and the configuration. They are those of actlog work.
 func (r *Runtime) Metrics() []prometheus.Collector {
-	return append(r.engine.Metrics(), r.source.Load().Metrics()...)
+	return append(r.engine.Metrics(), r.source.Metrics()...)
 }
 
 // Close ends the work, as the end of the context of [Runtime.Work] does, and the calls that wait. Then it
@@ -197,7 +193,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 	}
 	r.upkeep.Close()
 	// Nothing is in the queue of the store: runs are written past it.
-	if err = errors.Join(err, r.pool.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
+	if err = errors.Join(err, r.source.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
 		return fmt.Errorf("close the runtime: %w", err)
 	}
 	return nil
