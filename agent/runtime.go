@@ -24,7 +24,7 @@ import (
 // Options of [Open]. The zero value is ready to use.
 type Options struct {
 	// Logger receives what no call can return: workers, retries, upkeep, and what MCP servers write to
-	// their standard error. Default: nothing is logged.
+	// their standard error. Secrets, and what the redaction matches, are replaced. Default: nothing is logged.
 	Logger *slog.Logger
 	// Release is the version of the program. It stands on record with each run that it starts.
 	Release string
@@ -92,7 +92,8 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	r := &Runtime{source: parts.NewSource(cmp.Or(o.Logger, slog.New(slog.DiscardHandler))), idle: make(chan struct{})}
+	o.Logger = r.source.Log()
 	m, err := store.NewMigrator(ctx, databaseURL, o.Logger)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,6 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := errors.Join(m.Up(ctx), m.Close()); err != nil {
 		return nil, err
 	}
-	r := &Runtime{source: parts.NewSource(o.Logger), idle: make(chan struct{})}
 	if r.store, err = store.Open(ctx, store.Config{DatabaseURL: databaseURL, Logger: o.Logger, MaxConns: o.MaxConns}); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	}()
 	r.engine, err = engine.New(engine.Config{
 		Store: r.store, Executors: executor.All(), Parts: r.source.Use, Watcher: r.store.Deltas(),
-		Logger: r.source.Log(), Release: o.Release, Slots: o.Slots, Drain: o.Drain,
+		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
 	})
 	if err != nil {
 		return nil, err

@@ -114,6 +114,18 @@ type figuresView struct {
 	DurationMs                      *int64
 }
 
+// runView is what the commands read of a run.
+type runView struct {
+	PlanID, RootPlanID, Executor, Name, Title string
+	State                                     string
+	Result, Error, ErrorKind                  string
+	Waits                                     []waitView
+	WaitingFor                                []string
+	Takeovers                                 int64
+	CreatedAt, StartTime, EndTime             *time.Time
+	Total                                     figuresView
+}
+
 // took formats the duration; it is empty while that is unknown.
 func (f figuresView) took() string {
 	if f.DurationMs == nil {
@@ -143,6 +155,11 @@ func (f serverFlags) ProvideClient() (*client, error) {
 
 var errNotOnRecord = errors.New("is not on record")
 
+// lateError is a request that came too late: what it is about has ended, or is decided.
+type lateError struct{ error }
+
+func (e lateError) Unwrap() error { return e.error }
+
 // rootFlag chooses one of several trees.
 type rootFlag struct {
 	Root string `help:"Id of the root plan, if several trees have a plan of this id. Default: the root plan of this id, else the newest." placeholder:"ROOT"`
@@ -162,6 +179,20 @@ func (c *client) plan(ctx context.Context, id string, query url.Values) (*planVi
 	return &p, c.get(ctx, "plan "+id, withQuery(planPath(id), query), &p)
 }
 
+// run reads a run. It also returns the answer as it is.
+func (c *client) run(ctx context.Context, id string) (*runView, json.RawMessage, error) {
+	var raw json.RawMessage
+	if err := c.get(ctx, "run "+id, runPath(id), &raw); err != nil {
+		return nil, nil, err
+	}
+	var r runView
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, nil, fmt.Errorf("run %s: %w", id, err)
+	}
+	return &r, raw, nil
+}
+
+func runPath(id string) string  { return "/api/v1/runs/" + url.PathEscape(id) }
 func planPath(id string) string { return "/api/v1/plans/" + url.PathEscape(id) }
 func stepPath(id string) string { return "/api/v1/steps/" + url.PathEscape(id) }
 
@@ -194,6 +225,62 @@ func (c *client) read(ctx context.Context, what, path string) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 	return c.readAll(what, resp.Body)
+}
+
+// post sends a JSON body, and decodes the answer.
+func (c *client) post(ctx context.Context, what, path string, header http.Header, body, into any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	all := http.Header{"Content-Type": {wire.TypeJSON}}
+	maps.Copy(all, header)
+	resp, err := c.open(ctx, what, http.MethodPost, path, all, raw)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := c.readAll(what, resp.Body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
+		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, c.base)
+	}
+	return nil
+}
+
+// listPage is how many items of a list one request asks for.
+const listPage = 100
+
+// list calls each with the items of a list, as many as there are up to a limit. It reports whether the
+// server said that some may be missing.
+func (c *client) list(ctx context.Context, what, path string, query url.Values, limit int, each func(json.RawMessage) error) (incomplete bool, err error) {
+	for left := limit; left > 0; {
+		query.Set("limit", strconv.Itoa(min(left, listPage)))
+		var page struct {
+			Items      []json.RawMessage
+			NextCursor string
+			Incomplete bool
+		}
+		if err := c.get(ctx, what, withQuery(path, query), &page); err != nil {
+			return false, err
+		}
+		for _, raw := range page.Items {
+			if err := each(raw); err != nil {
+				return false, fmt.Errorf("%s: %w", what, err)
+			}
+		}
+		left -= len(page.Items)
+		incomplete = incomplete || page.Incomplete
+		if page.NextCursor == "" {
+			break
+		}
+		query.Set("cursor", page.NextCursor)
+	}
+	return incomplete, nil
 }
 
 // print writes the answer to a GET as it is.
@@ -279,7 +366,7 @@ func (c *client) open(ctx context.Context, what, method, path string, header htt
 		}
 		return nil, &callError{error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
-	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNoContent {
+	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
 	defer resp.Body.Close()
@@ -301,6 +388,8 @@ func (c *client) statusError(what string, resp *http.Response) error {
 		return &callError{error: err, retryAfter: time.Duration(max(seconds, 1)) * time.Second}
 	case !isActlog:
 		return fmt.Errorf("%w (is there an Actlog server at %s?)", err, c.base)
+	case status == http.StatusConflict:
+		return lateError{err}
 	case status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge:
 		return &callError{error: err, refused: true}
 	case status == http.StatusUnauthorized && c.key != "":

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/actlog/actlog/internal/decision"
 )
 
 type completionCmd struct {
@@ -130,6 +132,8 @@ func values(v *kong.Value, prefix string) (candidates []string) {
 		return []string{completeFiles}
 	case "state":
 		known = planStates()
+	case "decision":
+		known = decision.All()
 	}
 	for _, s := range known {
 		candidates = append(candidates, prefix+s)

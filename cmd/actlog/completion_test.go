@@ -16,8 +16,8 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve work migrate ready key show list tail unknown delete export import psql price demo completion"},
-		{[]string{"s"}, "serve show"},
+		{[]string{""}, "serve work run runs stop pause resume answer migrate ready key show list tail unknown delete export import psql price demo completion"},
+		{[]string{"s"}, "serve stop show"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
 		{[]string{"show", "--s"}, "--server --step"},
@@ -31,6 +31,10 @@ func TestBashCompletion(t *testing.T) {
 		{[]string{"list", "--u"}, "--until --user"},
 		{[]string{"delete", "--y"}, "--yes"},
 		{[]string{"show", ""}, ""},
+		{[]string{"run", "--e"}, "--executor"},
+		{[]string{"run", "--executor", ""}, "agent"},
+		{[]string{"runs", "--state", "W"}, "WAITING"},
+		{[]string{"answer", "plan-1", "--decision", "re"}, "reject retry"},
 	} {
 		test := script + `
 			COMP_WORDS=("$0" "$@") COMP_CWORD=$#

@@ -43,6 +43,12 @@ type cli struct {
 
 	Serve   serveCmd   `cmd:"" help:"Serve the record. Without --database-url, on a private Postgres in the data folder."`
 	Work    workCmd    `cmd:"" help:"Run agents on the record of a server, with a configuration."`
+	Run     runCmd     `cmd:"" help:"Run an agent: follow it, answer what it asks, and print its result."`
+	Runs    runsCmd    `cmd:"" help:"List runs of agents, newest first."`
+	Stop    stopCmd    `cmd:"" help:"Stop a run and all runs below it."`
+	Pause   pauseCmd   `cmd:"" help:"Pause a run and all runs below it."`
+	Resume  resumeCmd  `cmd:"" help:"Let a paused run go on."`
+	Answer  answerCmd  `cmd:"" help:"Answer what a run waits for: a form, an approval."`
 	Migrate migrateCmd `cmd:"" help:"Migrate the schema of a database up or down."`
 	Ready   readyCmd   `cmd:"" help:"Check whether a server is ready. Exit code 1: it is not ready, or does not answer."`
 	Key     keyCmd     `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`

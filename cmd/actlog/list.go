@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,9 +29,6 @@ type listCmd struct {
 	JSON         bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
 }
-
-// listPage is how many plans one request asks for.
-const listPage = 100
 
 // planItem is a root plan in a list, or in an event about all plans.
 type planItem struct {
@@ -83,34 +79,20 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if !c.JSON {
 		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
 	}
-	incomplete := false
-	for left := c.Limit; left > 0; {
-		query.Set("limit", strconv.Itoa(min(left, listPage)))
-		var page struct {
-			Items      []json.RawMessage
-			NextCursor string
-			Incomplete bool
-		}
-		if err := client.get(ctx, "list plans", "/api/v1/plans?"+query.Encode(), &page); err != nil {
+	incomplete, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.Limit, func(raw json.RawMessage) error {
+		if c.JSON {
+			_, err := fmt.Fprintf(w, "%s\n", raw)
 			return err
 		}
-		for _, raw := range page.Items {
-			if c.JSON {
-				fmt.Fprintf(w, "%s\n", raw)
-				continue
-			}
-			var p planItem
-			if err := json.Unmarshal(raw, &p); err != nil {
-				return fmt.Errorf("list plans: %w", err)
-			}
-			fmt.Fprintln(w, p.row(now))
+		var p planItem
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return err
 		}
-		left -= len(page.Items)
-		incomplete = incomplete || page.Incomplete
-		if page.NextCursor == "" {
-			break
-		}
-		query.Set("cursor", page.NextCursor)
+		_, err := fmt.Fprintln(w, p.row(now))
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if err := w.Flush(); err != nil {
 		return err

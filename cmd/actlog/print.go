@@ -58,6 +58,17 @@ func shorten(s string, limit int) string {
 	return b.String()
 }
 
+// visible returns a text of several lines without anything that a terminal would obey. Its characters stay,
+// except those that are not shown, which are left out.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, s)
+}
+
 // colourCode is a sequence by which a view sets a colour. Lines have no others: recorded texts
 // were shortened.
 var colourCode = regexp.MustCompile("^\x1b\\[[0-9;]*m")

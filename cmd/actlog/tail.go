@@ -71,6 +71,7 @@ type tail struct {
 	client *client
 	plan   string // empty: all
 	root   rootFlag
+	deltas bool   // whether to ask for the texts of answers while they arrive
 	cursor string // the id of the last event
 	show   func(event string, data json.RawMessage) error
 	view   *view
@@ -113,6 +114,9 @@ func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 	}
 	if t.cursor != "" {
 		query.Set("after", t.cursor)
+	}
+	if t.deltas {
+		query.Set("deltas", "true")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

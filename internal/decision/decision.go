@@ -4,6 +4,7 @@ package decision
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ var states = map[string]record.State{
 	Submit: record.Submitted, Approve: record.Approved, Accept: record.Accepted, Reject: record.Rejected, Modify: record.Modified,
 	Done: record.Accepted, Retry: record.Approved, Skip: record.Rejected,
 }
+
+// All returns all decisions, in the order of their names.
+func All() []string { return slices.Sorted(maps.Keys(states)) }
 
 // byType are the decisions about waits whose subject names none.
 var byType = map[record.WaitType][]string{

@@ -42,8 +42,8 @@ func ReadForm(raw json.RawMessage) (Form, error) {
 	return form, nil
 }
 
-// key is the member of the values that holds the answer to a field.
-func key(field map[string]string) string {
+// Key is the member of the values that holds the answer to a field.
+func Key(field map[string]string) string {
 	if name := field["name"]; name != "" {
 		return name
 	}
@@ -54,10 +54,10 @@ func key(field map[string]string) string {
 func (f Form) ByLabel(values map[string]json.RawMessage) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(values))
 	for given, value := range values {
-		named := slices.ContainsFunc(f, func(field map[string]string) bool { return key(field) == given })
+		named := slices.ContainsFunc(f, func(field map[string]string) bool { return Key(field) == given })
 		at := slices.IndexFunc(f, func(field map[string]string) bool { return field["label"] == given })
 		if !named && at >= 0 {
-			given = key(f[at])
+			given = Key(f[at])
 		}
 		out[given] = value
 	}
@@ -68,7 +68,7 @@ func (f Form) ByLabel(values map[string]json.RawMessage) map[string]json.RawMess
 func (f Form) answered(values map[string]json.RawMessage, redact func(string) string) (json.RawMessage, error) {
 	known := make(map[string]bool, len(f))
 	for _, field := range f {
-		known[key(field)] = true
+		known[Key(field)] = true
 	}
 	var unknown []string
 	for name := range values {
@@ -81,7 +81,7 @@ func (f Form) answered(values map[string]json.RawMessage, redact func(string) st
 	}
 	size := 0
 	for _, field := range f {
-		name := key(field)
+		name := Key(field)
 		value, err := text(values[name])
 		if err == nil {
 			value, err = check(field, value)
@@ -156,6 +156,17 @@ func text(raw json.RawMessage) (string, error) {
 	return string(raw), nil
 }
 
+// Check says what is wrong with the answer to a field, given as text; empty: nothing is. It quotes no value.
+func Check(field map[string]string, answer string) (wrong string) {
+	if _, err := check(field, answer); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Options are those of a field, of which an answer must be one; nil if it lists none.
+func Options(field map[string]string) []string { return split(field["options"]) }
+
 var number = regexp.MustCompile(`^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$`)
 
 // check returns the value of a field as it goes on record.
@@ -184,7 +195,7 @@ func check(field map[string]string, value string) (string, error) {
 	case "select", "radio":
 		return choose(field, trimmed)
 	case "checkbox":
-		if options(field) == nil {
+		if Options(field) == nil {
 			return value, nil
 		}
 		chosen := split(trimmed)
@@ -204,7 +215,7 @@ func check(field map[string]string, value string) (string, error) {
 }
 
 func choose(field map[string]string, value string) (string, error) {
-	if of := options(field); of != nil && !slices.Contains(of, value) {
+	if of := Options(field); of != nil && !slices.Contains(of, value) {
 		return "", fault("must be one of " + shownOptions(of))
 	}
 	return value, nil
@@ -217,9 +228,6 @@ func shownOptions(of []string) string {
 	}
 	return all
 }
-
-// options are those of a field; nil if it lists none.
-func options(field map[string]string) []string { return split(field["options"]) }
 
 func split(list string) (items []string) {
 	for item := range strings.SplitSeq(list, ",") {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/internal/decision"
+)
+
+type answerCmd struct {
+	Plan     string   `arg:"" help:"Id of the plan of a run."`
+	Wait     string   `arg:"" optional:"" help:"Id of a wait of the run, or of a run below it. Default: the only open one."`
+	Decision string   `help:"What is decided: submit for a form; approve, reject; accept, reject, modify; done, retry, skip. Default: submit if there is a --value, else you are asked." placeholder:"DECISION"`
+	Value    []string `help:"An answer to a field of the form, by its name, or by its label if it has none. Once for each field. Type passwords at the prompt instead: other users can see command lines." placeholder:"NAME=VALUE" sep:"none"`
+	Text     string   `help:"What else there is to say: why it is rejected, what is to change." placeholder:"TEXT"`
+	By       string   `help:"Who decides. Default: the name of the API key." placeholder:"NAME"`
+	List     bool     `help:"List what the run waits for, and answer nothing."`
+	JSON     bool     `help:"Print the wait as JSON; with --list, all, one per line."`
+	serverFlags
+}
+
+// Help explains the command.
+func (*answerCmd) Help() string {
+	return `Without --decision, the command asks at the terminal. The first answer counts: a later one ends with exit
+code 1. If the server has API keys, the key needs the scopes read and decide.`
+}
+
+// Run implements the command.
+func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
+	d, err := c.decided()
+	if err != nil {
+		return err
+	}
+	r, _, err := client.run(ctx, c.Plan)
+	if err != nil {
+		return err
+	}
+	if c.List {
+		return c.list(ctx, e, client, r.Waits)
+	}
+	w, err := c.choose(e, r)
+	if err != nil {
+		return err
+	}
+	if d.Decision == "" {
+		p := newPrompt(e, e.stderr)
+		if p == nil {
+			return usageError("answer asks at a terminal, and stdin is none: pass --decision " + strings.Join(w.Decisions, "|") + ", and --value NAME=VALUE for each field of a form")
+		}
+		by := d.By
+		if d, err = p.ask(ctx, w, func() bool { return true }); err != nil {
+			return err
+		}
+		d.By = by
+	}
+	if err := w.check(d); err != nil {
+		return err
+	}
+	answered, err := client.answer(ctx, c.Plan, w.WaitID, d)
+	if err != nil {
+		return tooLate(err)
+	}
+	if c.JSON {
+		_, err = fmt.Fprintf(e.stdout, "%s\n", answered)
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", clean(w.WaitID), d.Decision)
+	return err
+}
+
+// tooLate says plainly what it means that a server refused an answer.
+func tooLate(err error) error {
+	if _, late := errors.AsType[lateError](err); late {
+		return fmt.Errorf("%w: somebody else answered, its time is over, or the run has ended", err)
+	}
+	return err
+}
+
+// decided is what the flags say.
+func (c *answerCmd) decided() (d decide, err error) {
+	d = decide{Decision: c.Decision, Text: c.Text, By: c.By}
+	for _, value := range c.Value {
+		name, text, ok := strings.Cut(value, "=")
+		if _, twice := d.Values[name]; !ok || twice {
+			return d, usageError(fmt.Sprintf("--value %s: must be NAME=VALUE, once for each name", clean(name)))
+		}
+		if d.Values == nil {
+			d.Values, d.Decision = map[string]string{}, c.Decision
+		}
+		d.Values[name] = text
+	}
+	if d.Decision == "" && d.Values != nil {
+		d.Decision = decision.Submit
+	}
+	if d.Decision == "" && d.Text != "" {
+		return d, usageError("--text goes with a --decision")
+	}
+	return d, nil
+}
+
+// choose returns the wait that is meant. If there are several, it lists them.
+func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
+	if c.Wait == "" && len(r.Waits) == 1 {
+		return &r.Waits[0], nil
+	}
+	i := slices.IndexFunc(r.Waits, func(w waitView) bool { return w.WaitID == c.Wait })
+	switch {
+	case i >= 0:
+		return &r.Waits[i], nil
+	case len(r.Waits) == 0:
+		return nil, fmt.Errorf("run %s is %s and waits for nothing", clean(c.Plan), clean(r.State))
+	case c.Wait != "":
+		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", clean(c.Plan), clean(c.Wait))
+	}
+	if err := printTable(e.stderr, waitsHeader, r.Waits, waitView.row); err != nil {
+		return nil, err
+	}
+	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", clean(c.Plan), len(r.Waits)))
+}
+
+// list prints open waits.
+func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []waitView) error {
+	if !c.JSON {
+		return printTable(e.stdout, waitsHeader, waits, waitView.row)
+	}
+	var r struct{ Waits []json.RawMessage }
+	if err := client.get(ctx, "run "+c.Plan, runPath(c.Plan), &r); err != nil {
+		return err
+	}
+	return encodeAll(json.NewEncoder(e.stdout), r.Waits)
+}

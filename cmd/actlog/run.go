@@ -1,0 +1,281 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/actlog/actlog/record"
+)
+
+type runCmd struct {
+	Name         string   `arg:"" name:"agent" help:"Name of the agent, as the server's configuration has it."`
+	Request      string   `arg:"" help:"What it is to do; - reads it from stdin."`
+	Executor     string   `help:"What carries the run." default:"agent" enum:"agent"`
+	Tag          []string `help:"A tag of the run, as often as you like." placeholder:"TAG"`
+	Project      string   `help:"Project of the run." placeholder:"NAME"`
+	User         string   `help:"User for whom it runs." placeholder:"ID"`
+	Conversation string   `help:"Conversation that it belongs to." placeholder:"ID"`
+	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER"`
+	Detach       bool     `help:"Start the run, print the id of its plan, and do not follow it."`
+	JSON         bool     `help:"Print the whole run as JSON instead of its result."`
+	serverFlags
+}
+
+// Help explains the command.
+func (*runCmd) Help() string {
+	return `The result goes to stdout; what happens meanwhile, and questions, go to stderr. If stdin is no terminal, forms
+and approvals wait for actlog answer. Ctrl-C leaves the run going. Exit code 0: the run is COMPLETED; 1: it
+failed or was stopped. If the server has API keys, the key needs the scopes run and read, and decide to answer.`
+}
+
+// Run implements the command.
+func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
+	body, err := c.body(ctx, e)
+	if err != nil {
+		return err
+	}
+	started, err := client.start(ctx, body)
+	if err != nil {
+		return err
+	}
+	if c.Detach {
+		if c.JSON {
+			return client.print(ctx, e.stdout, "run "+started.PlanID, runPath(started.PlanID))
+		}
+		_, err := fmt.Fprintln(e.stdout, clean(started.PlanID))
+		return err
+	}
+	f := &following{client: client, env: e, plan: started.PlanID, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
+	if c.Request != "-" {
+		f.prompt = newPrompt(e, e.stderr)
+	}
+	r, raw, err := f.follow(ctx)
+	if err != nil {
+		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", clean(f.plan), clean(f.plan))
+		return err
+	}
+	if c.JSON {
+		_, err = fmt.Fprintf(e.stdout, "%s\n", raw)
+	} else if r.Result != "" {
+		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(visible(r.Result), "\n"))
+	}
+	if err != nil || r.State == string(record.Completed) {
+		return err
+	}
+	why := clean(r.Error)
+	if r.ErrorKind != "" {
+		why = strings.TrimSpace(why + " (" + clean(r.ErrorKind) + ")")
+	}
+	return errors.New(strings.TrimSuffix("run "+clean(f.plan)+" is "+clean(r.State)+": "+why, ": "))
+}
+
+// startBody is the request that starts a run.
+type startBody struct {
+	Executor       string                 `json:"executor"`
+	Input          map[string]string      `json:"input"`
+	ConversationID string                 `json:"conversationId,omitempty"`
+	Project        string                 `json:"project,omitempty"`
+	UserID         string                 `json:"userId,omitempty"`
+	Tags           []string               `json:"tags,omitempty"`
+	Limits         map[string]json.Number `json:"limits,omitempty"`
+}
+
+// maxRequest bounds a request that is read from stdin, in bytes, like the server does.
+const maxRequest = record.MaxTextBytes
+
+func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
+	request := c.Request
+	if request == "-" {
+		input := interruptible(ctx, e.stdin)
+		defer input.Close()
+		read, err := io.ReadAll(io.LimitReader(input, maxRequest+1))
+		switch {
+		case err != nil:
+			return b, err
+		case len(read) > maxRequest:
+			return b, fmt.Errorf("the request on stdin has over %d bytes", maxRequest)
+		}
+		request = string(read)
+	}
+	b = startBody{
+		Executor: c.Executor, Input: map[string]string{"agent": c.Name, "request": request},
+		ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag,
+	}
+	for _, limit := range c.Limit {
+		name, number, _ := strings.Cut(limit, "=")
+		if !json.Valid([]byte(number)) || strings.Trim(number, "0123456789.eE+-") != "" {
+			return b, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", clean(limit)))
+		}
+		if b.Limits == nil {
+			b.Limits = map[string]json.Number{}
+		}
+		b.Limits[name] = json.Number(number)
+	}
+	return b, nil
+}
+
+// start starts a run. If the answer is lost, it sends the same request again, which starts nothing twice.
+func (c *client) start(ctx context.Context, b startBody) (started runView, err error) {
+	header := http.Header{"Idempotency-Key": {uuid.NewString()}}
+	var sent time.Time // when the server may have got the request first; zero: it has not
+	for attempt := 0; ; attempt++ {
+		asked := time.Now()
+		err = c.post(ctx, "start "+b.Input["agent"], "/api/v1/runs", header, b, &started)
+		failed, ok := errors.AsType[*callError](err)
+		switch {
+		case err == nil:
+			return started, nil
+		case ctx.Err() != nil:
+			return started, fmt.Errorf("%w; the run may have begun: actlog runs lists it", context.Cause(ctx))
+		case !ok || failed.refused:
+			return started, err
+		}
+		unreachable, dial := errors.AsType[*net.OpError](err)
+		if sent.IsZero() && failed.retryAfter == 0 && dial && unreachable.Op == "dial" {
+			return started, err // nothing was sent
+		}
+		if sent.IsZero() {
+			sent = asked
+		}
+		if time.Since(sent) > tailPatience {
+			return started, fmt.Errorf("%w; the run may have begun: actlog runs lists it", err)
+		}
+		wait := cmp.Or(failed.retryAfter, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
+		if !sleep(ctx, wait/2+rand.N(wait)) {
+			return started, context.Cause(ctx)
+		}
+	}
+}
+
+// following is a run that is told at a terminal, whose questions a human answers there.
+type following struct {
+	client *client
+	env    *env
+	plan   string
+	prompt *prompt // nil: nobody can be asked
+	story  *story
+	asked  map[string]bool // the waits that were
+	waits  chan struct{}   // holds a token when something waits
+}
+
+// follow tells a run until it has ended, and returns it.
+func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, error) {
+	f.story = newStory(f.plan, &view{w: f.env.stderr, colour: hasColour(f.env.stderr)})
+	if f.prompt != nil {
+		f.prompt.view.w, f.prompt.question = f.story, f.story.question
+	}
+	f.story.say("%s", f.plan)
+	aside, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.attend(aside)
+	}()
+	t := &tail{client: f.client, plan: f.plan, deltas: true}
+	t.show = func(event string, data json.RawMessage) error {
+		waits, err := f.story.event(event, data)
+		if len(waits) > 0 {
+			select {
+			case f.waits <- struct{}{}:
+			default:
+			}
+		}
+		return err
+	}
+	err := t.follow(ctx)
+	stop()
+	<-ended
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.client.run(ctx, f.plan)
+}
+
+// startPatience is how long a run may wait for a worker before that is told.
+const startPatience = 2 * time.Second
+
+// attend answers what the run waits for, or says how to, and says why a run does not begin.
+func (f *following) attend(ctx context.Context) {
+	begins := time.After(startPatience)
+	var retry <-chan time.Time
+	for {
+		idle := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-begins:
+			idle = true
+		case <-f.waits:
+		case <-retry:
+		}
+		r, _, err := f.client.run(ctx, f.plan)
+		if retry = nil; err != nil {
+			retry = time.After(time.Second) // the stream says what is wrong
+			continue
+		}
+		if idle && len(r.WaitingFor) > 0 {
+			f.story.say("No worker takes it. It needs: %s. actlog serve --config and actlog work start workers.", joined(r.WaitingFor))
+		}
+		for i := range r.Waits {
+			if w := &r.Waits[i]; !f.asked[w.WaitID] {
+				f.asked[w.WaitID] = true
+				f.attendTo(ctx, w)
+			}
+		}
+	}
+}
+
+// attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
+func (f *following) attendTo(ctx context.Context, w *waitView) {
+	how := fmt.Sprintf("Answer it: actlog answer %s %s", clean(f.plan), clean(w.WaitID))
+	if f.prompt == nil {
+		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
+		return
+	}
+	f.story.ask(true)
+	defer f.story.ask(false)
+	d, err := f.prompt.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
+	if err == nil {
+		err = f.send(ctx, w, d)
+	}
+	_, late := errors.AsType[lateError](err)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case late || errors.Is(err, errDecided):
+		f.story.say("%s", clean(err.Error()))
+	case errors.Is(err, io.EOF):
+		f.prompt = nil
+		f.story.say("%s", how)
+	default:
+		f.story.say("%s", clean(err.Error())+". "+how)
+	}
+}
+
+// send sends an answer, again if the server is away for a while.
+func (f *following) send(ctx context.Context, w *waitView, d decide) error {
+	end := time.Now().Add(tailPatience)
+	for again := false; ; again = true {
+		_, err := f.client.answer(ctx, f.plan, w.WaitID, d)
+		if _, late := errors.AsType[lateError](err); late && again {
+			return nil // maybe by this very answer; the story tells what it was
+		}
+		failed, ok := errors.AsType[*callError](err)
+		if !ok || failed.refused || time.Now().After(end) {
+			return tooLate(err)
+		}
+		if !sleep(ctx, cmp.Or(failed.retryAfter, time.Second)) {
+			return context.Cause(ctx)
+		}
+	}
+}

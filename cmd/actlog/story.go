@@ -1,0 +1,484 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// story tells what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs
+// below it, further to the right. It is safe for concurrent use.
+type story struct {
+	root string // the plan of the run
+
+	mu      sync.Mutex
+	view    *view
+	plans   map[string]*toldPlan
+	steps   map[string]*toldStep
+	cycles  map[cycleKey]*toldCycle
+	tools   map[string]*toldTool
+	waits   map[string]string // their states
+	others  map[string]bool   // thoughts, artifacts and sources
+	at      map[int]string    // the step of the last line, by depth
+	open    *toldCycle        // whose text is being written; nil: none
+	midLine bool              // at the end of what is written
+	asks    bool              // a human is asked: the texts of answers wait
+	asked   string            // the question at the end of what is written
+}
+
+type toldPlan struct {
+	parent, state string
+}
+
+type toldStep struct {
+	plan, agent string
+	attempt     int
+	told        bool
+}
+
+type cycleKey struct {
+	step string
+	seq  int64
+}
+
+type toldCycle struct {
+	step    string
+	attempt int
+	told    int             // the attempt of which it was told that the answer begins again
+	text    strings.Builder // what arrived since the last reset
+	written int             // how much of it is written
+	partial bool            // a part of the text before is missing
+	ended   bool
+}
+
+type toldTool struct {
+	attempt int
+	called  bool
+	state   string
+}
+
+func newStory(root string, v *view) *story {
+	return &story{
+		root: root, view: v, plans: map[string]*toldPlan{}, steps: map[string]*toldStep{}, cycles: map[cycleKey]*toldCycle{},
+		tools: map[string]*toldTool{}, waits: map[string]string{}, others: map[string]bool{}, at: map[int]string{},
+	}
+}
+
+// storyRow is what a story reads of a row.
+type storyRow struct {
+	tailRow
+	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy string
+	attempted
+}
+
+// moment is a line of a story, and when it happened.
+type moment struct {
+	at   time.Time
+	tell func()
+}
+
+// rows tells what is new in rows. It returns the ids of waits that are open since.
+func (s *story) rows(rows []storyRow) (waits []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range rows { // places first: rows below may come before those above
+		switch r := &rows[i]; r.Kind {
+		case "plan":
+			if s.plans[r.CurrentPlanID] == nil {
+				s.plans[r.CurrentPlanID] = &toldPlan{parent: r.ParentPlanID}
+			}
+		case "agentExecution":
+			if s.steps[r.StepID] == nil {
+				s.steps[r.StepID] = &toldStep{plan: r.PlanID}
+			}
+			s.steps[r.StepID].agent = r.AgentName
+		}
+	}
+	var moments []moment
+	for i := range rows {
+		moments = append(moments, s.moments(&rows[i])...)
+		if r := &rows[i]; r.Kind == "wait" && r.State == "WAITING" {
+			waits = append(waits, r.WaitID)
+		}
+	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return a.at.Compare(b.at) })
+	for _, m := range moments {
+		m.tell()
+	}
+	return waits
+}
+
+// moments returns what is new in a row.
+func (s *story) moments(r *storyRow) []moment {
+	begin, end := cmp.Or(r.StartTime, r.ThinkStartTime), cmp.Or(r.EndTime, r.ThinkEndTime)
+	later := time.Now()
+	at := func(t *time.Time) time.Time { // what has no time yet comes last
+		if t == nil {
+			return later
+		}
+		return *t
+	}
+	switch r.Kind {
+	case "plan":
+		return []moment{{at(cmp.Or(end, begin)), func() { s.plan(r) }}}
+	case "agentExecution":
+		return []moment{{at(begin), func() { s.step(r) }}}
+	case "thinkAct":
+		return []moment{{at(begin), func() { s.think(r) }}, {at(end), func() { s.thought(r) }}}
+	case "actTool":
+		return []moment{{at(begin), func() { s.call(r) }}, {at(end), func() { s.result(r) }}}
+	case "wait":
+		return []moment{{at(cmp.Or(end, begin)), func() { s.wait(r) }}}
+	}
+	return []moment{{at(begin), func() { s.other(r) }}}
+}
+
+func (s *story) plan(r *storyRow) {
+	p := s.plans[r.CurrentPlanID]
+	before := p.state
+	if p.state = r.State; before == r.State || r.CurrentPlanID != s.root {
+		return
+	}
+	switch {
+	case r.State == "PAUSED":
+		s.line(0, s.view.yellow("paused"), s.view.faint("actlog resume "+s.root+" makes it go on"))
+	case before == "PAUSED" && r.State == "RUNNING":
+		s.line(0, s.view.faint("it goes on"))
+	}
+}
+
+func (s *story) step(r *storyRow) {
+	st := s.steps[r.StepID]
+	if st.attempt = max(st.attempt, r.Attempt); st.told {
+		return
+	}
+	st.told = true
+	depth := s.depth(st.plan)
+	s.line(depth, s.view.bold(r.AgentName)+":", shorten(r.AgentRequest, 100))
+	s.at[depth] = r.StepID
+}
+
+// place returns how far to the right a step is, and says whose lines follow if that has changed.
+func (s *story) place(stepID string) (depth int) {
+	st := s.steps[stepID]
+	if st == nil {
+		return 0
+	}
+	depth = s.depth(st.plan)
+	if last := s.at[depth]; last != "" && last != stepID {
+		s.line(depth, s.view.bold(st.agent)+":")
+	}
+	s.at[depth] = stepID
+	return depth
+}
+
+// maxIndent bounds how far to the right lines go.
+const maxIndent = 10
+
+func (s *story) depth(planID string) (n int) {
+	for p := s.plans[planID]; planID != s.root && p != nil && n < maxIndent; p = s.plans[planID] {
+		n, planID = n+1, p.parent
+	}
+	return n
+}
+
+func (s *story) cycle(stepID string, seq int64) *toldCycle {
+	key := cycleKey{stepID, seq}
+	if s.cycles[key] == nil {
+		s.cycles[key] = &toldCycle{step: stepID, attempt: 1}
+	}
+	return s.cycles[key]
+}
+
+// think says that the answer begins again.
+func (s *story) think(r *storyRow) {
+	c := s.cycle(r.StepID, r.Seq)
+	if r.Attempt > c.attempt {
+		s.again(c, r.Attempt)
+	}
+	if r.Attempt <= max(c.told, 1) {
+		return
+	}
+	c.told = r.Attempt
+	why := ""
+	for _, past := range r.Attempts {
+		if past.Attempt == r.Attempt-1 {
+			why = shorten(past.ErrorMessage, 200)
+		}
+	}
+	s.line(s.place(r.StepID), s.view.faint("the answer begins again, "+r.number()), s.view.red(why))
+}
+
+// again drops what arrived of an answer.
+func (s *story) again(c *toldCycle, attempt int) {
+	if s.open == c {
+		s.close()
+	}
+	c.attempt, c.written, c.partial, c.ended = attempt, 0, false, false
+	c.text.Reset()
+}
+
+// thought writes the answer of a model, as far as it is not written.
+func (s *story) thought(r *storyRow) {
+	c := s.cycle(r.StepID, r.Seq)
+	if c.ended || r.ThinkEndTime == nil && r.State != "FAILED" {
+		return
+	}
+	arrived, written := c.text.String(), c.written
+	c.ended = true
+	c.text.Reset()
+	switch rest, ok := strings.CutPrefix(r.ThinkOutput, arrived[:written]); {
+	case r.ThinkOutput == "":
+	case ok && !c.partial:
+		s.write(c, rest)
+	case written == 0:
+		s.write(c, r.ThinkOutput)
+	default:
+		s.close()
+		s.line(s.place(r.StepID), s.view.faint("the whole answer:"))
+		s.write(c, r.ThinkOutput)
+	}
+	if s.open == c {
+		s.close()
+	}
+	if r.ErrorMessage != "" {
+		s.line(s.place(r.StepID), s.view.state(r.State), s.view.red(shorten(r.ErrorMessage, 200)))
+	}
+}
+
+// storyDelta is a piece of the text of an answer. A reset has no text.
+type storyDelta struct {
+	PlanID, StepID string
+	Seq            int64
+	Attempt        int
+	Text           string
+}
+
+// delta writes a piece of an answer as it arrives. One answer is written at a time: others follow when they
+// are complete.
+func (s *story) delta(d storyDelta) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.cycle(d.StepID, d.Seq)
+	if c.ended {
+		return
+	}
+	c.text.WriteString(d.Text)
+	if s.asks || s.open != nil && s.open != c {
+		return
+	}
+	all := c.text.String()
+	s.write(c, all[c.written:])
+	c.written = len(all)
+}
+
+// reset says that what was written of an answer is void.
+func (s *story) reset(d storyDelta) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.cycle(d.StepID, d.Seq)
+	if c.ended {
+		return
+	}
+	void, repeated := c.written > 0, d.Attempt > c.attempt
+	s.again(c, max(c.attempt, d.Attempt))
+	c.partial = !repeated
+	switch {
+	case void && repeated:
+		c.told = d.Attempt
+		s.line(s.place(d.StepID), s.view.faint("the answer begins again"))
+	case void:
+		s.line(s.place(d.StepID), s.view.faint("a part of the answer was lost; it follows whole"))
+	}
+}
+
+// write writes a piece of a text.
+func (s *story) write(c *toldCycle, piece string) {
+	piece = visible(piece)
+	if piece == "" {
+		return
+	}
+	if s.open != c {
+		s.close()
+		s.place(c.step)
+		s.open = c
+	}
+	indent := strings.Repeat("   ", s.indentOf(c.step))
+	var b strings.Builder
+	for line := range strings.Lines(piece) {
+		if !s.midLine {
+			b.WriteString(indent)
+		}
+		b.WriteString(line)
+		s.midLine = !strings.HasSuffix(line, "\n")
+	}
+	s.put(b.String())
+}
+
+func (s *story) indentOf(stepID string) int {
+	if st := s.steps[stepID]; st != nil {
+		return s.depth(st.plan)
+	}
+	return 0
+}
+
+// close ends the line of the text that is being written.
+func (s *story) close() {
+	if s.midLine {
+		s.put("\n")
+	}
+	s.open, s.midLine = nil, false
+}
+
+// line writes a line at a depth, above the question that is asked.
+func (s *story) line(depth int, parts ...string) {
+	open := s.open
+	if s.asked != "" {
+		s.midLine = true
+	}
+	s.close()
+	s.open = open // its text goes on below
+	s.view.line(strings.Repeat("   ", depth), parts...)
+	s.put(s.asked)
+}
+
+// put writes a text as it is.
+func (s *story) put(text string) {
+	if text != "" {
+		_, err := io.WriteString(s.view.w, text)
+		s.view.err = cmp.Or(s.view.err, err)
+	}
+}
+
+// Write writes lines between those of the story.
+func (s *story) Write(lines []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+	return s.view.w.Write(lines)
+}
+
+// ask begins or ends a time in which a human is asked.
+func (s *story) ask(asks bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks = asks
+}
+
+// question writes a question. Lines that come before answered is called are written above it.
+func (s *story) question(text string) (answered func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+	s.put(text)
+	s.asked = text
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asked = ""
+	}
+}
+
+func (s *story) tool(id string) *toldTool {
+	if s.tools[id] == nil {
+		s.tools[id] = &toldTool{attempt: 1}
+	}
+	return s.tools[id]
+}
+
+func (s *story) call(r *storyRow) {
+	t := s.tool(r.ToolCallID)
+	again := ""
+	if r.Attempt > t.attempt {
+		t.attempt, t.called, t.state, again = r.Attempt, false, "", r.number()
+	}
+	if t.called {
+		return
+	}
+	t.called = true
+	s.line(s.place(r.StepID), "→ "+s.view.bold(r.Name), shorten(r.Parameters, 100), s.view.faint(again))
+}
+
+func (s *story) result(r *storyRow) {
+	t := s.tool(r.ToolCallID)
+	switch r.State {
+	case "COMPLETED", "FAILED", "SKIPPED", "UNKNOWN", "CANCELLED", "INTERRUPTED":
+	default:
+		return
+	}
+	if t.state == r.State {
+		return
+	}
+	t.state = r.State
+	said := shorten(r.Result, 100)
+	if r.ErrorMessage != "" {
+		said = s.view.red(shorten(r.ErrorMessage, 100))
+	}
+	s.line(s.place(r.StepID), "← "+s.view.bold(r.Name), s.view.state(r.State), took(r.StartTime, r.EndTime), said)
+}
+
+func (s *story) wait(r *storyRow) {
+	before := s.waits[r.WaitID]
+	if s.waits[r.WaitID] = r.State; before == r.State || r.State == "WAITING" {
+		return
+	}
+	by := ""
+	if r.DecidedBy != "" {
+		by = "by " + clean(r.DecidedBy)
+	}
+	s.line(0, shorten(r.Title, 100), s.view.state(r.State), by)
+}
+
+func (s *story) other(r *storyRow) {
+	id := r.Kind + " " + cmp.Or(r.ThoughtID, r.SourceID, r.Name)
+	if s.others[id] {
+		return
+	}
+	s.others[id] = true
+	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), clean(r.Type), shorten(cmp.Or(r.Content, r.URI, r.Name), 100))
+}
+
+// waiting reports whether a wait is open, as far as was told.
+func (s *story) waiting(waitID string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waits[waitID] == "WAITING" || s.waits[waitID] == ""
+}
+
+// say writes a line of the command's own.
+func (s *story) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.line(0, s.view.faint(fmt.Sprintf(format, args...)))
+}
+
+// event tells an event of a stream. It returns the ids of waits that are open since.
+func (s *story) event(event string, data json.RawMessage) (waits []string, err error) {
+	switch event {
+	case "rows":
+		var changes struct{ Rows []storyRow }
+		if err := json.Unmarshal(data, &changes); err != nil {
+			return nil, fmt.Errorf("read event %s: %w", event, err)
+		}
+		waits = s.rows(changes.Rows)
+	case "delta", "reset":
+		var d storyDelta
+		if err := json.Unmarshal(data, &d); err != nil {
+			return nil, fmt.Errorf("read event %s: %w", event, err)
+		}
+		switch {
+		case event == "delta":
+			s.delta(d)
+		case d.StepID != "":
+			s.reset(d)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return waits, s.view.err
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestStory tells events whose order a run does not decide: answers that arrive together, lost parts of an
+// answer, an answer that begins again.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	const (
+		places = `rows {"rows":[
+			{"kind":"agentExecution","stepId":"s2","planId":"q","agentName":"under","agentRequest":"Look\u001b[2J.","startTime":"2026-11-20T10:00:02Z"},
+			{"kind":"plan","currentPlanId":"q","parentPlanId":"p","state":"RUNNING","startTime":"2026-11-20T10:00:02Z"},
+			{"kind":"plan","currentPlanId":"p","state":"RUNNING","startTime":"2026-11-20T10:00:00Z"},
+			{"kind":"agentExecution","stepId":"s1","planId":"p","agentName":"top","agentRequest":"Go.","startTime":"2026-11-20T10:00:01Z"}]}`
+		begun = "top:  Go.\n   under:  Look [2J.\n"
+	)
+	done := func(step, output, more string) string {
+		return `rows {"rows":[{"kind":"thinkAct","stepId":"` + step + `","seq":0,"thinkOutput":"` + output + `","thinkEndTime":"2026-11-20T10:00:09Z"` + more + `}]}`
+	}
+	delta := func(step, text string) string {
+		return `delta {"planId":"p","stepId":"` + step + `","seq":0,"attempt":1,"text":"` + text + `"}`
+	}
+	for name, tt := range map[string]struct {
+		events []string
+		want   string
+	}{
+		"one after the other": {
+			[]string{delta("s1", "One."), delta("s2", "Tw"), delta("s2", "o."), done("s1", "One.", ""), done("s2", "Two.", "")}, "One.\n   Two.\n",
+		},
+		"the rest of an answer":     {[]string{delta("s1", "Hel"), done("s1", "Hello\\n\\nyou", ""), delta("s1", "lo")}, "Hel" + "lo\n\nyou\n"},
+		"another answer than shown": {[]string{delta("s1", "secret"), done("s1", "[key]", "")}, "secret\nthe whole answer:\n[key]\n"},
+		"a lost part": {
+			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":1}`, delta("s1", "three"), done("s1", "One two three", "")},
+			"One \na part of the answer was lost; it follows whole\nthree\nthe whole answer:\nOne two three\n",
+		},
+		"again": {
+			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, `delta {"planId":"p","stepId":"s1","seq":0,"attempt":2,"text":"Two"}`,
+				done("s1", "Two", `,"attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost"},{"attempt":2}]`)},
+			"One \nthe answer begins again\nTwo\n",
+		},
+		"again, and the row is first": {
+			[]string{`rows {"rows":[{"kind":"thinkAct","stepId":"s1","seq":0,"state":"RUNNING","attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost\u001b["},{"attempt":2}]}]}`, `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, done("s1", "Two", `,"attempt":2`)},
+			"the answer begins again, attempt 2  lost [\nTwo\n",
+		},
+		"a failure": {[]string{done("s1", "", `,"state":"FAILED","errorMessage":"too long"`)}, "FAILED  too long\n"},
+		"a tool in an answer": {
+			[]string{delta("s1", "One"), `rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING"}]}`, delta("s1", " two"), done("s1", "One two", ""),
+				`rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"FAILED","errorMessage":"no"}]}`},
+			"One\n   → look  {}\n two\n   ← look  FAILED  no\n",
+		},
+		"what else there is": {
+			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"PAUSED"}]}`,
+				`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"RUNNING"},{"kind":"wait","waitId":"w","title":"May it?","state":"TIMED_OUT"}]}`,
+				"reset {}", "done {}"},
+			"thought  PLAN  I think\npaused  actlog resume p makes it go on\nit goes on\nMay it?  TIMED_OUT\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			s := newStory("p", &view{w: &out})
+			for _, e := range append([]string{places}, tt.events...) {
+				kind, data, _ := strings.Cut(e, " ")
+				if _, err := s.event(kind, json.RawMessage(data)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(begun+tt.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

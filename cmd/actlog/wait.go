@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/record"
+)
+
+// waitView is what the commands read of a wait of a run: a form, or a decision about a subject.
+type waitView struct {
+	WaitID, PlanID, Type, State  string
+	Title, FormDescription, Name string
+	FormInputs, Parameters, Plan json.RawMessage
+	Decisions, Files             []string
+	AskedAt, ExpiresAt           *time.Time
+	Decision, DecidedBy          string
+}
+
+// maxSubject is how many characters of a subject are shown.
+const maxSubject = 20_000
+
+// draw draws what the wait is about, whole: a human who approves has to see everything.
+func (w *waitView) draw(v *view) {
+	v.line("", v.yellow(cmp.Or(clean(w.Title), "A human is asked")), v.faint(w.WaitID))
+	v.paragraph("  ", w.FormDescription)
+	v.subject("", w.Parameters)
+	v.subject("plan: ", w.Plan)
+	if len(w.Files) > 0 {
+		v.line("  ", "files: "+joined(w.Files))
+	}
+	if w.ExpiresAt != nil {
+		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
+	}
+}
+
+// subject draws JSON, unless there is none.
+func (v *view) subject(label string, raw json.RawMessage) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return
+	}
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, raw, "", "  ") != nil {
+		return
+	}
+	text := []rune(pretty.String())
+	if more := len(text) - maxSubject; more > 0 {
+		text = append(text[:maxSubject], []rune(fmt.Sprintf("… and %s; --json shows all", plural(int64(more), "character")))...)
+	}
+	v.paragraph("  ", label+string(text))
+}
+
+// paragraph draws a text with all of its lines, unless it is empty.
+func (v *view) paragraph(prefix, text string) {
+	for line := range strings.Lines(visible(text)) {
+		v.line(prefix, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// row is the wait as a line of a table.
+func (w waitView) row() string {
+	return strings.Join([]string{clean(w.WaitID), clean(strings.Join(w.Decisions, ", ")), shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
+}
+
+const waitsHeader = "WAIT\tDECISION\tTITLE"
+
+// decide is what a human decided about a wait, as the server takes it.
+type decide struct {
+	Decision string            `json:"decision"`
+	Values   map[string]string `json:"values,omitempty"`
+	Text     string            `json:"text,omitempty"`
+	By       string            `json:"by,omitempty"`
+}
+
+// check returns what is wrong with a decision before it is sent. The error names the member or the field.
+func (w *waitView) check(d decide) error {
+	subject, err := json.Marshal(map[string][]string{"decisions": w.Decisions})
+	if err != nil {
+		return err
+	}
+	_, err = d.about().About(&record.Wait{Type: new(record.WaitType(w.Type)), FormInputs: w.FormInputs, Subject: subject})
+	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
+		return usageError(clean(bad.Field) + " " + clean(bad.Reason))
+	}
+	return err
+}
+
+func (d decide) about() decision.Decision {
+	out := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}}
+	for name, value := range d.Values {
+		out.Values[name], _ = json.Marshal(value) // a text: it cannot fail
+	}
+	return out
+}
+
+// answer sends a decision about a wait of a run. A [lateError] means that somebody else was faster, that
+// the wait has expired, or that the run has ended.
+func (c *client) answer(ctx context.Context, planID, waitID string, d decide) (json.RawMessage, error) {
+	var answered json.RawMessage
+	err := c.post(ctx, "answer "+waitID, runPath(planID)+"/waits/"+url.PathEscape(waitID), nil, d, &answered)
+	return answered, err
+}
