@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,12 @@ import (
 // open opens a runtime, which the end of the test closes.
 func open(t *testing.T, url string) *agent.Runtime {
 	t.Helper()
-	a, err := agent.Open(t.Context(), url, agent.Options{Logger: storetest.Logger(t), Release: "v7"})
+	return openLogging(t, url, storetest.Logger(t))
+}
+
+func openLogging(t *testing.T, url string, log *slog.Logger) *agent.Runtime {
+	t.Helper()
+	a, err := agent.Open(t.Context(), url, agent.Options{Logger: log, Release: "v7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -620,6 +626,7 @@ const (
 
 // serve is an MCP server whose tool returns its secret.
 func serve() error {
+	fmt.Fprintln(os.Stderr, "I have the key", os.Getenv(asServer))
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "tell"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "the key is " + os.Getenv(asServer)}}}, nil, nil
@@ -627,16 +634,16 @@ func serve() error {
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
 
-// TestMCPServer checks that an agent uses the tools of an MCP server of the program, whose secrets do not go
-// on record.
+// TestMCPServer checks that an agent uses the tools of an MCP server of the program, whose secrets go neither
+// on record nor into the log.
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := pgtest.New(t)
-	a := open(t, db.URL)
+	db, log := pgtest.New(t), new(storetest.Log)
+	a := openLogging(t, db.URL, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	register(t, a, agent.Parts{
 		Models:     models(t, calls("local-tell", nil), says("It was told.")),
 		MCPServers: map[string]mcp.Server{"local": {Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
@@ -664,6 +671,9 @@ func TestMCPServer(t *testing.T) {
 	}
 	if n != 2 || rows.Err() != nil {
 		t.Errorf("%d calls, %v", n, rows.Err())
+	}
+	if said := log.String(); strings.Contains(said, "planted") || !strings.Contains(said, "I have the key [secret]") {
+		t.Errorf("the log:\n%s", said)
 	}
 }
 

@@ -85,7 +85,7 @@ func (r *Runtime) register(p Parts) error {
 		return err
 	}
 	r.own, r.redact, r.current = c.own, c.redact, c.current
-	r.source.Store(parts.NewSource(r.current, r.own, r.pool))
+	r.source.Set(r.current, r.own)
 	return nil
 }
 

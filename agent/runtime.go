@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/mcp"
-	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor"
 	"github.com/actlog/actlog/internal/parts"
@@ -61,8 +58,7 @@ type Runtime struct {
 	upkeep *upkeep.Upkeep
 	engine *engine.Engine
 	watch  *runs.Watch
-	pool   *mcp.Pool
-	source atomic.Pointer[parts.Source] // of what is registered
+	source *parts.Source // of what is registered
 
 	mu      sync.Mutex
 	own     parts.Own       // what is registered
@@ -96,11 +92,8 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	r := &Runtime{idle: make(chan struct{})}
-	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	o.Logger = slog.New(redact.Handler(o.Logger.Handler(), r.redacted))
-	r.pool = mcp.NewPool(mcp.Options{Logger: o.Logger})
-	r.source.Store(parts.NewSource(nil, parts.Own{}, r.pool))
+	r := &Runtime{source: parts.NewSource(cmp.Or(o.Logger, slog.New(slog.DiscardHandler))), idle: make(chan struct{})}
+	o.Logger = r.source.Log()
 	m, err := store.NewMigrator(ctx, databaseURL, o.Logger)
 	if err != nil {
 		return nil, err
@@ -117,8 +110,8 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 		}
 	}()
 	r.engine, err = engine.New(engine.Config{
-		Store: r.store, Executors: executor.All(), Watcher: r.store.Deltas(), Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
-		Parts: func() (engine.Parts, func()) { return r.source.Load().Use() },
+		Store: r.store, Executors: executor.All(), Parts: r.source.Use, Watcher: r.store.Deltas(),
+		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
 	})
 	if err != nil {
 		return nil, err
@@ -130,9 +123,6 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	r.ending, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
-
-// redacted returns a text as it may be in the log.
-func (r *Runtime) redacted(text string) string { return r.source.Load().Redact(text) }
 
 // enter begins a call, which ends with done. The error says that the Runtime is closed.
 func (r *Runtime) enter() (done func(), err error) {
@@ -178,7 +168,7 @@ func (r *Runtime) Work(ctx context.Context) error {
 // Metrics returns what the work of this process is counted by, for a registry of Prometheus, after everything
 // was registered: runs, models, tools and the configuration. They are those of actlog work.
 func (r *Runtime) Metrics() []prometheus.Collector {
-	return append(r.engine.Metrics(), r.source.Load().Metrics()...)
+	return append(r.engine.Metrics(), r.source.Metrics()...)
 }
 
 // Close ends the work, as the end of the context of [Runtime.Work] does, and the calls that wait. Then it
@@ -203,7 +193,7 @@ func (r *Runtime) Close(ctx context.Context) error {
 	}
 	r.upkeep.Close()
 	// Nothing is in the queue of the store: runs are written past it.
-	if err = errors.Join(err, r.pool.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
+	if err = errors.Join(err, r.source.Close(), r.store.Close(context.WithoutCancel(ctx))); err != nil {
 		return fmt.Errorf("close the runtime: %w", err)
 	}
 	return nil

@@ -80,7 +80,7 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 			return invalid(field, "must be UTF-8 without NUL")
 		}
 	}
-	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}, Redact: r.source.Load().Redact}
+	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}, Redact: r.source.Redact}
 	for field, value := range d.Values {
 		b, err := json.Marshal(value)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -357,8 +358,10 @@ func TestDocsAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	source := parts.NewSource(slog.New(slog.DiscardHandler))
+	source.Set(&config.Current{}, parts.Own{})
 	// Those of the runtime are served once there is something to count.
-	for _, c := range append(e.Metrics(), parts.NewSource(&config.Current{}, parts.Own{}, nil).Metrics()...) {
+	for _, c := range append(e.Metrics(), source.Metrics()...) {
 		described := make(chan *prometheus.Desc, 1)
 		c.Describe(described)
 		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch((<-described).String())[1]

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,44 +35,72 @@ type Own struct {
 
 // Source returns the parts that are in force. It is safe for concurrent use.
 type Source struct {
-	current *config.Current // nil: only what the program has
-	own     Own
+	log     *slog.Logger
 	pool    *mcp.Pool
+	inForce atomic.Pointer[inForce]
 }
 
-// NewSource returns a source. current may be nil. The pool is the caller's.
-func NewSource(current *config.Current, own Own, pool *mcp.Pool) *Source {
-	return &Source{current: current, own: own, pool: pool}
+type inForce struct {
+	current *config.Current // nil: only what the program has
+	own     Own
 }
+
+// NewSource returns a source without parts. log receives what runs and MCP servers have to say, without
+// what must not be on record. The caller closes the source when no run uses its parts any more.
+func NewSource(log *slog.Logger) *Source {
+	s := &Source{}
+	s.Set(nil, Own{})
+	s.log = slog.New(redact.Handler(log.Handler(), s.Redact))
+	s.pool = mcp.NewPool(mcp.Options{Logger: s.log})
+	return s
+}
+
+// Set puts parts in force, in place of those before. current may be nil, and is the caller's.
+func (s *Source) Set(current *config.Current, own Own) { s.inForce.Store(&inForce{current, own}) }
+
+// Log returns the log for what runs do.
+func (s *Source) Log() *slog.Logger { return s.log }
+
+// Close ends the connections to MCP servers.
+func (s *Source) Close() error { return s.pool.Close() }
 
 // Use returns the parts that are in force. The caller calls release when it no longer uses them.
 func (s *Source) Use() (engine.Parts, func()) {
-	p := &parts{own: s.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
+	in := s.inForce.Load()
+	p := &parts{own: in.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
 	release := func() {}
-	if s.current != nil {
-		if configured, done, err := s.current.Use(); err == nil { // else it was closed: only what the program has is left
+	if in.current != nil {
+		if configured, done, err := in.current.Use(); err == nil { // else it was closed: only what the program has is left
 			p.configured, release = configured, done
 		}
 	}
-	p.secrets = secretsOf(p.configured.Config, s.own.Servers)
+	p.secrets = secretsOf(p.configured.Config, in.own.Servers)
 	return p, release
+}
+
+// Redact returns a text without what must not be on record.
+func (s *Source) Redact(text string) string {
+	p, release := s.Use()
+	defer release()
+	return p.Redact(text)
 }
 
 // Metrics returns what is to be known of the configuration; nothing if there is none.
 func (s *Source) Metrics() []prometheus.Collector {
-	if s.current == nil {
+	current := s.inForce.Load().current
+	if current == nil {
 		return nil
 	}
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
-			func() float64 { return float64(s.current.Stats().Loaded.UnixMilli()) / 1000 }),
+			func() float64 { return float64(current.Stats().Loaded.UnixMilli()) / 1000 }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
-			func() float64 { return float64(s.current.Stats().Reloads) }),
+			func() float64 { return float64(current.Stats().Reloads) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
-			func() float64 { return float64(s.current.Stats().Failures) }),
+			func() float64 { return float64(current.Stats().Failures) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
 			func() float64 {
-				if s.current.Stats().Stale {
+				if current.Stats().Stale {
 					return 1
 				}
 				return 0
