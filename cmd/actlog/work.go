@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/actlog/actlog/internal/store"
 )
 
 type workCmd struct {
 	runtimeFlags
-	Workers int `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
+	Workers  int  `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
+	Attached bool `help:"Stop when stdin ends." hidden:""`
 	databaseFlags
 }
 
@@ -47,6 +49,14 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "actlog runs agents with %d workers\n", n)
+	if c.Attached {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		go func() {
+			_, _ = io.Copy(io.Discard, e.stdin) // an error is an end, too
+			stop()
+		}()
+	}
 	<-ctx.Done()
 	e.log.Info("stopping")
 	return a.close()
