@@ -12,7 +12,7 @@ export CGO_ENABLED ?= 1
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build postgres ## Build and serve, and show the run of an example agent; stop it with Ctrl-C.
+run: build postgres ## Build and serve, and show a run that survives its worker; stop it with Ctrl-C.
 	./bin/actlog demo
 
 test: postgres ## Run the tests, on a private Postgres.

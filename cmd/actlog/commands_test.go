@@ -85,6 +85,8 @@ func TestUsage(t *testing.T) {
 		"a root without a plan":             {[]string{"tail", "--root", "r"}, exitUsage, "--root r"},
 		"no connections":                    {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
 		"demo with keys":                    {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
+		"demo with agents":                  {[]string{"demo", "--config", "x"}, exitUsage, "--config"},
+		"demo with workers":                 {[]string{"demo", "--workers", "3"}, exitUsage, "--workers"},
 		"no server":                         {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
 		"unknown state":                     {[]string{"list", "--state", "DONE"}, exitUsage, "one of PENDING, "},
 		"no file":                           {[]string{"import"}, exitUsage, "file"},
@@ -373,19 +375,5 @@ func TestPsql(t *testing.T) {
 	}
 	if code, _, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c", "SELECT nonsense"); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, stderr)
-	}
-}
-
-// TestDemo runs the whole demo on a database for this test only.
-func TestDemo(t *testing.T) {
-	t.Parallel()
-	code, stdout, stderr := actlog(t, "demo", "--once", "--pace", "1ms", "--dir", "../..", "--listen", "127.0.0.1:0", "--database-url", pgtest.Empty(t).URL)
-	if code != exitDone {
-		t.Fatalf("exit code %d\n%s", code, stderr)
-	}
-	for _, want := range []string{"code-reader  COMPLETED", "/api/executor/details/plan-", "/api/executor/agent-execution/step-"} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
-		}
 	}
 }

@@ -61,7 +61,7 @@ type cli struct {
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
 	Price   priceCmd   `cmd:"" help:"List, set, delete or apply the prices of models."`
-	Demo    demoCmd    `cmd:"" help:"Serve, and record an example agent that explores a folder, so that you see a run grow."`
+	Demo    demoCmd    `cmd:"" help:"Serve, and run an example agent, whose worker is killed on the way."`
 
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
 	Complete   completeCmd   `cmd:"" hidden:""`

@@ -2,145 +2,230 @@ package main
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent"
-	"github.com/actlog/actlog/agent/model/openai"
-	"github.com/actlog/actlog/agent/tool/files"
-	"github.com/actlog/actlog/examples/codereader"
+	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 
 type demoCmd struct {
-	Dir  string        `help:"Folder that the example agent explores." default:"." type:"existingdir"`
 	Pace time.Duration `help:"How long the scripted model takes to answer." default:"400ms"`
 	Once bool          `help:"Stop when the run has ended."`
 	serveCmd
 }
 
-// demoPoll is how often the growing tree is read.
-const demoPoll = 150 * time.Millisecond
+// Help explains the command.
+func (*demoCmd) Help() string {
+	return `Writes a configuration and a folder of files to the folder demo of the data folder, and runs an agent of them
+with a scripted model: no network is needed. In the middle of an answer, the demo kills the worker that carries
+the run (kill -9) and starts another, which goes on with it. The agent asks for an approval, which the demo gives.`
+}
 
+// Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
-	if c.APIKeys != "" {
+	switch {
+	case c.APIKeys != "":
 		return usageError("demo is for users of this machine and takes no --api-keys; use actlog serve")
+	case c.Config != "" || c.Workers >= 0:
+		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use actlog serve")
 	}
 	log := e.log
-	if !log.Enabled(ctx, slog.LevelDebug) { // one line per request would hide the tree
+	if !log.Enabled(ctx, slog.LevelDebug) { // one line per request would hide the run
 		log = slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
+	d := &demo{pace: c.Pace, stuck: make(chan struct{}, 1)}
+	model, err := scriptmodel.Start(demoScript(c.Pace, func() { d.stuck <- struct{}{} }), nil)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	if c.Config, err = writeDemo(filepath.Join(c.DataDir, "demo"), model.URL()); err != nil {
+		return err
+	}
+	c.Workers = 0
 	s, err := startServer(ctx, &c.serveCmd, log)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\n\n", s.url)
-	if err := c.play(ctx, e, s); err != nil || c.Once {
+	d.config, d.database = c.Config, c.DatabaseURL
+	if s.postgres != nil {
+		d.database = s.postgres.URL()
+	}
+	return d.run(ctx, e, s, c.Once)
+}
+
+//go:embed demo
+var demoFiles embed.FS
+
+// demoReport is the file that the agent of the demo writes.
+const demoReport = "shop/report.md"
+
+// writeDemo writes the configuration and the files of the demo to a folder, for a model at a URL, and returns
+// the name of the configuration. What the last demo wrote is removed.
+func writeDemo(dir, modelURL string) (config string, err error) {
+	if err := os.Remove(filepath.Join(dir, demoReport)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return filepath.Join(dir, "actlog.yaml"), fs.WalkDir(demoFiles, "demo", func(name string, entry fs.DirEntry, err error) error {
+		to := filepath.Join(dir, strings.TrimPrefix(name, "demo"))
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, os.MkdirAll(to, 0o700))
+		}
+		text, err := demoFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, []byte(strings.ReplaceAll(string(text), "MODEL_URL", modelURL)), 0o600)
+	})
+}
+
+// demo is an agent at work, and the worker that carries it.
+type demo struct {
+	pace             time.Duration
+	config, database string
+	stuck            chan struct{} // receives when an answer is about to get stuck
+	worker           *attachedWorker
+	fail             context.CancelCauseFunc // for a worker that ends by itself
+}
+
+// run plays, and then serves until ctx ends, unless it is to be done once.
+func (d *demo) run(ctx context.Context, e *env, s *server, once bool) (err error) {
+	working, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	d.fail = fail
+	err = d.attach()
+	if err == nil {
+		defer func() { d.worker.close() }()
+		err = d.play(working, e, s.url)
+	}
+	if err != nil || once {
+		if d.worker != nil {
+			d.worker.close()
+		}
 		return errors.Join(err, s.close())
 	}
-	fmt.Fprintf(e.stderr, "\nStill serving on %s; Ctrl-C stops it.\n", s.url)
-	return s.wait(ctx)
-}
-
-// play lets the example agents explore the folder with a scripted model and real tools, and prints the
-// tree as it grows.
-func (c *demoCmd) play(ctx context.Context, e *env, s *server) (err error) {
-	model, err := scriptmodel.Start(codereader.DemoScript(c.Pace), &scriptmodel.Options{Seed: record.NewPlanID()})
-	if err != nil {
-		return err
-	}
-	defer model.Close()
-	scripted, err := openai.New(openai.Config{BaseURL: model.URL(), Model: "scripted"})
-	if err != nil {
-		return err
-	}
-	folder, err := files.Open(c.Dir, files.Options{})
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	database := c.DatabaseURL
-	if s.postgres != nil {
-		database = s.postgres.URL()
-	}
-	a, err := agent.Open(ctx, database, agent.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.Close(context.WithoutCancel(ctx))) }()
-	if err := a.Register(codereader.Parts(scripted, folder, 0)); err != nil {
-		return err
-	}
-	go func() { _ = a.Work(ctx) }() // it ends with ctx, or with Close
-	planID, err := a.Start(ctx, agent.Request{Agent: codereader.Reader, Request: codereader.DemoQuestion})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(e.stdout, "An agent explores %s: %s\n\n", c.Dir, codereader.DemoQuestion)
-	ended := make(chan error, 1)
+	fmt.Fprintf(e.stderr, "\nStill serving on %s, with its worker; Ctrl-C stops both.\n", s.url)
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	go func() {
-		run, err := a.Wait(ctx, planID)
-		if err == nil && run.State != record.Completed {
-			err = fmt.Errorf("it is %s: %s", run.State, run.Error)
-		}
-		ended <- err
+		<-working.Done()
+		d.worker.close() // while there is a database to hand its runs back to
+		stop()
 	}()
-	p, err := watchPlan(ctx, e, s.url, planID, ended)
-	if err != nil {
+	if err := s.wait(serving); err != nil || ctx.Err() != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout)
-	for line := range strings.Lines(p.Summary) {
-		fmt.Fprintln(e.stdout, clean(line))
-	}
-	fmt.Fprintf(e.stdout, "\nThe whole run, and one step of it:\n  %s/api/executor/details/%s\n", s.url, url.PathEscape(planID))
-	if len(p.AgentExecutionSequence) > 0 {
-		step := p.AgentExecutionSequence[0].StepID
-		fmt.Fprintf(e.stdout, "  %s/api/executor/agent-execution/%s\n", s.url, url.PathEscape(step))
-		show := os.Args[0] + " show"
-		if s.url != defaultServer {
-			show += " --server " + s.url
-		}
-		fmt.Fprintf(e.stdout, "\nThe same in a terminal:\n  %s %s\n  %s %s --step %s\n", show, planID, show, planID, step)
-	}
-	return nil
+	return context.Cause(working)
 }
 
-// watchPlan draws the tree of a plan as it grows, until ended reports the result of the run.
-func watchPlan(ctx context.Context, e *env, server, planID string, ended <-chan error) (*planView, error) {
+func (d *demo) attach() (err error) {
+	d.worker, err = attachWorker(d.config, d.database, d.fail)
+	return err
+}
+
+// play starts a run, tells it, and shows where to look at it.
+func (d *demo) play(ctx context.Context, e *env, server string) error {
 	client, err := serverFlags{Server: server}.ProvideClient()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	drawing := newDrawing(e.stdout)
-	defer drawing.watch()()
-	tick := time.NewTicker(demoPoll)
-	defer tick.Stop()
-	for {
-		last := false
-		select {
-		case err := <-ended:
-			if err != nil {
-				return nil, fmt.Errorf("the agent's run: %w", err)
-			}
-			last = true
-		case <-tick.C:
-		}
-		p, err := client.plan(ctx, planID, nil)
-		switch {
-		case err == nil:
-			drawing.draw(p, last)
-		case last || !errors.Is(err, errNotOnRecord) && ctx.Err() == nil:
-			return nil, err
-		}
-		if last {
-			return p, nil
-		}
+	dir := filepath.Dir(d.config)
+	fmt.Fprintf(e.stdout, `%s defines two agents. Their tools read the files in %s, and write there if a human allows it.
+Their model is a script. The worker that runs them is a process of its own: %d.
+
+An agent is asked: %s
+
+`, d.config, filepath.Join(dir, "shop"), d.worker.pid(), demoQuestion)
+	started, err := client.start(ctx, startBody{Executor: "agent", Input: map[string]string{"agent": "analyst", "request": demoQuestion}, Tags: []string{"demo"}})
+	if err != nil {
+		return err
 	}
+	f := newFollowing(client, started.PlanID, e.stdout)
+	f.ask = func(ctx context.Context, w *waitView, _ func() bool) (decide, error) {
+		return d.approve(ctx, f.story, w)
+	}
+	following, stop := context.WithCancel(ctx)
+	replaced := make(chan error, 1)
+	go func() { replaced <- d.replaceWorker(following, f.story) }()
+	r, _, err := f.follow(ctx)
+	stop()
+	if err := errors.Join(err, <-replaced); err != nil {
+		return err
+	}
+	if r.State != string(record.Completed) {
+		return fmt.Errorf("run %s is %s: %s", r.PlanID, r.State, clean(r.Error))
+	}
+	p, err := client.plan(ctx, r.PlanID, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", visible(r.Result))
+	v := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
+	v.plan(p)
+	fmt.Fprint(e.stdout, d.hints(server, p))
+	return v.err
+}
+
+// hints say where to look at the run, and how to start another.
+func (d *demo) hints(server string, p *planView) string {
+	flag := ""
+	if server != defaultServer {
+		flag = " --server " + server
+	}
+	step := ""
+	if len(p.AgentExecutionSequence) > 0 {
+		step = p.AgentExecutionSequence[0].StepID
+	}
+	return strings.NewReplacer("ACTLOG", os.Args[0], "SERVER", server, "FLAG", flag, "PLAN", p.CurrentPlanID, "STEP", step, "QUESTION", demoQuestion).Replace(`
+Look at it:
+  SERVER/api/executor/details/PLAN
+  SERVER/api/executor/agent-execution/STEP
+  SERVER/api/v1/runs/PLAN/trace?format=markdown
+  ACTLOG showFLAG PLAN --step STEP
+  ACTLOG runsFLAG
+
+Run it again, and answer it yourself:
+  ACTLOG runFLAG analyst "QUESTION"
+`)
+}
+
+// replaceWorker kills the worker in the middle of an answer, and starts another.
+func (d *demo) replaceWorker(ctx context.Context, story *story) error {
+	select {
+	case <-d.stuck:
+	case <-ctx.Done():
+		return nil
+	}
+	if !sleep(ctx, d.pace+stuckAfter*d.pace/4+d.pace) { // so that a part of the answer can be seen
+		return nil
+	}
+	killed := d.worker.pid()
+	d.worker.kill()
+	if err := d.attach(); err != nil {
+		d.fail(err)
+		return err
+	}
+	_, err := fmt.Fprintf(story, "\n>>> The demo has killed the worker in the middle of this answer (kill -9 %d), and started another, %d.\n>>> It goes on with the run as soon as the first has been silent for 3 s.\n\n", killed, d.worker.pid())
+	return err
+}
+
+// approve approves what the agent wants to do, after a human had time to read it.
+func (d *demo) approve(ctx context.Context, story *story, w *waitView) (decide, error) {
+	fmt.Fprintln(story)
+	w.draw(&view{w: story, colour: story.view.colour})
+	if !sleep(ctx, 5*d.pace) {
+		return decide{}, context.Cause(ctx)
+	}
+	_, err := fmt.Fprint(story, ">>> The demo approves. You would with actlog run at a terminal, or with actlog answer.\n\n")
+	return decide{Decision: decision.Approve, By: "demo"}, err
 }

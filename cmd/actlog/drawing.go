@@ -14,11 +14,9 @@ import (
 	"golang.org/x/term"
 )
 
-// drawing draws a tree as it grows. On a terminal it draws over the tree before; elsewhere
-// it adds the lines that are new. It is safe for concurrent use.
+// drawing draws a tree as it grows, on a terminal, over the tree before. It is safe for concurrent use.
 type drawing struct {
-	w        io.Writer
-	terminal bool
+	w io.Writer
 
 	mu            sync.Mutex
 	plan          *planView // that was drawn; nil: none yet, or the last one
@@ -26,8 +24,6 @@ type drawing struct {
 	lines         int // of shown
 	width, height int // of the terminal at that time
 }
-
-func newDrawing(w io.Writer) *drawing { return &drawing{w: w, terminal: isTerminal(w)} }
 
 // watch draws the tree again whenever the terminal has changed its size. The returned function
 // stops that.
@@ -55,7 +51,7 @@ func (d *drawing) watch() (stop func()) {
 func (d *drawing) resized() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.terminal && d.plan != nil {
+	if d.plan != nil {
 		d.width = 0
 		d.drawLocked(d.plan, false)
 	}
@@ -73,17 +69,9 @@ func (d *drawing) draw(p *planView, last bool) {
 
 func (d *drawing) drawLocked(p *planView, last bool) {
 	var b bytes.Buffer
-	v := &view{w: &b, colour: hasColour(d.w), brief: !d.terminal && !last, now: time.Now()}
+	v := &view{w: &b, colour: hasColour(d.w), now: time.Now()}
 	v.plan(p)
-	switch drawn := b.String(); {
-	case d.terminal:
-		d.replace(drawn, v.lines, last)
-	case last:
-		fmt.Fprintf(d.w, "\n%s", drawn)
-	default:
-		fmt.Fprint(d.w, newLines(d.shown, drawn))
-		d.shown = drawn
-	}
+	d.replace(b.String(), v.lines, last)
 }
 
 // replace draws over what the terminal shows.
@@ -123,19 +111,4 @@ func (d *drawing) size() (width, height int) {
 func bottom(s string, lines int) string {
 	all := strings.SplitAfter(strings.TrimSuffix(s, "\n"), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "") + "\n"
-}
-
-// newLines returns the lines of a drawing that were not in the one before.
-func newLines(before, now string) string {
-	old := map[string]bool{}
-	for line := range strings.Lines(before) {
-		old[line] = true
-	}
-	var b strings.Builder
-	for line := range strings.Lines(now) {
-		if !old[line] {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
 }

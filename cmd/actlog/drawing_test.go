@@ -268,7 +268,7 @@ func TestDrawingIsSafe(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2J\x1b]0;title\x07\u009b31m\u202egnp.exe\r\n\b\x00\xff" + strings.Repeat("漢", 100)
 	var out strings.Builder
-	d := &drawing{w: &out, terminal: true}
+	d := &drawing{w: &out}
 	d.draw(&planView{CurrentPlanID: hostile, Title: hostile, State: hostile, ErrorMessage: hostile,
 		AgentExecutionSequence:  []*stepView{{StepID: hostile, AgentName: hostile, ErrorMessage: hostile}},
 		SubPlanExecutionRecords: []*planView{{Title: hostile, ParentActToolCall: &toolCallView{Name: hostile}}},

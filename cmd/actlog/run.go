@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	random "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/actlog/actlog/record"
 )
@@ -56,9 +55,9 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		_, err := fmt.Fprintln(e.stdout, clean(started.PlanID))
 		return err
 	}
-	f := &following{client: client, env: e, plan: started.PlanID, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
-	if c.Request != "-" {
-		f.prompt = newPrompt(e, e.stderr)
+	f := newFollowing(client, started.PlanID, e.stderr)
+	if p := newPrompt(e, e.stderr); p != nil && c.Request != "-" {
+		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
@@ -127,7 +126,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 
 // start starts a run. If the answer is lost, it sends the same request again, which starts nothing twice.
 func (c *client) start(ctx context.Context, b startBody) (started runView, err error) {
-	header := http.Header{"Idempotency-Key": {uuid.NewString()}}
+	header := http.Header{"Idempotency-Key": {random.Text()}}
 	var sent time.Time // when the server may have got the request first; zero: it has not
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
@@ -158,23 +157,24 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 	}
 }
 
-// following is a run that is told at a terminal, whose questions a human answers there.
+// following is a run that is told, and whose questions are answered meanwhile.
 type following struct {
 	client *client
-	env    *env
 	plan   string
-	prompt *prompt // nil: nobody can be asked
 	story  *story
-	asked  map[string]bool // the waits that were
-	waits  chan struct{}   // holds a token when something waits
+	// ask decides about a wait; nil: nobody can be asked. open reports whether it still waits.
+	ask   func(ctx context.Context, w *waitView, open func() bool) (decide, error)
+	asked map[string]bool // the waits that were
+	waits chan struct{}   // holds a token when something waits
+}
+
+func newFollowing(client *client, planID string, w io.Writer) *following {
+	story := newStory(planID, &view{w: w, colour: hasColour(w)})
+	return &following{client: client, plan: planID, story: story, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
 }
 
 // follow tells a run until it has ended, and returns it.
 func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, error) {
-	f.story = newStory(f.plan, &view{w: f.env.stderr, colour: hasColour(f.env.stderr)})
-	if f.prompt != nil {
-		f.prompt.view.w, f.prompt.question = f.story, f.story.question
-	}
 	f.story.say("%s", f.plan)
 	aside, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -239,13 +239,13 @@ func (f *following) attend(ctx context.Context) {
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
 	how := fmt.Sprintf("Answer it: actlog answer %s %s", clean(f.plan), clean(w.WaitID))
-	if f.prompt == nil {
+	if f.ask == nil {
 		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
 		return
 	}
-	f.story.ask(true)
-	defer f.story.ask(false)
-	d, err := f.prompt.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
+	f.story.asking(true)
+	defer f.story.asking(false)
+	d, err := f.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
 	if err == nil {
 		err = f.send(ctx, w, d)
 	}
@@ -255,7 +255,7 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 	case late || errors.Is(err, errDecided):
 		f.story.say("%s", clean(err.Error()))
 	case errors.Is(err, io.EOF):
-		f.prompt = nil
+		f.ask = nil
 		f.story.say("%s", how)
 	default:
 		f.story.say("%s", clean(err.Error())+". "+how)

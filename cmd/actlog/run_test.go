@@ -382,9 +382,7 @@ func TestRunStartsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host, r.Host = target.Scheme, target.Host, target.Host }
-	proxy.FlushInterval = -1
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	var starts atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && starts.Add(1) < 3 {
@@ -409,7 +407,16 @@ func TestRunStartsOnce(t *testing.T) {
 // to its end, on the next server, and says that the answer begins again.
 func TestRunSurvives(t *testing.T) {
 	t.Parallel()
-	slow := scriptmodel.Turn{Content: strings.Repeat("word ", 400), ToolCalls: calls("files-list_files", nil).ToolCalls, ChunkDelay: scriptmodel.Duration(20 * time.Millisecond)}
+	talks := calls("files-list_files", fields{})
+	talks.Content, talks.ChunkDelay = strings.Repeat("word ", 400), scriptmodel.Duration(10*time.Millisecond)
+	var asked atomic.Bool
+	slow := scriptmodel.Turn{Reply: func(context.Context, *scriptmodel.Request) (scriptmodel.Turn, error) {
+		turn := talks
+		if !asked.Swap(true) {
+			turn.Break = &scriptmodel.Break{After: 100, Then: "hang"}
+		}
+		return turn, nil
+	}}
 	h := newHouse(t, "  talker: {description: Talks, tools: [files.list_files]}\n", scriptmodel.Scene{Name: "s", Turns: []scriptmodel.Turn{slow, says("All is said.")}})
 	s := h.serve(t, 0)
 	work := func() *program {

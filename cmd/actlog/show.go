@@ -77,7 +77,6 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 type view struct {
 	w      io.Writer
 	colour bool
-	brief  bool // without figures
 	now    time.Time
 	lines  int   // that were drawn
 	err    error // the first error of w
@@ -203,9 +202,6 @@ func inferred(p *planView) string {
 
 // figures summarises what was done, in a few words.
 func (v *view) figures(f figuresView) string {
-	if v.brief {
-		return ""
-	}
 	out := []string{f.took()}
 	for _, count := range []struct {
 		n   int64

@@ -23,7 +23,7 @@ type story struct {
 	cycles  map[cycleKey]*toldCycle
 	tools   map[string]*toldTool
 	waits   map[string]string // their states
-	others  map[string]bool   // thoughts, artifacts and sources
+	others  map[string]bool   // thoughts and artifacts
 	at      map[int]string    // the step of the last line, by depth
 	open    *toldCycle        // whose text is being written; nil: none
 	midLine bool              // at the end of what is written
@@ -48,6 +48,7 @@ type cycleKey struct {
 
 type toldCycle struct {
 	step    string
+	begun   bool // its row is known, so that what came before it is told
 	attempt int
 	told    int             // the attempt of which it was told that the answer begins again
 	text    strings.Builder // what arrived since the last reset
@@ -134,8 +135,10 @@ func (s *story) moments(r *storyRow) []moment {
 		return []moment{{at(begin), func() { s.call(r) }}, {at(end), func() { s.result(r) }}}
 	case "wait":
 		return []moment{{at(cmp.Or(end, begin)), func() { s.wait(r) }}}
+	case "thought", "artifact":
+		return []moment{{at(begin), func() { s.other(r) }}}
 	}
-	return []moment{{at(begin), func() { s.other(r) }}}
+	return nil // sources are behind what tools return
 }
 
 func (s *story) plan(r *storyRow) {
@@ -195,12 +198,14 @@ func (s *story) cycle(stepID string, seq int64) *toldCycle {
 	return s.cycles[key]
 }
 
-// think says that the answer begins again.
+// think says that the answer begins again, and writes what of it was ahead of its row.
 func (s *story) think(r *storyRow) {
 	c := s.cycle(r.StepID, r.Seq)
+	c.begun = true
 	if r.Attempt > c.attempt {
 		s.again(c, r.Attempt)
 	}
+	defer s.arrived(c)
 	if r.Attempt <= max(c.told, 1) {
 		return
 	}
@@ -234,10 +239,8 @@ func (s *story) thought(r *storyRow) {
 	c.text.Reset()
 	switch rest, ok := strings.CutPrefix(r.ThinkOutput, arrived[:written]); {
 	case r.ThinkOutput == "":
-	case ok && !c.partial:
+	case ok && !(c.partial && written > 0):
 		s.write(c, rest)
-	case written == 0:
-		s.write(c, r.ThinkOutput)
 	default:
 		s.close()
 		s.line(s.place(r.StepID), s.view.faint("the whole answer:"))
@@ -269,10 +272,18 @@ func (s *story) delta(d storyDelta) {
 		return
 	}
 	c.text.WriteString(d.Text)
-	if s.asks || s.open != nil && s.open != c {
+	s.arrived(c)
+}
+
+// arrived writes what has arrived of an answer, unless it has to wait.
+func (s *story) arrived(c *toldCycle) {
+	if !c.begun || c.ended || s.asks || s.open != nil && s.open != c {
 		return
 	}
 	all := c.text.String()
+	if c.partial && c.written == 0 && all != "" {
+		s.write(c, "… ")
+	}
 	s.write(c, all[c.written:])
 	c.written = len(all)
 }
@@ -293,7 +304,7 @@ func (s *story) reset(d storyDelta) {
 		c.told = d.Attempt
 		s.line(s.place(d.StepID), s.view.faint("the answer begins again"))
 	case void:
-		s.line(s.place(d.StepID), s.view.faint("a part of the answer was lost; it follows whole"))
+		s.line(s.place(d.StepID), s.view.faint("a part of the answer was lost"))
 	}
 }
 
@@ -363,8 +374,8 @@ func (s *story) Write(lines []byte) (int, error) {
 	return s.view.w.Write(lines)
 }
 
-// ask begins or ends a time in which a human is asked.
-func (s *story) ask(asks bool) {
+// asking begins or ends a time in which a human is asked.
+func (s *story) asking(asks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks = asks
@@ -435,12 +446,12 @@ func (s *story) wait(r *storyRow) {
 }
 
 func (s *story) other(r *storyRow) {
-	id := r.Kind + " " + cmp.Or(r.ThoughtID, r.SourceID, r.Name)
+	id := r.Kind + " " + cmp.Or(r.ThoughtID, r.Name)
 	if s.others[id] {
 		return
 	}
 	s.others[id] = true
-	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), clean(r.Type), shorten(cmp.Or(r.Content, r.URI, r.Name), 100))
+	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), clean(r.Type), shorten(cmp.Or(r.Content, r.Name), 100))
 }
 
 // waiting reports whether a wait is open, as far as was told.

@@ -17,7 +17,9 @@ func TestStory(t *testing.T) {
 			{"kind":"agentExecution","stepId":"s2","planId":"q","agentName":"under","agentRequest":"Look\u001b[2J.","startTime":"2026-11-20T10:00:02Z"},
 			{"kind":"plan","currentPlanId":"q","parentPlanId":"p","state":"RUNNING","startTime":"2026-11-20T10:00:02Z"},
 			{"kind":"plan","currentPlanId":"p","state":"RUNNING","startTime":"2026-11-20T10:00:00Z"},
-			{"kind":"agentExecution","stepId":"s1","planId":"p","agentName":"top","agentRequest":"Go.","startTime":"2026-11-20T10:00:01Z"}]}`
+			{"kind":"agentExecution","stepId":"s1","planId":"p","agentName":"top","agentRequest":"Go.","startTime":"2026-11-20T10:00:01Z"},
+			{"kind":"thinkAct","stepId":"s1","seq":0,"state":"RUNNING","thinkStartTime":"2026-11-20T10:00:03Z"},
+			{"kind":"thinkAct","stepId":"s2","seq":0,"state":"RUNNING","thinkStartTime":"2026-11-20T10:00:03Z"}]}`
 		begun = "top:  Go.\n   under:  Look [2J.\n"
 	)
 	done := func(step, output, more string) string {
@@ -37,7 +39,7 @@ func TestStory(t *testing.T) {
 		"another answer than shown": {[]string{delta("s1", "secret"), done("s1", "[key]", "")}, "secret\nthe whole answer:\n[key]\n"},
 		"a lost part": {
 			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":1}`, delta("s1", "three"), done("s1", "One two three", "")},
-			"One \na part of the answer was lost; it follows whole\nthree\nthe whole answer:\nOne two three\n",
+			"One \na part of the answer was lost\n… three\nthe whole answer:\nOne two three\n",
 		},
 		"again": {
 			[]string{delta("s1", "One "), `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, `delta {"planId":"p","stepId":"s1","seq":0,"attempt":2,"text":"Two"}`,
@@ -47,6 +49,9 @@ func TestStory(t *testing.T) {
 		"again, and the row is first": {
 			[]string{`rows {"rows":[{"kind":"thinkAct","stepId":"s1","seq":0,"state":"RUNNING","attempt":2,"attempts":[{"attempt":1,"errorMessage":"lost\u001b["},{"attempt":2}]}]}`, `reset {"planId":"p","stepId":"s1","seq":0,"attempt":2}`, done("s1", "Two", `,"attempt":2`)},
 			"the answer begins again, attempt 2  lost [\nTwo\n",
+		},
+		"an answer that is ahead of its row": {
+			[]string{strings.Replace(delta("s1", "Two."), `"seq":0`, `"seq":1`, 1), done("s1", "One.", ""), strings.ReplaceAll(done("s1", "Two.", ""), `"seq":0`, `"seq":1`)}, "One.\nTwo.\n",
 		},
 		"a failure": {[]string{done("s1", "", `,"state":"FAILED","errorMessage":"too long"`)}, "FAILED  too long\n"},
 		"a tool in an answer": {

@@ -50,7 +50,7 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 			return json.NewEncoder(e.stdout).Encode(tailEvent{t.cursor, event, data})
 		}
 	case c.Plan != "" && isTerminal(e.stdout):
-		drawing := newDrawing(e.stdout)
+		drawing := &drawing{w: e.stdout}
 		defer drawing.watch()()
 		t.show = func(event string, _ json.RawMessage) error { return t.redraw(ctx, drawing, event) }
 	default:

@@ -196,7 +196,7 @@ func TestDrawingFitsTheScreen(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	var out bytes.Buffer
-	d := &drawing{w: &out, terminal: true}
+	d := &drawing{w: &out}
 	p := &planView{CurrentPlanID: "p", State: "RUNNING"}
 	d.draw(p, false)
 	d.draw(p, false) // the same tree: nothing to draw

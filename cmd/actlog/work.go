@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/actlog/actlog/internal/api"
@@ -13,8 +14,9 @@ import (
 
 type workCmd struct {
 	runtimeFlags
-	Workers int    `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
-	Listen  string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT"`
+	Workers  int    `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
+	Attached bool   `help:"Stop when stdin ends." hidden:""`
+	Listen   string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT"`
 	guardFlags
 	databaseFlags
 }
@@ -61,6 +63,14 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 		defer end()
 	}
 	fmt.Fprintf(e.stderr, "actlog runs agents with %d workers\n", n)
+	if c.Attached {
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		go func() {
+			_, _ = io.Copy(io.Discard, e.stdin) // an error is an end, too
+			stop()
+		}()
+	}
 	select {
 	case <-ctx.Done():
 		e.log.Info("stopping")

@@ -187,8 +187,8 @@ func TestDemo(t *testing.T) {
 	for name, dir := range map[string]string{"this repository": filepath.Join("..", ".."), "an empty folder": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := setup(t, codereader.DemoScript(0), dir)
-			r := b.run(codereader.DemoQuestion)
+			b := setup(t, demoScript(0), dir)
+			r := b.run(demoQuestion)
 			t.Log(r.Result)
 			scenes := map[string]int{}
 			failed := 0
@@ -221,9 +221,9 @@ func TestDemo(t *testing.T) {
 // is that of a run that was not interrupted.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	b := setup(t, codereader.DemoScript(10*time.Millisecond), filepath.Join("..", ".."))
+	b := setup(t, demoScript(10*time.Millisecond), filepath.Join("..", ".."))
 	a := b.open()
-	id := b.start(a, codereader.DemoQuestion)
+	id := b.start(a, demoQuestion)
 	for asked := 1; asked < 12; asked += 2 {
 		storetest.Until(t, fmt.Sprintf("the model was asked %d times", asked), func() bool { return len(b.server.Requests()) >= asked })
 		if err := a.Close(t.Context()); err != nil {

@@ -85,13 +85,13 @@ func api(t *testing.T, b *bundle) (get func(path string, into any)) {
 // over HTTP, and reads the run through both endpoints.
 func TestRecordedRun(t *testing.T) {
 	t.Parallel()
-	b := setup(t, codereader.DemoScript(0), filepath.Join("..", ".."))
-	run := b.run(codereader.DemoQuestion)
+	b := setup(t, demoScript(0), filepath.Join("..", ".."))
+	run := b.run(demoQuestion)
 	get := api(t, b)
 
 	var root plan
 	get("/api/executor/details/"+run.PlanID, &root)
-	if root.State != "COMPLETED" || root.Summary != run.Result || root.UserRequest != codereader.DemoQuestion {
+	if root.State != "COMPLETED" || root.Summary != run.Result || root.UserRequest != demoQuestion {
 		t.Errorf("root = %+v", root)
 	}
 	if diff := cmp.Diff(tree, outline(get, root, "")); diff != "" {

@@ -1,4 +1,4 @@
-package codereader
+package codereader_test
 
 import (
 	"context"
@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/examples/codereader"
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// DemoQuestion is the question of the demo about the Actlog repository. DemoScript accepts any
+// demoQuestion is the question about the Actlog repository. demoScript accepts any
 // question, but its answers suit this one.
-const DemoQuestion = "How does this project keep the record of a run, and how does it give the run back?"
+const demoQuestion = "How does this project keep the record of a run, and how does it give the run back?"
 
 const (
 	demoWriteQuestion = "How is a record written to Postgres?"
@@ -21,52 +21,52 @@ const (
 	demoLinkQuestion  = "Which columns say under which tool call a sub-plan hangs?"
 )
 
-// DemoScript leads an agent through the Actlog repository without a real model: a root run, two
+// demoScript leads an agent through the Actlog repository without a real model: a root run, two
 // parallel sub-agents, and another one below the second. It has 12 model calls, each of which
 // takes delay. The tools are real. The answers quote the results of the tools and also work if
 // a file is missing.
-func DemoScript(delay time.Duration) scriptmodel.Script {
+func demoScript(delay time.Duration) scriptmodel.Script {
 	return scriptmodel.Script{
 		Delay: scriptmodel.Duration(delay),
 		Scenes: []scriptmodel.Scene{
 			{
 				Name:  "reader",
-				Match: scriptmodel.Match{System: readerPrompt},
+				Match: scriptmodel.Match{System: "You are a code reader."},
 				Turns: []scriptmodel.Turn{
-					says("I look at the top of the folder first.", demoCall("files.list_files", demoArgs{"path": "."})),
+					says("I look at the top of the folder first.", call("files.list_files", map[string]any{"path": "."})),
 					reply(demoHandOut),
 					reply(demoConclude),
 				},
 			},
 			{
 				Name:  "writing",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoWriteQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoWriteQuestion},
 				Turns: []scriptmodel.Turn{
-					says("There may be a document about it.", demoCall("files.read_file", demoArgs{"path": "docs/how-a-record-is-written.md"})),
+					says("There may be a document about it.", call("files.read_file", map[string]any{"path": "docs/how-a-record-is-written.md"})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
-						demoCall("files.search_in_files", demoArgs{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
 					reply(demoReadMatch),
 					reply(demoExplainWriting),
 				},
 			},
 			{
 				Name:  "hierarchy",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoTreeQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoTreeQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The package that builds the tree, and the tables it is built from.",
-						demoCall("files.search_in_files", demoArgs{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
-						demoCall("files.list_files", demoArgs{"path": "migrations"})),
-					says("What links the rows is a question of its own.", demoCall("agent."+Researcher, demoArgs{"request": demoLinkQuestion})),
+						call("files.search_in_files", map[string]any{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
+						call("files.list_files", map[string]any{"path": "migrations"})),
+					says("What links the rows is a question of its own.", call("agent."+codereader.Researcher, map[string]any{"request": demoLinkQuestion})),
 					reply(demoExplainTree),
 				},
 			},
 			{
 				Name:  "links",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoLinkQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoLinkQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The tables are declared in the migrations.",
-						demoCall("files.search_in_files", demoArgs{"pattern": "(?i)^\\s*parent_\\w+ ", "path": "migrations"}),
-						demoCall("files.search_in_files", demoArgs{"pattern": "(?i)tool_call_id", "path": "migrations"})),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)^\\s*parent_\\w+ ", "path": "migrations"}),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)tool_call_id", "path": "migrations"})),
 					reply(demoExplainLinks),
 				},
 			},
@@ -79,9 +79,9 @@ func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top := results[0]
 	return says(
 		fmt.Sprintf("%s at the top. The question has two halves; I have both researched while I read what the module is.", count(top, "entry", "entries")),
-		demoCall("files.read_file", demoArgs{"path": "go.mod", "start_line": 1, "end_line": 5}),
-		demoCall("agent."+Researcher, demoArgs{"request": demoWriteQuestion}),
-		demoCall("agent."+Researcher, demoArgs{"request": demoTreeQuestion}),
+		call("files.read_file", map[string]any{"path": "go.mod", "start_line": 1, "end_line": 5}),
+		call("agent."+codereader.Researcher, map[string]any{"request": demoWriteQuestion}),
+		call("agent."+codereader.Researcher, map[string]any{"request": demoTreeQuestion}),
 	)
 }
 
@@ -97,10 +97,10 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	file, line, ok := firstMatch(found)
 	if !ok {
 		return says("Not there; perhaps the SQL stands with the schema.",
-			demoCall("files.search_in_files", demoArgs{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
+			call("files.search_in_files", map[string]any{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
 	}
 	return says(fmt.Sprintf("%s; I read the first in its place.", count(found, "match", "matches")),
-		demoCall("files.read_file", demoArgs{"path": file, "start_line": max(1, line-10), "end_line": line + 10}))
+		call("files.read_file", map[string]any{"path": file, "start_line": max(1, line-10), "end_line": line + 10}))
 }
 
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
@@ -137,21 +137,6 @@ func reply(turn func([]scriptmodel.ToolResult) scriptmodel.Turn) scriptmodel.Tur
 	return scriptmodel.Turn{Reply: func(_ context.Context, req *scriptmodel.Request) (scriptmodel.Turn, error) {
 		return turn(req.ToolResults()), nil
 	}}
-}
-
-func says(content string, calls ...scriptmodel.ToolCall) scriptmodel.Turn {
-	return scriptmodel.Turn{Content: content, ToolCalls: calls}
-}
-
-// concludes ends the work of an agent.
-func concludes(answer string) scriptmodel.Turn {
-	return says("", demoCall("terminate", demoArgs{"message": answer}))
-}
-
-type demoArgs = map[string]any
-
-func demoCall(tool string, arguments demoArgs) scriptmodel.ToolCall {
-	return scriptmodel.ToolCall{Name: model.OfferedName(tool), Arguments: arguments}
 }
 
 // quote returns the first line of a result, in quotes.

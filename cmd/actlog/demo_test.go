@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/internal/pgtest"
+)
+
+// playDemo runs the whole demo, and returns what it printed.
+func playDemo(t *testing.T, dataDir, databaseURL string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "demo", "--once", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", dataDir, "--database-url", databaseURL)
+	cmd.Env = append(os.Environ(), beMain+"=1") // its worker is this program, too
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// TestDemo runs the demo twice on one database and folder. A worker is killed in the middle of an answer,
+// another goes on, and the file that needs an approval is written once it has it.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir, database := t.TempDir(), pgtest.Empty(t).URL
+	for n := 1; n <= 2; n++ {
+		out := playDemo(t, dir, database)
+		wantAll(t, out, ">>> The demo has killed the worker", "the answer begins again, attempt 2")
+		wantAll(t, out, "demo/actlog.yaml defines two agents", "analyst:", "   researcher:", "the answer begins again, attempt 2",
+			"May files.write_file run?", ">>> The demo approves", "APPROVED  by demo", "← files.write_file  COMPLETED", "report.md has it for the team.",
+			"analyst  COMPLETED", "/api/executor/details/plan-", "/api/executor/agent-execution/step-", " show --server http", " run --server http")
+		conn := connect(t, database, "")
+		if got := mustSQL(t, conn, "SELECT FROM actlog.run WHERE executor = 'agent' AND takeovers = 1"); got != n {
+			t.Errorf("%d runs were taken over, want %d", got, n)
+		}
+		if got := mustSQL(t, conn, "SELECT FROM actlog.act_tool_info WHERE coalesce(attempt, 1) > 1"); got != 0 {
+			t.Errorf("%d tool calls were made again", got)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "demo", "shop", "report.md")); err != nil || !strings.Contains(string(b), "31 of 210") {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestDemoIsKilled: the worker of a demo ends with it, also if the demo has no time to end it. So does one
+// whose demo is stopped as usual.
+func TestDemoIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*program, *testing.T){"killed": (*program).kill, "stopped": (*program).terminate} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "demo", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--database-url", pgtest.Empty(t).URL)
+			for !strings.Contains(p.stderr.String(), "Still serving") {
+				if t.Context().Err() != nil {
+					t.Fatalf("%s", p.stderr)
+				}
+				pause()
+			}
+			worker := p.child(t, "--attached")
+			end(p, t)
+			for alive(worker.Pid) {
+				pause()
+			}
+		})
+	}
+}
+
+// alive reports whether a process runs. One that has ended may still be listed, without a command line.
+func alive(pid int) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && len(line) > 0
+}
