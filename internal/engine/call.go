@@ -17,7 +17,8 @@ import (
 
 // Act makes the calls that the model asked for in a cycle, several at once unless their policies
 // forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
-// does not keep the others from being made: then the error says that the run waits.
+// does not keep the others from being made: then the error says that the run waits. In a cycle without a
+// [Step.Think] the executor acts by itself.
 func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) ([]tool.Result, error) {
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var together sync.WaitGroup
@@ -102,7 +103,7 @@ func (c *calling) find() error {
 	defer s.mu.Unlock()
 	cycle := s.cycles[c.seq]
 	if cycle == nil {
-		return mismatch("there is no cycle %d to act in", c.seq)
+		cycle = s.actAlone(c.seq, c.call)
 	}
 	c.row = cycle.calls[derive("toolcall-", s.id, c.seq, c.index)]
 	switch {
@@ -141,13 +142,13 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
-	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
-	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
 			return c.end(record.Failed, tool.Failure(why), "refused")
 		}
+	}
+	if c.tool == nil {
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
@@ -396,18 +397,23 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 // end puts the end of the call on record, and returns its result as it is there.
 func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	r := c.step.run
-	result.Text = r.redact(result.Text)
+	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
 	end := c.change(state)
 	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(time.Now()), &result.Text
 	if state == record.Failed {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}
 	if result.Summary != "" {
-		end.Metadata, _ = json.Marshal(map[string]string{"summary": r.redact(result.Summary)}) // a text
+		end.Metadata, _ = json.Marshal(map[string]string{"summary": result.Summary}) // a text
 	}
 	changes := []record.Change{end}
 	for i, each := range result.Sources {
 		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
+	}
+	if c.t.Artifacts && state == record.Completed {
+		for _, each := range result.Artifacts {
+			changes = append(changes, r.artifact(c.step.id, c.row.ToolCallID, each))
+		}
 	}
 	if err := r.write(changes); err != nil {
 		return tool.Result{}, err

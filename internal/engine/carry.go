@@ -70,6 +70,11 @@ func (r *Run) load(ctx context.Context) error {
 			return fmt.Errorf("read the limits of run %s: %w", r.run.PlanID, err)
 		}
 	}
+	if r.plan.StartTime != nil { // it was carried before
+		if err := r.beside(ctx, record.KindThought, func(c record.Change) { r.noteThought(c.(*record.Thought)) }); err != nil {
+			return err
+		}
+	}
 	if state := *r.plan.State; state != record.Running && r.run.Desired == store.DesiredRun {
 		running := r.planRow(record.Running)
 		if r.plan.StartTime == nil {
@@ -283,7 +288,7 @@ func openCycles(step *tree.Step, state record.State, now time.Time) (changes []r
 		}
 		if !c.Record.State.Terminal() {
 			cycle := &record.ThinkAct{RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, Attempt: c.Record.Attempt, State: &state}
-			if c.Record.ThinkEndTime == nil {
+			if c.Record.ThinkStartTime != nil && c.Record.ThinkEndTime == nil {
 				cycle.ThinkEndTime = &now
 			}
 			changes = append(changes, cycle)

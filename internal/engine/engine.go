@@ -186,6 +186,7 @@ func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared,
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
 		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
 		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(r.ConversationID), Release: some(e.config.Release), Tags: r.Tags,
+		Metadata: p.Metadata,
 	}
 	return run, plan, nil
 }

@@ -90,7 +90,8 @@ type Prepared struct {
 	Title       string
 	UserRequest string
 	ModelName   string
-	Limits      *Limits // of the definition
+	Metadata    json.RawMessage // of the plan
+	Limits      *Limits         // of the definition
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +58,8 @@ type Run struct {
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
 	rounds, calls int64           // that it has begun
+	thoughts      map[string]bool // that are on record, or with the next write
+	thoughtAt     time.Time       // of the last of them
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open []func(record.State) *record.AgentExecution
 }
@@ -206,26 +210,87 @@ func (r *Run) History(ctx context.Context, messages int) ([]model.Message, error
 	return history, nil
 }
 
-// Thought puts a thought on record, with the next thing that is. number tells the thoughts of a run
-// apart.
+// Thought puts a thought on record, with the next thing that is, and in the log. number tells the thoughts of
+// a run apart: one that is on record stays as it is. Each is later than the one before.
 func (r *Run) Thought(number int, t record.Thought) {
 	t.RootPlanID, t.PlanID, t.ThoughtID = r.run.RootPlanID, r.run.PlanID, derive("thought-", r.run.PlanID, number)
 	if t.Content != nil {
 		t.Content = new(r.redact(*t.Content))
 	}
-	if t.Time == nil {
-		t.Time = new(time.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.thoughts[t.ThoughtID] {
+		return
 	}
-	r.addLater(&t)
+	if t.Time == nil {
+		t.Time = new(later(time.Now(), r.thoughtAt))
+	}
+	r.noteThought(&t)
+	r.later = append(r.later, &t)
+	r.log.Info(fmt.Sprintf("[%s] %s: %s", textOf(t.AgentID), strings.ToUpper(string(*t.Type)), tool.Cut(textOf(t.Content), maxThoughtLogged)))
 }
 
-// Artifact puts something that the run produced on record, by its name, with the next thing that is.
-func (r *Run) Artifact(a record.Artifact) {
-	a.RootPlanID, a.PlanID = r.run.RootPlanID, r.run.PlanID
-	if a.Value != nil {
-		a.Value = json.RawMessage(r.redact(string(a.Value)))
+// maxThoughtLogged bounds what the log says of a thought, in bytes.
+const maxThoughtLogged = 2 << 10
+
+// later returns a time, or the next one after another if it is not later. Postgres keeps microseconds.
+func later(t, than time.Time) time.Time {
+	if t = t.Truncate(time.Microsecond); t.After(than) {
+		return t
 	}
-	r.addLater(&a)
+	return than.Add(time.Microsecond)
+}
+
+// noteThought notes that a thought is on record. The caller holds r.mu, or is alone.
+func (r *Run) noteThought(t *record.Thought) {
+	if r.thoughts == nil {
+		r.thoughts = map[string]bool{}
+	}
+	r.thoughts[t.ThoughtID] = true
+	if t.Time != nil && t.Time.After(r.thoughtAt) {
+		r.thoughtAt = *t.Time
+	}
+}
+
+// besidePage is how many rows beside a plan are read at once.
+const besidePage = 1000
+
+// beside reads what is on record beside the plan of the run.
+func (r *Run) beside(ctx context.Context, kind record.Kind, take func(record.Change)) error {
+	for after := new(store.Position); after != nil; {
+		rows, next, err := r.engine.store.Beside(ctx, kind, r.run.RootPlanID, r.run.PlanID, *after, besidePage)
+		if err != nil {
+			return err
+		}
+		for _, each := range rows {
+			take(each.Record)
+		}
+		after = next
+	}
+	return nil
+}
+
+// Artifacts returns the names of the artifacts that are on record, in order.
+func (r *Run) Artifacts(ctx context.Context) (names []string, err error) {
+	err = r.beside(ctx, record.KindArtifact, func(c record.Change) { names = append(names, c.(*record.Artifact).Name) })
+	return names, err
+}
+
+// Metadata puts metadata of the plan on record, with the next thing that is.
+func (r *Run) Metadata(m json.RawMessage) {
+	row := &record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Metadata: m}
+	r.addLater(row)
+}
+
+// Log returns the log of the run.
+func (r *Run) Log() *slog.Logger { return r.log }
+
+// artifact returns something that a tool call produced, known by its name.
+func (r *Run) artifact(stepID, toolCallID string, a tool.Artifact) record.Change {
+	return &record.Artifact{
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, Name: a.Name, StepID: &stepID, ToolCallID: &toolCallID,
+		Type: new(cmp.Or(a.Type, "generic")), Value: json.RawMessage(r.redact(string(a.Value))),
+	}
 }
 
 // source puts a source of a tool call on record, with the next thing that is.

@@ -75,8 +75,13 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
 	}
 	for _, c := range known.Cycles {
-		have := &cycle{record: c.Record, calls: map[string]*record.ActTool{}, resolved: c.Record.State.Terminal()}
-		r.count(1, 0)
+		have := &cycle{
+			record: c.Record, calls: map[string]*record.ActTool{},
+			resolved: c.Record.State.Terminal() && (len(c.ToolCalls) == 0 || c.Record.ActionResult != nil),
+		}
+		if c.Record.ThinkStartTime != nil {
+			r.count(1, 0)
+		}
 		for _, t := range c.ToolCalls {
 			have.calls[t.Record.ToolCallID] = &t.Record
 			if begun(&t.Record) {
@@ -167,10 +172,20 @@ func (s *Step) row() *record.AgentExecution {
 	return &record.AgentExecution{RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id}
 }
 
+// actAlone begins a cycle in which no model is asked. The caller holds s.mu.
+func (s *Step) actAlone(seq int64, call model.ToolCall) *cycle {
+	row := &record.ThinkAct{
+		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, State: new(record.Running), ActionDescription: new("Call " + call.Name),
+	}
+	s.run.addLater(append(s.resolve(), row)...)
+	s.cycles[seq] = &cycle{record: *row, calls: map[string]*record.ActTool{}}
+	return s.cycles[seq]
+}
+
 // resolve ends the cycles whose calls have all ended. The caller holds s.mu.
 func (s *Step) resolve() (changes []record.Change) {
 	for _, c := range s.cycles {
-		if c.resolved || c.record.ThinkEndTime == nil {
+		if c.resolved || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
 			continue
 		}
 		end := &record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt, State: new(record.Completed)}
@@ -246,6 +261,10 @@ func resultOf(row *record.ActTool) tool.Result {
 	r := tool.Result{Failed: *row.State != record.Completed}
 	if row.Result != nil {
 		r.Text = *row.Result
+	}
+	var kept struct{ Summary string }
+	if json.Unmarshal(row.Metadata, &kept) == nil { // without a summary there is nothing
+		r.Summary = kept.Summary
 	}
 	return r
 }

@@ -22,6 +22,8 @@ type Thinking struct {
 	Policies tool.Rules
 	// WaitTimeout bounds waits for humans whose policies do not. 0 means the defaults.
 	WaitTimeout time.Duration
+	// Artifacts puts what the calls produce on record, with their ends.
+	Artifacts bool
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].

@@ -17,39 +17,51 @@ import (
 // historyMessages is how much of an earlier conversation an agent is told.
 const historyMessages = 20
 
+// defaultMaxSteps is how many rounds an agent has.
+const defaultMaxSteps = 30
+
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	agent, in, err := read(run)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	step, err := run.Step(ctx, 0, engine.StepInfo{
-		Agent: run.Name(), Description: agent.Description, Request: in.Request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
+	summary, err := Work(ctx, run, 0, run.Name(), agent, in.Request)
+	return engine.Result{Summary: summary}, err
+}
+
+// Work lets an agent do a step of a run, to its end, and returns its answer.
+func Work(ctx context.Context, run *engine.Run, index int, name string, agent config.Definition, request string) (string, error) {
+	if agent.MaxSteps == 0 {
+		agent.MaxSteps = defaultMaxSteps
+	}
+	step, err := run.Step(ctx, index, engine.StepInfo{
+		Agent: name, Description: agent.Description, Request: request, Model: agent.Model.Model, MaxSteps: agent.MaxSteps,
 	})
 	if err != nil {
-		return engine.Result{}, err
+		return "", err
 	}
 	if summary, ended, err := step.Ended(); ended {
-		return engine.Result{Summary: summary}, err
+		return summary, err
 	}
 	l := &loop{step: step, agent: agent}
-	if l.base, err = opening(ctx, run, agent, in); err != nil {
-		return engine.Result{}, err
+	if l.base, err = opening(ctx, run, agent, request); err != nil {
+		return "", err
 	}
 	if l.thinking, err = thinkingOf(ctx, run, agent); err != nil {
-		return engine.Result{}, err
+		return "", err
 	}
 	summary, err := l.run(ctx)
 	var failure *engine.RunError
 	if err != nil && !errors.As(err, &failure) {
-		return engine.Result{}, err
+		return "", err
 	}
 	step.End(summary, failure)
-	return engine.Result{Summary: summary}, err
+	return summary, err
 }
 
 // opening returns the messages that an agent begins with.
-func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
+func opening(ctx context.Context, run *engine.Run, agent config.Definition, request string) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
 		history, err := run.History(ctx, historyMessages)
@@ -58,7 +70,7 @@ func opening(ctx context.Context, run *engine.Run, agent config.Definition, in i
 		}
 		talk = append(talk, history...)
 	}
-	return append(talk, model.User(in.Request)), nil
+	return append(talk, model.User(request)), nil
 }
 
 // thinkingOf returns what an agent asks its model each time, but for the messages.
