@@ -233,6 +233,9 @@ func (c *registering) agents(more map[string]Agent) {
 	for name := range before {
 		known.Tools = append(known.Tools, "agent."+name)
 	}
+	for name := range c.configured.Config.Plans {
+		known.Tools = append(known.Tools, "plan."+name)
+	}
 	more, err := config.CheckAgents(more, known)
 	if err != nil {
 		c.errs = append(c.errs, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,15 @@ type Config struct {
 
 	// Warnings are what may be a mistake, but need not be one: log them.
 	Warnings []Problem `json:"-"`
+}
+
+// Definition returns the definition of an agent, or false if there is no such agent.
+func (c *Config) Definition(agent string) (Definition, bool) {
+	a, ok := c.Agents[agent]
+	if !ok {
+		return Definition{}, false
+	}
+	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies), true
 }
 
 // Options of Load.
@@ -121,7 +131,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) Agent { return readAgent(n, there) })
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
 	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })
-	c.Roles = section(sections["roles"], "", func(_ string, n node) Role { return readRole(n) })
+	c.Roles = section(sections["roles"], "", func(_ string, n node) Role { return readRole(n, there) })
 	checkRings(sections["workflows"], c.Workflows)
 	if n, ok := sections["embedder"]; ok {
 		c.Embedder = readEmbedder(n)

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -38,15 +37,6 @@ type DefinitionModel struct {
 	Model       string   `json:"model"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   int64    `json:"maxTokens,omitempty"`
-}
-
-// Definition returns the definition of an agent, or false if there is no such agent.
-func (c *Config) Definition(agent string) (Definition, bool) {
-	a, ok := c.Agents[agent]
-	if !ok {
-		return Definition{}, false
-	}
-	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies), true
 }
 
 // Definition returns what definitions say of a model of a name.

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,6 +35,57 @@ var (
 	// inBrackets is the beginning of "[AGENT] request".
 	inBrackets = regexp.MustCompile(`^\s*\[([^\]\r\n]+)\]\s*`)
 )
+
+// PlanDefinition is what a run pins of a plan template when it starts. It has no secrets.
+type PlanDefinition struct {
+	Title        string               `json:"title"`
+	Description  string               `json:"description,omitempty"`
+	Placeholders []string             `json:"placeholders,omitempty"`
+	Steps        []PlanStepDefinition `json:"steps"`
+}
+
+// PlanStepDefinition is a step of a template with the agent that does it.
+type PlanStepDefinition struct {
+	Request string     `json:"request"`
+	Agent   Definition `json:"agent"`
+}
+
+// Definition returns the definition of a template. agent returns that of a step's agent: of the name, with
+// changes by the step.
+func (p Plan) Definition(agent func(name string, change func(*Agent)) (Definition, bool)) (d PlanDefinition, ok bool) {
+	d = PlanDefinition{Title: p.Title, Description: p.Description, Placeholders: p.Placeholders()}
+	for _, s := range p.Steps {
+		of, ok := agent(s.Agent, s.change)
+		if !ok {
+			return d, false
+		}
+		d.Steps = append(d.Steps, PlanStepDefinition{Request: s.Request, Agent: of})
+	}
+	return d, true
+}
+
+// change makes an agent what a step says.
+func (s PlanStep) change(a *Agent) {
+	if a.Model = cmp.Or(s.Model, a.Model); s.Tools != nil {
+		a.Tools = s.Tools
+	}
+	if len(s.TerminateColumns) > 0 {
+		a.ResponseSchema = tableOf(s.TerminateColumns)
+	}
+}
+
+// tableOf returns the JSON Schema of a table: a list of rows with these columns.
+func tableOf(columns []string) json.RawMessage {
+	properties := map[string]any{}
+	for _, c := range columns {
+		properties[c] = map[string]string{"type": "string"}
+	}
+	row := map[string]any{"type": "object", "properties": properties, "required": columns}
+	schema, _ := json.Marshal(map[string]any{ // texts
+		"type": "object", "properties": map[string]any{"rows": map[string]any{"type": "array", "items": row}}, "required": []string{"rows"},
+	})
+	return schema
+}
 
 // Placeholders returns the names of the placeholders that need a value, in their order.
 func (p Plan) Placeholders() (found []string) {

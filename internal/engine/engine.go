@@ -199,6 +199,14 @@ func some(text string) *string {
 	return &text
 }
 
+// textOf returns a text that may be missing.
+func textOf(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

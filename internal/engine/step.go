@@ -129,14 +129,6 @@ func (s *Step) Ended() (result string, ended bool, err error) {
 	return textOf(s.ended.Result), true, nil
 }
 
-// textOf returns a text that may be missing.
-func textOf(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
 // End ends the step with its result, or as failed. It is put on record with the next thing that is, at
 // the latest with the end of the run.
 func (s *Step) End(result string, failure *RunError) {

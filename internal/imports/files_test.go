@@ -52,6 +52,8 @@ var upward = map[string]int{
 	"internal/live":     31,
 
 	"internal/engine":            1, // executors are given a Run, which knows the executors that its calls start
+	"internal/executor/follow":   0,
+	"internal/executor/plan":     0,
 	"internal/executor/thinkact": 0,
 
 	"agent/model":           0,

@@ -3,23 +3,54 @@ package parts
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/template"
 	"github.com/actlog/actlog/record"
 )
 
 // Tool returns the request that runs what has a name as a tool, with parameters: an agent, whose
-// parameter is request. templateID is that of a plan template, which no executor here carries yet.
+// parameter is request, or a plan template, whose parameters are its placeholders; others are left out.
+// The name may be that of the tool, such as plan.nightly. templateID is that of a template.
 func (s *Source) Tool(name string, parameters map[string]string) (r engine.Request, templateID string, err error) {
 	p, release := s.Use()
 	defer release()
-	if _, ok := p.Definition("agent", name); !ok {
-		return r, "", fmt.Errorf("agent %q: %w", name, record.ErrNotFound)
+	kind, of, _ := strings.Cut(name, ".")
+	for _, k := range []string{"agent", "plan"} {
+		if _, ok := p.Definition(k, name); ok {
+			kind, of = k, name
+			break
+		}
 	}
+	body, ok := p.Definition(kind, of)
+	if ok && kind == "agent" {
+		r, err = agentRequest(of, parameters)
+		return r, "", err
+	}
+	if !ok || kind != "plan" {
+		return r, "", fmt.Errorf("agent or plan template %q: %w", name, record.ErrNotFound)
+	}
+	var d struct{ Placeholders []string }
+	if err := json.Unmarshal(body, &d); err != nil {
+		return r, "", err
+	}
+	if err := template.Check(d.Placeholders, parameters); err != nil {
+		return r, "", err
+	}
+	values := map[string]string{}
+	for _, each := range d.Placeholders {
+		values[each] = parameters[each]
+	}
+	input, err := json.Marshal(values)
+	return engine.Request{Executor: "plan", Name: of, Input: input}, of, err
+}
+
+func agentRequest(name string, parameters map[string]string) (r engine.Request, err error) {
 	request, ok := parameters["request"]
 	if !ok {
-		return r, "", &record.InvalidError{Code: record.CodeMissingField, Field: "replacementParams.request", Reason: "is required: what the agent is to do"}
+		return r, &record.InvalidError{Code: record.CodeMissingField, Field: "replacementParams.request", Reason: "is required: what the agent is to do"}
 	}
 	input, err := json.Marshal(map[string]string{"agent": name, "request": request})
-	return engine.Request{Executor: "agent", Name: name, Input: input}, "", err
+	return engine.Request{Executor: "agent", Name: name, Input: input}, err
 }

@@ -127,8 +127,10 @@ func (p *parts) Provides() (all []string) {
 	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
 		add("tool", t.Spec().Name)
 	}
-	for _, name := range p.Names("agent") {
-		add("tool", "agent."+name)
+	for _, kind := range []string{"agent", "plan"} {
+		for _, name := range p.Names(kind) {
+			add("tool", kind+"."+name)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -141,32 +143,72 @@ func keysOf[A, B any](a map[string]A, b map[string]B) []string {
 	return slices.Compact(keys)
 }
 
-// Definition implements [engine.Parts].
+// Definition implements [engine.Parts]. The kinds are agent, role and plan, which is a template. Each name
+// is that of a role.
 func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
-	if kind != "agent" {
-		return nil, false
-	}
-	c := p.configured.Config
-	a, ok := p.own.Agents[name]
-	if !ok {
-		if a, ok = c.Agents[name]; !ok {
-			return nil, false
+	var d any
+	ok := false
+	switch kind {
+	case "agent":
+		d, ok = p.agent(name, func(*config.Agent) {})
+	case "role":
+		d, ok = p.role(name), true
+	case "plan":
+		var template config.Plan
+		if template, ok = p.configured.Config.Plans[name]; ok {
+			d, ok = template.Definition(p.agent)
 		}
 	}
-	m := c.Models[a.Model].Definition(a.Model)
-	if own := p.own.Models[a.Model]; own != nil {
-		m = config.DefinitionModel{Name: a.Model, Provider: own.Provider(), Model: own.Name()}
+	if !ok {
+		return nil, false
 	}
-	text, _, err := a.Definition(name, m, keysOf(p.own.Servers, c.MCPServers), slices.Concat(p.own.Policies, c.Policies)).JSON()
+	text, err := json.Marshal(d)
 	return text, err == nil
+}
+
+// agent returns the definition of an agent of a name, after a change.
+func (p *parts) agent(name string, change func(*config.Agent)) (config.Definition, bool) {
+	a, ok := p.own.Agents[name]
+	if !ok {
+		if a, ok = p.configured.Config.Agents[name]; !ok {
+			return config.Definition{}, false
+		}
+	}
+	change(&a)
+	return a.Definition(name, p.model(a.Model), p.servers(), p.policies()), true
+}
+
+func (p *parts) role(name string) config.Definition {
+	r, ok := p.configured.Config.Roles[name]
+	if !ok {
+		r = config.DefaultRole(name)
+	}
+	return r.Definition(name, p.model(r.Model), p.servers(), p.policies())
+}
+
+// model returns what definitions say of a model.
+func (p *parts) model(name string) config.DefinitionModel {
+	if own := p.own.Models[name]; own != nil {
+		return config.DefinitionModel{Name: name, Provider: own.Provider(), Model: own.Name()}
+	}
+	return p.configured.Config.Models[name].Definition(name)
+}
+
+func (p *parts) servers() []string { return keysOf(p.own.Servers, p.configured.Config.MCPServers) }
+
+func (p *parts) policies() tool.Rules {
+	return slices.Concat(p.own.Policies, p.configured.Config.Policies)
 }
 
 // Names implements [engine.Parts].
 func (p *parts) Names(kind string) []string {
-	if kind != "agent" {
-		return nil
+	switch kind {
+	case "agent":
+		return keysOf(p.own.Agents, p.configured.Config.Agents)
+	case "plan":
+		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
 	}
-	return keysOf(p.own.Agents, p.configured.Config.Agents)
+	return nil
 }
 
 // Model implements [engine.Parts].

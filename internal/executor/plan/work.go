@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/record"
+)
+
+// work is the work on a task.
+type work struct {
+	run     *engine.Run
+	step    *engine.Step
+	role    config.Definition
+	task    task
+	acting  engine.Thinking // how operations are called
+	offered capabilities
+
+	thoughts   int // so far
+	operations int // made, in all
+	failed     int // of them
+	truncated  string
+}
+
+// prepare finds out what the role can do.
+func (w *work) prepare(ctx context.Context) error {
+	tools, err := w.run.Tools(ctx, nil, w.role.MCPServers)
+	if err != nil {
+		return err
+	}
+	w.acting = engine.Thinking{Policies: w.role.Policies, WaitTimeout: time.Duration(w.role.WaitTimeout), Refuse: w.refuse, Artifacts: true}
+	if w.acting.Tools, err = tool.NewSet(tools...); err != nil {
+		return &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	w.offered = describe(w.role, *w.task.EnableWrite, tools)
+	return nil
+}
+
+// refuse returns why a call is not made.
+func (w *work) refuse(call model.ToolCall, _ int) string {
+	if !allows(w.role, call.Name) {
+		return notAllowed(w.role.Tools, call.Name)
+	}
+	if known, ok := w.acting.Tools.Get(call.Name); ok && !*w.task.EnableWrite && w.role.Policy(known.Spec()).Writes {
+		return readOnly
+	}
+	return ""
+}
+
+// think puts a thought on record.
+func (w *work) think(kind record.ThoughtType, iteration int, content string, confidence *float64, related ...string) {
+	w.run.Thought(w.thoughts, record.Thought{
+		StepID: new(w.step.ID()), AgentID: new(w.step.ID()), Role: &w.task.Role, Iteration: new(int64(iteration)), Type: &kind, Content: &content,
+		RelatedOperations: related[:min(len(related), record.MaxListItems)], Confidence: confidence,
+	})
+	w.thoughts++
+}
+
+// ask asks the model in a cycle.
+func (w *work) ask(ctx context.Context, seq int, system, user string) (string, error) {
+	m, err := w.run.Model(w.role.Model.Name)
+	if err != nil {
+		return "", err
+	}
+	answer, err := w.step.Think(ctx, int64(seq), engine.Thinking{
+		Model: m, Messages: []model.Message{model.System(system), model.User(user)}, Temperature: w.role.Model.Temperature, MaxTokens: w.role.Model.MaxTokens,
+	})
+	if err != nil {
+		return "", err
+	}
+	return answer.Message.Text(), nil
+}
+
+// operate makes an operation in the cycle of its iteration.
+func (w *work) operate(ctx context.Context, iteration int, s step) (observation, error) {
+	o := observation{iteration: iteration, step: s}
+	w.think(record.ThoughtAction, iteration, executing(s), nil, s.name())
+	call := model.ToolCall{Name: w.offered.nameOf(s), Arguments: string(s.Params)}
+	results, err := w.step.Act(ctx, int64(iteration), []model.ToolCall{call}, w.acting)
+	if err != nil {
+		return o, err
+	}
+	w.operations++
+	if r := results[0]; r.Failed {
+		w.failed++
+		if o.error = r.Text; o.error == "" {
+			o.error = "Unknown error"
+		}
+		w.think(record.ThoughtObservation, iteration, "❌ Operation failed: "+o.error, new(0.0), s.name())
+	} else {
+		o.success, o.output = true, tool.Cut(r.Text, maxOutput)
+		w.think(record.ThoughtObservation, iteration, "✅ Operation succeeded. "+summaryOf(r), new(1.0), s.name())
+	}
+	return o, nil
+}
+
+// summaryOf returns one line about a result.
+func summaryOf(r tool.Result) string {
+	if r.Summary != "" {
+		return r.Summary
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
+	return tool.Cut(line, maxSummary)
+}
+
+const (
+	maxSummary = 500
+	maxOutput  = 4 << 10
+)
+
+// conclude ends the work with what came of it.
+func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
+	artifacts, err := w.run.Artifacts(ctx)
+	if err != nil {
+		return "", err
+	}
+	if w.truncated != "" {
+		m, err := json.Marshal(w.task.metadata(true))
+		if err != nil {
+			return "", err
+		}
+		w.run.Metadata(m)
+	}
+	text := conclusion(w.failed == 0, w.operations, artifacts, w.truncated)
+	if w.failed > 0 {
+		w.think(record.ThoughtConclusion, iteration, text, new(0.5))
+		return "", &engine.RunError{Kind: unsuccessful, Message: text}
+	}
+	w.think(record.ThoughtConclusion, iteration, text, new(1.0))
+	return text, nil
+}
+
+// full reports whether the work has made as many operations as it may.
+func (w *work) full() bool {
+	if w.operations < *w.task.Constraints.MaxOperations {
+		return false
+	}
+	w.run.Log().Warn("Max operations limit reached", "operations", w.operations)
+	return true
+}
