@@ -17,7 +17,7 @@ func (w *work) iterate(ctx context.Context) (string, error) {
 			w.truncated = stoppedAfter("max_iterations", most)
 			break
 		}
-		answer, err := w.ask(ctx, i, decidePrompt(w.role.Agent, w.offered), historyPrompt(w.task, history[max(len(history)-maxHistory, 0):]))
+		answer, err := w.ask(ctx, i, decidePrompt(w.task.Role, w.offered), historyPrompt(w.task, history[max(len(history)-maxHistory, 0):]))
 		if err != nil {
 			return "", err
 		}

@@ -70,7 +70,7 @@ func (w *work) do(ctx context.Context) (string, error) {
 
 // carryOut asks for a plan, and carries its steps out in order.
 func (w *work) carryOut(ctx context.Context) (string, error) {
-	answer, err := w.ask(ctx, 0, planPrompt(w.role.Agent, w.offered), taskPrompt(w.task))
+	answer, err := w.ask(ctx, 0, planPrompt(w.task.Role, w.offered), taskPrompt(w.task))
 	if err != nil {
 		return "", err
 	}
