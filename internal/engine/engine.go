@@ -58,6 +58,8 @@ type Config struct {
 	ModelTries int
 	// RetryUnit scales the pauses between these tries. Default 1 s.
 	RetryUnit time.Duration
+	// Write puts what a run did on record. Default: WriteRun of Store. Tests disturb it.
+	Write func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
 }
 
 func (c Config) withDefaults() Config {
@@ -80,6 +82,9 @@ func (c Config) withDefaults() Config {
 	if c.ModelTries == 0 {
 		c.ModelTries = 8
 	}
+	if c.Write == nil && c.Store != nil {
+		c.Write = c.Store.WriteRun
+	}
 	if c.Watcher == nil {
 		c.Watcher = nobody{}
 	}
@@ -98,9 +103,6 @@ type Engine struct {
 	executors map[string]Executor
 	host      string
 	metrics   *metrics
-
-	// writing, if a test sets it, stands in for the store's WriteRun.
-	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.

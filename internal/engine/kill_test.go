@@ -11,7 +11,6 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/tree"
@@ -93,28 +92,12 @@ func outlineOf(h *enginetest.House, p *tree.Plan) string {
 	return b.String()
 }
 
-// disturb disturbs the nth write of a house. Writes counts all writes.
-type disturb func(h *enginetest.House, n int) (writes func() int)
-
 // TestKilledAtEveryWrite kills the worker before and after each write of a run, and lets each write
 // fail. It checks that the run comes to the same end: the same answer, the same rows, no effect twice.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	kill := func(before bool) disturb {
-		return func(h *enginetest.House, n int) (writes func() int) {
-			return engine.Kill(h.Engine, n, before, func(planID string) {
-				// The worker is dead, and its lease is over: the run is anyone's.
-				if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	ways := map[string]disturb{
-		"killed before": kill(true), "killed after": kill(false),
-		"failed": func(h *enginetest.House, n int) (writes func() int) { return engine.Fail(h.Engine, n) },
-	}
-	carry := func(t *testing.T, n int, way disturb) (outline string, e *effects, writes int) {
+	ways := enginetest.Disturbances
+	carry := func(t *testing.T, n int, way enginetest.Disturb) (outline string, e *effects, writes int) {
 		t.Helper()
 		e = &effects{done: map[string][]string{}}
 		h := journey(t, e)

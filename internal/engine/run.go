@@ -121,11 +121,7 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	later := r.later
 	r.later = nil
 	r.mu.Unlock()
-	write := r.engine.store.WriteRun
-	if r.engine.writing != nil {
-		write = r.engine.writing
-	}
-	err := write(r.leased, r.lease, slices.Concat(later, changes), ops...)
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), ops...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()

@@ -67,7 +67,7 @@ type word struct {
 // words are tools that say words, and fail, and panic.
 var words = []tool.Tool{
 	tool.Func("words.say", "Says a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }),
-	tool.Func("words.fail", "Fails.", func(_ context.Context, in word) (string, error) { return "", errors.New(in.Word) }),
+	tool.Func("words.fail", "Fails.", func(_ context.Context, in word) (string, error) { return "", errors.New(in.Word) }, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry})),
 	tool.Func("words.panic", "Panics.", func(_ context.Context, in word) (string, error) { panic(in.Word) }),
 	tool.Func("words.write", "Writes a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }, tool.WithPolicy(tool.Policy{Writes: true})),
 	tool.Func("other.say", "Says a word.", func(_ context.Context, in word) (string, error) { return in.Word, nil }),
@@ -79,7 +79,7 @@ var produces, _ = tool.SchemaFunc("words.produce", "Produces artifacts.", json.R
 		return tool.Result{Text: "produced", Summary: "Produced it", Artifacts: []tool.Artifact{
 			{Name: "last", Value: call.Arguments}, {Name: "typed", Type: "counts", Value: json.RawMessage(`3`)},
 		}}, nil
-	})
+	}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))
 
 // done is a run that has ended.
 type done struct {
