@@ -37,7 +37,7 @@ type runJSON struct {
 	Name         *string      `json:"name"`
 	Title        *string      `json:"title"`
 	State        record.State `json:"state"`
-	Result       *string      `json:"result"`
+	Result       any          `json:"result"` // as the executor gives it
 	Error        *string      `json:"error"`
 	ErrorKind    *string      `json:"errorKind"`
 	Waits        []waitJSON   `json:"waits"`
@@ -103,7 +103,7 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 	if seconds > 0 && runs.Settled(d) {
-		return c.JSON(http.StatusOK, toRun(d))
+		return s.sendRun(c, d)
 	}
 	out.State = d.State
 	return c.JSON(http.StatusAccepted, out)
@@ -186,7 +186,22 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, toRun(d))
+	return s.sendRun(c, d)
+}
+
+// sendRun answers with a run as it stands, with the result as its executor gives it.
+func (s *Server) sendRun(c echo.Context, d *store.RunDetail) error {
+	out := toRun(d)
+	if d.Executor == "plan" {
+		result, err := planResult(c.Request().Context(), s.reader(c), d)
+		if err != nil {
+			return err
+		}
+		if result != nil {
+			out.Result = result
+		}
+	}
+	return c.JSON(http.StatusOK, out)
 }
 
 // runItemJSON is a root run in a list.
