@@ -46,13 +46,9 @@ type reasoningJSON struct {
 // besidePage is how many rows beside a plan are read at once.
 const besidePage = 1000
 
-// planResult returns the result of a task; nil if the run is one of a template, or goes on. That it is a task
-// is in the metadata of the plan.
+// planResult returns the result of a task; nil if the run is one of a template, or goes on.
 func planResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*agentResultJSON, error) {
-	var task struct {
-		Constraints json.RawMessage `json:"constraints"`
-	}
-	if !d.State.Terminal() || json.Unmarshal(d.Plan.Metadata, &task) != nil || task.Constraints == nil {
+	if !d.State.Terminal() || !isTask(&d.Plan) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	out := &agentResultJSON{
@@ -87,6 +83,14 @@ func planResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (
 		out.Operations = append(out.Operations, operationsOf(step)...)
 	}
 	return out, nil
+}
+
+// isTask reports whether a plan of the executor is one of a task: its metadata say so.
+func isTask(p *record.Plan) bool {
+	var task struct {
+		Constraints json.RawMessage `json:"constraints"`
+	}
+	return json.Unmarshal(p.Metadata, &task) == nil && task.Constraints != nil
 }
 
 // operationsOf returns the operations of a step that have ended, in order.

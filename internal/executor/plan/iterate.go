@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+
 	"github.com/actlog/actlog/record"
 )
 
