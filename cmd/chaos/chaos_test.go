@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beClient) != "" {
+	if os.Getenv(beClient) != "" || os.Getenv(beTools) != "" {
 		main()
 		return
 	}
@@ -177,4 +177,18 @@ func planWith(t *testing.T, steps int) string {
 	}
 	t.Fatal("no such plan")
 	return ""
+}
+
+// TestRuns is a short `make chaos CHAOS="-scenario runs"`: all faults once. B23-B25: runs go on after
+// their workers died, and nothing is done twice.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "work")
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-scenario", "runs", "-runs", "9", "-kills", "9", "-lasts", "4s", "-dir", dir}, &out, &out); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, &out)
+	}
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

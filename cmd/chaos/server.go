@@ -19,10 +19,11 @@ import (
 // restartDelay is how long an init system waits before it restarts a service.
 const restartDelay = 200 * time.Millisecond
 
-// server is an actlog child process that is restarted whenever it exits, as by an init system.
+// server is an actlog child process, which serves or works. It is restarted whenever it exits, as by an
+// init system.
 type server struct {
 	binary, listen, dataDir, logFile string
-	more                             []string // flags
+	args                             []string
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
@@ -33,6 +34,13 @@ type server struct {
 	peak     int64         // maximum memory in bytes
 	died     []string      // unexpected exits
 	over     chan struct{} // closed when the server is not restarted any more
+}
+
+// newServer returns a server in a folder, with more flags.
+func newServer(binary, listen, dir string, more ...string) *server {
+	s := &server{binary: binary, listen: listen, dataDir: filepath.Join(dir, "data"), logFile: filepath.Join(dir, "server.log")}
+	s.args = append([]string{"serve", "--listen", listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, more...)
+	return s
 }
 
 func (s *server) url() string { return "http://" + s.listen }
@@ -53,7 +61,7 @@ func (s *server) start(ctx context.Context) error {
 			err := cmd.Wait()
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
-				s.died = append(s.died, fmt.Sprintf("the server exited by itself: %v", err))
+				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v", s.args[0], err))
 			}
 			stopping := s.stopping
 			s.mu.Unlock()
@@ -82,7 +90,7 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	// The driver stops the process. No context does.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, s.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
@@ -108,6 +116,17 @@ func (s *server) signal(sig syscall.Signal) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cmd.Process.Signal(sig)
+}
+
+// end ends the server with SIGTERM, as when a machine is taken out. It is started again.
+func (s *server) end() {
+	s.mu.Lock()
+	s.sampleLocked()
+	s.killed = true
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	exited := s.exited
+	s.mu.Unlock()
+	<-exited
 }
 
 // stop stops the server, cleanly if possible, and everything that it left behind.
