@@ -3,17 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/actlog/actlog/record"
 )
@@ -57,12 +56,13 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	f := newFollowing(client, started.PlanID, e.stderr)
-	if p := newPrompt(e, e.stderr); p != nil && c.Request != "-" {
+	if p := newPrompt(e); p != nil && c.Request != "-" {
 		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
-		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", clean(f.plan), clean(f.plan))
+		more := clean(f.plan) + client.flag()
+		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", more, more)
 		return err
 	}
 	if c.JSON {
@@ -127,7 +127,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 
 // start starts a run. If the answer is lost, it sends the same request again, which starts nothing twice.
 func (c *client) start(ctx context.Context, b startBody) (started runView, err error) {
-	header := http.Header{"Idempotency-Key": {uuid.NewString()}}
+	header := http.Header{"Idempotency-Key": {rand.Text()}}
 	var sent time.Time // when the server may have got the request first; zero: it has not
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
@@ -152,7 +152,7 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 			return started, fmt.Errorf("%w; the run may have begun: actlog runs lists it", err)
 		}
 		wait := cmp.Or(failed.retryAfter, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
-		if !sleep(ctx, wait/2+rand.N(wait)) {
+		if !sleep(ctx, wait/2+mathrand.N(wait)) {
 			return started, context.Cause(ctx)
 		}
 	}
@@ -239,7 +239,7 @@ func (f *following) attend(ctx context.Context) {
 
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
-	how := fmt.Sprintf("Answer it: actlog answer %s %s", clean(f.plan), clean(w.WaitID))
+	how := fmt.Sprintf("Answer it: actlog answer %s %s%s", clean(f.plan), clean(w.WaitID), f.client.flag())
 	if f.ask == nil {
 		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
 		return
@@ -255,7 +255,7 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 	case err == nil || ctx.Err() != nil:
 	case late || errors.Is(err, errDecided):
 		f.story.say("%s", clean(err.Error()))
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, errNoAnswer):
 		f.ask = nil
 		f.story.say("%s", how)
 	default:

@@ -270,7 +270,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 	wantAll(t, list, "WAIT", "DECISION", "TITLE\n", "wait-", "submit", "Where?")
 	wait := strings.Fields(strings.Split(list, "\n")[1])[0]
 	wantAll(t, must(t, command("answer", id, "--list", "--json")...), `{"waitId":"`+wait+`"`, `"decisions":["submit"]`)
-	fails(exitUsage, "stdin is none: pass --decision submit", "answer", id)
+	fails(exitUsage, "stdin or stderr is none: pass --decision submit", "answer", id)
 	fails(exitUsage, "region must be one of EMEA, APAC", "answer", id, "--value", "region=MARS")
 	fails(exitUsage, "region is required", "answer", id, "--value", "key=x")
 	fails(exitUsage, "town is no field", "answer", id, "--value", "region=EMEA", "--value", "town=x")

@@ -239,7 +239,7 @@ func (s *story) thought(r *storyRow) {
 	c.text.Reset()
 	switch rest, ok := strings.CutPrefix(r.ThinkOutput, arrived[:written]); {
 	case r.ThinkOutput == "":
-	case ok && !(c.partial && written > 0):
+	case ok && (!c.partial || written == 0):
 		s.write(c, rest)
 	default:
 		s.close()
