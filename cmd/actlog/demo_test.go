@@ -52,9 +52,16 @@ func TestDemo(t *testing.T) {
 func TestDemoIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *program, *os.Process){
-		"killed":  func(t *testing.T, p *program, _ *os.Process) { p.kill(t) },
-		"stopped": func(t *testing.T, p *program, _ *os.Process) { p.terminate(t) },
+		"killed": func(t *testing.T, p *program, _ *os.Process) {
+			t.Helper()
+			p.kill(t)
+		},
+		"stopped": func(t *testing.T, p *program, _ *os.Process) {
+			t.Helper()
+			p.terminate(t)
+		},
 		"without its worker": func(t *testing.T, p *program, worker *os.Process) {
+			t.Helper()
 			if err := worker.Kill(); err != nil {
 				t.Fatal(err)
 			}

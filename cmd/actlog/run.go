@@ -244,8 +244,8 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
 		return
 	}
-	f.story.asking(true)
-	defer f.story.asking(false)
+	f.story.asking(w.WaitID)
+	defer f.story.asking("")
 	d, err := f.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
 	if err == nil {
 		err = f.send(ctx, w, d)
