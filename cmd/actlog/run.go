@@ -25,7 +25,7 @@ type runCmd struct {
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`
 	Conversation string   `help:"Conversation that it belongs to." placeholder:"ID"`
-	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER"`
+	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER" env:"ACTLOG_LIMITS"`
 	Detach       bool     `help:"Start the run, print the id of its plan, and do not follow it."`
 	JSON         bool     `help:"Print the whole run as JSON instead of its result."`
 	serverFlags
@@ -197,6 +197,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 	err := t.follow(ctx)
 	stop()
 	<-ended
+	f.story.finish()
 	if err != nil {
 		return nil, nil, err
 	}

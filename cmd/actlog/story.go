@@ -377,6 +377,13 @@ func (s *story) close() {
 	s.open, s.midLine = nil, false
 }
 
+// finish ends the line of a text that never became whole.
+func (s *story) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+}
+
 // line writes a line at a depth, above the question that is asked.
 func (s *story) line(depth int, parts ...string) {
 	open := s.open
