@@ -208,6 +208,24 @@ func TestSomebodyElseAnswers(t *testing.T) {
 	}
 }
 
+// TestServerAwayAtAPrompt: an answer that is typed while the server is away reaches the next one.
+func TestServerAwayAtAPrompt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, asking, askingScenes(whereForm())...)
+	s := h.serve(t, 1)
+	p := atTerminal(t, "run", "reader", "Help.", "--server", s.url)
+	p.out.await(t, "Region (")
+	s.kill(t)
+	p.types(t, "Region (", "EMEA")
+	p.types(t, "Key (password): ", "")
+	h.serve(t, 1, "--listen", strings.TrimPrefix(s.url, "http://"))
+	p.types(t, "approve, reject? ", "a")
+	if code := p.ended(); code != exitDone || !strings.HasPrefix(p.stdout.String(), "Done ") {
+		t.Errorf("exit code %d\n%s", code, p.out)
+	}
+	wantAll(t, p.out.String(), "SUBMITTED", "APPROVED")
+}
+
 // onlyRun waits for the only run that has not ended, and returns its plan.
 func onlyRun(t *testing.T, url string) string {
 	t.Helper()
