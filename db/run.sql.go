@@ -605,6 +605,42 @@ func (q *Queries) RunOfPlan(ctx context.Context, db DBTX, planID string) (RunOfP
 	return i, err
 }
 
+const RunOpenCounts = `-- name: RunOpenCounts :many
+SELECT r.executor, p.state, count(*) AS runs
+FROM actlog.run AS r
+JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
+WHERE NOT r.done
+GROUP BY r.executor, p.state
+ORDER BY r.executor, p.state
+`
+
+type RunOpenCountsRow struct {
+	Executor string
+	State    string
+	Runs     int64
+}
+
+// Counts the runs that have not ended, by executor and state.
+func (q *Queries) RunOpenCounts(ctx context.Context, db DBTX) ([]RunOpenCountsRow, error) {
+	rows, err := db.Query(ctx, RunOpenCounts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunOpenCountsRow
+	for rows.Next() {
+		var i RunOpenCountsRow
+		if err := rows.Scan(&i.Executor, &i.State, &i.Runs); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RunPark = `-- name: RunPark :exec
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE $1::timestamptz END

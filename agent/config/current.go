@@ -26,6 +26,7 @@ type Stats struct {
 	Reloads  int64     // that put another configuration in force
 	Failures int64     // that left the one before
 	Loaded   time.Time // when the one in force was loaded
+	Stale    bool      // the last reload failed
 	Held     int       // configurations that are open: the one in force, and those that runs still use
 }
 
@@ -85,6 +86,7 @@ func (c *Current) Reload() error {
 	c.mu.Lock()
 	if err != nil {
 		c.stats.Failures++
+		c.stats.Stale = true
 		c.mu.Unlock()
 		return err
 	}
@@ -96,6 +98,7 @@ func (c *Current) Reload() error {
 	}
 	c.inForce = g
 	c.stats.Reloads++
+	c.stats.Stale = false
 	c.stats.Held++
 	c.stats.Loaded = time.Now()
 	c.mu.Unlock()

@@ -46,10 +46,19 @@ func (c *Config) Definition(agent string) (Definition, bool) {
 	if !ok {
 		return Definition{}, false
 	}
-	m := c.Models[a.Model]
+	return a.Definition(agent, c.Models[a.Model].Definition(a.Model), slices.Sorted(maps.Keys(c.MCPServers)), c.Policies), true
+}
+
+// Definition returns what definitions say of a model of a name.
+func (m Model) Definition(name string) DefinitionModel {
+	return DefinitionModel{Name: name, Provider: m.Provider, Model: m.Model, Temperature: m.Temperature, MaxTokens: m.MaxTokens}
+}
+
+// Definition returns the definition of an agent of a name, with its model, among the MCP servers and
+// policies that there are.
+func (a Agent) Definition(name string, m DefinitionModel, servers []string, policies tool.Rules) Definition {
 	d := Definition{
-		Agent: agent, Description: a.Description, SystemPrompt: a.SystemPrompt,
-		Model: DefinitionModel{Name: a.Model, Provider: m.Provider, Model: m.Model, Temperature: m.Temperature, MaxTokens: m.MaxTokens},
+		Agent: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m,
 		Tools: a.Tools, AllOf: a.MCPServers, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory, ResponseSchema: a.ResponseSchema,
 		Limits: a.Limits, WaitTimeout: a.WaitTimeout, EnableWrite: a.EnableWrite,
 	}
@@ -57,7 +66,7 @@ func (c *Config) Definition(agent string) (Definition, bool) {
 		d.Model.Temperature = a.Temperature
 	}
 	patterns := append([]string{"terminate"}, a.Tools...)
-	for _, server := range slices.Sorted(maps.Keys(c.MCPServers)) {
+	for _, server := range servers {
 		all := slices.Contains(a.MCPServers, server)
 		if all || slices.ContainsFunc(a.Tools, func(pattern string) bool { return overlap(pattern, server+"-*") }) {
 			d.MCPServers = append(d.MCPServers, server)
@@ -66,12 +75,12 @@ func (c *Config) Definition(agent string) (Definition, bool) {
 			patterns = append(patterns, server+"-*")
 		}
 	}
-	for _, r := range c.Policies {
+	for _, r := range policies {
 		if slices.ContainsFunc(patterns, func(pattern string) bool { return overlap(pattern, r.Tools) }) {
 			d.Policies = append(d.Policies, r)
 		}
 	}
-	return d, true
+	return d
 }
 
 // JSON returns the definition as canonical JSON, and its SHA-256 in hexadecimal digits. Equal

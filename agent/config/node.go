@@ -14,6 +14,7 @@ import (
 // file is a configuration file that is being read. It collects its problems.
 type file struct {
 	name     string
+	literal  bool // it is no file: nothing has a line, and a dollar is a dollar
 	lookup   func(string) (string, bool)
 	problems []Problem
 	warnings []Problem
@@ -35,7 +36,11 @@ func (n node) problem(format string, args ...any) {
 func (n node) warn(message string) { n.file.warnings = append(n.file.warnings, n.says(message)) }
 
 func (n node) says(message string) Problem {
-	return Problem{File: n.file.name, Line: n.Line, Field: n.path, Message: message}
+	p := Problem{File: n.file.name, Line: n.Line, Field: n.path, Message: message}
+	if n.file.literal {
+		p.Line = 0
+	}
+	return p
 }
 
 // at returns a place below this one.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Problem is a mistake in a configuration file.
+// Problem is a mistake in a configuration file, or in what a program defines.
 type Problem struct {
-	File    string
+	File    string // empty if a program defines it
 	Line    int    // from 1; 0 if it is not known
 	Field   string // such as "agents.reader.model"; empty if it is the file as a whole
 	Message string
@@ -15,17 +15,21 @@ type Problem struct {
 
 // String returns the problem as "actlog.yaml:12: agents.reader.model: no model is called ...".
 func (p Problem) String() string {
-	text := p.File
-	if p.Line > 0 {
-		text = fmt.Sprintf("%s:%d", text, p.Line)
+	var parts []string
+	switch {
+	case p.Line > 0:
+		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
+	case p.File != "":
+		parts = append(parts, p.File)
 	}
 	if p.Field != "" {
-		text += ": " + p.Field
+		parts = append(parts, p.Field)
 	}
-	return text + ": " + p.Message
+	return strings.Join(append(parts, p.Message), ": ")
 }
 
-// InvalidError has all mistakes of a configuration file, in the order of its lines.
+// InvalidError has all mistakes of a configuration file, in the order of its lines, or of what a program
+// defines.
 type InvalidError struct {
 	Problems []Problem
 }

@@ -47,6 +47,10 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 	var out strings.Builder
 	rest := n.Value
 	for {
+		if n.file.literal {
+			out.WriteString(rest)
+			break
+		}
 		before, after, found := strings.Cut(rest, "$")
 		out.WriteString(before)
 		if !found {

@@ -56,7 +56,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 		defer close(p.exited)
 		err := cmd.Wait()
 		killGroup(cmd) // what the server started and left behind
-		// Whoever still holds stdout does not keep the connection open.
+		// A process that still holds stdout does not keep the connection open.
 		_ = read.SetReadDeadline(time.Now().Add(grace))
 		p.stderr.flush()
 		log.Debug("MCP server ended", "status", cmd.ProcessState.String(), "err", err)

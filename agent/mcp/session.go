@@ -2,14 +2,11 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -167,24 +164,29 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 		delete(c.calls, r)
 		c.mu.Unlock()
 	}()
-	params := &sdk.CallToolParams{Meta: sdk.Meta{callIDKey: call.ID}, Name: name, Arguments: call.Arguments}
-	for round := range maxRounds {
-		result, err := c.client.CallTool(ctx, params)
-		if err != nil {
+	params := sdk.CallToolParams{Meta: sdk.Meta{callIDKey: call.ID}, Name: name, Arguments: call.Arguments}
+	asked := roundOf(call.State)
+	for asked == nil || asked.Number <= maxRounds {
+		next := params // the SDK adds to it
+		if asked != nil {
+			var err error
+			next.RequestState = asked.State
+			if next.InputResponses, err = asked.answers(ctx, call.Ask); err != nil {
+				return tool.Result{}, err
+			}
+		}
+		result, err := c.client.CallTool(ctx, &next)
+		switch {
+		case err != nil:
 			return outcome(ctx, err)
-		}
-		if !result.NeedsInput() {
+		case !result.NeedsInput():
 			return resultOf(result)
-		}
-		if len(result.InputRequests) == 0 {
+		case len(result.InputRequests) == 0:
 			return tool.Failure("The server is busy. Try again later."), nil
 		}
-		next := *params // the SDK adds to it
-		next.RequestState = result.RequestState
-		if next.InputResponses, err = c.answers(ctx, round, result.InputRequests, call.Ask); err != nil {
+		if asked, err = asked.next(result); err != nil {
 			return tool.Result{}, err
 		}
-		params = &next
 	}
 	return tool.Failure(fmt.Sprintf("The server asked more than %d times.", maxRounds)), nil
 }
@@ -215,36 +217,12 @@ func plain(err error) error {
 	return err
 }
 
-// answers answers the questions of one round of a call.
-func (c *session) answers(ctx context.Context, round int, asked sdk.InputRequestMap, ask func(context.Context, tool.Question) (tool.Answer, error)) (sdk.InputResponseMap, error) {
-	answers := sdk.InputResponseMap{}
-	for i, id := range slices.Sorted(maps.Keys(asked)) {
-		params, ok := asked[id].(*sdk.ElicitParams)
-		if !ok || ask == nil {
-			answers[id] = &sdk.ElicitResult{Action: string(tool.Cancel)}
-			continue
-		}
-		q, err := question(params)
-		if err != nil {
-			return nil, err
-		}
-		// The server may choose other ids when the call is made again.
-		q.Key = fmt.Sprintf("%d.%d", round+1, i+1)
-		answer, err := ask(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		answers[id] = elicited(answer)
-	}
-	return answers, nil
-}
-
 // elicit answers a question that a server asks in protocols before 2026-07-28. Such a question does
 // not say which call it belongs to, so it is answered only if there is one call.
 func (c *session) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 	r := c.only()
 	if r == nil || r.ask == nil {
-		c.log.Warn("question of an MCP server not answered: it cannot be told which call it belongs to, or nobody can answer")
+		c.log.Warn("a question of an MCP server was cancelled: no single call is under way, or its caller cannot ask anybody")
 		return &sdk.ElicitResult{Action: string(tool.Cancel)}, nil
 	}
 	q, err := question(req.Params)
@@ -274,25 +252,4 @@ func (c *session) only() *running {
 		return r
 	}
 	return nil
-}
-
-const maxQuestion = 64 << 10
-
-func question(p *sdk.ElicitParams) (tool.Question, error) {
-	q := tool.Question{Message: tool.Cut(p.Message, maxQuestion), URL: p.URL}
-	if p.RequestedSchema != nil {
-		schema, err := json.Marshal(p.RequestedSchema)
-		if err != nil || len(schema) > maxQuestion {
-			return q, errors.New("the schema of a question is too long")
-		}
-		q.Schema = schema
-	}
-	return q, nil
-}
-
-func elicited(a tool.Answer) *sdk.ElicitResult {
-	if a.Decision != tool.Accept {
-		return &sdk.ElicitResult{Action: string(a.Decision)}
-	}
-	return &sdk.ElicitResult{Action: string(a.Decision), Content: a.Values}
 }

@@ -31,7 +31,7 @@ func Limit(m Model, limits Limits) Model {
 
 type limited struct {
 	Model
-	first *semaphore.Weighted // whoever holds it is next; it is handed on in order
+	first *semaphore.Weighted // held by the request that starts next; the others follow in order
 	slots *semaphore.Weighted
 
 	// starts are the times of the latest requests, in a ring. Only the next has them.

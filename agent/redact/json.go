@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// JSON returns JSON with a marker for each match in its strings, after their escapes are read. Keys,
-// numbers and structure stay, and so does everything else, to the byte. A string that is JSON itself
+// JSON returns JSON with a marker for each match in its strings, keys too, after their escapes are read.
+// Numbers and structure stay, and so does everything else, to the byte. A string that is JSON itself
 // is read in the same way. What is not JSON is a text.
 func (r *Redactor) JSON(raw []byte) ([]byte, Counts) {
 	if r == nil || len(r.patterns) == 0 {
@@ -23,20 +23,18 @@ func (r *Redactor) JSON(raw []byte) ([]byte, Counts) {
 	return rewrite(raw, r.value)
 }
 
-// rewrite redacts the values of valid JSON that are strings.
+// rewrite redacts the strings of valid JSON.
 func rewrite(raw []byte, redact func(string) (string, Counts)) ([]byte, Counts) {
 	var out bytes.Buffer
 	var all Counts
 	kept := 0 // what is before it has been written
 	for at := bytes.IndexByte(raw, '"'); at >= 0; {
 		end := stringEnd(raw, at)
-		if !isKey(raw[end:]) {
-			if text, counts := redact(unquote(raw[at:end])); counts != nil {
-				out.Write(raw[kept:at])
-				out.Write(quote(text))
-				kept = end
-				all = all.plus(counts)
-			}
+		if text, counts := redact(unquote(raw[at:end])); counts != nil {
+			out.Write(raw[kept:at])
+			out.Write(quote(text))
+			kept = end
+			all = all.plus(counts)
 		}
 		next := bytes.IndexByte(raw[end:], '"')
 		if next < 0 {
@@ -62,12 +60,6 @@ func stringEnd(raw []byte, start int) int {
 		}
 	}
 	return len(raw)
-}
-
-// isKey reports whether the string before is a key.
-func isKey(after []byte) bool {
-	after = bytes.TrimLeft(after, " \t\r\n")
-	return len(after) > 0 && after[0] == ':'
 }
 
 func unquote(raw []byte) (text string) {

@@ -99,13 +99,13 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	r := redactor(t, "email", `q\d`)
 	for _, tt := range []struct{ text, want string }{
-		{`{"a@b.cd": "x\u0040y.com",  "n": 1.50, "l": ["a@b.cd", true, null]}`, `{"a@b.cd": "[email]",  "n": 1.50, "l": ["[email]", true, null]}`},
+		{`{"a@b.cd": "x\u0040y.com",  "n": 1.50, "l": ["a@b.cd", true, null]}`, `{"[email]": "[email]",  "n": 1.50, "l": ["[email]", true, null]}`},
 		{`"me\u0040x.yz <b>\n"`, `"[email] <b>\n"`},
 		{`{"in": "{\"to\":\"x\\u0040y.com\"}"}`, `{"in": "{\"to\":\"[email]\"}"}`},
 		{`{"in": "{\"x@y.com\":1}"}`, `{"in": "{\"[email]\":1}"}`},
 		{`{"in": "{\"a\":\"q1\" cut"}`, `{"in": "{\"a\":\"[redacted]\" cut"}`},
 		{`not json: a@b.cd`, `not json: [email]`},
-		{`{"k" : "q\\" , "q1":"q\"1"}`, `{"k" : "q\\" , "q1":"q\"1"}`},
+		{`{"k" : "q\\" , "q1":"q\"1"}`, `{"k" : "q\\" , "[redacted]":"q\"1"}`},
 		{`12`, `12`},
 	} {
 		got, _ := r.JSON([]byte(tt.text))

@@ -62,6 +62,9 @@ type Call struct {
 	// and must be returned as it is: the answer may come much later, and the tool is called again
 	// then. A question that was answered before is answered at once, by its Key.
 	Ask func(ctx context.Context, q Question) (Answer, error)
+	// State is that of the last question which the call asked before it was made again; nil if there
+	// was none.
+	State json.RawMessage
 }
 
 // Question is what a tool wants to know from a human while it works.
@@ -80,6 +83,9 @@ type Question struct {
 	// Held says that the call goes on while it waits for the answer. If Ask returns an error, the call
 	// ends and its outcome is unknown. Otherwise nothing is lost, and the call can be made again later.
 	Held bool
+	// State is what the tool needs to go on from here when it is called again, as JSON. It may be lost:
+	// then the tool begins again, and asks the same.
+	State json.RawMessage
 }
 
 // Answer is how a human answered a Question.

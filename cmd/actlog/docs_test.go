@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,11 +20,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/parts"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
@@ -334,32 +338,36 @@ func TestDocsAlerts(t *testing.T) {
 	s := storetest.Open(t)
 	server := httptest.NewServer(apitest.New(t, s, apitest.Config{Upkeep: storetest.Upkeep(t, s, upkeep.Config{})}))
 	t.Cleanup(server.Close)
-	get := func(path string) string {
-		resp, err := http.Get(server.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
-	}
-	get("/api/v1/plans") // so that the request metrics have samples
+	body(t, server.URL+"/api/v1/plans") // so that the request metrics have samples
 	export, err := http.Post(server.URL+"/v1/traces", otlp.TypeJSON, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = export.Body.Close()
 	samples, families := map[string]bool{}, map[string]bool{}
-	for line := range strings.Lines(get("/metrics")) {
+	for line := range strings.Lines(body(t, server.URL+"/metrics")) {
 		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
 			if name, _, _ = strings.Cut(name, " "); strings.HasPrefix(name, "actlog_") {
 				families[name] = true
 			}
 		} else if !strings.HasPrefix(line, "#") {
 			samples[regexp.MustCompile(`^\w+`).FindString(line)] = true
+		}
+	}
+	e, err := engine.New(engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := parts.NewSource(slog.New(slog.DiscardHandler))
+	source.Set(&config.Current{}, parts.Own{})
+	// Those of the runtime are served once there is something to count.
+	for _, c := range append(e.Metrics(), source.Metrics()...) {
+		described := make(chan *prometheus.Desc, 1)
+		c.Describe(described)
+		name := regexp.MustCompile(`fqName: "(\w+)"`).FindStringSubmatch((<-described).String())[1]
+		families[name] = true
+		for _, suffix := range []string{"", "_bucket", "_count", "_sum"} {
+			samples[name+suffix] = true
 		}
 	}
 

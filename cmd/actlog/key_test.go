@@ -30,7 +30,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%d %q %q", code, stdout, stderr)
 		}
 	}
-	if keys, err := readKeys(file); err != nil || keys.Len() != 2 {
+	if keys, err := (&guardFlags{APIKeys: file}).keys(); err != nil || keys.Len() != 2 {
 		t.Errorf("%v, %v", keys, err)
 	}
 	made := filepath.Join(t.TempDir(), "new")

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/actlog/actlog/internal/httpd"
@@ -38,19 +41,11 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err err
 		}
 	}()
 	add := func(flag, address string) (*httpd.Listener, error) {
-		loopback, err := checkListen(flag, address, c.Insecure || c.APIKeys != "")
-		if err != nil {
-			return nil, err
+		l, err := c.listen(ctx, flag, address)
+		if err == nil {
+			d.all = append(d.all, l)
 		}
-		l, err := httpd.Listen(ctx, address, loopback)
-		switch {
-		case errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("%w; stop the program that listens there, maybe another actlog, or name another address with %s", err, flag)
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", flag, err)
-		}
-		d.all = append(d.all, l)
-		return l, nil
+		return l, err
 	}
 	if d.api, err = add(listenFlag, c.Listen); err != nil {
 		return d, err
@@ -70,6 +65,78 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err err
 		d.otlpGRPC, err = add(otlpGRPCFlag, c.OTLPGRPCListen)
 	}
 	return d, err
+}
+
+// guardFlags say who may use an address.
+type guardFlags struct {
+	APIKeys  string `help:"File of the API keys that clients need, as actlog key creates them; reloaded on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
+	Insecure bool   `help:"Allow an address that other machines can reach, without API keys."`
+}
+
+// keys reads the file of keys; nil if none is needed.
+func (g *guardFlags) keys() (*httpd.Keys, error) {
+	if g.APIKeys == "" {
+		return nil, nil
+	}
+	f, err := os.Open(g.APIKeys)
+	if err != nil {
+		return nil, fmt.Errorf("--api-keys: %w", err)
+	}
+	defer f.Close()
+	keys, err := httpd.ReadKeys(f)
+	if err != nil {
+		return nil, fmt.Errorf("--api-keys %s: %w", g.APIKeys, err)
+	}
+	return keys, nil
+}
+
+// listen listens on an address that a flag names.
+func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.Listener, error) {
+	loopback, err := checkListen(flag, address, g.Insecure || g.APIKeys != "")
+	if err != nil {
+		return nil, err
+	}
+	l, err := httpd.Listen(ctx, address, loopback)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w; stop the program that listens there, maybe another actlog, or name another address with %s", err, flag)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return l, nil
+}
+
+// watch reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay, so that a
+// mistake in an editor locks nobody out. The returned function stops watching.
+func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
+	if g.APIKeys == "" {
+		return func() {}
+	}
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			keys, err := g.keys()
+			if err != nil {
+				log.Error("could not reload the API keys; the previous ones stay in force", "error", err)
+				continue
+			}
+			server.SetKeys(keys)
+			changed()
+			log.Info("reloaded the API keys", "keys", keys.Len())
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		watch.Wait()
+	}
 }
 
 // checkListen refuses addresses that other machines can reach, unless they are allowed. It

@@ -35,9 +35,18 @@ func TestMain(m *testing.M) {
 		exportOne()
 		return
 	}
+	if os.Getenv(beServer) != "" {
+		serveTools()
+		return
+	}
 	// Otherwise the first server of any test would take the default port.
 	if err := os.Setenv("ACTLOG_OTLP_LISTEN", "off"); err != nil {
 		panic(err)
+	}
+	for name, value := range planted {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
 	}
 	pgtest.Main(m)
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	random "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -127,7 +127,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 
 // start starts a run. If the answer is lost, it sends the same request again, which starts nothing twice.
 func (c *client) start(ctx context.Context, b startBody) (started runView, err error) {
-	header := http.Header{"Idempotency-Key": {rand.Text()}}
+	header := http.Header{"Idempotency-Key": {random.Text()}}
 	var sent time.Time // when the server may have got the request first; zero: it has not
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
@@ -152,7 +152,7 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 			return started, fmt.Errorf("%w; the run may have begun: actlog runs lists it", err)
 		}
 		wait := cmp.Or(failed.retryAfter, min(5*time.Second, 250*time.Millisecond<<min(attempt, 5)))
-		if !sleep(ctx, wait/2+mathrand.N(wait)) {
+		if !sleep(ctx, wait/2+rand.N(wait)) {
 			return started, context.Cause(ctx)
 		}
 	}

@@ -273,7 +273,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d and %q: %s%s", args, code, want, says, stdout, stderr)
 		}
 	}
-	fails(exitFailed, "nothing that can be run here", "run", "nobody", "Help.")
+	fails(exitFailed, `no agent is called "nobody"; there are: `, "run", "nobody", "Help.")
 	fails(exitFailed, "limits.cats", "run", "reader", "Help.", "--limit", "cats=1")
 	fails(exitFailed, "input.request is required", "run", "reader", " ")
 	for _, action := range []string{"stop", "pause", "resume", "answer"} {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/executor/thinkact"
+	"github.com/actlog/actlog/internal/executor"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/parts"
 	"github.com/actlog/actlog/internal/store"
 )
@@ -51,7 +51,6 @@ type agents struct {
 	engine  *engine.Engine
 	source  *parts.Source
 	current *config.Current // nil: there is no configuration
-	pool    *mcp.Pool
 	log     *slog.Logger
 
 	stop    context.CancelFunc
@@ -60,7 +59,8 @@ type agents struct {
 
 // startAgents reads the configuration and starts workers. The caller closes what it returns.
 func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger) (_ *agents, err error) {
-	a := &agents{log: log, pool: mcp.NewPool(mcp.Options{Logger: log})}
+	a := &agents{source: parts.NewSource(log)}
+	a.log = a.source.Log()
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
 	defer func() {
@@ -72,27 +72,35 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		if a.current, err = config.Open(f.Config, config.Options{}); err != nil {
 			return nil, err
 		}
+		a.source.Set(a.current, parts.Own{})
 		if err := a.warn(); err != nil {
 			return nil, err
 		}
-		a.workers.Go(func() { a.reload(ctx) })
 	}
-	a.source = parts.NewSource(a.current, parts.Own{}, a.pool)
 	a.engine, err = engine.New(engine.Config{
-		Store: s, Executors: []engine.Executor{thinkact.Executor{}}, Parts: a.source.Use, Watcher: s.Deltas(),
-		Logger: log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
+		Store: s, Executors: executor.All(), Parts: a.source.Use, Watcher: s.Deltas(),
+		Logger: a.log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
 	})
 	if err != nil {
 		return nil, err
 	}
+	if a.current != nil {
+		a.workers.Go(func() { a.reload(ctx) })
+	}
 	for range workers {
 		a.workers.Go(func() {
 			if err := a.engine.Work(ctx); err != nil {
-				log.Error("a worker could not start", "error", err)
+				a.log.Error("a worker could not start", "error", err)
 			}
 		})
 	}
 	return a, nil
+}
+
+// register lets a server show the metrics of the engine and its configuration.
+func (a *agents) register(server *httpd.Server) {
+	server.Register(a.engine.Metrics()...)
+	server.Register(a.source.Metrics()...)
 }
 
 // warn logs what is odd in the configuration.
@@ -135,7 +143,7 @@ func (a *agents) reload(ctx context.Context) {
 func (a *agents) close() error {
 	a.stop()
 	a.workers.Wait()
-	err := a.pool.Close()
+	err := a.source.Close()
 	if a.current != nil {
 		a.current.Close()
 	}

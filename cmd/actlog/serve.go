@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/actlog/actlog/internal/api"
@@ -33,8 +31,6 @@ type serveCmd struct {
 	OTLPListen     string        `help:"Second address, for OTLP over HTTP; off: none. Default: 127.0.0.1:4318, if it is free." name:"otlp-listen" placeholder:"HOST:PORT"`
 	OTLPGRPCListen string        `help:"Address for OTLP over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
 	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * allows any." name:"otlp-origins" placeholder:"ORIGIN"`
-	APIKeys        string        `help:"File of the API keys that clients need, as actlog key creates them; reloaded on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
-	Insecure       bool          `help:"Allow an address that other machines can reach, without API keys."`
 	MaxConnections int           `help:"Most connections served at once; others wait." default:"10000"`
 	MaxStreams     int           `help:"Most streams of events served at once; others are answered 503." default:"2000"`
 	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
@@ -45,6 +41,7 @@ type serveCmd struct {
 	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
 	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
 	Workers        int           `help:"How many workers run agents; 0: none. Default: as many as there are processors, if there is a --config." default:"-1"`
+	guardFlags
 	runtimeFlags
 	databaseFlags
 }
@@ -79,8 +76,7 @@ type server struct {
 	doors      doors
 	failed     chan error
 	drainDelay time.Duration
-	// stopKeys stops watching the file of keys; nil: there is none.
-	stopKeys func()
+	stopKeys   func() // stops watching the file of keys
 }
 
 // memoryLimit is when the garbage collector works harder, in bytes, unless GOMEMLIMIT says
@@ -110,11 +106,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	var keys *httpd.Keys
-	if c.APIKeys != "" {
-		if keys, err = readKeys(c.APIKeys); err != nil {
-			return nil, err
-		}
+	keys, err := c.keys()
+	if err != nil {
+		return nil, err
 	}
 	// Listen first: if a port is in use, no database has to be started.
 	doors, err := c.open(ctx, log)
@@ -136,10 +130,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
 	}
+	s.agents.register(s.http)
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
-	if c.APIKeys != "" {
-		s.stopKeys = s.watchKeys(c.APIKeys)
-	}
+	s.stopKeys = c.watch(s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve(c.MaxConnections)
 	return s, nil
 }
@@ -180,49 +173,6 @@ func (s *server) serve(maxConnections int) {
 	}
 	if l := s.doors.otlpGRPC; l != nil {
 		l.ServeGRPC(s.http.CallHandler(false, receiver.Calls()...), maxConnections, s.log, s.failed)
-	}
-}
-
-func readKeys(path string) (*httpd.Keys, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--api-keys: %w", err)
-	}
-	defer f.Close()
-	keys, err := httpd.ReadKeys(f)
-	if err != nil {
-		return nil, fmt.Errorf("--api-keys %s: %w", path, err)
-	}
-	return keys, nil
-}
-
-// watchKeys reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay,
-// so that a mistake in an editor locks nobody out. The returned function stops watching.
-func (s *server) watchKeys(path string) (stop func()) {
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(signals, syscall.SIGHUP)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-signals:
-			}
-			keys, err := readKeys(path)
-			if err != nil {
-				s.log.Error("could not reload the API keys; the previous ones stay in force", "error", err)
-				continue
-			}
-			s.http.SetKeys(keys)
-			s.hub.End() // no stream outlives its key; others reconnect
-			s.log.Info("reloaded the API keys", "keys", keys.Len())
-		}
-	})
-	return func() {
-		signal.Stop(signals)
-		close(done)
-		watch.Wait()
 	}
 }
 

@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 )
 
 type workCmd struct {
 	runtimeFlags
-	Workers  int  `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
-	Attached bool `help:"Stop when stdin ends." hidden:""`
+	Workers  int    `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
+	Attached bool   `help:"Stop when stdin ends." hidden:""`
+	Listen   string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT"`
+	guardFlags
 	databaseFlags
 }
 
@@ -48,6 +53,15 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	failed := make(chan error, 1)
+	if c.Listen != "" {
+		end, err := c.open(ctx, s, a, e, failed)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	fmt.Fprintf(e.stderr, "actlog runs agents with %d workers\n", n)
 	if c.Attached {
 		var stop context.CancelFunc
@@ -57,7 +71,39 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 			stop()
 		}()
 	}
-	<-ctx.Done()
-	e.log.Info("stopping")
-	return a.close()
+	select {
+	case <-ctx.Done():
+		e.log.Info("stopping")
+		return nil
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	}
 }
+
+// open serves health checks and metrics until end is called.
+func (c *workCmd) open(ctx context.Context, s *store.Store, a *agents, e *env, failed chan<- error) (end func(), err error) {
+	keys, err := c.keys()
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.listen(ctx, listenFlag, c.Listen)
+	if err != nil {
+		return nil, err
+	}
+	server := httpd.New(httpd.Config{Logger: e.log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog ")})
+	a.register(server)
+	stopKeys := c.watch(server, e.log, func() {})
+	l.ServeHTTP(server.Handler(l.Loopback, append(api.Health(s, server), server.Metrics())...), maxProbes, e.log, failed)
+	fmt.Fprintf(e.stderr, "actlog serves health and metrics on %s\n", l.URL())
+	return func() {
+		stopKeys()
+		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+		defer cancel()
+		if err := httpd.Close(ctx, []*httpd.Listener{l}); err != nil {
+			e.log.Warn("health and metrics", "error", err)
+		}
+	}, nil
+}
+
+// maxProbes bounds the connections of who asks for health and metrics.
+const maxProbes = 100

@@ -6,17 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
 )
 
 // measureRun measures the runtime: how soon a run begins, how many boundaries it passes, what it
@@ -34,7 +38,7 @@ func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
 	}
 	defer func() { err = errors.Join(err, closing(s.Close)) }()
 	for _, measure := range []func(context.Context, *bench, *database, *store.Store) ([]figure, error){
-		measureClaims, measureBoundaries, measureCycle, measureRebuilding, measureWaiting,
+		measureClaims, measureBoundaries, measureCycle, measureRebuilding, measureWaiting, measureParked,
 	} {
 		more, err := measure(ctx, b, db, s)
 		if err != nil {
@@ -48,6 +52,7 @@ func measureRun(ctx context.Context, b *bench) (figures []figure, err error) {
 // loop is an executor whose runs think and call tools a number of times.
 type loop struct {
 	cycles, calls int
+	asks          bool                // a human first
 	began, ended  func(planID string) // may be nil
 }
 
@@ -71,6 +76,11 @@ func (loop) Prepare(_ engine.Parts, r engine.Request) (engine.Prepared, error) {
 func (l loop) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	if l.began != nil {
 		l.began(run.ID())
+	}
+	if l.asks {
+		if _, err := run.Ask(ctx, "go on", engine.WaitInfo{Type: record.WaitActionValidation, Title: "Go on?", Subject: json.RawMessage(`{}`)}); err != nil {
+			return engine.Result{}, err
+		}
 	}
 	if l.ended != nil {
 		defer l.ended(run.ID())
@@ -194,6 +204,22 @@ func (w *working) start(ctx context.Context) (string, error) {
 	return started.PlanID, err
 }
 
+// writes returns how often runs were put on record.
+func (w *working) writes() (float64, error) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(w.Metrics()...)
+	families, err := registry.Gather()
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range families {
+		if f.GetName() == "actlog_run_writes_total" {
+			return f.GetMetric()[0].GetCounter().GetValue(), nil
+		}
+	}
+	return 0, errors.New("the engine does not count its writes")
+}
+
 // runs starts a number of runs at once and waits until they have ended.
 func (w *working) runs(ctx context.Context, n int, ended <-chan string) error {
 	var all sync.WaitGroup
@@ -254,13 +280,19 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
 	rates, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
-		before, start := w.Stats().Writes, time.Now()
+		before, err := w.writes()
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
 		for range b.n(4, 1) {
 			if err := w.runs(ctx, runs, ended); err != nil {
 				return 0, err
 			}
 		}
-		return float64(w.Stats().Writes-before) / time.Since(start).Seconds(), nil
+		took := time.Since(start).Seconds()
+		after, err := w.writes()
+		return (after - before) / took, err
 	}, nil)
 	if err != nil {
 		return nil, err
@@ -392,6 +424,86 @@ func measureWaiting(ctx context.Context, b *bench, _ *database, s *store.Store) 
 	return []figure{
 		alone(fmt.Sprintf("%d runs that wait for a model, memory with the client", n), "MiB", []float64{most}, atMost(400)),
 		alone("the same, 3 cycles of 1 s", "s", []float64{took.Seconds()}, nil),
+	}, nil
+}
+
+// measureParked measures what runs cost that wait for a human: memory and goroutines of the worker,
+// and how soon another run begins beside them.
+func measureParked(ctx context.Context, b *bench, db *database, s *store.Store) (_ []figure, err error) {
+	n := b.n(10_000, 50)
+	began := make(chan time.Time, n)
+	w, err := work(ctx, s, loop{asks: true, began: func(string) { began <- time.Now() }}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	held := func() (bytes, goroutines float64) {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc), float64(runtime.NumGoroutine())
+	}
+	parked := func(want int) error {
+		for {
+			var waiting int
+			err := db.pool.QueryRow(ctx, "SELECT count(*) FROM actlog.run AS r WHERE r.executor = 'loop' AND NOT r.done AND r.worker_id IS NULL AND r.due_at IS NULL").Scan(&waiting)
+			if err != nil || waiting == want {
+				return err
+			}
+			if err := pg.Pause(ctx, 20*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}
+	beside := func() (took float64, err error) {
+		start := time.Now()
+		if _, err := w.start(ctx); err != nil {
+			return 0, err
+		}
+		return ms((<-began).Sub(start)), nil
+	}
+	if _, err := beside(); err != nil { // so that everything is warm
+		return nil, err
+	}
+	if err := parked(1); err != nil {
+		return nil, err
+	}
+	bytes, goroutines := held()
+	for left := n; left > 0; {
+		some := min(left, 100)
+		errs := make([]error, some)
+		var all sync.WaitGroup
+		for i := range some {
+			all.Go(func() { _, errs[i] = w.start(ctx) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		left -= some
+	}
+	for range n {
+		<-began
+	}
+	if err := parked(n + 1); err != nil {
+		return nil, err
+	}
+	moreBytes, moreGoroutines := held()
+	var took []float64
+	for i := range b.n(50, 3) {
+		one, err := beside()
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, one)
+		if err := parked(n + 2 + i); err != nil {
+			return nil, err
+		}
+	}
+	return []figure{
+		alone(fmt.Sprintf("%d runs that wait for a human, memory of the worker", n), "MiB", []float64{(moreBytes - bytes) / (1 << 20)}, atMost(5)),
+		alone("the same, goroutines", "", []float64{moreGoroutines - goroutines}, atMost(5)),
+		alone("from start to begin beside them", "ms", took, nil),
 	}, nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/actlog/actlog/examples/codereader"
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/storetest"
-	"github.com/actlog/actlog/recorder"
 )
 
 // The types contain what this test reads from the executor API.
@@ -53,14 +52,19 @@ type toolCall struct {
 	Result, ErrorMessage        *string
 }
 
-// TestRecordedRun runs the real agent on the files of this repository, with the scripted model
-// over HTTP, and reads the run through both endpoints.
-func TestRecordedRun(t *testing.T) {
-	t.Parallel()
-	st := storetest.Open(t)
-	server := httptest.NewServer(apitest.New(t, st, apitest.Config{}))
+// tree is that of the demo: each step with the calls of its cycles, and the tool that started its plan.
+const tree = `code-reader: files.list_files; files.read_file agent.researcher agent.researcher; terminate
+  agent.researcher researcher: files.read_file (FAILED); files.search_in_files; files.read_file; terminate
+  agent.researcher researcher: files.search_in_files files.list_files; agent.researcher; terminate
+    agent.researcher researcher: files.search_in_files files.search_in_files; terminate
+`
+
+// api returns what reads the executor API on the database of a bundle.
+func api(t *testing.T, b *bundle) (get func(path string, into any)) {
+	t.Helper()
+	server := httptest.NewServer(apitest.New(t, storetest.OpenURL(t, b.url), apitest.Config{}))
 	t.Cleanup(server.Close)
-	get := func(path string, into any) {
+	return func(path string, into any) {
 		t.Helper()
 		resp, err := server.Client().Get(server.URL + path)
 		if err != nil {
@@ -75,24 +79,23 @@ func TestRecordedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
 
-	repository, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := setup(t, codereader.DemoScript(0), repository, &codereader.Options{Recorder: recorder.New(st, recorder.Options{})})
-	answer, err := b.agent.Run(t.Context(), "plan-demo", codereader.DemoQuestion)
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestRecordedRun runs the real agents on the files of this repository, with the scripted model
+// over HTTP, and reads the run through both endpoints.
+func TestRecordedRun(t *testing.T) {
+	t.Parallel()
+	b := setup(t, demoScript(0), filepath.Join("..", ".."))
+	run := b.run(demoQuestion)
+	get := api(t, b)
 
 	var root plan
-	get("/api/executor/details/plan-demo", &root)
-	if root.State != "COMPLETED" || root.Summary != answer || root.UserRequest != codereader.DemoQuestion {
+	get("/api/executor/details/"+run.PlanID, &root)
+	if root.State != "COMPLETED" || root.Summary != run.Result || root.UserRequest != demoQuestion {
 		t.Errorf("root = %+v", root)
 	}
-	if want := "code reader\n  research researcher\n  research researcher\n    research researcher\n"; outline(root, "") != want {
-		t.Errorf("tree (-want +got):\n%s", cmp.Diff(want, outline(root, "")))
+	if diff := cmp.Diff(tree, outline(get, root, "")); diff != "" {
+		t.Errorf("tree (-want +got):\n%s", diff)
 	}
 	if n := len(b.server.Requests()); root.Total.ModelCalls != n || root.Figures.ModelCalls >= n {
 		t.Errorf("own and total model calls = %d, %d; the model was called %d times", root.Figures.ModelCalls, root.Total.ModelCalls, n)
@@ -103,26 +106,22 @@ func TestRecordedRun(t *testing.T) {
 
 	var detail step
 	get("/api/executor/agent-execution/"+root.AgentExecutionSequence[0].StepID, &detail)
-	if detail.Result != answer || detail.AgentName != "code reader" {
+	if detail.Result != run.Result || detail.AgentName != codereader.Reader {
 		t.Errorf("step = %+v", detail)
 	}
-	var names []string
 	for i, c := range detail.ThinkActSteps {
-		if c.Seq != i || c.State != "COMPLETED" || c.InputTokens == 0 || !strings.Contains(c.ThinkInput, `"role":"system"`) {
+		// The first cycle has the whole prompt, later ones what was new.
+		if c.Seq != i || c.State != "COMPLETED" || c.InputTokens == 0 || strings.Contains(c.ThinkInput, `"role":"system"`) != (i == 0) {
 			t.Errorf("cycle %d = %+v", i, c)
 		}
 		for _, call := range c.ActToolInfoList {
-			names = append(names, call.Name)
 			if call.Result == nil || call.State != "COMPLETED" {
 				t.Errorf("call = %+v", call)
 			}
-			if call.Name == "list_files" && !strings.Contains(*call.Result, "go.mod") {
+			if call.Name == "files.list_files" && !strings.Contains(*call.Result, "go.mod") {
 				t.Errorf("list_files returned %s", *call.Result)
 			}
 		}
-	}
-	if want := []string{"list_files", "read_file", "research", "research"}; !slices.Equal(names, want) {
-		t.Errorf("calls = %q, want %q", names, want)
 	}
 	for _, sub := range root.AgentExecutionSequence[0].SubPlanExecutionRecords {
 		if !strings.Contains(*sub.ParentActToolCall.Result, sub.Summary) {
@@ -131,18 +130,40 @@ func TestRecordedRun(t *testing.T) {
 	}
 }
 
-// outline returns the tree, one line per step, with the tool that started its plan.
-func outline(p plan, indent string) string {
+// outlineOf returns the tree of a plan of a bundle.
+func outlineOf(t *testing.T, b *bundle, planID string) string {
+	t.Helper()
+	get := api(t, b)
+	var root plan
+	get("/api/executor/details/"+planID, &root)
+	return outline(get, root, "")
+}
+
+// outline returns the tree, one line per step, with the tool that started its plan, and its calls.
+func outline(get func(string, any), p plan, indent string) string {
 	var b strings.Builder
 	for _, st := range p.AgentExecutionSequence {
 		tool := ""
 		if p.ParentActToolCall != nil && *p.Link == "toolCall" {
 			tool = p.ParentActToolCall.Name + " "
 		}
-		fmt.Fprintf(&b, "%s%s%s\n", indent, tool, st.AgentName)
+		var detail step
+		get("/api/executor/agent-execution/"+st.StepID, &detail)
+		var cycles []string
+		for _, c := range detail.ThinkActSteps {
+			var calls []string
+			for _, call := range c.ActToolInfoList {
+				if call.State != "COMPLETED" {
+					call.Name += " (" + call.State + ")"
+				}
+				calls = append(calls, call.Name)
+			}
+			cycles = append(cycles, strings.Join(calls, " "))
+		}
+		fmt.Fprintf(&b, "%s%s%s: %s\n", indent, tool, st.AgentName, strings.Join(cycles, "; "))
 		var subs []string
 		for _, sub := range st.SubPlanExecutionRecords {
-			subs = append(subs, outline(sub, indent+"  "))
+			subs = append(subs, outline(get, sub, indent+"  "))
 		}
 		slices.Sort(subs) // they ran in parallel, in either order
 		b.WriteString(strings.Join(subs, ""))

@@ -18,7 +18,7 @@ func (s *Server) Routes() []httpd.Route {
 	}
 	details := executor(get, "details/:planId", s.executorDetails)
 	details.Spends = true // the exception of a plan
-	return []httpd.Route{
+	return append(Health(s.store, s.server), []httpd.Route{
 		details,
 		executor(get, "details/", s.executorDetails),
 		executor(del, "details/:planId", s.executorDelete),
@@ -39,7 +39,5 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: get, Path: "/api/v1/events", Need: read, Handle: s.allEvents, Stream: true},
 		{Method: get, Path: "/api/v1/steps/:stepId", Need: read, Handle: s.step},
 		{Method: get, Path: "/openapi.yaml", Need: open, Handle: func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", openAPI) }},
-		{Method: get, Path: "/livez", Need: open, Handle: func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }, Quiet: true},
-		{Method: get, Path: "/readyz", Need: open, Handle: s.readyz, Quiet: true},
-	}
+	}...)
 }

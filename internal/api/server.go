@@ -5,9 +5,7 @@ package api
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -78,25 +76,6 @@ func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 // reader returns what reads an answer: its rows are counted.
 func (s *Server) reader(c echo.Context) *store.Reader {
 	return s.store.Within(httpd.AnswerTo(c).Take)
-}
-
-// readyz answers 200 if the database answers and is migrated, and the server is not about to
-// stop.
-func (s *Server) readyz(c echo.Context) error {
-	if s.server.Draining() {
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server is shutting down", RetryAfter: 1}
-	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
-	defer cancel()
-	if err := s.store.Ready(ctx); err != nil {
-		s.log.Warn("not ready", "error", err)
-		detail := "the database does not answer"
-		if errors.Is(err, store.ErrNotMigrated) {
-			detail = store.ErrNotMigrated.Error()
-		}
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: 1}
-	}
-	return c.String(http.StatusOK, "ok\n")
 }
 
 const (

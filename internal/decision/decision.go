@@ -55,9 +55,8 @@ type Decision struct {
 // Decisions returns what may be decided about a wait: what its subject lists as decisions, else what
 // follows from its type.
 func Decisions(w *record.Wait) []string {
-	var subject struct{ Decisions []string }
-	if json.Unmarshal(w.Subject, &subject) == nil && len(subject.Decisions) > 0 {
-		return subject.Decisions
+	if listed := SubjectOf(w).Decisions; len(listed) > 0 {
+		return listed
 	}
 	of := record.WaitUserInput
 	if w.Type != nil {

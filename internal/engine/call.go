@@ -142,11 +142,11 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if c.tool == nil {
-		return c.end(ctx, record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
 	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
-			return c.end(ctx, record.Failed, tool.Failure(why), "refused")
+			return c.end(record.Failed, tool.Failure(why), "refused")
 		}
 	}
 	if c.row.StartTime == nil {
@@ -212,10 +212,10 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 		case answer.Decision == "retry":
 			return again()
 		case answer.Decision == "done":
-			result, err = c.settle(ctx, record.Completed, tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
+			result, err = c.settle(record.Completed, tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
 			return result, true, err
 		case answer.Decision == "skip":
-			result, err = c.settle(ctx, record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), workerLost)
+			result, err = c.settle(record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), workerLost)
 			return result, true, err
 		}
 	}
@@ -244,9 +244,9 @@ func (c *calling) attempt() {
 }
 
 // settle ends the call in another attempt: how the one before ended stays unknown.
-func (c *calling) settle(ctx context.Context, state record.State, result tool.Result, kind string) (tool.Result, error) {
+func (c *calling) settle(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	c.attempt()
-	return c.end(ctx, state, result, kind)
+	return c.end(state, result, kind)
 }
 
 // keep notes how the call stands.
@@ -285,7 +285,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 			if cause := c.step.run.interrupted(ctx); cause != nil {
 				return tool.Result{}, true, cause
 			}
-			result, err = c.end(ctx, record.Failed, tool.Failure("The call cannot be approved: "+err.Error()), "tool")
+			result, err = c.end(record.Failed, tool.Failure("The call cannot be approved: "+err.Error()), "tool")
 			return result, true, err
 		}
 		for i := range touches {
@@ -311,12 +311,14 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	if answer.State == record.TimedOut {
 		text = "Nobody approved this call in time. It was not made."
 	}
-	result, err = c.end(ctx, record.Skipped, tool.Failure(text), "")
+	result, err = c.end(record.Skipped, tool.Failure(text), "")
 	return result, true, err
 }
 
 func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
-	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask}
+	var kept struct{ Asked json.RawMessage }
+	_ = json.Unmarshal(c.row.Metadata, &kept) // without a question there is nothing
+	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask, State: kept.Asked}
 }
 
 // run makes the call.
@@ -333,7 +335,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	c.keep(begin)
 	began := time.Now()
 	result, err := tool.Do(ctx, c.tool, c.policy, c.toolCall(c.ask), 0)
-	r.engine.counters.toolCall(time.Since(began), err != nil || result.Failed)
+	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
 	var parked *parkedError
 	switch {
 	case err == nil:
@@ -341,7 +343,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		if result.Failed {
 			state, kind = record.Failed, "tool"
 		}
-		return c.end(ctx, state, result, kind)
+		return c.end(state, result, kind)
 	case errors.As(err, &parked):
 		return tool.Result{}, err
 	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
@@ -356,6 +358,9 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	}
 	return c.run(ctx)
 }
+
+// maxAsked bounds what is kept with a question so that its tool can go on, in bytes.
+const maxAsked = 64 << 10
 
 // ask puts a question of the tool to a human.
 func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error) {
@@ -374,6 +379,9 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 		return answerTo(q, a)
 	}
 	waits := c.change(record.Waiting)
+	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
+		waits.Metadata, _ = json.Marshal(map[string]json.RawMessage{"asked": q.State}) // is valid
+	}
 	a, err := r.ask(ctx, key, w, waits)
 	if err != nil {
 		if parked := new(parkedError); errors.As(err, &parked) {
@@ -386,7 +394,7 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 }
 
 // end puts the end of the call on record, and returns its result as it is there.
-func (c *calling) end(ctx context.Context, state record.State, result tool.Result, kind string) (tool.Result, error) {
+func (c *calling) end(state record.State, result tool.Result, kind string) (tool.Result, error) {
 	r := c.step.run
 	result.Text = r.redact(result.Text)
 	end := c.change(state)

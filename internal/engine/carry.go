@@ -140,25 +140,27 @@ func (r *Run) settle(result Result, err error) error {
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
 // human; a run that waits for a sub-plan is RUNNING.
 func (r *Run) park(p *parkedError) error {
-	until := p.until
-	if r.run.Deadline != nil && (until.IsZero() || r.run.Deadline.Before(until)) {
-		until = *r.run.Deadline
-	}
-	var changes []record.Change
 	if p.human {
-		changes = r.states(record.Waiting)
+		return r.letGo(record.Waiting, p.until, r.states(record.Waiting))
 	}
-	return r.write(changes, store.Park(until))
+	return r.letGo(record.Running, p.until, nil)
 }
 
 // pause lets go of the run until it should go on.
 func (r *Run) pause() error {
-	r.engine.counters.paused()
-	var until time.Time
-	if r.run.Deadline != nil {
+	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), store.Applied())
+}
+
+// letGo lets go of the run in a state, until a signal or a time. At its limit of time it goes on to end.
+func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...store.RunOp) error {
+	if r.run.Deadline != nil && (until.IsZero() || r.run.Deadline.Before(until)) {
 		until = *r.run.Deadline
 	}
-	return r.write(r.states(record.Paused), store.Applied(), store.Park(until))
+	err := r.write(changes, append(ops, store.Park(until))...)
+	if err == nil {
+		r.engine.metrics.parkedAs(r.run.Executor, state)
+	}
+	return err
 }
 
 // states sets the state of the plan and of the steps that have not ended.
@@ -214,7 +216,7 @@ func (r *Run) end(state record.State, summary string, failure *RunError, changes
 	if err := r.write(changes, ops...); err != nil {
 		return err
 	}
-	r.engine.counters.ended(r.run.Executor, state)
+	r.engine.metrics.end(r.run.Executor, state)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
+	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
@@ -44,8 +45,9 @@ func blocking(t *testing.T, b *blocker, p tool.Policy, set ...func(*engine.Confi
 	t.Helper()
 	return build(t, []scriptmodel.Scene{
 		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls([]scriptmodel.ToolCall{call("agent.worker", object{"request": "Work."})}, terminate("parent done"))},
+		{Name: "twice", Match: scriptmodel.Match{System: "Twice."}, Turns: calls([]scriptmodel.ToolCall{call("block", nil), call("block", nil)}, terminate("done"))},
 		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))},
-	}, map[string]config.Definition{"worker": {Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
+	}, map[string]config.Definition{"worker": {Tools: []string{"block"}}, "twice": {SystemPrompt: "Twice.", Tools: []string{"block"}}, "parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker"}}},
 		[]tool.Tool{b.tool(p)}, set...)
 }
 
@@ -83,14 +85,17 @@ func TestStopWhatWaits(t *testing.T) {
 	b := newBlocker()
 	h := blocking(t, b, tool.Policy{Approval: true})
 	h.Work(h.Engine)
-	id := h.Start("worker", "Go.")
+	id := h.Start("twice", "Go.")
+	storetest.Until(t, "it waits for two answers", func() bool { return len(h.Waits()) == 2 })
 	h.Await(id, record.Waiting)
 	if err := h.Store.Control(t.Context(), id, store.Stop, ""); err != nil {
 		t.Fatal(err)
 	}
 	p := h.Await(id, record.Cancelled)
-	if got := *h.Step(p).Cycles[0].ToolCalls[0].Record.State; got != record.Cancelled {
-		t.Errorf("the call that waited is %s", got)
+	for _, c := range h.Step(p).Cycles[0].ToolCalls {
+		if *c.Record.State != record.Cancelled {
+			t.Errorf("a call that waited is %s", *c.Record.State)
+		}
 	}
 	if open := h.Waits(); len(open) > 0 {
 		t.Errorf("a wait is open: %+v", open)
@@ -178,6 +183,36 @@ func TestDrainInTime(t *testing.T) {
 				t.Errorf("call %s, then %s: %+v", first, again, c)
 			}
 		})
+	}
+}
+
+// TestDrainWhilePostgresIsAway checks that a worker ends although it cannot hand back its runs, and that
+// another one goes on with them.
+func TestDrainWhilePostgresIsAway(t *testing.T) {
+	t.Parallel()
+	o := storetest.NewOutage(t)
+	b := newBlocker()
+	definition := config.Definition{Tools: []string{"block"}}
+	definition.Model.Name = "default"
+	h := enginetest.Build(t, enginetest.Plans{
+		DB:          o.DB,
+		Scenes:      []scriptmodel.Scene{{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", nil)}, terminate("done"))}},
+		Definitions: map[string]any{"agent.worker": definition},
+		Tools:       []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})},
+		Executors:   []engine.Executor{thinkact.Executor{}},
+		Config:      func(c *engine.Config) { c.Lease, c.Drain = 300*time.Millisecond, time.Millisecond },
+	})
+	stop := h.Work(h.Engine)
+	id := h.Start("worker", "Go.")
+	<-b.begun
+	o.Begin(t)
+	stop()
+	o.End(t)
+	close(b.free)
+	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = time.Second }))
+	h.Await(id, record.Completed)
+	if len(b.begun) != 1 {
+		t.Errorf("the call was made %d times more", len(b.begun))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -94,7 +97,7 @@ type Engine struct {
 	store     *store.Store
 	executors map[string]Executor
 	host      string
-	counters  counters
+	metrics   *metrics
 
 	// writing, if a test sets it, stands in for the store's WriteRun.
 	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
@@ -103,7 +106,7 @@ type Engine struct {
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
 func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
-	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}}
+	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics()}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {
 			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())
@@ -127,7 +130,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	run, plan, err := e.newRun(ctx, r, p, record.NewPlanID())
+	run, plan, err := e.newRun(ctx, parts, r, p, record.NewPlanID())
 	if err != nil {
 		return Started{}, err
 	}
@@ -165,12 +168,13 @@ func (e *Engine) prepare(parts Parts, r Request) (Prepared, error) {
 }
 
 // newRun returns what is put on record of a run that begins, but for its place in a tree.
-func (e *Engine) newRun(ctx context.Context, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
+func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared, planID string) (store.NewRun, *record.Plan, error) {
 	run := store.NewRun{Needs: append([]string{"executor:" + r.Executor}, p.Needs...)}
 	run.PlanID, run.Executor, run.Name, run.Input = planID, r.Executor, p.Name, p.Input
 	if p.Definition != nil {
 		var err error
-		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, p.Definition); err != nil {
+		redacted := json.RawMessage(parts.Redact(string(p.Definition))) // its prompts are for models and the record
+		if run.Definition, err = e.store.Pin(ctx, r.Executor+"."+p.Name, r.Executor, redacted); err != nil {
 			return run, nil, err
 		}
 	}
@@ -199,7 +203,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Stats returns a snapshot.
-func (e *Engine) Stats() Stats {
-	return e.counters.snapshot()
+// Metrics returns what is to be known of the engine, and of the open runs of its database.
+func (e *Engine) Metrics() []prometheus.Collector {
+	return append(e.metrics.all, openRuns{e.store, e.config.Logger})
 }

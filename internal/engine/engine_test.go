@@ -2,13 +2,16 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -72,5 +75,50 @@ func TestRunOfAnAgent(t *testing.T) {
 	// The input of a cycle is what was new in it.
 	if in := text(step.Cycles[1].Record.ThinkInput); strings.Contains(in, "You greet.") {
 		t.Errorf("cycle 1 repeats the input: %s", in)
+	}
+}
+
+// TestOtherWorkerHasTheTool checks that a run waits for a worker that has its tools, and says so.
+func TestOtherWorkerHasTheTool(t *testing.T) {
+	t.Parallel()
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls([]scriptmodel.ToolCall{call("greet", object{"name": "Ann"})}, terminate("Done."))}},
+		map[string]config.Definition{"host": {Tools: []string{"greet", "form", "terminate", "agent.host", "no-*"}}}, nil)
+	h.Work(h.Engine)
+	id := h.Start("host", "Greet.")
+	storetest.Until(t, "it says what it waits for", func() bool {
+		d, err := h.Store.RunDetail(t.Context(), id)
+		return err == nil && slices.Equal(d.WaitingFor, []string{"tool:greet"})
+	})
+	var err error
+	var greeted atomic.Int64
+	other := *h.Parts
+	if other.Set, err = tool.NewSet(greet(&greeted, tool.Policy{})); err != nil {
+		t.Fatal(err)
+	}
+	h.Work(h.NewEngine(func(c *engine.Config) { c.Parts = func() (engine.Parts, func()) { return &other, func() {} } }))
+	if h.Await(id, record.Completed); greeted.Load() != 1 {
+		t.Errorf("greeted %d times", greeted.Load())
+	}
+}
+
+// promises are parts that provide more than there is, as those of a worker whose configuration was replaced
+// since its last heartbeat.
+type promises struct {
+	engine.Parts
+	more []string
+}
+
+func (p promises) Provides() []string { return append(p.Parts.Provides(), p.more...) }
+
+// TestToolIsGone checks that a run fails clearly if a tool of its definition is not there.
+func TestToolIsGone(t *testing.T) {
+	t.Parallel()
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(terminate("Done."))}}, map[string]config.Definition{"host": {Tools: []string{"agent.gone"}}}, nil)
+	h.Work(h.NewEngine(func(c *engine.Config) {
+		c.Parts = func() (engine.Parts, func()) { return promises{h.Parts, []string{"tool:agent.gone"}}, func() {} }
+	}))
+	p := h.Await(h.Start("host", "Greet."), record.Failed)
+	if text(p.Record.ErrorKind) != "configuration" || text(p.Record.ErrorMessage) != `No tool is called "agent.gone" any more.` {
+		t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
 }

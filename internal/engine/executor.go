@@ -3,9 +3,12 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
 )
 
 // Executor carries runs of a kind. It is plain Go over a [Run]: it knows nothing of leases, waits or
@@ -15,7 +18,7 @@ type Executor interface {
 	Kind() string
 
 	// Prepare checks what a request asks for, before it is put on record. The error is a
-	// [*record.InvalidError] that names the field, or wraps [record.ErrNotFound].
+	// [*record.InvalidError] that names the field, or an [*UnknownError].
 	Prepare(parts Parts, r Request) (Prepared, error)
 
 	// Advance carries a run to its end, and returns its result. It is called again from its beginning
@@ -27,7 +30,8 @@ type Executor interface {
 // Parts is what a worker has for runs. What it returns may change when a configuration is read again,
 // so a run has the parts of the moment at which it is claimed.
 type Parts interface {
-	// Provides names what there is that a run may need: model:<name>, mcp:<server>.
+	// Provides names what there is that a run may need: model:<name>, tool:<name>, mcp:<server>. An agent is
+	// also a tool: agent.<name>.
 	Provides() []string
 	// Definition returns a definition of a kind by its name, as JSON without secrets.
 	Definition(kind, name string) (json.RawMessage, bool)
@@ -53,6 +57,29 @@ type Request struct {
 	IdempotencyKey string
 	Body           []byte // of the request, which must be the same if the key is
 }
+
+// UnknownError says that nothing of a kind has a name. It wraps [record.ErrNotFound].
+type UnknownError struct {
+	Kind, Name string
+	There      []string // the names that there are
+}
+
+// maxThere bounds how many names an error lists.
+const maxThere = 20
+
+func (e *UnknownError) Error() string {
+	there := strings.Join(e.There[:min(len(e.There), maxThere)], ", ")
+	switch {
+	case there == "":
+		there = "none"
+	case len(e.There) > maxThere:
+		there += " and others"
+	}
+	return fmt.Sprintf("no %s is called %q; there are: %s", e.Kind, e.Name, there)
+}
+
+// Unwrap returns [record.ErrNotFound].
+func (e *UnknownError) Unwrap() error { return record.ErrNotFound }
 
 // Prepared is what a run does, as it is put on record at first.
 type Prepared struct {

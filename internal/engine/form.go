@@ -52,15 +52,15 @@ func newForm() form {
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	var args formArguments
 	if err := json.Unmarshal([]byte(c.call.Arguments), &args); err != nil {
-		return c.end(ctx, record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
 	}
 	inputs, err := stringMaps(args.Inputs)
 	if err != nil {
-		return c.end(ctx, record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
 	}
 	if *c.row.State == record.Waiting && c.row.StartTime != nil && time.Since(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
-			return c.end(ctx, record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
+			return c.end(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
 		}
 	}
 	waits := c.change(record.Waiting)
@@ -82,11 +82,11 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		}
 		return tool.Result{}, err
 	case answer.State == record.Submitted:
-		return c.end(ctx, record.Completed, tool.Result{Text: formText(answer.Inputs)}, "")
+		return c.end(record.Completed, tool.Result{Text: formText(answer.Inputs)}, "")
 	case answer.State == record.TimedOut:
-		return c.end(ctx, record.Completed, tool.Result{Text: formTimedOut}, "")
+		return c.end(record.Completed, tool.Result{Text: formTimedOut}, "")
 	}
-	return c.end(ctx, record.Completed, tool.Result{Text: "The user closed the form without an answer."}, "")
+	return c.end(record.Completed, tool.Result{Text: "The user closed the form without an answer."}, "")
 }
 
 func formKey(c *calling) string { return "form-" + c.row.ToolCallID }

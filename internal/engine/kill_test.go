@@ -93,20 +93,32 @@ func outlineOf(h *enginetest.House, p *tree.Plan) string {
 	return b.String()
 }
 
-// TestKilledAtEveryWrite kills the worker before and after each write of a run, and checks that
-// another one goes on to the same end: the same answer, the same rows, no effect twice.
+// disturb disturbs the nth write of a house. Writes counts all writes.
+type disturb func(h *enginetest.House, n int) (writes func() int)
+
+// TestKilledAtEveryWrite kills the worker before and after each write of a run, and lets each write
+// fail. It checks that the run comes to the same end: the same answer, the same rows, no effect twice.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	carry := func(t *testing.T, n int, before bool) (outline string, e *effects, writes int) {
+	kill := func(before bool) disturb {
+		return func(h *enginetest.House, n int) (writes func() int) {
+			return engine.Kill(h.Engine, n, before, func(planID string) {
+				// The worker is dead, and its lease is over: the run is anyone's.
+				if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	ways := map[string]disturb{
+		"killed before": kill(true), "killed after": kill(false),
+		"failed": func(h *enginetest.House, n int) (writes func() int) { return engine.Fail(h.Engine, n) },
+	}
+	carry := func(t *testing.T, n int, way disturb) (outline string, e *effects, writes int) {
 		t.Helper()
 		e = &effects{done: map[string][]string{}}
 		h := journey(t, e)
-		written := engine.Kill(h.Engine, n, before, func(planID string) {
-			// The worker is dead, and its lease is over: the run is anyone's.
-			if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
-				t.Error(err)
-			}
-		})
+		written := way(h, n)
 		ctx, cancel := context.WithCancel(t.Context())
 		var answering sync.WaitGroup
 		answering.Go(func() { answer(ctx, h) })
@@ -123,7 +135,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		}
 		return outlineOf(h, p), e, written()
 	}
-	want, _, writes := carry(t, 0, false)
+	want, _, writes := carry(t, 0, ways["failed"])
 	if !strings.Contains(want, "root answer") || !strings.Contains(want, `form COMPLETED "{\"city\":\"Oslo\"}"`) || strings.Count(want, "plan deep") != 2 {
 		t.Fatalf("undisturbed:\n%s", want)
 	}
@@ -134,10 +146,10 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		first, step = 1, 1
 	}
 	for n := first; n <= writes; n += step {
-		for _, before := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%d,before=%v", n, before), func(t *testing.T) {
+		for name, way := range ways {
+			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				t.Parallel()
-				got, e, _ := carry(t, n, before)
+				got, e, _ := carry(t, n, way)
 				if len(unknownLines(got)) > 0 {
 					got = known(got, want)
 				}

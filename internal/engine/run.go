@@ -124,7 +124,7 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	err := write(r.leased, r.lease, slices.Concat(later, changes), ops...)
 	switch {
 	case err == nil:
-		r.engine.counters.wrote()
+		r.engine.metrics.writes.Inc()
 	case errors.Is(err, store.ErrLeaseLost):
 		r.stop(err)
 	default: // the next write has them, too

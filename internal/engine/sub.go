@@ -41,7 +41,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return tool.Result{}, &parkedError{}
 	}
 	if r.run.Depth+1 >= maxDepth {
-		return c.end(ctx, record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)), "depth")
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("Runs can be nested %d deep. Do it without %s.", maxDepth, s.spec.Name)), "depth")
 	}
 	input, err := s.executor.Call(s.name, json.RawMessage(c.call.Arguments))
 	var prepared Prepared
@@ -49,14 +49,14 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		prepared, err = r.engine.prepare(r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
 	}
 	if err != nil {
-		return c.end(ctx, record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
 	}
 	prepared.Title, prepared.UserRequest = r.redact(prepared.Title), r.redact(prepared.UserRequest)
 	left, err := r.remaining(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	child, plan, err := r.engine.newRun(ctx, Request{Executor: s.executor.Kind(), Limits: left}, prepared, derive("subplan-", c.row.ToolCallID))
+	child, plan, err := r.engine.newRun(ctx, r.parts, Request{Executor: s.executor.Kind(), Limits: left}, prepared, derive("subplan-", c.row.ToolCallID))
 	if err != nil {
 		return tool.Result{}, err
 	}

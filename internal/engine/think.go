@@ -127,7 +127,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		changes = nil
 		response, first, err := s.generate(ctx, t.Model, req, seq, attempt)
 		if err == nil {
-			return s.keep(ctx, row(attempt), response, first, t)
+			return s.keep(row(attempt), response, first, t)
 		}
 		if err := r.interrupted(ctx); err != nil {
 			return nil, err
@@ -143,7 +143,6 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
 		}
-		r.engine.counters.modelError(kind)
 		if !passes || tries >= r.engine.config.ModelTries {
 			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
 		}
@@ -162,14 +161,23 @@ const workerLost = "worker_lost"
 func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, seq, attempt int64) (*model.Response, *time.Time, error) {
 	r := s.run
 	var first *time.Time
+	watcher := r.engine.config.Watcher
+	live := liveText{
+		redact: r.redact,
+		delta:  func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
+		reset:  func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
+	}
 	began := time.Now()
 	response, err := m.Generate(ctx, req, func(d model.Delta) {
 		if first == nil {
 			first = new(time.Now())
 		}
-		r.engine.config.Watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, d.Text)
+		live.add(d.Text)
 	})
-	r.engine.counters.modelCall(time.Since(began))
+	if err == nil {
+		live.end()
+	}
+	r.engine.metrics.asked(m.Name(), time.Since(began), err)
 	return response, first, err
 }
 
@@ -194,7 +202,7 @@ func (r *Run) wait(ctx context.Context, d time.Duration) error {
 }
 
 // keep puts an answer on record, and the calls that it asks for.
-func (s *Step) keep(ctx context.Context, row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
+func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
 	r := s.run
 	s.clean(&response.Message)
 	message, err := json.Marshal(response.Message)
@@ -249,6 +257,7 @@ func (s *Step) clean(m *model.Message) {
 		clean(&m.Parts[i].Text)
 		if call := m.Parts[i].Call; call != nil {
 			copied := *call
+			clean(&copied.Name)
 			clean(&copied.Arguments)
 			m.Parts[i].Call = &copied
 		}

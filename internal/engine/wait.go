@@ -51,7 +51,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 	known, err := r.engine.store.Row(ctx, at)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		return Answer{}, r.putQuestion(ctx, at, w, changes)
+		return Answer{}, r.putQuestion(at, w, changes)
 	case err != nil:
 		return Answer{}, err
 	}
@@ -73,7 +73,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 }
 
 // putQuestion puts a question on record. The error says that the run waits.
-func (r *Run) putQuestion(ctx context.Context, at record.Key, w WaitInfo, changes []record.Change) error {
+func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) error {
 	row := &record.Wait{
 		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting), StartTime: new(time.Now()),
 		Title: some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID), ToolCallID: some(w.ToolCallID),

@@ -126,7 +126,7 @@ func (w *worker) beat(ctx context.Context) {
 			return
 		case err == nil:
 			w.mu.Lock()
-			w.beaten = sent
+			w.beaten, w.row.Provides = sent, row.Provides
 			if w.since.IsZero() {
 				w.since = sent
 			}
@@ -134,7 +134,7 @@ func (w *worker) beat(ctx context.Context) {
 			w.apply(wanted)
 		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
 			w.log.Warn("the worker lost its lease; others go on with its runs", "worker", row.ID, "error", err)
-			w.engine.counters.leaseLost()
+			w.engine.metrics.leasesLost.Inc()
 			w.drop()
 			if w.register(ctx) != nil {
 				return
@@ -236,7 +236,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 // hold starts to carry a run.
 func (w *worker) hold(c store.Claimed) {
 	e := w.engine
-	e.counters.claimed(c.Executor, c.TakenOver)
+	e.metrics.claimed(c.Executor, c.TakenOver)
 	w.mu.Lock()
 	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
 		w.mu.Unlock()
@@ -254,6 +254,8 @@ func (w *worker) hold(c store.Claimed) {
 	}
 	w.carrying.Go(func() {
 		defer cancel(nil)
+		e.metrics.carried.Inc()
+		defer e.metrics.carried.Dec()
 		e.carry(ctx, h.run)
 		w.mu.Lock()
 		if w.held[c.PlanID] == h {

@@ -33,7 +33,16 @@ type Parts struct {
 }
 
 // Provides implements [engine.Parts].
-func (p *Parts) Provides() []string { return []string{"model:default"} }
+func (p *Parts) Provides() []string {
+	all := []string{"model:default"}
+	for _, name := range p.Set.Names() {
+		all = append(all, "tool:"+name)
+	}
+	for id := range p.Definitions {
+		all = append(all, "tool:"+id)
+	}
+	return all
+}
 
 // Definition implements [engine.Parts].
 func (p *Parts) Definition(kind, name string) (json.RawMessage, bool) {
@@ -89,12 +98,16 @@ type Plans struct {
 	Tools       []tool.Tool
 	Executors   []engine.Executor
 	Config      func(*engine.Config)
+	DB          *pgtest.DB // nil: a database of its own
 }
 
 // Build builds a house, which the end of the test closes.
 func Build(t *testing.T, p Plans) *House {
 	t.Helper()
-	h := &House{T: t, DB: pgtest.New(t), executors: p.Executors}
+	h := &House{T: t, DB: p.DB, executors: p.Executors}
+	if h.DB == nil {
+		h.DB = pgtest.New(t)
+	}
 	h.Store = storetest.OpenURL(t, h.DB.URL)
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {

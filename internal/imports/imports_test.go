@@ -76,8 +76,11 @@ var rules = map[string]rule{
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
-	// What is served of the runtime. A request that waits for a run follows the feed.
-	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
+	// What is done with runs from outside. Who waits for a run follows the feed.
+	"internal/runs": {[]string{"record", "internal/decision", "internal/feed", "internal/store"}, nil},
+
+	// What is served of the runtime.
+	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
@@ -88,9 +91,13 @@ var rules = map[string]rule{
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
-	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid"}},
-	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, nil},
+	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
+	"internal/executor":          {[]string{"internal/engine", "internal/executor/thinkact"}, nil},
+	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, []string{"github.com/prometheus/client_golang"}},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
+
+	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
+	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
@@ -106,9 +113,9 @@ var rules = map[string]rule{
 	"clients":              {nil, nil},
 
 	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
-	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
+	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
-	"examples/...": {[]string{"record", "recorder", "recorder/direct", "internal/scriptmodel", "examples/..."}, nil},
+	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.
@@ -224,7 +231,7 @@ func TestImports(t *testing.T) {
 	}
 	// Heavy packages must not be linked into agents, not even indirectly.
 	for _, p := range reached(all, module+"/recorder") {
-		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", mcpSDK, module + "/internal/store", module + "/agent/"} {
+		for _, heavy := range []string{"github.com/jackc/", "github.com/labstack/", "github.com/google/jsonschema-go", mcpSDK, module + "/internal/store", module + "/agent"} {
 			if strings.HasPrefix(p, heavy) {
 				t.Errorf("an agent that holds a recorder links %s", p)
 			}

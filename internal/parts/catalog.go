@@ -23,10 +23,3 @@ func (s *Source) Tool(name string, parameters map[string]string) (r engine.Reque
 	input, err := json.Marshal(map[string]string{"agent": name, "request": request})
 	return engine.Request{Executor: "agent", Name: name, Input: input}, "", err
 }
-
-// Redact returns a text without what must not be on record.
-func (s *Source) Redact(text string) string {
-	p, release := s.Use()
-	defer release()
-	return p.Redact(text)
-}

@@ -7,9 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
@@ -21,36 +25,87 @@ import (
 
 // Own is what a program has itself. What the configuration calls the same is hidden by it.
 type Own struct {
-	Models map[string]model.Model
-	Tools  []tool.Tool
-	Agents map[string]config.Definition
+	Models   map[string]model.Model
+	Tools    []tool.Tool
+	Servers  map[string]mcp.Server
+	Agents   map[string]config.Agent
+	Policies tool.Rules       // come before those of the configuration
+	Redactor *redact.Redactor // works beside that of the configuration; nil: there is none
 }
 
 // Source returns the parts that are in force. It is safe for concurrent use.
 type Source struct {
-	current *config.Current // nil: only what the program has
-	own     Own
+	log     *slog.Logger
 	pool    *mcp.Pool
+	inForce atomic.Pointer[inForce]
 }
 
-// NewSource returns a source. current may be nil. The pool is the caller's.
-func NewSource(current *config.Current, own Own, pool *mcp.Pool) *Source {
-	return &Source{current: current, own: own, pool: pool}
+type inForce struct {
+	current *config.Current // nil: only what the program has
+	own     Own
 }
+
+// NewSource returns a source without parts. log receives what runs and MCP servers have to say, without
+// what must not be on record. The caller closes the source when no run uses its parts any more.
+func NewSource(log *slog.Logger) *Source {
+	s := &Source{}
+	s.Set(nil, Own{})
+	s.log = slog.New(redact.Handler(log.Handler(), s.Redact))
+	s.pool = mcp.NewPool(mcp.Options{Logger: s.log})
+	return s
+}
+
+// Set puts parts in force, in place of those before. current may be nil, and is the caller's.
+func (s *Source) Set(current *config.Current, own Own) { s.inForce.Store(&inForce{current, own}) }
+
+// Log returns the log for what runs do.
+func (s *Source) Log() *slog.Logger { return s.log }
+
+// Close ends the connections to MCP servers.
+func (s *Source) Close() error { return s.pool.Close() }
 
 // Use returns the parts that are in force. The caller calls release when it no longer uses them.
 func (s *Source) Use() (engine.Parts, func()) {
-	p := &parts{own: s.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
-	if s.current == nil {
-		return p, func() {}
+	in := s.inForce.Load()
+	p := &parts{own: in.own, pool: s.pool, configured: &config.Parts{Config: &config.Config{}}}
+	release := func() {}
+	if in.current != nil {
+		if configured, done, err := in.current.Use(); err == nil { // else it was closed: only what the program has is left
+			p.configured, release = configured, done
+		}
 	}
-	configured, release, err := s.current.Use()
-	if err != nil { // it was closed: there is nothing left to run
-		return p, func() {}
-	}
-	p.configured = configured
-	p.secrets = secretsOf(configured.Config)
+	p.secrets = secretsOf(p.configured.Config, in.own.Servers)
 	return p, release
+}
+
+// Redact returns a text without what must not be on record.
+func (s *Source) Redact(text string) string {
+	p, release := s.Use()
+	defer release()
+	return p.Redact(text)
+}
+
+// Metrics returns what is to be known of the configuration; nothing if there is none.
+func (s *Source) Metrics() []prometheus.Collector {
+	current := s.inForce.Load().current
+	if current == nil {
+		return nil
+	}
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_loaded_timestamp_seconds", Help: "When the configuration in force was loaded."},
+			func() float64 { return float64(current.Stats().Loaded.UnixMilli()) / 1000 }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reloads_total", Help: "Reloads that put another configuration in force."},
+			func() float64 { return float64(current.Stats().Reloads) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "actlog_config_reload_failures_total", Help: "Reloads that failed; the configuration before stayed in force."},
+			func() float64 { return float64(current.Stats().Failures) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "actlog_config_stale", Help: "1 if the last reload failed: the file is not what is in force."},
+			func() float64 {
+				if current.Stats().Stale {
+					return 1
+				}
+				return 0
+			}),
+	}
 }
 
 type parts struct {
@@ -62,14 +117,28 @@ type parts struct {
 
 // Provides implements [engine.Parts].
 func (p *parts) Provides() (all []string) {
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(p.own.Models)), slices.Collect(maps.Keys(p.configured.Models))) {
-		all = append(all, "model:"+name)
+	add := func(kind string, names ...string) {
+		for _, name := range names {
+			all = append(all, kind+":"+name)
+		}
 	}
-	for name := range p.configured.Config.MCPServers {
-		all = append(all, "mcp:"+name)
+	add("model", keysOf(p.own.Models, p.configured.Models)...)
+	add("mcp", keysOf(p.own.Servers, p.configured.Config.MCPServers)...)
+	for _, t := range slices.Concat(p.own.Tools, p.configured.Tools) {
+		add("tool", t.Spec().Name)
+	}
+	for _, name := range p.Names("agent") {
+		add("tool", "agent."+name)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// keysOf returns the keys of either map, in order.
+func keysOf[A, B any](a map[string]A, b map[string]B) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // Definition implements [engine.Parts].
@@ -77,13 +146,18 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	if kind != "agent" {
 		return nil, false
 	}
-	d, ok := p.own.Agents[name]
+	c := p.configured.Config
+	a, ok := p.own.Agents[name]
 	if !ok {
-		if d, ok = p.configured.Config.Definition(name); !ok {
+		if a, ok = c.Agents[name]; !ok {
 			return nil, false
 		}
 	}
-	text, _, err := d.JSON()
+	m := c.Models[a.Model].Definition(a.Model)
+	if own := p.own.Models[a.Model]; own != nil {
+		m = config.DefinitionModel{Name: a.Model, Provider: own.Provider(), Model: own.Name()}
+	}
+	text, _, err := a.Definition(name, m, keysOf(p.own.Servers, c.MCPServers), slices.Concat(p.own.Policies, c.Policies)).JSON()
 	return text, err == nil
 }
 
@@ -92,9 +166,7 @@ func (p *parts) Names(kind string) []string {
 	if kind != "agent" {
 		return nil
 	}
-	names := slices.AppendSeq(slices.Collect(maps.Keys(p.own.Agents)), maps.Keys(p.configured.Config.Agents))
-	slices.Sort(names)
-	return slices.Compact(names)
+	return keysOf(p.own.Agents, p.configured.Config.Agents)
 }
 
 // Model implements [engine.Parts].
@@ -113,6 +185,7 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 		return all, nil
 	}
 	known, wanted := p.configured.Servers(), map[string]mcp.Server{}
+	maps.Copy(known, p.own.Servers)
 	var errs []error
 	for _, name := range servers {
 		s, ok := known[name]
@@ -136,15 +209,18 @@ func (p *parts) Redact(text string) string {
 	if p.secrets != nil {
 		text = p.secrets.Replace(text)
 	}
-	if looksLikeJSON(text) {
-		clean, _ := p.redactor().JSON([]byte(text))
-		return string(clean)
+	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
+		switch {
+		case r == nil:
+		case looksLikeJSON(text):
+			clean, _ := r.JSON([]byte(text))
+			text = string(clean)
+		default:
+			text, _ = r.Text(text)
+		}
 	}
-	clean, _ := p.redactor().Text(text)
-	return clean
+	return text
 }
-
-func (p *parts) redactor() *redact.Redactor { return p.configured.Redactor }
 
 // looksLikeJSON reports whether a text is an object or a list of JSON.
 func looksLikeJSON(text string) bool {
@@ -156,13 +232,20 @@ func looksLikeJSON(text string) bool {
 // are words.
 const minSecret = 8
 
-// secretsOf returns what replaces the secrets of a configuration.
-func secretsOf(c *config.Config) *strings.Replacer {
+// secretsOf returns what replaces the secrets of a configuration, and those of the servers of a program.
+func secretsOf(c *config.Config, own map[string]mcp.Server) *strings.Replacer {
 	var pairs []string
+	hide := func(texts ...string) {
+		for _, text := range texts {
+			if len(text) >= minSecret {
+				pairs = append(pairs, text, "[secret]")
+			}
+		}
+	}
 	add := func(values ...config.Value) {
 		for _, v := range values {
-			if text := v.Reveal(); len(text) >= minSecret && v.String() != text {
-				pairs = append(pairs, text, "[secret]")
+			if v.String() != v.Reveal() {
+				hide(v.Reveal())
 			}
 		}
 	}
@@ -175,6 +258,10 @@ func secretsOf(c *config.Config) *strings.Replacer {
 	for _, s := range c.MCPServers {
 		add(slices.Collect(maps.Values(s.Env))...)
 		add(slices.Collect(maps.Values(s.Headers))...)
+	}
+	for _, s := range own {
+		hide(slices.Collect(maps.Values(s.Env))...)
+		hide(slices.Collect(maps.Values(s.Headers))...)
 	}
 	if pairs == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -92,7 +93,7 @@ func (s *Server) start(c echo.Context) error {
 	var d *store.RunDetail
 	switch {
 	case seconds > 0:
-		d, err = s.await(c, started, time.Duration(seconds)*time.Second, settled)
+		d, err = s.await(c, started, time.Duration(seconds)*time.Second, runs.Settled)
 	case started.Before:
 		d, err = s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
 	default:
@@ -101,7 +102,7 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if seconds > 0 && settled(d) {
+	if seconds > 0 && runs.Settled(d) {
 		return c.JSON(http.StatusOK, toRun(d))
 	}
 	out.State = d.State
@@ -110,22 +111,17 @@ func (s *Server) start(c echo.Context) error {
 
 // notStarted turns an error of a start into a problem.
 func notStarted(err error) error {
-	if errors.Is(err, record.ErrNotFound) {
-		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name is that of nothing that can be run here", Field: "name"}
+	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
+		return &httpd.Problem{Status: http.StatusUnprocessableEntity, Detail: "name: " + unknown.Error(), Field: "name"}
 	}
 	return refused(err)
-}
-
-// settled reports whether a run has ended, or goes on only when something happened.
-func settled(d *store.RunDetail) bool {
-	return d.State.Terminal() || d.State == record.Waiting || d.State == record.Paused
 }
 
 // await reads a run, and again when its tree changes, until it is as wanted or the time is over.
 func (s *Server) await(c echo.Context, run engine.Started, most time.Duration, wanted func(*store.RunDetail) bool) (d *store.RunDetail, err error) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), most)
 	defer cancel()
-	err = s.watch.wait(ctx, run.RootPlanID, func() (bool, error) {
+	err = s.watch.Wait(ctx, run.RootPlanID, func() (bool, error) {
 		httpd.AnswerTo(c).Release() // what was read before
 		d, err = s.reader(c).RunDetail(c.Request().Context(), run.PlanID)
 		return err == nil && wanted(d), err
@@ -230,24 +226,24 @@ func (s *Server) list(c echo.Context) error {
 	if before != nil {
 		filter.Before = &store.RunCursor{CreatedAt: before.Time, PlanID: before.ID}
 	}
-	runs, err := s.searchRuns(c, filter)
+	found, err := s.searchRuns(c, filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
 	}
 	if err != nil {
 		return err
 	}
-	out := runListJSON{Items: make([]runItemJSON, min(len(runs), filter.Limit))}
+	out := runListJSON{Items: make([]runItemJSON, min(len(found), filter.Limit))}
 	for i := range out.Items {
-		r := &runs[i]
+		r := &found[i]
 		p := &r.Plan
 		out.Items[i] = runItemJSON{
 			PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, Executor: r.Executor, Name: r.Name, Title: p.Title, State: r.State,
 			Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Takeovers: r.Takeovers, CreatedAt: r.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
 		}
 	}
-	if len(runs) > filter.Limit {
-		last := &runs[filter.Limit-1]
+	if len(found) > filter.Limit {
+		last := &found[filter.Limit-1]
 		out.NextCursor = new(httpd.Cursor{Time: *last.CreatedAt, ID: last.Plan.CurrentPlanID}.Format(runsList))
 	}
 	return c.JSON(http.StatusOK, out)

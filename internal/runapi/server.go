@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -37,7 +38,7 @@ type Server struct {
 	catalog Catalog
 	server  *httpd.Server
 	config  Config
-	watch   *watch
+	watch   *runs.Watch
 	// long is for what reads much: traces, and lists that may have to look through all runs.
 	long *httpd.Turns
 }
@@ -54,11 +55,11 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	return &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: newWatch(s.Feed()), long: long}
+	return &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
 }
 
 // Close ends the requests that wait for a run, and what they started.
-func (s *Server) Close() { s.watch.close() }
+func (s *Server) Close() { s.watch.Close() }
 
 // reader returns what reads an answer: its rows are counted.
 func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }

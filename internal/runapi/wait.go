@@ -10,6 +10,7 @@ import (
 
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -51,12 +52,8 @@ func toWait(w *record.Wait) waitJSON {
 	}
 	_ = json.Unmarshal(w.FormInputs, &out.FormInputs) // one that was cut is no list
 	out.FormInputs = orEmpty(out.FormInputs)
-	var subject members
-	_ = json.Unmarshal(w.Subject, &subject) // one that was cut is no object
-	_ = json.Unmarshal(subject["name"], &out.Name)
-	_ = json.Unmarshal(subject["files"], &out.Files)
-	out.Files = orEmpty(out.Files)
-	out.Parameters, out.Plan = jsonOrNil(subject, "parameters"), jsonOrNil(subject, "plan")
+	subject := decision.SubjectOf(w)
+	out.Name, out.Parameters, out.Files, out.Plan = subject.Name, subject.Parameters, orEmpty(subject.Files), subject.Plan
 	return out
 }
 
@@ -65,14 +62,6 @@ func orEmpty[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// jsonOrNil returns a member of an object if it is there.
-func jsonOrNil(m members, name string) json.RawMessage {
-	if raw := m[name]; len(raw) > 0 {
-		return raw
-	}
-	return json.RawMessage("null")
 }
 
 // decide writes what a human decided about a wait of a run, or of a run below it.
@@ -116,21 +105,13 @@ func (s *Server) decide(c echo.Context) error {
 	return c.JSON(http.StatusOK, toWait(decided))
 }
 
-// decideAt writes a decision about a wait as it stands, and returns the wait. The error is that of
-// [store.Store.Decide], or a [*record.InvalidError].
+// decideAt writes a decision about a wait, and returns the wait. The error is that of [runs.Decide].
 func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait) (decision.Decision, error)) (*record.Wait, error) {
 	ctx := c.Request().Context()
-	err := s.store.Decide(ctx, key.Root, key.Parent, key.ID, func(open store.OpenWait) (*record.Wait, error) {
-		w := &record.Wait{RootPlanID: key.Root, PlanID: key.Parent, WaitID: key.ID, Type: &open.Type, FormInputs: open.FormInputs, Subject: open.Subject}
-		if open.Type == "" {
-			w.Type = nil
-		}
+	err := runs.Decide(ctx, s.store, key, func(w *record.Wait) (decision.Decision, error) {
 		d, err := with(w)
-		if err != nil {
-			return nil, err
-		}
 		d.Redact = s.config.Redact
-		return d.About(w)
+		return d, err
 	})
 	if err != nil {
 		return nil, err

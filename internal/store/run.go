@@ -360,6 +360,25 @@ func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string) (tokens 
 	return used.Tokens, used.CostUSD, nil
 }
 
+// OpenCount is how many runs of an executor have not ended, and are in a state.
+type OpenCount struct {
+	Executor string
+	State    record.State
+	Runs     int64
+}
+
+// OpenRuns counts the runs that have not ended.
+func (s *Store) OpenRuns(ctx context.Context) (open []OpenCount, err error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.RunOpenCountsRow, error) { return s.queries.RunOpenCounts(ctx, s.Reader.db) })
+	if err != nil {
+		return nil, fmt.Errorf("count open runs: %w", err)
+	}
+	for _, r := range rows {
+		open = append(open, OpenCount{Executor: r.Executor, State: record.State(r.State), Runs: r.Runs})
+	}
+	return open, nil
+}
+
 // ListenForRuns wakes workers when a run may be due, or should stop, until ctx ends: it leaves a token in wake.
 // One that does not listen, or is not heard, finds it when it looks.
 func (s *Store) ListenForRuns(ctx context.Context, wake chan<- struct{}) { s.runs.Listen(ctx, wake) }

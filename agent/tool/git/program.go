@@ -68,7 +68,7 @@ func (p program) filters(ctx context.Context) ([]setting, error) {
 		return nil, fmt.Errorf("read the configuration of git: %w", err)
 	}
 	trusted := map[string]string{} // by key
-	var told []string              // keys that the repository sets
+	var own []string               // keys that the repository sets
 	for fields := strings.Split(string(out), "\x00"); len(fields) > 1; fields = fields[2:] {
 		key, value, _ := strings.Cut(fields[1], "\n")
 		switch scope := fields[0]; {
@@ -76,11 +76,11 @@ func (p program) filters(ctx context.Context) ([]setting, error) {
 		case scope == "system" || scope == "global":
 			trusted[key] = value
 		default:
-			told = append(told, key)
+			own = append(own, key)
 		}
 	}
 	var settings []setting
-	for _, key := range told {
+	for _, key := range own {
 		value, ok := trusted[key]
 		if !ok && strings.HasSuffix(key, ".required") {
 			value = "false"

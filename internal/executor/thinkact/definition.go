@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -57,7 +58,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 	body, ok := parts.Definition("agent", in.Agent)
 	if !ok {
-		return p, fmt.Errorf("agent %q: %w", in.Agent, record.ErrNotFound)
+		return p, &engine.UnknownError{Kind: "agent", Name: in.Agent, There: parts.Names("agent")}
 	}
 	agent, err := decode(body)
 	if err != nil {
@@ -68,11 +69,25 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, err
 	}
 	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
-	p.Needs = []string{"model:" + agent.Model.Name}
-	for _, server := range agent.MCPServers {
-		p.Needs = append(p.Needs, "mcp:"+server)
-	}
+	p.Needs = needs(agent)
 	return p, nil
+}
+
+// needs returns what a worker must have for an agent. Tools that a pattern matches may be missing, those of
+// MCP servers are known only when they are asked, and every worker has form and terminate.
+func needs(agent config.Definition) []string {
+	all := []string{"model:" + agent.Model.Name}
+	for _, server := range agent.MCPServers {
+		all = append(all, "mcp:"+server)
+	}
+	for _, name := range agent.Tools {
+		everywhere := name == terminateTool || name == engine.FormTool
+		ofServer := slices.ContainsFunc(agent.MCPServers, func(server string) bool { return strings.HasPrefix(name, server+"-") })
+		if !everywhere && !ofServer && !strings.Contains(name, "*") {
+			all = append(all, "tool:"+name)
+		}
+	}
+	return all
 }
 
 func decode(body json.RawMessage) (d config.Definition, err error) {

@@ -5,6 +5,7 @@ package thinkact
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
@@ -65,7 +66,8 @@ func thinkingOf(ctx context.Context, run *engine.Run, agent config.Definition) (
 	if t.Model, err = run.Model(agent.Model.Name); err != nil {
 		return t, err
 	}
-	all, err := run.Tools(ctx, agent.Tools, agent.MCPServers)
+	isTerminate := func(name string) bool { return name == terminateTool } // every agent has it
+	all, err := run.Tools(ctx, slices.DeleteFunc(slices.Clone(agent.Tools), isTerminate), agent.MCPServers)
 	if err != nil {
 		return t, err
 	}

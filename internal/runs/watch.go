@@ -1,4 +1,4 @@
-package runapi
+package runs
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/actlog/actlog/internal/feed"
 )
 
-// watch wakes requests that wait for a run whenever its tree changes, whichever server wrote to it. It
+// Watch wakes those who wait for a run whenever its tree changes, whichever process wrote to it. It
 // follows the feed as long as somebody waits.
-type watch struct {
+type Watch struct {
 	feed   *feed.Feed
 	ctx    context.Context //nolint:containedctx // it ends the waiting
 	cancel context.CancelFunc
@@ -21,20 +21,22 @@ type watch struct {
 	stop    context.CancelFunc                // of the following; nil: there is none
 }
 
-func newWatch(f *feed.Feed) *watch {
-	w := &watch{feed: f, waiting: map[string]map[chan struct{}]bool{}}
+// NewWatch returns a watch of a feed. The caller closes it.
+func NewWatch(f *feed.Feed) *Watch {
+	w := &Watch{feed: f, waiting: map[string]map[chan struct{}]bool{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-func (w *watch) close() {
+// Close ends all waiting.
+func (w *Watch) Close() {
 	w.cancel()
 	w.tasks.Wait()
 }
 
-// wait calls done at first and whenever the tree of a root plan changed, until it returns true or an error,
-// or ctx ends.
-func (w *watch) wait(ctx context.Context, rootPlanID string, done func() (bool, error)) error {
+// Wait calls done at first and whenever the tree of a root plan changed, until it returns true or an error,
+// ctx ends, or the watch is closed. Its error is that of done.
+func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, error)) error {
 	wake := make(chan struct{}, 1)
 	w.add(rootPlanID, wake)
 	defer w.remove(rootPlanID, wake)
@@ -60,7 +62,7 @@ func (w *watch) wait(ctx context.Context, rootPlanID string, done func() (bool, 
 // interval is the least time between two looks at a tree that changes all the time.
 const interval = 50 * time.Millisecond
 
-func (w *watch) add(rootPlanID string, wake chan struct{}) {
+func (w *Watch) add(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting[rootPlanID] == nil {
@@ -82,7 +84,7 @@ func (w *watch) add(rootPlanID string, wake chan struct{}) {
 	})
 }
 
-func (w *watch) remove(rootPlanID string, wake chan struct{}) {
+func (w *Watch) remove(rootPlanID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.waiting[rootPlanID], wake)
@@ -95,7 +97,7 @@ func (w *watch) remove(rootPlanID string, wake chan struct{}) {
 	}
 }
 
-func (w *watch) deliver(c feed.Changes, all bool) {
+func (w *Watch) deliver(c feed.Changes, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if all || c.Lost {

@@ -1,4 +1,4 @@
-package codereader
+package codereader_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/examples/codereader"
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// DemoQuestion is the question of the demo about the Actlog repository. DemoScript accepts any
+// demoQuestion is the question about the Actlog repository. demoScript accepts any
 // question, but its answers suit this one.
-const DemoQuestion = "How does this project keep the record of a run, and how does it give the run back?"
+const demoQuestion = "How does this project keep the record of a run, and how does it give the run back?"
 
 const (
 	demoWriteQuestion = "How is a record written to Postgres?"
@@ -20,52 +21,52 @@ const (
 	demoLinkQuestion  = "Which columns say under which tool call a sub-plan hangs?"
 )
 
-// DemoScript leads an agent through the Actlog repository without a real model: a root run, two
+// demoScript leads an agent through the Actlog repository without a real model: a root run, two
 // parallel sub-agents, and another one below the second. It has 12 model calls, each of which
 // takes delay. The tools are real. The answers quote the results of the tools and also work if
 // a file is missing.
-func DemoScript(delay time.Duration) scriptmodel.Script {
+func demoScript(delay time.Duration) scriptmodel.Script {
 	return scriptmodel.Script{
 		Delay: scriptmodel.Duration(delay),
 		Scenes: []scriptmodel.Scene{
 			{
 				Name:  "reader",
-				Match: scriptmodel.Match{System: readerPrompt},
+				Match: scriptmodel.Match{System: "You are a code reader."},
 				Turns: []scriptmodel.Turn{
-					says("I look at the top of the folder first.", demoCall("list_files", demoArgs{"path": "."})),
+					says("I look at the top of the folder first.", call("files.list_files", map[string]any{"path": "."})),
 					reply(demoHandOut),
 					reply(demoConclude),
 				},
 			},
 			{
 				Name:  "writing",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoWriteQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoWriteQuestion},
 				Turns: []scriptmodel.Turn{
-					says("There may be a document about it.", demoCall("read_file", demoArgs{"path": "docs/how-a-record-is-written.md"})),
+					says("There may be a document about it.", call("files.read_file", map[string]any{"path": "docs/how-a-record-is-written.md"})),
 					says("There is none, so the code has to tell: a record is best written by an upsert.",
-						demoCall("search", demoArgs{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)ON CONFLICT", "path": "internal/fieldsql"})),
 					reply(demoReadMatch),
 					reply(demoExplainWriting),
 				},
 			},
 			{
 				Name:  "hierarchy",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoTreeQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoTreeQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The package that builds the tree, and the tables it is built from.",
-						demoCall("search", demoArgs{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
-						demoCall("list_files", demoArgs{"path": "migrations"})),
-					says("What links the rows is a question of its own.", demoCall("research", demoArgs{"question": demoLinkQuestion})),
+						call("files.search_in_files", map[string]any{"pattern": `^func [A-Z]\w*\(.*\[\]`, "path": "internal/tree"}),
+						call("files.list_files", map[string]any{"path": "migrations"})),
+					says("What links the rows is a question of its own.", call("agent."+codereader.Researcher, map[string]any{"request": demoLinkQuestion})),
 					reply(demoExplainTree),
 				},
 			},
 			{
 				Name:  "links",
-				Match: scriptmodel.Match{System: researcherPrompt, User: demoLinkQuestion},
+				Match: scriptmodel.Match{System: "You are a code researcher.", User: demoLinkQuestion},
 				Turns: []scriptmodel.Turn{
 					says("The tables are declared in the migrations.",
-						demoCall("search", demoArgs{"pattern": "(?i)^\\s*parent_\\w+ ", "path": "migrations"}),
-						demoCall("search", demoArgs{"pattern": "(?i)tool_call_id", "path": "migrations"})),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)^\\s*parent_\\w+ ", "path": "migrations"}),
+						call("files.search_in_files", map[string]any{"pattern": "(?i)tool_call_id", "path": "migrations"})),
 					reply(demoExplainLinks),
 				},
 			},
@@ -78,16 +79,15 @@ func demoHandOut(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top := results[0]
 	return says(
 		fmt.Sprintf("%s at the top. The question has two halves; I have both researched while I read what the module is.", count(top, "entry", "entries")),
-		demoCall("read_file", demoArgs{"path": "go.mod", "from_line": 1, "to_line": 5}),
-		demoCall("research", demoArgs{"question": demoWriteQuestion}),
-		demoCall("research", demoArgs{"question": demoTreeQuestion}),
+		call("files.read_file", map[string]any{"path": "go.mod", "start_line": 1, "end_line": 5}),
+		call("agent."+codereader.Researcher, map[string]any{"request": demoWriteQuestion}),
+		call("agent."+codereader.Researcher, map[string]any{"request": demoTreeQuestion}),
 	)
 }
 
 func demoConclude(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	top, module, writing, hierarchy := results[0], results[1], results[2], results[3]
-	module.Content = strings.TrimLeft(module.Content, " 0123456789") // the line number
-	return says(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\nThe way back: %s",
+	return concludes(fmt.Sprintf("The folder has %s at its top; of its go.mod I see first %s.\n\nThe record: %s\n\nThe way back: %s",
 		count(top, "entry", "entries"), quote(module), writing.Content, hierarchy.Content))
 }
 
@@ -97,18 +97,18 @@ func demoReadMatch(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	file, line, ok := firstMatch(found)
 	if !ok {
 		return says("Not there; perhaps the SQL stands with the schema.",
-			demoCall("search", demoArgs{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
+			call("files.search_in_files", map[string]any{"pattern": "(?i)CREATE TABLE", "path": "migrations"}))
 	}
 	return says(fmt.Sprintf("%s; I read the first in its place.", count(found, "match", "matches")),
-		demoCall("read_file", demoArgs{"path": file, "from_line": max(1, line-10), "to_line": line + 10}))
+		call("files.read_file", map[string]any{"path": file, "start_line": max(1, line-10), "end_line": line + 10}))
 }
 
 func demoExplainWriting(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	document, found, read := results[0], results[1], results[2]
 	if _, _, ok := firstMatch(found); !ok {
-		return says(fmt.Sprintf("internal/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
+		return concludes(fmt.Sprintf("internal/fieldsql does not show it (%s). The tables are the best hint: %s.", quote(found), quote(read)))
 	}
-	return says(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/fieldsql/, the first is %s. "+
+	return concludes(fmt.Sprintf("By an upsert, so that writing twice does no harm: %s in internal/fieldsql/, the first is %s. "+
 		"I read %s of that file around it. There is no document about it (%s).",
 		count(found, "match", "matches"), quote(found), count(read, "line", "lines"), quote(document)))
 }
@@ -119,16 +119,16 @@ func demoExplainTree(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	if _, _, ok := firstMatch(build); ok {
 		how = "By a function over the rows of a query: " + quote(build)
 	}
-	return says(fmt.Sprintf("%s. The rows come from the tables of migrations/, where I count %s. %s",
+	return concludes(fmt.Sprintf("%s. The rows come from the tables of migrations/, where I count %s. %s",
 		how, count(migrations, "entry", "entries"), links.Content))
 }
 
 func demoExplainLinks(results []scriptmodel.ToolResult) scriptmodel.Turn {
 	parents, calls := results[0], results[1]
 	if _, _, ok := firstMatch(parents); !ok {
-		return says(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.", quote(parents), quote(calls)))
+		return concludes(fmt.Sprintf("The migrations declare no parent column (%s); a tool call is known by %s.", quote(parents), quote(calls)))
 	}
-	return says(fmt.Sprintf("A row names what it hangs under: %s, in %s of the migrations. A tool call is known by its id, see %s.",
+	return concludes(fmt.Sprintf("A row names what it hangs under: %s, in %s of the migrations. A tool call is known by its id, see %s.",
 		quote(parents), count(parents, "line", "lines"), quote(calls)))
 }
 
@@ -139,28 +139,20 @@ func reply(turn func([]scriptmodel.ToolResult) scriptmodel.Turn) scriptmodel.Tur
 	}}
 }
 
-func says(content string, calls ...scriptmodel.ToolCall) scriptmodel.Turn {
-	return scriptmodel.Turn{Content: content, ToolCalls: calls}
-}
-
-type demoArgs = map[string]any
-
-func demoCall(tool string, arguments demoArgs) scriptmodel.ToolCall {
-	return scriptmodel.ToolCall{Name: tool, Arguments: arguments}
-}
-
 // quote returns the first line of a result, in quotes.
 func quote(r scriptmodel.ToolResult) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(r.Content), "\n")
 	return "“" + strings.Join(strings.Fields(line), " ") + "”"
 }
 
-// count counts the lines of a result, without an error and without a last remark in brackets.
+// count counts the lines of a result, without a remark at its end. An error, and that there is nothing, are
+// no lines.
 func count(r scriptmodel.ToolResult, one, many string) string {
-	n := 0
-	for line := range strings.Lines(r.Content) {
-		if !strings.HasPrefix(line, "(") && !strings.HasPrefix(line, "error: ") {
-			n++
+	text, _, _ := strings.Cut(r.Content, "\n... (")
+	n := len(strings.Split(strings.TrimSuffix(text, "\n"), "\n"))
+	for _, nothing := range []string{"no such file or folder", "There are no files.", "Nothing matches.\n"} {
+		if strings.HasSuffix(text, nothing) {
+			n = 0
 		}
 	}
 	if n == 1 {

@@ -1,0 +1,28 @@
+// Package agent runs agents from a Go program. The rows that a run leaves in Postgres are all that is
+// needed to go on with it after a crash: there is no second history.
+//
+//	a, err := agent.Open(ctx, databaseURL, agent.Options{})
+//	err = a.Register(agent.Parts{
+//		Models: map[string]model.Model{"default": m},
+//		Tools:  []tool.Tool{weather},
+//		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}}},
+//	})
+//	go a.Work(ctx) // here, or in any other process that registers the same
+//	planID, err := a.Start(ctx, agent.Request{Agent: "guide", Request: "Where shall we walk tomorrow?"})
+//	run, err := a.Wait(ctx, planID)
+//
+// Models come from packages [model/openai] and [model/anthropic] or are the program's own. Tools are Go
+// functions ([tool.Func]), toolsets ([tool/files], [tool/git]) and those of MCP servers. What a tool may do
+// without asking, and what happens to a call whose worker was lost, is its [tool.Policy].
+//
+// A run goes on in whatever process has what it needs: the executor, the model, the MCP servers, and the
+// tools that its agent names. Until there is one the run stays PENDING, and [Run.WaitingFor] says why. So
+// programs that register different agents can share a database, and so can commands of actlog.
+//
+// [model/openai]: https://pkg.go.dev/github.com/actlog/actlog/agent/model/openai
+// [model/anthropic]: https://pkg.go.dev/github.com/actlog/actlog/agent/model/anthropic
+// [tool/files]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/files
+// [tool/git]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/git
+// [tool.Func]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Func
+// [tool.Policy]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Policy
+package agent

@@ -1,0 +1,215 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/actlog/actlog/agent"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// An agent with a Go function as its tool.
+func Example() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted( // openai.New or anthropic.New in a program
+		calls("weather", map[string]string{"city": "Oslo"}),
+		says("Take an umbrella."))
+	defer stop()
+
+	a, err := agent.Open(ctx, url, agent.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close(ctx)
+	type Place struct {
+		City string `json:"city" jsonschema:"the city, in English"`
+	}
+	err = a.Register(agent.Parts{
+		Models: map[string]model.Model{"default": m},
+		Tools: []tool.Tool{tool.Func("weather", "Says how the weather is in a city.", func(_ context.Context, in Place) (string, error) {
+			return "It rains in " + in.City + ".", nil
+		}, tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry}))},
+		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go a.Work(ctx)
+
+	planID, err := a.Start(ctx, agent.Request{Agent: "guide", Request: "I walk in Oslo today.", IdempotencyKey: "walk-17"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := a.Wait(ctx, planID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.State, run.Result)
+	fmt.Println(run.Figures.ModelCalls, "model calls,", run.Figures.ToolCalls, "tool calls")
+	// Output:
+	// COMPLETED Take an umbrella.
+	// 2 model calls, 2 tool calls
+}
+
+// A call that a human approves before it is made. While the run waits, it holds no worker, no connection
+// and no memory.
+func ExampleRuntime_Decide() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted(
+		calls("pay", map[string]any{"to": "Ada", "euros": 12}),
+		says("Ada has her money."))
+	defer stop()
+
+	a, err := agent.Open(ctx, url, agent.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close(ctx)
+	type Payment struct {
+		To    string `json:"to"`
+		Euros int    `json:"euros"`
+	}
+	pay := tool.CallFunc("pay", "Pays.", func(_ context.Context, call tool.Call, in Payment) (string, error) {
+		fmt.Printf("Paid %d EUR to %s.\n", in.Euros, in.To) // call.ID is the idempotency key for the bank
+		return "done", nil
+	}, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, OnUnknown: tool.Ask}))
+	err = a.Register(agent.Parts{
+		Models: map[string]model.Model{"default": m}, Tools: []tool.Tool{pay},
+		Agents: map[string]agent.Agent{"clerk": {SystemPrompt: "You pay bills.", Tools: []string{"pay"}, EnableWrite: true}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go a.Work(ctx)
+
+	planID, err := a.Start(ctx, agent.Request{Agent: "clerk", Request: "Pay Ada 12 EUR."})
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := a.Wait(ctx, planID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	w := run.Waits[0]
+	fmt.Println(run.State, w.Title, w.Tool, string(w.Arguments), w.Decisions)
+	if err := a.Decide(ctx, planID, w.WaitID, agent.Decision{Decision: agent.Approve, By: "grace"}); err != nil {
+		log.Fatal(err)
+	}
+	if run, err = a.Wait(ctx, planID); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.State, run.Result)
+	// Output:
+	// WAITING May pay run? pay {"euros":12,"to":"Ada"} [approve reject]
+	// Paid 12 EUR to Ada.
+	// COMPLETED Ada has her money.
+}
+
+// A program that ends in the middle of a run, and the next one, which goes on from there. It would be the
+// same if the first one were killed: see the documentation for what is guaranteed for tools then.
+func ExampleRuntime_Close() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted(
+		calls("step", map[string]int{"number": 1}),
+		calls("step", map[string]int{"number": 2}),
+		says("Both steps are done."))
+	defer stop()
+	begun := make(chan int, 2)
+	program := func() *agent.Runtime {
+		a, err := agent.Open(ctx, url, agent.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		type Step struct {
+			Number int `json:"number"`
+		}
+		err = a.Register(agent.Parts{
+			Models: map[string]model.Model{"default": m},
+			Tools: []tool.Tool{tool.Func("step", "Does a step.", func(_ context.Context, in Step) (string, error) {
+				begun <- in.Number
+				return "done", nil
+			})},
+			Agents: map[string]agent.Agent{"worker": {Tools: []string{"step"}}},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		go a.Work(ctx)
+		return a
+	}
+
+	first := program()
+	planID, err := first.Start(ctx, agent.Request{Agent: "worker", Request: "Do both steps."})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("began step", <-begun)
+	if err := first.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	second := program()
+	defer second.Close(ctx)
+	run, err := second.Wait(ctx, planID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("began step", <-begun)
+	fmt.Println(run.State, run.Result)
+	// Output:
+	// began step 1
+	// began step 2
+	// COMPLETED Both steps are done.
+}
+
+// Several workers share the runs. They may be in any number of processes and on any number of machines.
+func ExampleRuntime_Work() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted(says("Hello."))
+	defer stop()
+
+	var workers []*agent.Runtime
+	for range 3 {
+		a, err := agent.Open(ctx, url, agent.Options{Slots: 10, MaxConns: 4})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer a.Close(ctx)
+		err = a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Agents: map[string]agent.Agent{"greeter": {}}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		go a.Work(ctx)
+		workers = append(workers, a)
+	}
+	a := workers[0]
+	var started []string
+	for i := range 30 {
+		planID, err := a.Start(ctx, agent.Request{Agent: "greeter", Request: "Greet me.", IdempotencyKey: fmt.Sprint("greet-", i)})
+		if err != nil {
+			log.Fatal(err)
+		}
+		started = append(started, planID)
+	}
+	answers := map[string]int{}
+	for _, planID := range started {
+		run, err := a.Wait(ctx, planID)
+		if err != nil {
+			log.Fatal(err)
+		}
+		answers[run.Result]++
+	}
+	fmt.Println(answers)
+	// Output:
+	// map[Hello.:30]
+}

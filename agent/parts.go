@@ -1,0 +1,267 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/redact"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/parts"
+)
+
+// Agent is what an agent is: its prompt, model, tools and limits, as a configuration file has them. A run
+// keeps the definition with which it began.
+type Agent = config.Agent
+
+// Limits bound a run and all below it. 0 means no limit.
+type Limits = config.Limits
+
+// Parts are what runs are made of. The names mean what they mean in a configuration file.
+type Parts struct {
+	// Agents are known by their names. One is the tool agent.<name> of others.
+	Agents map[string]Agent
+	// Models are what [Agent.Model] names. An agent that names none has the model default.
+	Models map[string]model.Model
+	// Tools are Go functions ([tool.Func]), those of toolsets, or any others. An agent has those that it
+	// names.
+	Tools []tool.Tool
+	// MCPServers are connected to when a run needs them. Their tools are called <server>-<tool>.
+	MCPServers map[string]mcp.Server
+	// Policies change those of tools, by name patterns. The first that matches applies; those of the
+	// configuration come last.
+	Policies tool.Rules
+	// Redact is what must neither go on record nor to a model: kinds and patterns as [redact.New] takes
+	// them. The environment and headers of MCPServers, and the secrets of Config, are replaced without it;
+	// API keys of the program's own Models are not known here.
+	Redact []string
+	// Config is a configuration file that the program has opened, with the names of its own tools in
+	// [config.Options]. What is in force in it counts beside what the program has: when the program loads
+	// the file again, new runs have what is new. There can be one.
+	Config *config.Current
+}
+
+// Register adds parts. All of it is checked, and each mistake is in the error, with its field: a name that
+// nothing has, a name that is there twice, a schema that is none. If there is one, nothing is registered.
+// Agents may refer to each other and to what was registered before. Parts are registered before
+// [Runtime.Work] is called.
+func (r *Runtime) Register(p Parts) error {
+	done, err := r.enter()
+	if err == nil {
+		defer done()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.working {
+			err = errors.New("the work has begun")
+		} else {
+			err = r.register(p)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("register: %w", err)
+	}
+	return nil
+}
+
+func (r *Runtime) register(p Parts) error {
+	c := &registering{own: r.own, redact: slices.Concat(r.redact, p.Redact), current: r.current}
+	if err := c.use(p.Config); err != nil {
+		return err
+	}
+	defer c.release()
+	c.models(p.Models)
+	c.servers(p.MCPServers)
+	c.tools(p.Tools)
+	c.policies(p.Policies)
+	c.redactor()
+	c.agents(p.Agents)
+	if err := errors.Join(c.errs...); err != nil {
+		return err
+	}
+	r.own, r.redact, r.current = c.own, c.redact, c.current
+	r.source.Set(r.current, r.own)
+	return nil
+}
+
+// registering is what is registered when parts were added. It collects mistakes.
+type registering struct {
+	own        parts.Own
+	redact     []string
+	current    *config.Current
+	configured *config.Parts // of current
+	release    func()
+	errs       []error
+}
+
+func (c *registering) wrong(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// use takes the parts of the configuration that is in force. The caller calls release.
+func (c *registering) use(added *config.Current) (err error) {
+	switch {
+	case added != nil && c.current != nil && added != c.current:
+		return errors.New("config: there is one already")
+	case added != nil:
+		c.current = added
+	}
+	c.configured, c.release = &config.Parts{Config: &config.Config{}}, func() {}
+	if c.current != nil {
+		if c.configured, c.release, err = c.current.Use(); err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+	}
+	return nil
+}
+
+// add returns a map with more entries. Those whose names are there already, or are no names, are mistakes.
+func add[T, C any](c *registering, section string, to, more map[string]T, configured map[string]C, check func(T) error) map[string]T {
+	all := maps.Clone(to)
+	if all == nil {
+		all = map[string]T{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		_, twice := all[name]
+		_, inFile := configured[name]
+		err := check(more[name])
+		switch {
+		case tool.CheckName(name) != nil:
+			c.wrong("%s.%s: a name has at most %d letters, digits, '_', '-' and '.'", section, name, tool.MaxNameBytes)
+		case twice || inFile:
+			c.wrong("%s.%s: there is one already", section, name)
+		case err != nil:
+			c.wrong("%s.%s%w", section, name, err)
+		}
+		all[name] = more[name]
+	}
+	return all
+}
+
+func (c *registering) models(more map[string]model.Model) {
+	c.own.Models = add(c, "models", c.own.Models, more, c.configured.Config.Models, func(m model.Model) error {
+		if m == nil {
+			return errors.New(": it is nil")
+		}
+		return nil
+	})
+}
+
+func (c *registering) servers(more map[string]mcp.Server) {
+	c.own.Servers = add(c, "mcpServers", c.own.Servers, more, c.configured.Config.MCPServers, func(s mcp.Server) error {
+		if err := s.Check(); err != nil { // it begins with the field
+			return fmt.Errorf(".%w", err)
+		}
+		return nil
+	})
+}
+
+func (c *registering) tools(more []tool.Tool) {
+	for i, t := range more {
+		if t == nil {
+			c.wrong("tools[%d]: it is nil", i)
+			return
+		}
+	}
+	c.own.Tools = slices.Concat(c.own.Tools, more)
+	if _, err := tool.NewSet(slices.Concat(c.configured.Tools, c.own.Tools)...); err != nil {
+		c.wrong("tools: %w", err)
+	}
+	for _, t := range more {
+		s := t.Spec()
+		if slices.Contains(everywhere, s.Name) {
+			c.wrong("tools.%s: agents have a tool of this name", s.Name)
+		}
+		if err := checked(s.Policy, new(tool.Policy)); err != nil {
+			c.wrong("tools.%s.policy.%w", s.Name, err)
+		}
+	}
+	for server := range allOf(c.own.Servers, c.configured.Config.MCPServers) {
+		for _, t := range c.own.Tools {
+			if name := t.Spec().Name; strings.HasPrefix(name, server+"-") {
+				c.wrong("tools.%s: it could be the name of a tool of the MCP server %s", name, server)
+			}
+		}
+	}
+}
+
+// everywhere are the tools that an executor has itself.
+var everywhere = []string{"form", "terminate"}
+
+// checked returns what is wrong with a policy or a rule, with its field.
+func checked(p any, read any) error {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, read)
+}
+
+func (c *registering) policies(more tool.Rules) {
+	for i, rule := range more {
+		if err := checked(rule, new(tool.Rule)); err != nil {
+			c.wrong("policies[%d].%w", i, err)
+		}
+	}
+	c.own.Policies = slices.Concat(c.own.Policies, more)
+}
+
+func (c *registering) redactor() {
+	var err error
+	if c.own.Redactor, err = redact.New(c.redact...); err != nil {
+		c.wrong("redact: %w", err)
+	}
+}
+
+func (c *registering) agents(more map[string]Agent) {
+	before := allOf(c.own.Agents, c.configured.Config.Agents)
+	known := config.Names{
+		Models:  slices.Sorted(maps.Keys(allOf(c.own.Models, c.configured.Config.Models))),
+		Servers: slices.Sorted(maps.Keys(allOf(c.own.Servers, c.configured.Config.MCPServers))),
+	}
+	writes := map[string]bool{}
+	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
+		s := t.Spec()
+		known.Tools = append(known.Tools, s.Name)
+		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Config.Policies).Policy(s.Name, s.Policy).Writes
+	}
+	for name := range before {
+		known.Tools = append(known.Tools, "agent."+name)
+	}
+	more, err := config.CheckAgents(more, known)
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if before[name] {
+			c.wrong("agents.%s: there is one already", name)
+		}
+		for _, t := range more[name].Tools {
+			if writes[t] && !more[name].EnableWrite {
+				c.wrong("agents.%s.enableWrite: must be true: the tool %s writes", name, t)
+			}
+		}
+	}
+	c.own.Agents = maps.Clone(c.own.Agents)
+	if c.own.Agents == nil {
+		c.own.Agents = map[string]Agent{}
+	}
+	maps.Copy(c.own.Agents, more)
+}
+
+// allOf returns the names in either map.
+func allOf[A, B any](a map[string]A, b map[string]B) map[string]bool {
+	all := map[string]bool{}
+	for name := range a {
+		all[name] = true
+	}
+	for name := range b {
+		all[name] = true
+	}
+	return all
+}

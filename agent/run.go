@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/actlog/actlog/internal/runs"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// Run is a run as it stands. Texts are empty and times zero where there is nothing yet.
+type Run struct {
+	PlanID, RootPlanID string
+	ParentPlanID       string // of the run that started it; empty: it is a root
+	Executor           string // such as agent
+	Name               string // of what is run, such as the name of an agent
+	Title              string
+	// State is PENDING until a worker begins, WAITING while the run and those below it wait for a human and
+	// nothing else goes on, PAUSED, RUNNING, or how it ended: COMPLETED, FAILED, CANCELLED.
+	State record.State
+	// Result is what the run answers.
+	Result string
+	// Error says why it failed. ErrorKind is the class of the error, such as limit_cost.
+	Error, ErrorKind string
+	// Waits are what a human may decide, of this run and those below it, oldest first.
+	Waits []Wait
+	// WaitingFor is what the run needs and no live worker has, such as tool:weather or model:default.
+	WaitingFor []string
+	// Takeovers is how often another worker went on with the run because its worker was lost.
+	Takeovers int64
+	// Figures are those of the run itself. Total includes the runs below it.
+	Figures, Total                Figures
+	CreatedAt, StartTime, EndTime time.Time
+}
+
+// Figures are sums over the model calls and tool calls of a run. CostUSD is nil if no price is known.
+type Figures struct {
+	ModelCalls, ToolCalls, Failures int64
+	InputTokens, OutputTokens       int64
+	CostUSD                         *float64
+	ModelTime, ToolTime             time.Duration
+}
+
+// Read returns a run. The error wraps [record.ErrNotFound] if there is none of that plan.
+func (r *Runtime) Read(ctx context.Context, planID string) (*Run, error) {
+	done, err := r.enter()
+	if err != nil {
+		return nil, fmt.Errorf("read run %s: %w", planID, err)
+	}
+	defer done()
+	d, err := r.detail(ctx, planID)
+	if err != nil {
+		return nil, err
+	}
+	return runOf(d), nil
+}
+
+// Wait returns a run when it has ended, or goes on only when something happens: when a human decides what
+// it waits for, or resumes it. While Postgres is away, it waits. The error wraps [record.ErrNotFound] if
+// there is no run of that plan, or the cause of the end of ctx.
+func (r *Runtime) Wait(ctx context.Context, planID string) (*Run, error) {
+	done, err := r.enter()
+	var d *store.RunDetail
+	if err == nil {
+		defer done()
+		d, err = r.settled(ctx, planID)
+		for errors.Is(err, record.ErrUnavailable) {
+			if err = r.pause(ctx); err == nil {
+				d, err = r.settled(ctx, planID)
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("wait for run %s: %w", planID, err)
+	}
+	return runOf(d), nil
+}
+
+// settled is Wait until Postgres cannot be reached.
+func (r *Runtime) settled(ctx context.Context, planID string) (*store.RunDetail, error) {
+	d, err := r.detail(ctx, planID)
+	if err == nil {
+		err = r.watch.Wait(ctx, d.Plan.RootPlanID, func() (bool, error) {
+			d, err = r.detail(ctx, planID)
+			return err == nil && runs.Settled(d), err
+		})
+	}
+	switch {
+	case err == nil && runs.Settled(d):
+		return d, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err == nil:
+		return nil, record.ErrClosed
+	}
+	return nil, err
+}
+
+// awayEvery is how often it is looked whether Postgres is back.
+const awayEvery = time.Second
+
+// pause waits a moment. The error says that ctx has ended, or the Runtime is closed.
+func (r *Runtime) pause(ctx context.Context) error {
+	timer := time.NewTimer(awayEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.ending.Done():
+		return record.ErrClosed
+	}
+}
+
+func (r *Runtime) detail(ctx context.Context, planID string) (*store.RunDetail, error) {
+	if !storable(planID) {
+		return nil, fmt.Errorf("read run %q: %w", planID, record.ErrNotFound)
+	}
+	return r.store.RunDetail(ctx, planID)
+}
+
+func runOf(d *store.RunDetail) *Run {
+	p := &d.Plan
+	run := &Run{
+		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: orZero(p.ParentPlanID), Executor: d.Executor, Name: orZero(d.Name), Title: orZero(p.Title),
+		State: d.State, Result: orZero(p.Summary), Error: orZero(p.ErrorMessage), ErrorKind: orZero(p.ErrorKind), WaitingFor: d.WaitingFor,
+		Takeovers: d.Takeovers, Figures: figuresOf(&d.Figures), Total: figuresOf(&d.Total),
+		CreatedAt: orZero(d.CreatedAt), StartTime: orZero(p.StartTime), EndTime: orZero(p.EndTime),
+	}
+	for _, w := range d.Waits {
+		run.Waits = append(run.Waits, waitOf(w))
+	}
+	return run
+}
+
+func figuresOf(f *tree.Figures) Figures {
+	return Figures{
+		ModelCalls: f.ModelCalls, ToolCalls: f.ToolCalls, Failures: f.Failures, InputTokens: f.InputTokens, OutputTokens: f.OutputTokens, CostUSD: f.CostUSD,
+		ModelTime: time.Duration(f.ThinkMs) * time.Millisecond, ToolTime: time.Duration(f.ToolMs) * time.Millisecond,
+	}
+}

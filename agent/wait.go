@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/runs"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// Wait is what a run waits for a human to decide: a form to fill in, or a call to approve.
+type Wait struct {
+	WaitID             string
+	PlanID             string // of the run that waits: this one, or one below it
+	StepID, ToolCallID string
+	Type               record.WaitType
+	Title, Description string
+	// Decisions are what may be decided.
+	Decisions []string
+	// Form has the fields of a form: label, and maybe name, type, placeholder, required and options, which
+	// are joined by commas.
+	Form []map[string]string
+	// Tool, Arguments and Touches are the call that waits, and what it would change.
+	Tool               string
+	Arguments          json.RawMessage
+	Touches            []string
+	AskedAt, ExpiresAt time.Time // ExpiresAt is zero if the wait has no end
+}
+
+// The decisions.
+const (
+	Submit  = decision.Submit  // a form, with values
+	Approve = decision.Approve // a call, once
+	Accept  = decision.Accept  // a plan
+	Reject  = decision.Reject
+	Modify  = decision.Modify // a plan, with a text that says how
+	Done    = decision.Done   // a call whose outcome is unknown: it happened
+	Retry   = decision.Retry  // such a call: make it again
+	Skip    = decision.Skip   // such a call: go on without it
+)
+
+// Decision is what a human decided about a wait.
+type Decision struct {
+	Decision string // one of [Wait.Decisions]
+	// Values are the answers to a form, by the names of its fields, or by the labels of those without a name:
+	// texts, numbers, booleans, or lists of these.
+	Values map[string]any
+	Text   string // what the human adds
+	By     string // who decided
+}
+
+// ErrDecided means that a wait was decided before, or has expired.
+var ErrDecided = store.ErrDecided
+
+// Decide writes a decision about a wait of a run, or of a run below it. The run goes on. The first decision
+// counts: a second one is [ErrDecided]. The error is a [*record.InvalidError] that names the field of the
+// decision or of the form, or wraps [record.ErrNotFound] if the run has no such wait.
+func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision) error {
+	done, err := r.enter()
+	if err == nil {
+		defer done()
+		err = r.decide(ctx, planID, waitID, d)
+	}
+	if err != nil {
+		return fmt.Errorf("decide wait %s of run %s: %w", waitID, planID, err)
+	}
+	return nil
+}
+
+func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision) error {
+	if !storable(planID) || !storable(waitID) {
+		return record.ErrNotFound
+	}
+	for field, text := range map[string]string{"text": d.Text, "by": d.By} {
+		if !storable(text) {
+			return invalid(field, "must be UTF-8 without NUL")
+		}
+	}
+	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}, Redact: r.source.Redact}
+	for field, value := range d.Values {
+		b, err := json.Marshal(value)
+		if err != nil {
+			return invalid(field, "cannot be written as JSON")
+		}
+		made.Values[field] = b
+	}
+	at, err := r.store.RunWait(ctx, planID, waitID)
+	if err != nil {
+		return err
+	}
+	return runs.Decide(ctx, r.store, at, func(*record.Wait) (decision.Decision, error) { return made, nil })
+}
+
+func waitOf(w *record.Wait) Wait {
+	subject := decision.SubjectOf(w)
+	out := Wait{
+		WaitID: w.WaitID, PlanID: w.PlanID, StepID: orZero(w.StepID), ToolCallID: orZero(w.ToolCallID), Type: record.WaitUserInput,
+		Title: orZero(w.Title), Description: orZero(w.FormDescription), Decisions: decision.Decisions(w),
+		Tool: orZero(subject.Name), Arguments: subject.Parameters, Touches: subject.Files, AskedAt: orZero(w.StartTime), ExpiresAt: orZero(w.ExpiresAt),
+	}
+	if w.Type != nil {
+		out.Type = *w.Type
+	}
+	_ = json.Unmarshal(w.FormInputs, &out.Form) // one that was cut is no form
+	return out
+}
+
+// orZero returns what a pointer points to, or the zero value.
+func orZero[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/actlog/actlog/agent/redact"
+)
+
+// TestLiveText checks that an answer is shown as it is on record, and that no part of a secret is ever
+// shown, however the answer arrives.
+func TestLiveText(t *testing.T) {
+	t.Parallel()
+	redactor, err := redact.New("api-key", "bearer-token", "email", "private-key", "credit-card")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := []string{"sk-abcdefghijklmnopqrstuvwxyz0123456789", "eyJtoken.secret-token-that-is-long", "ann.other@example.org", "MIIEpAIBAAKCAQEA7bq", "5555 5555 5555 4444"}
+	answer := strings.Repeat("Some words come first. ", 10) + "The key is " + secrets[0] + ". Send Authorization: Bearer " + secrets[1] + " to " + secrets[2] +
+		". Größe 漢字, " + strings.Repeat("漢字", 60) + "\n-----BEGIN RSA PRIVATE KEY-----\n" + secrets[3] + "\n" + strings.Repeat("abc\n", 40) + "-----END RSA PRIVATE KEY-----\nPaid with " + secrets[4] + ". The end."
+	clean, _ := redactor.Text(answer)
+	for range 200 {
+		var now strings.Builder
+		pieces := 0
+		l := &liveText{
+			redact: func(text string) string { text, _ = redactor.Text(text); return text },
+			delta: func(text string) {
+				pieces++
+				now.WriteString(text)
+				for _, s := range secrets {
+					if words := strings.Fields(s); strings.Contains(now.String(), words[0]) && strings.Contains(now.String(), words[len(words)-1]) {
+						t.Fatalf("shown: %s", now.String())
+					}
+				}
+				if !utf8.ValidString(text) {
+					t.Fatalf("half a character: %q", text)
+				}
+			},
+			reset: now.Reset,
+		}
+		for at := 0; at < len(answer); {
+			n := min(1+rand.IntN(30), len(answer)-at)
+			l.last = l.last.AddDate(0, 0, -1) // it is time to show more
+			l.add(answer[at : at+n])
+			at += n
+		}
+		if l.end(); now.String() != clean || pieces < 10 {
+			t.Fatalf("shown in %d pieces: %s", pieces, now.String())
+		}
+	}
+}
