@@ -121,7 +121,7 @@ var rules = map[string]rule{
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
 	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench"},
-	mcpSDK: {"agent/mcp"},
+	mcpSDK: {"agent/mcp", "cmd/..."},
 	echo:   {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
 
