@@ -189,7 +189,7 @@ const unknownText = "The outcome of this call is unknown: it may have taken effe
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
 	lost := c.change(record.Unknown)
-	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(time.Now()), new(workerLost), new("The worker that made the call was lost.")
+	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(c.step.run.now()), new(workerLost), new("The worker that made the call was lost.")
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
@@ -325,7 +325,7 @@ func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer
 func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
 	begin := c.change(record.Running)
-	begin.StartTime = new(time.Now())
+	begin.StartTime = new(c.step.run.now())
 	if c.row.StartTime != nil { // it waited for an answer, and goes on
 		begin.StartTime = c.row.StartTime
 	}
@@ -350,7 +350,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, r.interrupted(ctx)
 	}
 	lost := c.change(record.Unknown)
-	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(time.Now()), new("unknown"), new(r.redact(err.Error()))
+	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), new("unknown"), new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
 	if result, done, err := c.unknown(ctx); done || err != nil {
@@ -398,7 +398,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	r := c.step.run
 	result.Text = r.redact(result.Text)
 	end := c.change(state)
-	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(time.Now()), &result.Text
+	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
 	if state == record.Failed {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}

@@ -98,6 +98,7 @@ type Engine struct {
 	executors map[string]Executor
 	host      string
 	metrics   *metrics
+	clock     clock
 
 	// writing, if a test sets it, stands in for the store's WriteRun.
 	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error

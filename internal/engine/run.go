@@ -135,6 +135,9 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	return err
 }
 
+// now returns the time as rows have it: that of the database.
+func (r *Run) now() time.Time { return r.engine.clock.now() }
+
 // redact returns a text as it may be on record.
 func (r *Run) redact(text string) string { return r.parts.Redact(text) }
 
@@ -160,7 +163,7 @@ func (r *Run) used(ctx context.Context) error {
 func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	left := &Limits{}
 	if r.run.Deadline != nil {
-		left.Seconds = max(time.Until(*r.run.Deadline).Seconds(), 0.001)
+		left.Seconds = max(r.run.Deadline.Sub(r.now()).Seconds(), 0.001)
 	}
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil
@@ -214,7 +217,7 @@ func (r *Run) Thought(number int, t record.Thought) {
 		t.Content = new(r.redact(*t.Content))
 	}
 	if t.Time == nil {
-		t.Time = new(time.Now())
+		t.Time = new(r.now())
 	}
 	r.addLater(&t)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -60,7 +59,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(time.Now())
+		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(s.run.now())
 		row.AgentName, row.AgentDescription, row.ModelName = some(info.Agent), some(r.redact(info.Description)), some(info.Model)
 		row.AgentRequest = some(r.redact(info.Request))
 		if info.MaxSteps == 0 {
@@ -141,7 +140,7 @@ func (s *Step) End(result string, failure *RunError) {
 		return
 	}
 	end := s.row()
-	end.State, end.EndTime = new(record.Completed), new(time.Now())
+	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
 		end.State, end.ErrorKind, end.ErrorMessage = new(record.Failed), some(failure.Kind), some(s.run.redact(failure.Message))
 	} else {

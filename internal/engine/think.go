@@ -114,7 +114,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	}
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
-		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(time.Now()), some(t.Model.Provider()), some(t.Model.Name())
+		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(s.run.now()), some(t.Model.Provider()), some(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
@@ -138,7 +138,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			kind = string(known.Kind)
 		}
 		message = r.redact(message)
-		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(time.Now()), &kind, &message
+		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(s.run.now()), &kind, &message
 		pause, passes := model.Pause(err, tries+1)
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, s
 	began := time.Now()
 	response, err := m.Generate(ctx, req, func(d model.Delta) {
 		if first == nil {
-			first = new(time.Now())
+			first = new(s.run.now())
 		}
 		live.add(d.Text)
 	})
@@ -214,7 +214,7 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	}
 	calls := response.Message.Calls()
 	usage := response.Usage
-	row.State, row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(record.Running), new(time.Now()), first, message, new(response.Message.Text())
+	row.State, row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(record.Running), new(s.run.now()), first, message, new(response.Message.Text())
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
