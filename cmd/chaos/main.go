@@ -34,6 +34,7 @@ const (
 	scenarioOutage = "outage"
 	scenarioFlood  = "flood"
 	scenarioGreedy = "greedy"
+	scenarioRuns   = "runs"
 )
 
 // config has the options of a run.
@@ -50,6 +51,8 @@ type config struct {
 	lasts    time.Duration // duration of a scenario
 	between  time.Duration // maximum time from one fault to the next
 	memory   int64         // maximum memory of the server and of each client, in bytes
+
+	runs int // of the scenario runs
 
 	// For the scenario flood.
 	connections int           // slow clients
@@ -72,6 +75,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if spec := os.Getenv(beClient); spec != "" {
 		return runClient(ctx, spec, os.Stdin, stderr)
+	}
+	if path := os.Getenv(beTools); path != "" {
+		return runTools(ctx, path, stderr)
 	}
 	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -107,7 +113,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get")
+	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get; runs: faults beside runs of agents")
+	f.IntVar(&c.runs, "runs", 300, "runs of agents in the scenario runs")
 	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
 	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
 	f.IntVar(&c.garbage, "garbage", 10_000, "garbage requests per second in a flood")
@@ -158,11 +165,11 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
-	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy}, c.scenario):
-		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood and greedy", c.scenario)
+	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns}, c.scenario):
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy and runs", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
-	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
+	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil
@@ -199,6 +206,13 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	}
 	if c.scenario == scenarioGreedy {
 		return c.greedy(ctx, dir, out)
+	}
+	if c.scenario == scenarioRuns {
+		violated, err := c.agentRuns(ctx, dir, out)
+		if keep = violated && c.dir == ""; keep {
+			fmt.Fprintf(out, "the logs, the effects and the database are in %s\n", dir)
+		}
+		return violated, err
 	}
 	d, err := newDriver(c, dir, out)
 	if err != nil {
