@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ const (
 	takenOverMedian = 3 * time.Second
 	// endsWithin is how long runs may take after the last fault.
 	endsWithin = 3 * time.Minute
-	runsAtOnce = 24
+	runsAtOnce = 10
 )
 
 // house is what the scenario runs has.
@@ -227,18 +228,10 @@ func (h *house) disturbed(ctx context.Context) error {
 	defer cancel()
 	slots := make(chan struct{}, runsAtOnce)
 	var all sync.WaitGroup
-	faulty := make(chan int, h.config.kills+1) // how many faults there were
+	var over atomic.Bool // there are no more faults
 	all.Go(func() {
-		injected := 0
-		for i := range h.config.runs {
-			// Runs begin all the time until the last fault.
-			for i >= runsAtOnce && injected < h.config.kills && (i-runsAtOnce+1)*h.config.kills > (injected+1)*h.config.runs {
-				select {
-				case injected = <-faulty:
-				case <-ctx.Done():
-					return
-				}
-			}
+		// Runs begin all the time until the last fault.
+		for i := 0; i < h.config.runs || !over.Load(); i++ {
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
@@ -261,7 +254,9 @@ func (h *house) disturbed(ctx context.Context) error {
 			})
 		}
 	})
-	if err := h.breakThings(ctx, func(n int) { faulty <- n }); err != nil {
+	err := h.breakThings(ctx)
+	over.Store(true)
+	if err != nil {
 		cancel()
 		all.Wait()
 		return err

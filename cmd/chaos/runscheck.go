@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -130,11 +132,14 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 	if doubled, lost, unknown, effectCount, err = h.checkEffects(ctx); err != nil {
 		return err
 	}
-	refusedWrites, err := h.checkWrites(ctx)
-	if err != nil {
+	if err := h.checkWrites(ctx); err != nil {
 		return err
 	}
 	if err := h.checkRest(ctx); err != nil {
+		return err
+	}
+	refusals, err := h.refusals()
+	if err != nil {
 		return err
 	}
 	taken, err := h.recoveries(ctx)
@@ -159,7 +164,7 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 	h.report([][2]any{
 		{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))},
 		{"runs", len(h.runs)}, {"as undisturbed", same}, {"sub-plans", subPlans}, {"waits", waits},
-		{"takeovers", takeovers}, {"model calls repeated", attempts}, {"writes refused", refusedWrites},
+		{"takeovers", takeovers}, {"model calls repeated", attempts}, {"writes refused", refusals},
 		{"effects", effectCount}, {"UNKNOWN", unknown}, {"doubled", doubled}, {"lost", lost},
 		{"started again", h.startedAgn}, {"decided again", h.conflicts}, {"paused and resumed", h.resumed},
 		{"taken over", fmt.Sprintf("%d runs after %d plain kills", len(taken), len(h.kills))},
@@ -258,8 +263,8 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 }
 
 // checkWrites checks that only who held a run wrote to it, and that no claim, and no call that had
-// ended, came twice. It returns how many writes were refused, as the workers tell.
-func (h *house) checkWrites(ctx context.Context) (refusedWrites int, err error) {
+// ended, came twice.
+func (h *house) checkWrites(ctx context.Context) error {
 	for what, query := range map[string]string{
 		"was written by a worker that did not hold it": `SELECT p.plan_id || ' (' || p.row || ' ' || p.key || ' ' || p.state || ' by ' || p.name || ' at ' || p.at || ')'
 			FROM chaos.written AS p LEFT JOIN chaos.worker AS w ON w.worker_id = p.holder
@@ -273,17 +278,17 @@ func (h *house) checkWrites(ctx context.Context) (refusedWrites int, err error) 
 	} {
 		rows, err := h.db.Query(ctx, query)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, each := range found[:min(len(found), 5)] {
 			h.violated("plan %s %s (%d in all)", each, what, len(found))
 		}
 	}
-	return 0, nil
+	return nil
 }
 
 // checkRest checks that nothing is open.
@@ -335,4 +340,14 @@ func (h *house) recoveries(ctx context.Context) (taken []time.Duration, err erro
 		}
 	}
 	return taken, nil
+}
+
+// refusals returns how often Postgres refused the write of a worker that did not hold the run, as its
+// log tells.
+func (h *house) refusals() (int, error) {
+	content, err := os.ReadFile(filepath.Join(h.server.server.dataDir, "postgres", "postgres.log"))
+	if err != nil {
+		return 0, fmt.Errorf("count the refused writes: %w", err)
+	}
+	return strings.Count(string(content), "actlog: the run has ended, or another worker holds it"), nil
 }

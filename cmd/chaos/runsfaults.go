@@ -46,8 +46,8 @@ func serverFault(f fault) func(*house, context.Context) (string, error) {
 	}
 }
 
-// breakThings injects the faults, and tells how many there were after each.
-func (h *house) breakThings(ctx context.Context, injected func(int)) error {
+// breakThings injects the faults.
+func (h *house) breakThings(ctx context.Context) error {
 	kinds := runFaults()
 	// Each kind in its share, in random order, and at least once if there are enough.
 	var order []int
@@ -72,7 +72,6 @@ func (h *house) breakThings(ctx context.Context, injected func(int)) error {
 	for n, k := range order {
 		if time.Now().After(end) {
 			h.say("the time is up after %d of %d faults", n, h.config.kills)
-			injected(h.config.kills)
 			break
 		}
 		pause(ctx, time.Duration(h.rand.IntN(int(h.config.between))))
@@ -85,7 +84,6 @@ func (h *house) breakThings(ctx context.Context, injected func(int)) error {
 		}
 		h.faults[kinds[k].name]++
 		h.say("%4d %-10s %s", n+1, kinds[k].name, what)
-		injected(n + 1)
 	}
 	pause(ctx, stopsMax) // those that are stopped wake
 	return ctx.Err()
@@ -111,7 +109,7 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	held := map[string]int64{}
+	held := map[string]int64{} // almost all: a run may be claimed meanwhile
 	rows, err := h.db.Query(ctx, `SELECT r.plan_id, r.epoch FROM actlog.run AS r JOIN chaos.worker AS w USING (worker_id) WHERE w.name = $1`, workerName(n))
 	if err != nil {
 		return "", err

@@ -57,11 +57,11 @@ var agentScripts = []agentScript{
 // script returns the script of the model. An agent's answer tells the results of all its tool calls, so
 // that the answer of a run says whether its conversation was as it must be.
 func script() scriptmodel.Script {
-	s := scriptmodel.Script{Delay: scriptmodel.Duration(150 * time.Millisecond)}
+	s := scriptmodel.Script{Delay: scriptmodel.Duration(500 * time.Millisecond)}
 	for _, a := range agentScripts {
 		scene := scriptmodel.Scene{Name: a.name, Match: scriptmodel.Match{System: prompt(a.name)}}
 		for n, round := range a.rounds {
-			scene.Turns = append(scene.Turns, scriptmodel.Turn{ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(50+150*(n%4)) * time.Millisecond)})
+			scene.Turns = append(scene.Turns, scriptmodel.Turn{ToolCalls: round, Delay: scriptmodel.Duration(time.Duration(300+300*(n%4)) * time.Millisecond)})
 		}
 		scene.Turns = append(scene.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 			answer := a.name + " has " + strings.Join(resultsIn(r), ", ")

@@ -87,7 +87,7 @@ func effect(file *os.File, id, name, item string) error {
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
-	time.Sleep(time.Duration(20+h.Sum32()%500) * time.Millisecond)
+	time.Sleep(time.Duration(100+h.Sum32()%2000) * time.Millisecond)
 	return note(effectEnds)
 }
 
