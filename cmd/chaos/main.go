@@ -52,7 +52,9 @@ type config struct {
 	between  time.Duration // maximum time from one fault to the next
 	memory   int64         // maximum memory of the server and of each client, in bytes
 
-	runs int // of the scenario runs
+	// For the scenario runs.
+	runs    int
+	relaxed bool // runs of killed workers may go on late, as on a slow machine
 
 	// For the scenario flood.
 	connections int           // slow clients
@@ -121,7 +123,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of that: 250ms)")
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
-	short := f.Bool("short", false, "greedy clients at a twentieth of the scale, for 1s each, and no strict limit of time")
+	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s")
 	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -146,6 +148,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		if !set["memory"] {
 			c.memory = 600 << 20
 		}
+	}
+	if c.scenario == scenarioRuns && *short {
+		c.runs, c.kills, c.lasts, c.relaxed = 12, 10, 4*time.Second, true
 	}
 	for name := range strings.SplitSeq(*chosen, ",") {
 		if !slices.Contains(attackNames(), name) {

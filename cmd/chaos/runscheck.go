@@ -152,7 +152,7 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 		return err
 	}
 	median, p95, longest := quantile(taken, 0.5), quantile(taken, 0.95), quantile(taken, 1)
-	if median > takenOverMedian || longest > takenOverIn {
+	if !h.config.relaxed && (median > takenOverMedian || longest > takenOverIn) {
 		h.violated("runs of a killed worker went on after %s (median) and %s (the slowest)", median, longest)
 	}
 	total := 0
