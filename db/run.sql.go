@@ -335,7 +335,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over, now()::timestamptz AS claimed_at
 `
 
 type RunClaimParams struct {
@@ -365,6 +365,7 @@ type RunClaimRow struct {
 	Deadline          *time.Time
 	Desired           string
 	TakenOver         bool
+	ClaimedAt         time.Time
 }
 
 // Claims runs that are due, and, if takeover is set, those whose worker lost its lease. Who has fewer
@@ -403,6 +404,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Deadline,
 			&i.Desired,
 			&i.TakenOver,
+			&i.ClaimedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over;
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over, now()::timestamptz AS claimed_at;
 
 -- name: RunWanted :many
 -- Returns what runs that a worker holds should do other than run.

@@ -26,7 +26,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	}
 	if r.run.Deadline != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, *r.run.Deadline, errDeadline)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.run.Deadline.Sub(r.now()), errDeadline)
 		defer cancel()
 	}
 	var result Result
@@ -292,5 +292,5 @@ func openCycles(step *tree.Step, state record.State, now time.Time) (changes []r
 
 // newHandle returns the handle of a claimed run.
 func (e *Engine) newHandle(leased context.Context, c store.Claimed, log *slog.Logger) *Run {
-	return &Run{engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
+	return &Run{engine: e, run: c.Run, lease: c.Lease, leased: leased, claimedAt: c.At, claimed: time.Now(), halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
 }

@@ -44,6 +44,8 @@ type Run struct {
 	run        store.Run
 	lease      store.Lease
 	leased     context.Context // ends with the lease of the worker
+	claimedAt  time.Time       // by the clock of Postgres
+	claimed    time.Time       // the same moment, by the clock of this process
 	plan       *record.Plan    // as it was when the run was claimed
 	parts      Parts
 	definition json.RawMessage
@@ -156,11 +158,15 @@ func (r *Run) used(ctx context.Context) error {
 	return r.limits.reached(r.rounds, r.calls, tokens, cost)
 }
 
+// now is the time by the clock of Postgres, which decides when a run is due, when a question expires and
+// when a limit of time is reached. The clocks of workers may be wrong, and may be set while they work.
+func (r *Run) now() time.Time { return r.claimedAt.Add(time.Since(r.claimed)) }
+
 // remaining returns the limits of a run below this one.
 func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	left := &Limits{}
 	if r.run.Deadline != nil {
-		left.Seconds = max(time.Until(*r.run.Deadline).Seconds(), 0.001)
+		left.Seconds = max(r.run.Deadline.Sub(r.now()).Seconds(), 0.001)
 	}
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil

@@ -311,7 +311,8 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 type Claimed struct {
 	Run
 	Lease     Lease
-	TakenOver bool // from a worker that lost its lease
+	TakenOver bool      // from a worker that lost its lease
+	At        time.Time // when it was claimed, by the clock of Postgres
 }
 
 // ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it
@@ -323,7 +324,7 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 	}
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
-		c := Claimed{TakenOver: r.TakenOver, Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
+		c := Claimed{TakenOver: r.TakenOver, At: r.ClaimedAt, Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
 			Owner: r.Owner, Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
