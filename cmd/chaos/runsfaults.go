@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 )
@@ -19,7 +21,7 @@ type runFault struct {
 func runFaults() []runFault {
 	all := []runFault{
 		{"kill", 20, (*house).killOne},
-		{"plain kill", 12, (*house).killInPeace},
+		{"plain kill", 8, (*house).killInPeace},
 		{"stop", 24, (*house).stopOne},
 		{"restart", 8, (*house).restartOne},
 		{"postgres", 8, serverFault((*driver).killPostmaster)},
@@ -180,8 +182,16 @@ func (h *house) stepOne(ctx context.Context) (string, error) {
 		return "", err
 	}
 	offset := h.server.between(-12*time.Hour, 12*time.Hour).Truncate(time.Second)
-	if err := stepWallClock(h.workers[n].pid(), offset); err != nil {
-		return "", err
+	for {
+		err := stepWallClock(h.workers[n].pid(), offset)
+		if err == nil {
+			break
+		}
+		// It may be between two lives.
+		if !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) || ctx.Err() != nil {
+			return "", err
+		}
+		pause(ctx, restartDelay)
 	}
 	return fmt.Sprintf("stepped the clock of worker %s to %+.1fh", workerName(n), offset.Hours()), nil
 }

@@ -40,7 +40,7 @@ var askCity = scriptmodel.ToolCall{Name: "form", Arguments: object{"title": "Whi
 const refused = "refused"
 
 // kinds are the agents of the runs that are compared. The others are below them.
-var kinds = []string{"wide", "careful", "asking", "deep", "long", "all"}
+var kinds = []string{"wide", "careful", "asking", "deep", "long", "all", "pair"}
 
 var agentScripts = []agentScript{
 	{"wide", [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b"), use(toolJudge, "c"), use(toolPay, "d")}, {use(toolAgain, "e"), use(toolPay, "f")}}},
@@ -49,6 +49,7 @@ var agentScripts = []agentScript{
 	{"deep", [][]scriptmodel.ToolCall{{delegate("middle", "First."), delegate("middle", "Second."), use(toolPay, "a")}, {use(toolAgain, "b")}}},
 	{"long", [][]scriptmodel.ToolCall{{use(toolPay, "a")}, {use(toolAgain, "b")}, {use(toolJudge, "c")}, {use(toolPay, "d")}, {use(toolAgain, "e")}, {use(toolPay, "f")}}},
 	{"all", [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b")}, {use(toolApprove, "c")}, {askCity}, {delegate("middle", "Go."), delegate("asker", "Ask.")}}},
+	{"pair", [][]scriptmodel.ToolCall{{delegate("asker", "Ask."), delegate("asker", "Ask, too.")}}}, // forms are shown one after the other
 	{"middle", [][]scriptmodel.ToolCall{{delegate("bottom", "Go on."), use(toolAgain, "m")}}},
 	{"bottom", [][]scriptmodel.ToolCall{{use(toolPay, "x"), use(toolJudge, "y")}, {use(toolPay, "z")}}},
 	{"asker", [][]scriptmodel.ToolCall{{askCity}, {use(toolPay, "q")}}},
@@ -122,7 +123,7 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 				}
 			}
 		}
-		agents[a.name] = object{"description": "Does what its script says.", "systemPrompt": prompt(a.name), "tools": tools, "waitTimeout": "1h"}
+		agents[a.name] = object{"description": "Does what its script says.", "systemPrompt": prompt(a.name), "tools": tools, "waitTimeout": "1h", "limits": object{"seconds": 7200}}
 	}
 	content, err := json.MarshalIndent(object{
 		"models":     object{"default": object{"provider": "openai", "model": "scripted", "baseURL": modelURL}},
