@@ -104,10 +104,11 @@ func known(line string) string {
 // check compares all runs with the undisturbed ones, the calls with the effects, and the writes with the
 // leases.
 func (h *house) check(ctx context.Context, want map[string]string) error {
-	for _, w := range append(slices.Clone(h.workers), h.server.server) {
-		for _, exit := range w.unexpected() {
-			h.violated("%s", exit)
-		}
+	for _, exit := range h.server.server.unexpected() {
+		h.violated("%s", exit)
+	}
+	if err := h.checkExits(); err != nil {
+		return err
 	}
 	same, unknown, err := 0, 0, error(nil)
 	for _, r := range h.runs {
@@ -171,6 +172,21 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 		{"taken over p50", median}, {"taken over p95", p95}, {"taken over max", longest},
 		{"violations", len(h.violations)},
 	})
+	return nil
+}
+
+// checkExits checks that workers exited by themselves only when they started while Postgres was away.
+func (h *house) checkExits() error {
+	for _, w := range h.workers {
+		log, err := os.ReadFile(w.logFile)
+		if err != nil {
+			return fmt.Errorf("read why workers exited: %w", err)
+		}
+		exits := w.unexpected()
+		if away := strings.Count(string(log), "actlog: open the record: record unavailable: "); len(exits) > away {
+			h.violated("%s, and %d more times; %d times it found no Postgres at its start", exits[0], len(exits)-1, away)
+		}
+	}
 	return nil
 }
 
