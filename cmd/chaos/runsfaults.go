@@ -87,7 +87,7 @@ func (h *house) breakThings(ctx context.Context) error {
 		h.faults[kinds[k].name]++
 		h.say("%4d %-10s %s", n+1, kinds[k].name, what)
 	}
-	pause(ctx, stopsMax) // those that are stopped wake
+	h.awaken(ctx)
 	return ctx.Err()
 }
 
@@ -103,10 +103,10 @@ func (h *house) killOne(context.Context) (string, error) {
 // killInPeace kills a worker while nothing else is broken, to see how long its runs take to go on.
 func (h *house) killInPeace(ctx context.Context) (string, error) {
 	// Until nothing is stopped, and all workers have been in touch with Postgres for a lease.
-	for h.stoppedNow() > 0 && ctx.Err() == nil {
-		pause(ctx, 50*time.Millisecond)
+	h.awaken(ctx)
+	if !h.config.relaxed {
+		pause(ctx, lease+2*time.Second)
 	}
-	pause(ctx, lease+2*time.Second)
 	n, err := h.worker()
 	if err != nil {
 		return "", err
@@ -131,8 +131,17 @@ func (h *house) killInPeace(ctx context.Context) (string, error) {
 	at := time.Now()
 	h.workers[n].kill()
 	h.kills = append(h.kills, plainKill{at, held})
-	pause(ctx, takenOverIn+time.Second)
+	if !h.config.relaxed {
+		pause(ctx, takenOverIn+time.Second)
+	}
 	return fmt.Sprintf("killed worker %s, which held %d runs", workerName(n), len(held)), nil
+}
+
+// awaken waits until no worker is stopped.
+func (h *house) awaken(ctx context.Context) {
+	for h.stoppedNow() > 0 && ctx.Err() == nil {
+		pause(ctx, 50*time.Millisecond)
+	}
 }
 
 // stopOne stops a worker for longer than its lease. Other faults come meanwhile.
