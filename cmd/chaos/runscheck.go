@@ -233,7 +233,7 @@ func (h *house) checkEffects(ctx context.Context) (doubled, lost, unknown, count
 	}
 	rows, err := h.db.Query(ctx, `SELECT t.tool_call_id, t.root_plan_id, substr(t.name, $1), t.state, COALESCE(t.result, ''), COALESCE(t.attempt, 1),
 			(SELECT count(*) FROM actlog.wait_state AS w WHERE w.root_plan_id = t.root_plan_id AND w.tool_call_id = t.tool_call_id AND w.decision = 'retry'),
-			(SELECT count(DISTINCT w.attempt) FROM chaos.written AS w WHERE w.row = 'call' AND w.key = t.tool_call_id AND w.state = 'UNKNOWN')
+			(SELECT count(DISTINCT COALESCE(w.attempt, 1)) FROM chaos.written AS w WHERE w.row = 'call' AND w.key = t.tool_call_id AND w.state = 'UNKNOWN')
 		FROM actlog.act_tool_info AS t WHERE t.name LIKE $2`, len(toolServer)+2, toolServer+"-%")
 	if err != nil {
 		return 0, 0, 0, 0, err
