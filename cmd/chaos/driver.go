@@ -70,7 +70,9 @@ func newDriver(c config, dir string, out io.Writer) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.server = newServer(c.actlog, listen, dir)
+	d.server = &server{
+		binary: c.actlog, listen: listen, dataDir: filepath.Join(dir, "data"), logFile: filepath.Join(dir, "server.log"),
+	}
 	return d, nil
 }
 

@@ -119,7 +119,10 @@ func (g *greedy) serve(ctx context.Context, f form) error {
 		return err
 	}
 	g.form = f
-	g.server = newServer(g.config.actlog, listen, g.dir, append([]string{"--otlp-grpc-listen", g.grpc}, f.args...)...)
+	g.server = &server{
+		binary: g.config.actlog, listen: listen, dataDir: filepath.Join(g.dir, "data"), logFile: filepath.Join(g.dir, "server.log"),
+		more: append([]string{"--otlp-grpc-listen", g.grpc}, f.args...),
+	}
 	if err := g.server.start(ctx); err != nil {
 		return err
 	}

@@ -9,539 +9,431 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
-	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
-// fleet is the scenario of runs: a server, workers that are killed, and people who start runs and answer
-// what they ask. At the end each run must have gone as one that nothing disturbed.
-type fleet struct {
-	*driver
-	postgres *embedpg.Server
-	model    *scriptmodel.Server
-	people   *http.Client // through the proxy
-	effects  string       // the file of the effects
-	workers  []*server
-	want     *trace // of a run that nothing disturbed
+// The scenario runs: a server, worker processes, and runs of agents whose tools have effects. It kills
+// and stops all of them, and compares each run with an undisturbed one of the same agent.
 
-	mu                 sync.Mutex
-	started            map[string]string // plans, by idempotency key
-	open               map[string]bool   // plans that have not ended, as far as is known
-	unknown, takeovers int
-	twice              int // answers that somebody else had given before
-	paused             int
-	freezes            int
-	order              []string        // of the faults of this turn
-	takeover           []time.Duration // from the kill of a worker until another has taken a run over
+const (
+	runWorkers = 3
+	// lease is how long a worker's runs are its own, and stopsFor is longer.
+	lease    = 3 * time.Second
+	stopsMin = lease + 500*time.Millisecond
+	stopsMax = 2 * lease
+	// takenOverIn is the maximum time from the kill of a worker until its runs go on, takenOverMedian
+	// that of half of them.
+	takenOverIn     = 5 * time.Second
+	takenOverMedian = 3 * time.Second
+	// endsWithin is how long runs may take after the last fault.
+	endsWithin = 3 * time.Minute
+	runsAtOnce = 10
+)
+
+// house is what the scenario runs has.
+type house struct {
+	config  config
+	out     io.Writer
+	dir     string
+	rand    *rand.Rand
+	server  *driver // its server and its faults
+	workers []*server
+	model   *scriptmodel.Server
+	db      *pgxpool.Pool
+	effects string // the file of them
+
+	mu         sync.Mutex
+	runs       []*oneRun
+	violations []string
+	faults     map[string]int
+	kills      []plainKill
+	stopped    map[int]bool // workers that are stopped at the moment
+	startedAgn int          // starts that were repeated
+	conflicts  int          // decisions that were refused because there was one
+	resumed    int          // runs that were paused and resumed
 }
 
-// shownRun is what the server shows of a run.
-type shownRun struct {
-	PlanID, State, Result, Error string
-	Takeovers                    int
-	Waits                        []struct{ WaitID, Type string }
+// oneRun is a run that the driver started.
+type oneRun struct {
+	key, kind, planID, state, result string
 }
 
-func (o *shownRun) ended() bool {
-	return slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED"}, o.State)
+// plainKill is a kill of a worker while nothing else was broken.
+type plainKill struct {
+	at   time.Time
+	held map[string]int64 // the epochs of the runs that it held, by plan
 }
 
-// trace is what is on record of a plan.
-type trace struct {
-	ExecutionID, FinalState, Result string
-	StepTraces                      []struct {
-		State, Output string
-		ToolCalls     []call
-		SubTraces     []*trace
-	}
+func (h *house) say(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fmt.Fprintf(h.out, format+"\n", args...)
 }
 
-type call struct {
-	ToolCallID, Name, State, Result string
-	Attempt                         int
+func (h *house) violated(format string, args ...any) {
+	v := fmt.Sprintf(format, args...)
+	h.mu.Lock()
+	h.violations = append(h.violations, v)
+	h.mu.Unlock()
+	h.say("VIOLATION: %s", v)
 }
 
-// runsScenario runs the scenario in a folder.
-func (c config) runsScenario(ctx context.Context, dir string, out io.Writer) (violated bool, err error) {
+// agentRuns is the scenario. dir is an empty folder.
+func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (violated bool, err error) {
 	d, err := newDriver(c, dir, out)
 	if err != nil {
 		return false, err
 	}
-	f := &fleet{
-		driver: d, effects: filepath.Join(dir, "effects"), started: map[string]string{}, open: map[string]bool{},
-		people: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
+	h := &house{
+		config: c, out: out, dir: dir, rand: d.rand, server: d, effects: filepath.Join(dir, "effects"),
+		faults: map[string]int{}, stopped: map[int]bool{},
 	}
-	d.say("chaos: %d runs on %d workers, %d faults, seed %d, in %s", c.runs, c.workers, c.kills, c.seed, dir)
-	err = errors.Join(f.play(ctx), f.stop())
-	f.report()
-	return len(f.violations) > 0, err
+	h.say("chaos: %d runs on %d workers, %d faults, seed %d, in %s", c.runs, runWorkers, c.kills, c.seed, dir)
+	started := time.Now()
+	if err := h.run(ctx); err != nil {
+		return false, err
+	}
+	h.say("%-22s %s", "took", time.Since(started).Round(time.Second))
+	return len(h.violations) > 0, nil
 }
 
-func (f *fleet) play(ctx context.Context) (err error) {
-	if f.model, err = scriptmodel.Start(journey(100*time.Millisecond), nil); err != nil {
+func (h *house) run(ctx context.Context) (err error) {
+	if h.model, err = scriptmodel.Start(script(), nil); err != nil {
 		return err
 	}
-	// Where a server with a private Postgres would have it, so that the faults find it.
-	if f.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: filepath.Join(f.server.dataDir, "postgres")}); err != nil {
+	defer h.model.Close()
+	configuration := filepath.Join(h.dir, "actlog.json")
+	if err := writeConfiguration(configuration, h.model.URL(), h.server.self, h.effects); err != nil {
 		return err
 	}
-	file := filepath.Join(f.dir, "actlog.yaml")
-	if err := os.WriteFile(file, []byte(journeyConfig(f.model.URL(), f.self, f.effects)), 0o600); err != nil {
+	s := h.server.server
+	s.more = []string{"--config", configuration, "--workers", "0"}
+	if err := s.start(ctx); err != nil {
 		return err
 	}
-	f.server.args = append(f.server.args, "--database-url", f.postgres.URL(), "--config", file, "--workers", "0")
-	if err := f.server.start(ctx); err != nil {
-		return err
-	}
-	if _, err := f.recovered(ctx, time.Now()); err != nil {
+	defer func() {
+		for _, w := range h.workers {
+			if stopErr := w.stop(); stopErr != nil {
+				h.violated("%v", stopErr)
+			}
+		}
+		if h.db != nil {
+			h.db.Close()
+		}
+		if stopErr := s.stop(); stopErr != nil {
+			h.violated("%v", stopErr)
+		}
+		if h.server.proxy != nil {
+			h.server.proxy.close()
+		}
+		h.server.http.CloseIdleConnections()
+	}()
+	if _, err := h.server.recovered(ctx, time.Now()); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	if f.proxy, err = newProxy(f.server.listen); err != nil {
+	if h.server.proxy, err = newProxy(s.listen); err != nil {
 		return err
 	}
-	for n := range f.config.workers {
-		w := &server{binary: f.config.actlog, args: []string{"work", "--workers", "1", "--config", file, "--database-url", f.postgres.URL()}, logFile: filepath.Join(f.dir, fmt.Sprintf("worker%d.log", n))}
+	if h.db, err = pgxpool.New(ctx, databaseURL(s.dataDir, "")); err != nil {
+		return err
+	}
+	if _, err := h.db.Exec(ctx, audit); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	for n := range runWorkers {
+		w := &server{
+			binary: h.config.actlog, logFile: filepath.Join(h.dir, fmt.Sprintf("worker%d.log", n)), name: workerName(n),
+			command: []string{"work", "--config", configuration, "--workers", "1", "--drain", "5s", "--database-url", databaseURL(s.dataDir, workerName(n))},
+		}
 		if err := w.start(ctx); err != nil {
 			return err
 		}
-		f.workers = append(f.workers, w)
+		h.workers = append(h.workers, w)
 	}
-	people, leave := context.WithCancel(ctx)
-	var answering sync.WaitGroup
-	answering.Go(func() { f.answer(people) })
-	defer func() { leave(); answering.Wait() }()
-	if err := f.undisturbed(ctx); err != nil {
-		return err
-	}
-	if err := f.disturb(ctx); err != nil {
-		return err
-	}
-	f.say("     the runs come to their ends")
-	if err := f.await(ctx, 2*time.Minute); err != nil {
-		return err
-	}
-	return f.compare(ctx)
-}
-
-// stop stops all processes.
-func (f *fleet) stop() error {
-	for _, w := range f.workers {
-		if err := w.stop(); err != nil {
-			f.violated("%v", err)
-		}
-	}
-	if f.server.over != nil {
-		if err := f.server.stop(); err != nil && !strings.Contains(err.Error(), "left its postgres") { // it is ours
-			f.violated("%v", err)
-		}
-	}
-	if f.proxy != nil {
-		f.proxy.close()
-	}
-	f.http.CloseIdleConnections()
-	f.people.CloseIdleConnections()
-	var err error
-	if f.postgres != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), recoverWithin)
-		defer cancel()
-		err = f.postgres.Close(ctx)
-	}
-	if f.model != nil {
-		err = errors.Join(err, f.model.Close())
-	}
-	return err
-}
-
-// undisturbed lets one run go through, which all others are compared with.
-func (f *fleet) undisturbed(ctx context.Context) error {
-	id, err := f.start(ctx, "undisturbed")
+	want, err := h.undisturbed(ctx)
 	if err != nil {
 		return err
 	}
-	if err := f.await(ctx, time.Minute); err != nil {
-		return fmt.Errorf("a run that nothing disturbs: %w", err)
-	}
-	if f.want, err = f.trace(ctx, id); err != nil {
+	if err := h.disturbed(ctx); err != nil {
 		return err
 	}
-	if f.want.Result != "root(again b; {\"city\":\""+city+"\"}; child(deep(again e); again c); child(deep(again e); again c))" {
-		return fmt.Errorf("a run that nothing disturbs answers: %s", f.want.Result)
-	}
-	return nil
+	return h.check(ctx, want)
 }
 
-// disturb starts runs, and injects faults while they go on.
-func (f *fleet) disturb(ctx context.Context) error {
-	end := time.Now().Add(f.config.duration)
-	var starting sync.WaitGroup
-	defer starting.Wait()
-	next := 0
-	for n := range f.config.kills {
-		if time.Now().After(end) {
-			f.say("the time is up after %d of %d faults", n, f.config.kills)
-			break
+func workerName(n int) string { return fmt.Sprintf("w%d", n) }
+
+// databaseURL returns the address of the private Postgres. Its sessions tell the name to the audit.
+func databaseURL(dataDir, name string) string {
+	dir := filepath.Join(dataDir, "postgres")
+	password, _ := os.ReadFile(filepath.Join(dir, "password")) // without one, Postgres refuses the connection
+	sockets := filepath.Join(dir, "socket")
+	q := url.Values{"host": {sockets}, "port": {"5432"}, "sslmode": {"disable"}}
+	if name != "" {
+		q.Set("options", "-c chaos.worker="+name)
+	}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("postgres", strings.TrimSpace(string(password))), Path: "/actlog", RawQuery: strings.ReplaceAll(q.Encode(), "+", "%20")}
+	return u.String()
+}
+
+// undisturbed carries a run of each kind, and returns their outlines.
+func (h *house) undisturbed(ctx context.Context) (want map[string]string, err error) {
+	want = map[string]string{}
+	runs := make([]*oneRun, len(kinds))
+	var all sync.WaitGroup
+	for i, kind := range kinds {
+		runs[i] = &oneRun{key: "undisturbed-" + kind, kind: kind}
+		all.Go(func() { h.follow(ctx, runs[i], plain) })
+	}
+	all.Wait()
+	for _, r := range runs {
+		if r.state != "COMPLETED" {
+			return nil, fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind, r.state, r.result)
 		}
-		for ; next*f.config.kills < (n+1)*f.config.runs; next++ {
-			key := fmt.Sprintf("run-%d", next)
-			starting.Go(func() {
-				if _, err := f.start(ctx, key); err != nil && ctx.Err() == nil {
-					f.say("%s: %v", key, err)
-				}
+		if want[r.kind], err = h.outline(ctx, r.planID); err != nil {
+			return nil, err
+		}
+		if strings.Contains(want[r.kind], "UNKNOWN") || strings.Contains(want[r.kind], "FAILED") {
+			return nil, fmt.Errorf("the undisturbed run %s of %s:\n%s", r.planID, r.kind, want[r.kind])
+		}
+	}
+	h.runs = append(h.runs, runs...)
+	h.say("     an undisturbed run of each of %s", strings.Join(kinds, ", "))
+	return want, nil
+}
+
+// How a run is treated.
+const (
+	plain  = iota
+	paused // it is paused and resumed
+	twice  // it is started twice
+)
+
+// disturbed starts the runs while it injects the faults.
+func (h *house) disturbed(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	slots := make(chan struct{}, runsAtOnce)
+	var all sync.WaitGroup
+	var over atomic.Bool // there are no more faults
+	all.Go(func() {
+		// Runs begin all the time until the last fault.
+		for i := 0; i < h.config.runs || !over.Load(); i++ {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			r := &oneRun{key: fmt.Sprintf("run-%d", i), kind: kinds[i%len(kinds)]}
+			h.mu.Lock()
+			h.runs = append(h.runs, r)
+			h.mu.Unlock()
+			how := plain
+			switch i / len(kinds) % 4 {
+			case 1:
+				how = paused
+			case 2:
+				how = twice
+			}
+			all.Go(func() {
+				defer func() { <-slots }()
+				h.follow(ctx, r, how)
 			})
 		}
-		pause(ctx, f.between(f.config.between/4, f.config.between))
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		name := f.nextFault(n)
-		from := time.Now()
-		what, err := runFaults[name](f, ctx)
-		if err != nil {
-			return fmt.Errorf("fault %d, %s: %w", n+1, name, err)
-		}
-		took, err := f.recovered(ctx, time.Now())
-		if err != nil {
-			f.violated("after fault %d, %s (%s): %v", n+1, name, what, err)
-			return nil
-		}
-		f.recoveries = append(f.recoveries, took)
-		f.say("%4d %-9s %s; %.2fs", n+1, name, what, time.Since(from).Seconds())
+	})
+	err := h.breakThings(ctx)
+	over.Store(true)
+	if err != nil {
+		cancel()
+		all.Wait()
+		return err
 	}
-	return nil
+	h.say("     no more faults: the runs come to their ends")
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(endsWithin):
+		cancel()
+		<-ended
+		h.violated("not all runs have ended %s after the last fault", endsWithin)
+	}
+	return ctx.Err()
 }
 
-// nextFault returns the nth fault: all of them in turn, each turn in another order.
-func (f *fleet) nextFault(n int) string {
-	names := runFaultNames()
-	if n%len(names) == 0 {
-		f.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		f.order = names
-	}
-	return f.order[n%len(names)]
-}
-
-// start starts a run, as often as it takes to hear of it.
-func (f *fleet) start(ctx context.Context, key string) (id string, err error) {
-	body := `{"executor":"agent","input":{"agent":"root","request":"This is ` + key + `."}}`
-	for until := time.Now().Add(3 * time.Minute); ; {
-		var o shownRun
-		status, err := f.request(ctx, http.MethodPost, "/api/v1/runs", body, key, &o)
-		if err == nil && status == http.StatusAccepted {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if before := f.started[key]; before != "" && before != o.PlanID {
-				f.violated("%s was started as %s and as %s", key, before, o.PlanID)
+// call sends a request through the network until it has an answer below 500.
+func (h *house) call(ctx context.Context, method, path, key string, in, out any) int {
+	body, _ := json.Marshal(in) // texts and maps
+	for ctx.Err() == nil {
+		status, content, err := h.send(ctx, method, path, key, body)
+		if err == nil && status < 500 {
+			if out != nil && status < 300 && json.Unmarshal(content, out) != nil {
+				h.violated("%s %s: %s", method, path, content)
 			}
-			f.started[key], f.open[o.PlanID] = o.PlanID, true
-			return o.PlanID, nil
-		}
-		if ctx.Err() != nil || time.Now().After(until) {
-			return "", fmt.Errorf("start a run: status %d: %w", status, err)
+			if status >= 400 && status != http.StatusConflict {
+				h.violated("%s %s: %d %s", method, path, status, content)
+			}
+			return status
 		}
 		pause(ctx, 200*time.Millisecond)
 	}
+	return 0
 }
 
-// request sends a request through the proxy.
-func (f *fleet) request(ctx context.Context, method, path, body, key string, to any) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, f.proxy.url()+path, strings.NewReader(body))
+func (h *house) send(ctx context.Context, method, path, key string, body []byte) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, h.server.proxy.url()+"/api/v1/runs"+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	resp, err := f.people.Do(req)
+	resp, err := h.server.http.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer resp.Body.Close()
 	content, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err
-	}
-	if resp.StatusCode/100 == 2 {
-		err = json.Unmarshal(content, to)
-	}
-	return resp.StatusCode, err
+	return resp.StatusCode, content, err
 }
 
-// answer looks at the open runs again and again, and answers what they ask. Some answers are given twice.
-// Some runs are paused for a while.
-func (f *fleet) answer(ctx context.Context) {
-	for n := 0; ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
-		for _, id := range f.openRuns() {
-			var o shownRun
-			if status, err := f.request(ctx, http.MethodGet, "/api/v1/runs/"+id, "", "", &o); err != nil || status != http.StatusOK {
+type started struct{ PlanID string }
+
+type runView struct {
+	State  string
+	Result *string
+	Error  *string
+	Waits  []struct {
+		WaitID, Type, State, ToolCallID string
+		Decisions                       []string
+		Parameters                      struct{ Item string }
+	}
+}
+
+// follow starts a run, answers its waits, and follows it to its end.
+func (h *house) follow(ctx context.Context, r *oneRun, how int) {
+	request := object{"executor": "agent", "input": object{"agent": r.kind, "request": "Do it."}}
+	start := func() string {
+		var s started
+		h.call(ctx, http.MethodPost, "", r.key, request, &s)
+		return s.PlanID
+	}
+	id := start()
+	h.mu.Lock()
+	r.planID = id
+	h.mu.Unlock()
+	if how == twice && ctx.Err() == nil {
+		if again := start(); again != id && ctx.Err() == nil {
+			h.violated("the start with key %s started %s, and then %s", r.key, id, again)
+		}
+		h.count(&h.startedAgn)
+	}
+	pauses := how == paused
+	for ctx.Err() == nil {
+		var v runView
+		if h.call(ctx, http.MethodGet, "/"+id, "", nil, &v) != http.StatusOK {
+			pause(ctx, 300*time.Millisecond)
+			continue
+		}
+		if slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED", "INTERRUPTED"}, v.State) {
+			h.mu.Lock()
+			r.state = v.State
+			if v.Result != nil {
+				r.result = *v.Result
+			}
+			if v.Error != nil {
+				r.result += " error: " + *v.Error
+			}
+			h.mu.Unlock()
+			return
+		}
+		if pauses && v.State == "RUNNING" {
+			pauses = false
+			if h.call(ctx, http.MethodPost, "/"+id+"/pause", "", object{}, nil) < 300 {
+				pause(ctx, time.Second)
+				h.call(ctx, http.MethodPost, "/"+id+"/resume", "", object{}, nil)
+				h.count(&h.resumed)
+			}
+		}
+		for _, w := range v.Waits {
+			if w.State != "WAITING" {
 				continue
 			}
-			if o.ended() {
-				f.mu.Lock()
-				delete(f.open, id)
-				f.mu.Unlock()
+			decision := object{"decision": "approve"}
+			switch {
+			case slices.Contains(w.Decisions, "retry"):
+				decision = object{"decision": h.judge(w.ToolCallID)}
+			case w.Type == "USER_INPUT":
+				decision = object{"decision": "submit", "values": object{"city": city}}
+			case w.Parameters.Item == refused:
+				decision = object{"decision": "reject"}
 			}
-			for _, w := range o.Waits {
-				decision := `{"decision":"approve","by":"chaos"}`
-				if w.Type == "USER_INPUT" {
-					decision = `{"decision":"submit","values":{"city":"` + city + `"},"by":"chaos"}`
+			path := "/" + id + "/waits/" + w.WaitID
+			if h.call(ctx, http.MethodPost, path, "", decision, nil) == http.StatusOK {
+				if status := h.call(ctx, http.MethodPost, path, "", decision, nil); status != http.StatusConflict && ctx.Err() == nil {
+					h.violated("plan %s: wait %s was decided twice: %d", id, w.WaitID, status)
 				}
-				if n++; n%7 == 0 {
-					f.rest(ctx, id)
-				}
-				f.decide(ctx, id, w.WaitID, decision)
-				if n%3 == 0 {
-					f.decide(ctx, id, w.WaitID, decision)
-				}
+				h.count(&h.conflicts)
 			}
 		}
+		pause(ctx, 300*time.Millisecond)
 	}
 }
 
-func (f *fleet) decide(ctx context.Context, id, waitID, decision string) {
-	var ignored struct{}
-	if status, err := f.request(ctx, http.MethodPost, "/api/v1/runs/"+id+"/waits/"+waitID, decision, "", &ignored); err == nil && status == http.StatusConflict {
-		f.mu.Lock()
-		f.twice++
-		f.mu.Unlock()
-	}
+func (h *house) count(n *int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*n++
 }
 
-// rest pauses a run and resumes it soon.
-func (f *fleet) rest(ctx context.Context, id string) {
-	var ignored struct{}
-	if status, err := f.request(ctx, http.MethodPost, "/api/v1/runs/"+id+"/pause", "", "", &ignored); err != nil || status != http.StatusAccepted {
-		return
+// judge looks whether a call took effect, as a human would.
+func (h *house) judge(toolCallID string) string {
+	all, err := readEffects(h.effects)
+	if err != nil || all[toolCallID] != nil {
+		return "done"
 	}
-	f.mu.Lock()
-	f.paused++
-	f.mu.Unlock()
-	go func() {
-		for pause(ctx, time.Second); ctx.Err() == nil; pause(ctx, time.Second) {
-			if status, err := f.request(ctx, http.MethodPost, "/api/v1/runs/"+id+"/resume", "", "", &ignored); err == nil && status < http.StatusInternalServerError {
-				return
-			}
-		}
-	}()
-}
-
-func (f *fleet) openRuns() (open []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for id := range f.open {
-		open = append(open, id)
-	}
-	return open
-}
-
-// await waits until all runs have ended.
-func (f *fleet) await(ctx context.Context, patience time.Duration) error {
-	until := time.Now().Add(patience)
-	for len(f.openRuns()) > 0 {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if time.Now().After(until) {
-			open := f.openRuns()
-			slices.Sort(open)
-			for _, id := range open[:min(len(open), 5)] {
-				f.violated("run %s has not ended", id)
-			}
-			return fmt.Errorf("%d runs have not ended within %s", len(open), patience)
-		}
-		pause(ctx, 50*time.Millisecond)
-	}
-	return nil
-}
-
-func (f *fleet) trace(ctx context.Context, id string) (*trace, error) {
-	t := &trace{}
-	status, err := f.request(ctx, http.MethodGet, "/api/v1/runs/"+id+"/trace", "", "", t)
-	if err != nil || status != http.StatusOK {
-		return nil, fmt.Errorf("read the trace of %s: status %d: %w", id, status, err)
-	}
-	return t, nil
-}
-
-// compare compares all runs with the one that nothing disturbed, and their calls with the effects.
-func (f *fleet) compare(ctx context.Context) error {
-	done, err := readEffects(f.effects)
-	if err != nil {
-		return err
-	}
-	want := outline(f.want, nil)
-	calls := map[string]call{}
-	for _, id := range f.started {
-		got, err := f.trace(ctx, id)
-		if err != nil {
-			return err
-		}
-		f.tally.plans++
-		if text := outline(got, calls); text != want {
-			f.violated("run %s went another way (-want +got):\n%s", id, difference(want, text))
-		}
-		var waits struct{ Items []struct{} }
-		if status, err := f.request(ctx, http.MethodGet, "/api/v1/plans/"+id+"/waits", "", "", &waits); err != nil || status != http.StatusOK || len(waits.Items) != 2 {
-			f.violated("run %s has %d waits, want 2 (status %d, %v)", id, len(waits.Items), status, err)
-		}
-	}
-	f.checkEffects(calls, done)
-	return f.nothingIsOpen(ctx)
-}
-
-// checkEffects compares the calls on record with what their tools did.
-func (f *fleet) checkEffects(calls map[string]call, done effects) {
-	for id, c := range calls {
-		name, ofTools := strings.CutPrefix(c.Name, "tools-")
-		begun, ended := done.begun[id], done.ended[id]
-		switch f.tally.found++; {
-		case !ofTools:
-		case c.State == "COMPLETED" && ended == 0:
-			f.violated("call %s of %s is COMPLETED and had no effect", id, name)
-		case c.State == "UNKNOWN":
-			f.unknown++
-			if begun > 1 {
-				f.violated("call %s of %s is UNKNOWN and began %d times", id, name, begun)
-			}
-		case name != "again" && begun > 1:
-			f.violated("call %s of %s began %d times", id, name, begun)
-		case begun > c.Attempt:
-			f.violated("call %s of %s began %d times in %d attempts", id, name, begun, c.Attempt)
-		}
-	}
-	for id := range done.begun {
-		if _, known := calls[id]; !known {
-			f.violated("call %s had an effect and is not on record", id)
-		}
-	}
-}
-
-// nothingIsOpen checks that the server knows of no run that goes on, and of no run that nobody started.
-func (f *fleet) nothingIsOpen(ctx context.Context) error {
-	resp, err := f.people.Get(f.server.url() + "/metrics")
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	content, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(content)) {
-		if strings.HasPrefix(line, "actlog_runs_open{") {
-			f.violated("after the end: %s", strings.TrimSpace(line))
-		}
-	}
-	listed, cursor := 0, ""
-	for first := true; first || cursor != ""; first = false {
-		var page struct {
-			Items      []shownRun
-			NextCursor string
-		}
-		path := "/api/v1/runs?limit=100"
-		if cursor != "" {
-			path += "&cursor=" + cursor
-		}
-		if status, err := f.request(ctx, http.MethodGet, path, "", "", &page); err != nil || status != http.StatusOK {
-			return fmt.Errorf("list the runs: status %d: %w", status, err)
-		}
-		for _, o := range page.Items {
-			f.takeovers += o.Takeovers
-		}
-		listed, cursor = listed+len(page.Items), page.NextCursor
-	}
-	if listed != len(f.started) {
-		f.violated("%d runs were started, the server has %d", len(f.started), listed)
-	}
-	return nil
-}
-
-// outline says what is on record of a plan, without ids and times, and collects its calls. Calls whose
-// outcome nobody knows count as those that are known: what a tool without retry may be.
-func outline(t *trace, calls map[string]call) string {
-	var b strings.Builder
-	var write func(t *trace, indent string)
-	write = func(t *trace, indent string) {
-		fmt.Fprintf(&b, "%splan %s %q\n", indent, t.FinalState, t.Result)
-		for _, s := range t.StepTraces {
-			fmt.Fprintf(&b, "%s step %s %q\n", indent, s.State, s.Output)
-			for _, c := range s.ToolCalls {
-				if calls != nil {
-					calls[c.ToolCallID] = c
-				}
-				if c.State == "UNKNOWN" && (c.Name == "tools-once" || c.Name == "tools-pay") {
-					fmt.Fprintf(&b, "%s  %s\n", indent, c.Name)
-				} else if strings.HasPrefix(c.Name, "tools-") {
-					fmt.Fprintf(&b, "%s  %s", indent, c.Name)
-					if c.State != "COMPLETED" || !strings.HasPrefix(c.Result, strings.TrimPrefix(c.Name, "tools-")+" ") {
-						fmt.Fprintf(&b, " %s %q", c.State, c.Result)
-					}
-					b.WriteString("\n")
-				} else {
-					fmt.Fprintf(&b, "%s  %s %s %q\n", indent, c.Name, c.State, c.Result)
-				}
-			}
-			for _, sub := range s.SubTraces {
-				write(sub, indent+"    ")
-			}
-		}
-	}
-	write(t, "")
-	return b.String()
-}
-
-// difference returns the lines of two texts from the first to the last that is not the same.
-func difference(want, got string) string {
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for len(w) > 0 && len(g) > 0 && w[0] == g[0] {
-		w, g = w[1:], g[1:]
-	}
-	for len(w) > 0 && len(g) > 0 && w[len(w)-1] == g[len(g)-1] {
-		w, g = w[:len(w)-1], g[:len(g)-1]
-	}
-	var b strings.Builder
-	for _, line := range w {
-		b.WriteString("-" + line + "\n")
-	}
-	for _, line := range g {
-		b.WriteString("+" + line + "\n")
-	}
-	return b.String()
+	return "retry"
 }
 
 // report prints the table at the end.
-func (f *fleet) report() {
-	for _, exit := range f.server.unexpected() {
-		f.violated("%s", exit)
+func (h *house) report(rows [][2]any) {
+	var b bytes.Buffer
+	for _, row := range rows {
+		fmt.Fprintf(&b, "%-22s %v\n", row[0], row[1])
 	}
-	for _, w := range f.workers {
-		for _, exit := range w.unexpected() {
-			f.violated("%s", exit)
+	h.say("\n%s", strings.TrimRight(b.String(), "\n"))
+}
+
+// errNoWorker says that all workers are stopped.
+var errNoWorker = errors.New("all workers are stopped")
+
+// worker returns a random one that is not stopped.
+func (h *house) worker() (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, n := range h.rand.Perm(len(h.workers)) {
+		if !h.stopped[n] {
+			return n, nil
 		}
 	}
-	var b bytes.Buffer
-	row := func(what string, value any) { fmt.Fprintf(&b, "%-26s %v\n", what, value) }
-	row("faults", len(f.recoveries))
-	row("runs", f.tally.plans)
-	row("calls", f.tally.found)
-	row("calls UNKNOWN", f.unknown)
-	row("takeovers of root runs", f.takeovers)
-	row("answers given twice", f.twice)
-	row("pauses", f.paused)
-	if n := len(f.takeover); n > 0 {
-		slices.Sort(f.takeover)
-		row("taken over after, median", f.takeover[n/2].Round(10*time.Millisecond))
-		row("taken over after, p95", f.takeover[n*95/100].Round(10*time.Millisecond))
-		row("taken over after, most", f.takeover[n-1].Round(10*time.Millisecond))
-	}
-	row("violations", len(f.violations))
-	f.say("\n%s", strings.TrimRight(b.String(), "\n"))
+	return 0, errNoWorker
 }
+
+// signalWorker sends a signal to a worker, which may just have been restarted.
+func (h *house) signalWorker(n int, sig syscall.Signal) { _ = h.workers[n].signal(sig) }

@@ -19,11 +19,13 @@ import (
 // restartDelay is how long an init system waits before it restarts a service.
 const restartDelay = 200 * time.Millisecond
 
-// server is an actlog child process, which serves or works. It is restarted whenever it exits, as by an
-// init system.
+// server is an actlog child process that is restarted whenever it exits, as by an init system: a server,
+// or what command says.
 type server struct {
 	binary, listen, dataDir, logFile string
-	args                             []string
+	more                             []string // flags of a server
+	name                             string   // what else it is, by its name and its command
+	command                          []string
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
@@ -36,11 +38,11 @@ type server struct {
 	over     chan struct{} // closed when the server is not restarted any more
 }
 
-// newServer returns a server in a folder, with more flags.
-func newServer(binary, listen, dir string, more ...string) *server {
-	s := &server{binary: binary, listen: listen, dataDir: filepath.Join(dir, "data"), logFile: filepath.Join(dir, "server.log")}
-	s.args = append([]string{"serve", "--listen", listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, more...)
-	return s
+func (s *server) title() string {
+	if s.name != "" {
+		return "worker " + s.name
+	}
+	return "the server"
 }
 
 func (s *server) url() string { return "http://" + s.listen }
@@ -61,7 +63,7 @@ func (s *server) start(ctx context.Context) error {
 			err := cmd.Wait()
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
-				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v", s.args[0], err))
+				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v", s.title(), err))
 			}
 			stopping := s.stopping
 			s.mu.Unlock()
@@ -90,7 +92,11 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	// The driver stops the process. No context does.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, s.args...)
+	command := s.command
+	if command == nil {
+		command = append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
@@ -112,21 +118,20 @@ func (s *server) kill() {
 	<-exited
 }
 
-func (s *server) signal(sig syscall.Signal) error {
+// restart asks the server to stop and waits until it has exited.
+func (s *server) restart() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd.Process.Signal(sig)
-}
-
-// end ends the server with SIGTERM, as when a machine is taken out. It is started again.
-func (s *server) end() {
-	s.mu.Lock()
-	s.sampleLocked()
 	s.killed = true
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	exited := s.exited
 	s.mu.Unlock()
 	<-exited
+}
+
+func (s *server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Signal(sig)
 }
 
 // stop stops the server, cleanly if possible, and everything that it left behind.
@@ -142,12 +147,15 @@ func (s *server) stop() error {
 	select {
 	case <-exited:
 	case <-time.After(45 * time.Second):
-		err = errors.New("the server did not exit on SIGTERM")
+		err = errors.New(s.title() + " did not exit on SIGTERM")
 		s.kill()
 	}
 	<-s.over
 	// A server that was killed or not restarted could not stop its Postgres.
-	pid := s.postmaster()
+	pid := 0
+	if s.dataDir != "" {
+		pid = s.postmaster()
+	}
 	if pid > 0 && err == nil && !s.killed {
 		err = fmt.Errorf("the server left its postgres %d behind", pid)
 	}
