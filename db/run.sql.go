@@ -283,23 +283,11 @@ func (q *Queries) RunByKey(ctx context.Context, db DBTX, idempotencyKey string) 
 
 const RunClaim = `-- name: RunClaim :many
 WITH open AS MATERIALIZED (
-    (
-        SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
-        FROM actlog.run AS r
-        WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
-        ORDER BY r.due_at
-        LIMIT 1000
-    )
-    UNION ALL
-    (
-        SELECT r.root_plan_id, r.plan_id, r.owner, w.lease_until AS since
-        FROM actlog.worker AS w
-        CROSS JOIN LATERAL (
-            SELECT x.root_plan_id, x.plan_id, x.owner, x.needs FROM actlog.run AS x WHERE x.worker_id = w.worker_id OFFSET 0
-        ) AS r
-        WHERE $3::boolean AND w.lease_until < now() AND r.needs <@ $2::text[]
-        LIMIT 1000
-    )
+    SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
+    FROM actlog.run AS r
+    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
+    ORDER BY r.due_at
+    LIMIT 1000
 ),
 turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
@@ -315,33 +303,30 @@ turns AS MATERIALIZED ( -- what is held counts before what is open
     ) AS a
 ),
 chosen AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id, r.worker_id
+    SELECT r.root_plan_id, r.plan_id
     FROM (SELECT root_plan_id, plan_id, since, is_open, of_owner, of_tree FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
     CROSS JOIN LATERAL (
-        SELECT x.root_plan_id, x.plan_id, x.worker_id
+        SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
-        WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done
-            AND (x.worker_id IS NULL AND x.due_at <= now()
-                OR x.worker_id IS NOT NULL AND EXISTS (SELECT FROM actlog.worker AS w WHERE w.worker_id = x.worker_id AND w.lease_until < now()))
+        WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now()
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $4::integer -- so that no more are locked
+    LIMIT $3::integer -- so that no more are locked
 )
 UPDATE actlog.run AS r
 SET worker_id = $1::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now()), takeovers = r.takeovers + (c.worker_id IS NOT NULL)::integer
+    first_claimed_at = COALESCE(r.first_claimed_at, now())
 FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired
 `
 
 type RunClaimParams struct {
 	WorkerID string
 	Provides []string
-	Takeover bool
 	Runs     int32
 }
 
@@ -364,18 +349,12 @@ type RunClaimRow struct {
 	Takeovers         int32
 	Deadline          *time.Time
 	Desired           string
-	TakenOver         bool
 }
 
-// Claims runs that are due, and, if takeover is set, those whose worker lost its lease. Who has fewer
-// runs under way comes first: the owners, then the trees, then the time decides.
+// Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
+// time decides.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
-	rows, err := db.Query(ctx, RunClaim,
-		arg.WorkerID,
-		arg.Provides,
-		arg.Takeover,
-		arg.Runs,
-	)
+	rows, err := db.Query(ctx, RunClaim, arg.WorkerID, arg.Provides, arg.Runs)
 	if err != nil {
 		return nil, err
 	}
@@ -402,7 +381,6 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Takeovers,
 			&i.Deadline,
 			&i.Desired,
-			&i.TakenOver,
 		); err != nil {
 			return nil, err
 		}
@@ -541,6 +519,21 @@ func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) error
 		arg.Epoch,
 	)
 	return err
+}
+
+const RunMendDue = `-- name: RunMendDue :execrows
+UPDATE actlog.run AS r
+SET due_at = now()
+WHERE r.due_at > now() AND r.due_at <= $1::timestamptz AND r.worker_id IS NULL AND NOT r.done
+`
+
+// Makes runs due that were due before the clock of the database was set back.
+func (q *Queries) RunMendDue(ctx context.Context, db DBTX, before time.Time) (int64, error) {
+	result, err := db.Exec(ctx, RunMendDue, before)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const RunOfPlan = `-- name: RunOfPlan :one
@@ -863,9 +856,10 @@ func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (Wa
 	return i, err
 }
 
-const WorkerAdd = `-- name: WorkerAdd :exec
+const WorkerAdd = `-- name: WorkerAdd :one
 INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
 VALUES ($1::text, $2::text, $3::text, $4::text[], $5::integer, now() + $6::float8 * INTERVAL '1 second')
+RETURNING now()::timestamptz AS now
 `
 
 type WorkerAddParams struct {
@@ -877,9 +871,9 @@ type WorkerAddParams struct {
 	LeaseSeconds float64
 }
 
-// Registers a worker.
-func (q *Queries) WorkerAdd(ctx context.Context, db DBTX, arg WorkerAddParams) error {
-	_, err := db.Exec(ctx, WorkerAdd,
+// Registers a worker, and returns the time of the database.
+func (q *Queries) WorkerAdd(ctx context.Context, db DBTX, arg WorkerAddParams) (time.Time, error) {
+	row := db.QueryRow(ctx, WorkerAdd,
 		arg.WorkerID,
 		arg.Host,
 		arg.Release,
@@ -887,13 +881,16 @@ func (q *Queries) WorkerAdd(ctx context.Context, db DBTX, arg WorkerAddParams) e
 		arg.Slots,
 		arg.LeaseSeconds,
 	)
-	return err
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
 }
 
-const WorkerBeat = `-- name: WorkerBeat :execrows
+const WorkerBeat = `-- name: WorkerBeat :one
 UPDATE actlog.worker AS w
 SET lease_until = now() + $1::float8 * INTERVAL '1 second', provides = $2::text[]
-WHERE w.worker_id = $3::text AND w.lease_until > now() AND w.stopped_at IS NULL
+WHERE w.worker_id = $3::text AND w.stopped_at IS NULL
+RETURNING now()::timestamptz AS now
 `
 
 type WorkerBeatParams struct {
@@ -902,13 +899,49 @@ type WorkerBeatParams struct {
 	WorkerID     string
 }
 
-// Extends the lease of a worker, if it still has one.
-func (q *Queries) WorkerBeat(ctx context.Context, db DBTX, arg WorkerBeatParams) (int64, error) {
-	result, err := db.Exec(ctx, WorkerBeat, arg.LeaseSeconds, arg.Provides, arg.WorkerID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Extends the lease of a worker, unless another one has declared it dead, and returns the time of the database.
+func (q *Queries) WorkerBeat(ctx context.Context, db DBTX, arg WorkerBeatParams) (time.Time, error) {
+	row := db.QueryRow(ctx, WorkerBeat, arg.LeaseSeconds, arg.Provides, arg.WorkerID)
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
+}
+
+const WorkerBury = `-- name: WorkerBury :one
+WITH dead AS (
+    UPDATE actlog.worker AS w
+    SET stopped_at = COALESCE(w.stopped_at, now())
+    WHERE w.worker_id = $1::text AND w.lease_until = $2::timestamptz
+    RETURNING w.worker_id
+),
+free AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id
+    FROM dead AS d
+    JOIN actlog.run AS r ON r.worker_id = d.worker_id
+    FOR NO KEY UPDATE OF r SKIP LOCKED
+),
+taken AS (
+    UPDATE actlog.run AS r
+    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1
+    FROM free AS f
+    WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
+    RETURNING r.plan_id
+)
+SELECT count(*) AS runs FROM taken
+`
+
+type WorkerBuryParams struct {
+	WorkerID   string
+	LeaseUntil time.Time
+}
+
+// Declares a worker dead, unless it sent another heartbeat, and lets go of its runs, which are due at once.
+// Those that are being written keep for another time. It returns how many it let go of.
+func (q *Queries) WorkerBury(ctx context.Context, db DBTX, arg WorkerBuryParams) (int64, error) {
+	row := db.QueryRow(ctx, WorkerBury, arg.WorkerID, arg.LeaseUntil)
+	var runs int64
+	err := row.Scan(&runs)
+	return runs, err
 }
 
 const WorkerForget = `-- name: WorkerForget :exec
@@ -920,6 +953,39 @@ WHERE w.lease_until < now() - INTERVAL '1 day' AND NOT EXISTS (SELECT FROM actlo
 func (q *Queries) WorkerForget(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, WorkerForget)
 	return err
+}
+
+const WorkerHolders = `-- name: WorkerHolders :many
+SELECT w.worker_id, w.lease_until, (w.stopped_at IS NOT NULL)::boolean AS stopped
+FROM actlog.worker AS w
+WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id)
+`
+
+type WorkerHoldersRow struct {
+	WorkerID   string
+	LeaseUntil time.Time
+	Stopped    bool
+}
+
+// Returns the workers that hold runs, with what changes at each heartbeat.
+func (q *Queries) WorkerHolders(ctx context.Context, db DBTX) ([]WorkerHoldersRow, error) {
+	rows, err := db.Query(ctx, WorkerHolders)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []WorkerHoldersRow
+	for rows.Next() {
+		var i WorkerHoldersRow
+		if err := rows.Scan(&i.WorkerID, &i.LeaseUntil, &i.Stopped); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const WorkerStop = `-- name: WorkerStop :exec

@@ -91,7 +91,7 @@ COMMENT ON COLUMN report.worker.slots IS 'How many runs it carries at once.';
 COMMENT ON COLUMN report.worker.runs IS 'How many runs it holds.';
 COMMENT ON COLUMN report.worker.started_at IS 'When it started.';
 COMMENT ON COLUMN report.worker.lease_until IS 'Until then its runs are its own. Each heartbeat extends this.';
-COMMENT ON COLUMN report.worker.stopped_at IS 'When it stopped; null: it has not, or it was killed.';
+COMMENT ON COLUMN report.worker.stopped_at IS 'When it stopped, or another worker took over its runs; null: it has not.';
 COMMENT ON COLUMN report.worker.alive IS 'Whether it has not stopped and its lease lasts, by the clock of the database. If not, other workers take its runs.';
 
 -- +goose Down

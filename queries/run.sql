@@ -63,26 +63,14 @@ SET signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() E
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NOT r.done;
 
 -- name: RunClaim :many
--- Claims runs that are due, and, if takeover is set, those whose worker lost its lease. Who has fewer
--- runs under way comes first: the owners, then the trees, then the time decides.
+-- Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
+-- time decides.
 WITH open AS MATERIALIZED (
-    (
-        SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
-        FROM actlog.run AS r
-        WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
-        ORDER BY r.due_at
-        LIMIT 1000
-    )
-    UNION ALL
-    (
-        SELECT r.root_plan_id, r.plan_id, r.owner, w.lease_until AS since
-        FROM actlog.worker AS w
-        CROSS JOIN LATERAL (
-            SELECT x.root_plan_id, x.plan_id, x.owner, x.needs FROM actlog.run AS x WHERE x.worker_id = w.worker_id OFFSET 0
-        ) AS r
-        WHERE @takeover::boolean AND w.lease_until < now() AND r.needs <@ @provides::text[]
-        LIMIT 1000
-    )
+    SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
+    FROM actlog.run AS r
+    WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
+    ORDER BY r.due_at
+    LIMIT 1000
 ),
 turns AS MATERIALIZED ( -- what is held counts before what is open
     SELECT
@@ -98,14 +86,12 @@ turns AS MATERIALIZED ( -- what is held counts before what is open
     ) AS a
 ),
 chosen AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id, r.worker_id
+    SELECT r.root_plan_id, r.plan_id
     FROM (SELECT * FROM turns WHERE is_open ORDER BY of_owner, of_tree, since, plan_id COLLATE "C") AS t
     CROSS JOIN LATERAL (
-        SELECT x.root_plan_id, x.plan_id, x.worker_id
+        SELECT x.root_plan_id, x.plan_id
         FROM actlog.run AS x
-        WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done
-            AND (x.worker_id IS NULL AND x.due_at <= now()
-                OR x.worker_id IS NOT NULL AND EXISTS (SELECT FROM actlog.worker AS w WHERE w.worker_id = x.worker_id AND w.lease_until < now()))
+        WHERE x.root_plan_id = t.root_plan_id AND x.plan_id = t.plan_id AND NOT x.done AND x.worker_id IS NULL AND x.due_at <= now()
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
@@ -113,12 +99,12 @@ chosen AS MATERIALIZED (
 )
 UPDATE actlog.run AS r
 SET worker_id = @worker_id::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
-    first_claimed_at = COALESCE(r.first_claimed_at, now()), takeovers = r.takeovers + (c.worker_id IS NOT NULL)::integer
+    first_claimed_at = COALESCE(r.first_claimed_at, now())
 FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired, (c.worker_id IS NOT NULL)::boolean AS taken_over;
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired;
 
 -- name: RunWanted :many
 -- Returns what runs that a worker holds should do other than run.
@@ -204,16 +190,54 @@ UPDATE actlog.control_request AS c
 SET applied_at = now()
 WHERE c.root_plan_id = @root_plan_id::text AND c.plan_id = @plan_id::text AND c.applied_at IS NULL;
 
--- name: WorkerAdd :exec
--- Registers a worker.
+-- name: WorkerAdd :one
+-- Registers a worker, and returns the time of the database.
 INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
-VALUES (@worker_id::text, @host::text, @release::text, @provides::text[], @slots::integer, now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second');
+VALUES (@worker_id::text, @host::text, @release::text, @provides::text[], @slots::integer, now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second')
+RETURNING now()::timestamptz AS now;
 
--- name: WorkerBeat :execrows
--- Extends the lease of a worker, if it still has one.
+-- name: WorkerBeat :one
+-- Extends the lease of a worker, unless another one has declared it dead, and returns the time of the database.
 UPDATE actlog.worker AS w
 SET lease_until = now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second', provides = @provides::text[]
-WHERE w.worker_id = @worker_id::text AND w.lease_until > now() AND w.stopped_at IS NULL;
+WHERE w.worker_id = @worker_id::text AND w.stopped_at IS NULL
+RETURNING now()::timestamptz AS now;
+
+-- name: WorkerHolders :many
+-- Returns the workers that hold runs, with what changes at each heartbeat.
+SELECT w.worker_id, w.lease_until, (w.stopped_at IS NOT NULL)::boolean AS stopped
+FROM actlog.worker AS w
+WHERE EXISTS (SELECT FROM actlog.run AS r WHERE r.worker_id = w.worker_id);
+
+-- name: WorkerBury :one
+-- Declares a worker dead, unless it sent another heartbeat, and lets go of its runs, which are due at once.
+-- Those that are being written keep for another time. It returns how many it let go of.
+WITH dead AS (
+    UPDATE actlog.worker AS w
+    SET stopped_at = COALESCE(w.stopped_at, now())
+    WHERE w.worker_id = @worker_id::text AND w.lease_until = @lease_until::timestamptz
+    RETURNING w.worker_id
+),
+free AS MATERIALIZED (
+    SELECT r.root_plan_id, r.plan_id
+    FROM dead AS d
+    JOIN actlog.run AS r ON r.worker_id = d.worker_id
+    FOR NO KEY UPDATE OF r SKIP LOCKED
+),
+taken AS (
+    UPDATE actlog.run AS r
+    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1
+    FROM free AS f
+    WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
+    RETURNING r.plan_id
+)
+SELECT count(*) AS runs FROM taken;
+
+-- name: RunMendDue :execrows
+-- Makes runs due that were due before the clock of the database was set back.
+UPDATE actlog.run AS r
+SET due_at = now()
+WHERE r.due_at > now() AND r.due_at <= sqlc.arg('before')::timestamptz AND r.worker_id IS NULL AND NOT r.done;
 
 -- name: WorkerStop :exec
 -- Notes that a worker has stopped.

@@ -47,9 +47,9 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	if d.Decision == "" {
-		p := newPrompt(e, e.stderr)
+		p := newPrompt(e)
 		if p == nil {
-			return usageError("answer asks at a terminal, and stdin is none: pass --decision " + strings.Join(w.Decisions, "|") + ", and --value NAME=VALUE for each field of a form")
+			return usageError("answer asks at a terminal, and stdin or stderr is none: pass --decision " + strings.Join(w.Decisions, "|") + ", and --value NAME=VALUE for each field of a form")
 		}
 		by := d.By
 		if d, err = p.ask(ctx, w, func() bool { return true }); err != nil {

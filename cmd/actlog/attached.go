@@ -62,8 +62,11 @@ func (w *attachedWorker) kill() {
 // attachedPatience is how long a worker may take to hand its runs back.
 const attachedPatience = 10 * time.Second
 
-// close lets the worker hand its runs back and end.
+// close lets the worker, if there is one, hand its runs back and end.
 func (w *attachedWorker) close() {
+	if w == nil {
+		return
+	}
 	w.wanted.Store(true)
 	_ = w.stdin.Close() // it may have ended
 	select {

@@ -153,6 +153,14 @@ func (f serverFlags) ProvideClient() (*client, error) {
 	return &client{base: strings.TrimRight(f.Server, "/"), key: f.APIKey}, nil
 }
 
+// flag is what names the server in a command line; empty if no flag is needed.
+func (c *client) flag() string {
+	if c.base == defaultServer {
+		return ""
+	}
+	return " --server " + c.base
+}
+
 var errNotOnRecord = errors.New("is not on record")
 
 // lateError is a request that came too late: what it is about has ended, or is decided.

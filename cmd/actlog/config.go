@@ -37,7 +37,7 @@ func (i interruption) Error() string {
 func (i interruption) exitCode() int { return 128 + int(i.Signal) }
 
 // cli is the command line. Every flag is also an environment variable: ACTLOG_ and the name of
-// the flag in capitals.
+// the flag in capitals, unless its tag says otherwise.
 type cli struct {
 	LogLevel slog.Level `help:"Lowest level that is logged: debug, info, warn, error." default:"info" placeholder:"LEVEL"`
 

@@ -99,19 +99,17 @@ type demo struct {
 }
 
 // run plays, and then serves until ctx ends, unless it is to be done once.
-func (d *demo) run(ctx context.Context, e *env, s *server, once bool) (err error) {
+func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
 	working, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	d.fail = fail
-	err = d.attach()
+	err := d.attach()
 	if err == nil {
-		defer func() { d.worker.close() }()
 		err = d.play(working, e, s.url)
 	}
+	defer d.worker.close()
 	if err != nil || once {
-		if d.worker != nil {
-			d.worker.close()
-		}
+		d.worker.close() // while there is a database to hand its runs back to
 		return errors.Join(err, s.close())
 	}
 	fmt.Fprintf(e.stderr, "\nStill serving on %s, with its worker; Ctrl-C stops both.\n", s.url)
@@ -119,7 +117,7 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) (err error
 	defer stop()
 	go func() {
 		<-working.Done()
-		d.worker.close() // while there is a database to hand its runs back to
+		d.worker.close()
 		stop()
 	}()
 	if err := s.wait(serving); err != nil || ctx.Err() != nil {
@@ -128,8 +126,12 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) (err error
 	return context.Cause(working)
 }
 
-func (d *demo) attach() (err error) {
-	d.worker, err = attachWorker(d.config, d.database, d.fail)
+// attach starts a worker.
+func (d *demo) attach() error {
+	w, err := attachWorker(d.config, d.database, d.fail)
+	if err == nil {
+		d.worker = w
+	}
 	return err
 }
 
@@ -172,21 +174,17 @@ An agent is asked: %s
 	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", visible(r.Result))
 	v := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
 	v.plan(p)
-	fmt.Fprint(e.stdout, d.hints(server, p))
+	fmt.Fprint(e.stdout, hints(client, p))
 	return v.err
 }
 
 // hints say where to look at the run, and how to start another.
-func (d *demo) hints(server string, p *planView) string {
-	flag := ""
-	if server != defaultServer {
-		flag = " --server " + server
-	}
+func hints(c *client, p *planView) string {
 	step := ""
 	if len(p.AgentExecutionSequence) > 0 {
 		step = p.AgentExecutionSequence[0].StepID
 	}
-	return strings.NewReplacer("ACTLOG", os.Args[0], "SERVER", server, "FLAG", flag, "PLAN", p.CurrentPlanID, "STEP", step, "QUESTION", demoQuestion).Replace(`
+	return strings.NewReplacer("ACTLOG", os.Args[0], "SERVER", c.base, "FLAG", c.flag(), "PLAN", p.CurrentPlanID, "STEP", step, "QUESTION", demoQuestion).Replace(`
 Look at it:
   SERVER/api/executor/details/PLAN
   SERVER/api/executor/agent-execution/STEP

@@ -47,11 +47,30 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoIsKilled: the worker of a demo ends with it, also if the demo has no time to end it. So does one
-// whose demo is stopped as usual.
+// TestDemoIsKilled: the worker of a demo ends with it, also if the demo has no time to end it. A demo whose
+// worker is killed by somebody else ends, too, and says so.
 func TestDemoIsKilled(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*program, *testing.T){"killed": (*program).kill, "stopped": (*program).terminate} {
+	for name, end := range map[string]func(*testing.T, *program, *os.Process){
+		"killed": func(t *testing.T, p *program, _ *os.Process) {
+			t.Helper()
+			p.kill(t)
+		},
+		"stopped": func(t *testing.T, p *program, _ *os.Process) {
+			t.Helper()
+			p.terminate(t)
+		},
+		"without its worker": func(t *testing.T, p *program, worker *os.Process) {
+			t.Helper()
+			if err := worker.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = p.cmd.Wait()
+			if code := p.cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(p.stderr.String(), "the worker ended (signal: killed)") {
+				t.Errorf("exit code %d\n%s", code, p.stderr)
+			}
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, "demo", "--pace", "1ms", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--database-url", pgtest.Empty(t).URL)
@@ -62,7 +81,7 @@ func TestDemoIsKilled(t *testing.T) {
 				pause()
 			}
 			worker := p.child(t, "--attached")
-			end(p, t)
+			end(t, p, worker)
 			for alive(worker.Pid) {
 				pause()
 			}

@@ -23,15 +23,16 @@ type prompt struct {
 	question func(string) (answered func())
 }
 
-// newPrompt returns a prompt that writes to w; nil if stdin is no terminal.
-func newPrompt(e *env, w io.Writer) *prompt {
-	f, ok := e.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+// newPrompt returns a prompt; nil if stdin and stderr are no terminal.
+func newPrompt(e *env) *prompt {
+	in, ok := e.stdin.(*os.File)
+	out, shown := e.stderr.(*os.File)
+	if !ok || !shown || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return nil
 	}
 	return &prompt{
-		terminal: f, lines: bufio.NewReader(f), view: &view{w: w, colour: hasColour(e.stderr)},
-		question: func(text string) func() { fmt.Fprint(w, text); return func() {} },
+		terminal: in, lines: bufio.NewReader(in), view: &view{w: e.stderr, colour: hasColour(e.stderr)},
+		question: func(text string) func() { fmt.Fprint(e.stderr, text); return func() {} },
 	}
 }
 
@@ -64,6 +65,9 @@ func (p *prompt) line(ctx context.Context, question string, hidden bool) (string
 		if hidden || a.err != nil {
 			fmt.Fprintln(p.view.w)
 		}
+		if errors.Is(a.err, io.EOF) {
+			a.err = errNoAnswer
+		}
 		return a.text, a.err
 	case <-ctx.Done():
 		done()
@@ -80,6 +84,9 @@ func (p *prompt) ask(ctx context.Context, w *waitView, open func() bool) (d deci
 		d.Decision = decision.Submit
 		d.Values, err = p.form(ctx, w, open)
 		return d, err
+	}
+	if len(w.Decisions) == 0 {
+		return d, errNoAnswer
 	}
 	for d.Decision == "" {
 		line, err := p.line(ctx, strings.Join(w.Decisions, ", ")+"? ", false)
@@ -107,7 +114,10 @@ func (p *prompt) ask(ctx context.Context, w *waitView, open func() bool) (d deci
 	return d, nil
 }
 
-var errDecided = errors.New("somebody else answered meanwhile, or its time is over")
+var (
+	errDecided  = errors.New("somebody else answered meanwhile, or its time is over")
+	errNoAnswer = errors.New("no answer was given")
+)
 
 // chosen returns the decision that a line begins; empty: none, or several.
 func chosen(decisions []string, line string) (found string) {

@@ -25,7 +25,7 @@ type runCmd struct {
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`
 	Conversation string   `help:"Conversation that it belongs to." placeholder:"ID"`
-	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER"`
+	Limit        []string `help:"A limit of the run, as often as you like: rounds, toolCalls, tokens, costUsd, seconds." placeholder:"NAME=NUMBER" env:"ACTLOG_LIMITS"`
 	Detach       bool     `help:"Start the run, print the id of its plan, and do not follow it."`
 	JSON         bool     `help:"Print the whole run as JSON instead of its result."`
 	serverFlags
@@ -56,12 +56,13 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	f := newFollowing(client, started.PlanID, e.stderr)
-	if p := newPrompt(e, e.stderr); p != nil && c.Request != "-" {
+	if p := newPrompt(e); p != nil && c.Request != "-" {
 		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
-		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", clean(f.plan), clean(f.plan))
+		more := clean(f.plan) + client.flag()
+		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", more, more)
 		return err
 	}
 	if c.JSON {
@@ -196,6 +197,7 @@ func (f *following) follow(ctx context.Context) (*runView, json.RawMessage, erro
 	err := t.follow(ctx)
 	stop()
 	<-ended
+	f.story.finish()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -238,13 +240,13 @@ func (f *following) attend(ctx context.Context) {
 
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
-	how := fmt.Sprintf("Answer it: actlog answer %s %s", clean(f.plan), clean(w.WaitID))
+	how := fmt.Sprintf("Answer it: actlog answer %s %s%s", clean(f.plan), clean(w.WaitID), f.client.flag())
 	if f.ask == nil {
 		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
 		return
 	}
-	f.story.asking(true)
-	defer f.story.asking(false)
+	f.story.asking(w.WaitID)
+	defer f.story.asking("")
 	d, err := f.ask(ctx, w, func() bool { return f.story.waiting(w.WaitID) })
 	if err == nil {
 		err = f.send(ctx, w, d)
@@ -254,7 +256,7 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 	case err == nil || ctx.Err() != nil:
 	case late || errors.Is(err, errDecided):
 		f.story.say("%s", clean(err.Error()))
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, errNoAnswer):
 		f.ask = nil
 		f.story.say("%s", how)
 	default:

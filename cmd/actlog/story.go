@@ -23,11 +23,12 @@ type story struct {
 	cycles  map[cycleKey]*toldCycle
 	tools   map[string]*toldTool
 	waits   map[string]string // their states
+	early   []storyRow        // of which it is not known yet where they belong
 	others  map[string]bool   // thoughts and artifacts
 	at      map[int]string    // the step of the last line, by depth
 	open    *toldCycle        // whose text is being written; nil: none
 	midLine bool              // at the end of what is written
-	asks    bool              // a human is asked: the texts of answers wait
+	asks    string            // the wait that a human is asked about: the texts of answers come later; empty: none
 	asked   string            // the question at the end of what is written
 }
 
@@ -100,8 +101,13 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 			s.steps[r.StepID].agent = r.AgentName
 		}
 	}
+	rows, s.early = append(s.early, rows...), nil
 	var moments []moment
 	for i := range rows {
+		if !s.placed(&rows[i]) {
+			s.early = append(s.early, rows[i])
+			continue
+		}
 		moments = append(moments, s.moments(&rows[i])...)
 		if r := &rows[i]; r.Kind == "wait" && r.State == "WAITING" {
 			waits = append(waits, r.WaitID)
@@ -112,6 +118,31 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 		m.tell()
 	}
 	return waits
+}
+
+// placed reports whether it is known where a row belongs: the rows above may be in the next event.
+func (s *story) placed(r *storyRow) bool {
+	planID := r.PlanID
+	switch r.Kind {
+	case "wait":
+		return true
+	case "thinkAct", "actTool":
+		st := s.steps[r.StepID]
+		if st == nil {
+			return false
+		}
+		planID = st.plan
+	case "plan":
+		planID = r.CurrentPlanID
+	}
+	for range maxIndent {
+		p := s.plans[planID]
+		if planID == s.root || p == nil {
+			return planID == s.root
+		}
+		planID = p.parent
+	}
+	return true
 }
 
 // moments returns what is new in a row.
@@ -239,7 +270,7 @@ func (s *story) thought(r *storyRow) {
 	c.text.Reset()
 	switch rest, ok := strings.CutPrefix(r.ThinkOutput, arrived[:written]); {
 	case r.ThinkOutput == "":
-	case ok && !(c.partial && written > 0):
+	case ok && (!c.partial || written == 0):
 		s.write(c, rest)
 	default:
 		s.close()
@@ -277,7 +308,7 @@ func (s *story) delta(d storyDelta) {
 
 // arrived writes what has arrived of an answer, unless it has to wait.
 func (s *story) arrived(c *toldCycle) {
-	if !c.begun || c.ended || s.asks || s.open != nil && s.open != c {
+	if !c.begun || c.ended || s.asks != "" || s.open != nil && s.open != c {
 		return
 	}
 	all := c.text.String()
@@ -346,6 +377,13 @@ func (s *story) close() {
 	s.open, s.midLine = nil, false
 }
 
+// finish ends the line of a text that never became whole.
+func (s *story) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+}
+
 // line writes a line at a depth, above the question that is asked.
 func (s *story) line(depth int, parts ...string) {
 	open := s.open
@@ -374,11 +412,11 @@ func (s *story) Write(lines []byte) (int, error) {
 	return s.view.w.Write(lines)
 }
 
-// asking begins or ends a time in which a human is asked.
-func (s *story) asking(asks bool) {
+// asking says which wait a human is asked about from now on; empty: none.
+func (s *story) asking(waitID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asks = asks
+	s.asks = waitID
 }
 
 // question writes a question. Lines that come before answered is called are written above it.
@@ -437,6 +475,9 @@ func (s *story) wait(r *storyRow) {
 	before := s.waits[r.WaitID]
 	if s.waits[r.WaitID] = r.State; before == r.State || r.State == "WAITING" {
 		return
+	}
+	if s.asks == r.WaitID && s.asked != "" {
+		s.asked = "Press Enter to go on. "
 	}
 	by := ""
 	if r.DecidedBy != "" {

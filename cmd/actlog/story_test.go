@@ -53,6 +53,12 @@ func TestStory(t *testing.T) {
 		"an answer that is ahead of its row": {
 			[]string{strings.Replace(delta("s1", "Two."), `"seq":0`, `"seq":1`, 1), done("s1", "One.", ""), strings.ReplaceAll(done("s1", "Two.", ""), `"seq":0`, `"seq":1`)}, "One.\nTwo.\n",
 		},
+		"rows before those above them": {
+			[]string{`rows {"rows":[{"kind":"actTool","stepId":"s3","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING","startTime":"2026-11-20T10:00:05Z"}]}`,
+				`rows {"rows":[{"kind":"agentExecution","stepId":"s3","planId":"q2","agentName":"low","agentRequest":"See.","startTime":"2026-11-20T10:00:04Z"}]}`,
+				`rows {"rows":[{"kind":"plan","currentPlanId":"q2","parentPlanId":"q"}]}`},
+			"      low:  See.\n      → look  {}\n",
+		},
 		"a failure": {[]string{done("s1", "", `,"state":"FAILED","errorMessage":"too long"`)}, "FAILED  too long\n"},
 		"a tool in an answer": {
 			[]string{delta("s1", "One"), `rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"RUNNING"}]}`, delta("s1", " two"), done("s1", "One two", ""),

@@ -19,8 +19,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beClient) != "" {
+	switch {
+	case os.Getenv(beClient) != "" || os.Getenv(beTools) != "":
 		main()
+		return
+	case os.Getenv(beClock) != "":
+		tellClock()
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -69,6 +73,20 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
+// TestRuns is `make chaos CHAOS="-scenario runs -short"`. Every fault comes once, and each run must end
+// as an undisturbed one does.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "work")
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"-scenario", "runs", "-short", "-between", "300ms", "-dir", dir}, &out, &out); code != exitDone {
+		t.Errorf("exit code %d:\n%s", code, &out)
+	}
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // processesOf lists the processes with the folder in their command line.
 func processesOf(dir string) (left []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -84,7 +102,7 @@ func processesOf(dir string) (left []string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"},
+		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"}, {"-runs", "0"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != exitUsage {

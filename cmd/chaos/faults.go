@@ -300,7 +300,7 @@ func (d *driver) outage(ctx context.Context) error {
 	}
 	for _, how := range []string{"frozen", "dead"} {
 		stop := d.probing(ctx)
-		err := d.takeAway(ctx, how)
+		err := d.takeAway(ctx, how, d.config.lasts)
 		if err != nil {
 			stop()
 			return err
@@ -332,18 +332,18 @@ func (d *driver) outage(ctx context.Context) error {
 	return nil
 }
 
-// takeAway leaves the server without Postgres for the duration of an outage.
-func (d *driver) takeAway(ctx context.Context, how string) error {
+// takeAway leaves the server without Postgres for a while.
+func (d *driver) takeAway(ctx context.Context, how string, lasts time.Duration) error {
 	if how == "frozen" {
 		resume, err := d.pausePostgres(ctx)
 		if err != nil {
 			return err
 		}
 		defer resume()
-		pause(ctx, d.config.lasts)
+		pause(ctx, lasts)
 		return nil
 	}
-	for until := time.Now().Add(d.config.lasts); time.Now().Before(until) && ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
+	for until := time.Now().Add(lasts); time.Now().Before(until) && ctx.Err() == nil; pause(ctx, 10*time.Millisecond) {
 		if pid := d.server.postmaster(); pid > 0 {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

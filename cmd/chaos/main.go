@@ -34,6 +34,7 @@ const (
 	scenarioOutage = "outage"
 	scenarioFlood  = "flood"
 	scenarioGreedy = "greedy"
+	scenarioRuns   = "runs"
 )
 
 // config has the options of a run.
@@ -50,6 +51,10 @@ type config struct {
 	lasts    time.Duration // duration of a scenario
 	between  time.Duration // maximum time from one fault to the next
 	memory   int64         // maximum memory of the server and of each client, in bytes
+
+	// For the scenario runs.
+	runs    int
+	relaxed bool // runs of killed workers may go on late, as on a slow machine
 
 	// For the scenario flood.
 	connections int           // slow clients
@@ -72,6 +77,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if spec := os.Getenv(beClient); spec != "" {
 		return runClient(ctx, spec, os.Stdin, stderr)
+	}
+	if path := os.Getenv(beTools); path != "" {
+		return runTools(ctx, path, stderr)
 	}
 	c, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -107,14 +115,15 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get")
+	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get; runs: faults beside runs of agents")
+	f.IntVar(&c.runs, "runs", 300, "runs of agents in the scenario runs")
 	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
 	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
 	f.IntVar(&c.garbage, "garbage", 10_000, "garbage requests per second in a flood")
 	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of that: 250ms)")
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
-	short := f.Bool("short", false, "greedy clients at a twentieth of the scale, for 1s each, and no strict limit of time")
+	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s")
 	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -140,6 +149,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 			c.memory = 600 << 20
 		}
 	}
+	if c.scenario == scenarioRuns && *short {
+		c.runs, c.kills, c.lasts, c.relaxed = 12, 10, 4*time.Second, true
+	}
 	for name := range strings.SplitSeq(*chosen, ",") {
 		if !slices.Contains(attackNames(), name) {
 			return c, fmt.Errorf("-attacks %s: no such attack; the attacks are %s", name, strings.Join(attackNames(), ", "))
@@ -158,11 +170,11 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
-	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy}, c.scenario):
-		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood and greedy", c.scenario)
+	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns}, c.scenario):
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy and runs", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
-	case c.kills < 0 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
+	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
 		return c, errors.New("numbers and durations must be more than 0")
 	}
 	return c, nil
@@ -199,6 +211,13 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	}
 	if c.scenario == scenarioGreedy {
 		return c.greedy(ctx, dir, out)
+	}
+	if c.scenario == scenarioRuns {
+		violated, err := c.agentRuns(ctx, dir, out)
+		if keep = violated && c.dir == ""; keep {
+			fmt.Fprintf(out, "the logs, the effects and the database are in %s\n", dir)
+		}
+		return violated, err
 	}
 	d, err := newDriver(c, dir, out)
 	if err != nil {

@@ -19,10 +19,13 @@ import (
 // restartDelay is how long an init system waits before it restarts a service.
 const restartDelay = 200 * time.Millisecond
 
-// server is an actlog child process that is restarted whenever it exits, as by an init system.
+// server is an actlog child process that is restarted whenever it exits, as by an init system: a server,
+// or what command says.
 type server struct {
 	binary, listen, dataDir, logFile string
-	more                             []string // flags
+	more                             []string // flags of a server
+	name                             string   // what else it is, by its name and its command
+	command                          []string
 
 	mu       sync.Mutex
 	cmd      *exec.Cmd
@@ -33,6 +36,13 @@ type server struct {
 	peak     int64         // maximum memory in bytes
 	died     []string      // unexpected exits
 	over     chan struct{} // closed when the server is not restarted any more
+}
+
+func (s *server) title() string {
+	if s.name != "" {
+		return "worker " + s.name
+	}
+	return "the server"
 }
 
 func (s *server) url() string { return "http://" + s.listen }
@@ -53,7 +63,7 @@ func (s *server) start(ctx context.Context) error {
 			err := cmd.Wait()
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
-				s.died = append(s.died, fmt.Sprintf("the server exited by itself: %v", err))
+				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v", s.title(), err))
 			}
 			stopping := s.stopping
 			s.mu.Unlock()
@@ -82,7 +92,11 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	// The driver stops the process. No context does.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)...)
+	command := s.command
+	if command == nil {
+		command = append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the driver
 	if err := cmd.Start(); err != nil {
@@ -99,6 +113,16 @@ func (s *server) kill() {
 	s.sampleLocked()
 	s.killed = true
 	_ = s.cmd.Process.Kill()
+	exited := s.exited
+	s.mu.Unlock()
+	<-exited
+}
+
+// restart asks the server to stop and waits until it has exited.
+func (s *server) restart() {
+	s.mu.Lock()
+	s.killed = true
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	exited := s.exited
 	s.mu.Unlock()
 	<-exited
@@ -123,12 +147,15 @@ func (s *server) stop() error {
 	select {
 	case <-exited:
 	case <-time.After(45 * time.Second):
-		err = errors.New("the server did not exit on SIGTERM")
+		err = errors.New(s.title() + " did not exit on SIGTERM")
 		s.kill()
 	}
 	<-s.over
 	// A server that was killed or not restarted could not stop its Postgres.
-	pid := s.postmaster()
+	pid := 0
+	if s.dataDir != "" {
+		pid = s.postmaster()
+	}
 	if pid > 0 && err == nil && !s.killed {
 		err = fmt.Errorf("the server left its postgres %d behind", pid)
 	}

@@ -72,8 +72,8 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 // nothing is a runtime without executors.
 type nothing struct{}
 
-func (nothing) Start(context.Context, engine.Request) (engine.Started, error) {
-	return engine.Started{}, record.ErrNotFound
+func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error) {
+	return engine.Started{}, &engine.UnknownError{Kind: "agent", Name: r.Name}
 }
 
 func (nothing) Tool(string, map[string]string) (r engine.Request, templateID string, err error) {

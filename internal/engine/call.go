@@ -17,9 +17,10 @@ import (
 
 // Act makes the calls that the model asked for in a cycle, several at once unless their policies
 // forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
-// does not keep the others from being made: then the error says that the run waits. In a cycle without a
-// [Step.Think] the executor acts by itself.
+// does not keep the others from being made: then the error says that the run waits. Without a [Step.Think]
+// in the cycle, the executor itself asks for the calls.
 func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) ([]tool.Result, error) {
+	s.begin(seq, calls, t)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var together sync.WaitGroup
 	var alone []int
@@ -102,9 +103,6 @@ func (c *calling) find() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cycle := s.cycles[c.seq]
-	if cycle == nil {
-		cycle = s.actAlone(c.seq, c.call)
-	}
 	c.row = cycle.calls[derive("toolcall-", s.id, c.seq, c.index)]
 	switch {
 	case c.row == nil: // the executor calls it, not the model
@@ -190,7 +188,7 @@ const unknownText = "The outcome of this call is unknown: it may have taken effe
 // it is not made again.
 func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, err error) {
 	lost := c.change(record.Unknown)
-	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(time.Now()), new(workerLost), new("The worker that made the call was lost.")
+	lost.EndTime, lost.ErrorKind, lost.ErrorMessage = new(c.step.run.now()), new(workerLost), new("The worker that made the call was lost.")
 	if c.row.ErrorKind != nil {
 		lost.ErrorKind, lost.ErrorMessage = c.row.ErrorKind, c.row.ErrorMessage
 	}
@@ -326,7 +324,7 @@ func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer
 func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	r := c.step.run
 	begin := c.change(record.Running)
-	begin.StartTime = new(time.Now())
+	begin.StartTime = new(c.step.run.now())
 	if c.row.StartTime != nil { // it waited for an answer, and goes on
 		begin.StartTime = c.row.StartTime
 	}
@@ -351,7 +349,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, r.interrupted(ctx)
 	}
 	lost := c.change(record.Unknown)
-	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(time.Now()), new("unknown"), new(r.redact(err.Error()))
+	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), new("unknown"), new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
 	if result, done, err := c.unknown(ctx); done || err != nil {
@@ -399,7 +397,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	r := c.step.run
 	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
 	end := c.change(state)
-	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(time.Now()), &result.Text
+	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
 	if state == record.Failed {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}

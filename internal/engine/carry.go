@@ -26,7 +26,7 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	}
 	if r.run.Deadline != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, *r.run.Deadline, errDeadline)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.run.Deadline.Sub(r.now()), errDeadline)
 		defer cancel()
 	}
 	var result Result
@@ -78,7 +78,7 @@ func (r *Run) load(ctx context.Context) error {
 	if state := *r.plan.State; state != record.Running && r.run.Desired == store.DesiredRun {
 		running := r.planRow(record.Running)
 		if r.plan.StartTime == nil {
-			running.StartTime = new(time.Now())
+			running.StartTime = new(r.now())
 		}
 		r.addLater(running)
 	}
@@ -187,7 +187,7 @@ func (r *Run) release() error { return r.write(nil, store.Release()) }
 // end ends the run, and the call that started it.
 func (r *Run) end(state record.State, summary string, failure *RunError, changes ...record.Change) error {
 	end := r.planRow(state)
-	end.EndTime = new(time.Now())
+	end.EndTime = new(r.now())
 	if r.plan.StartTime == nil {
 		end.StartTime = end.EndTime
 	}
@@ -239,7 +239,7 @@ const maxWaits = 10_000
 
 // closing returns the changes that close what is open in the run.
 func (r *Run) closing(state record.State, failure *RunError) (changes []record.Change, err error) {
-	now := time.Now()
+	now := r.now()
 	plan, _, err := r.engine.store.PlanTree(r.leased, r.run.RootPlanID, r.run.PlanID)
 	if err != nil {
 		return nil, err

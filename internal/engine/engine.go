@@ -103,6 +103,7 @@ type Engine struct {
 	executors map[string]Executor
 	host      string
 	metrics   *metrics
+	clock     clock
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.

@@ -58,14 +58,14 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	if err != nil {
 		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
 	}
-	if *c.row.State == record.Waiting && c.row.StartTime != nil && time.Since(*c.row.StartTime) > formQueue {
+	if *c.row.State == record.Waiting && c.row.StartTime != nil && c.step.run.now().Sub(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {
 			return c.end(record.Failed, tool.Failure("Another form of this run waited for too long."), "form_queue")
 		}
 	}
 	waits := c.change(record.Waiting)
 	if waits.StartTime = c.row.StartTime; waits.StartTime == nil {
-		waits.StartTime = new(time.Now())
+		waits.StartTime = new(c.step.run.now())
 	}
 	w := WaitInfo{
 		Type: record.WaitUserInput, Title: args.Title, Description: args.Description, Inputs: inputs, StepID: c.step.id, ToolCallID: c.row.ToolCallID,

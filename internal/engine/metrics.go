@@ -43,7 +43,7 @@ func newMetrics() *metrics {
 		return h
 	}
 	m.claims = counter("run_claims", "Runs that workers of this process claimed.", "executor")
-	m.takeovers = counter("run_takeovers", "Claims of runs whose workers were lost.").WithLabelValues()
+	m.takeovers = counter("run_takeovers", "Runs that workers of this process took over because their workers were dead.").WithLabelValues()
 	m.parked = counter("run_parked", "Times that a run was let go of until something happens.", "executor", "state")
 	m.ended = counter("run_ended", "Runs that ended.", "executor", "state")
 	m.writes = counter("run_writes", "Transactions in which runs were put on record.").WithLabelValues()
@@ -55,13 +55,6 @@ func newMetrics() *metrics {
 	m.carried = prometheus.NewGauge(prometheus.GaugeOpts{Name: "actlog_runs_carried", Help: "Runs that workers of this process hold."})
 	m.all = append(m.all, m.carried)
 	return m
-}
-
-func (m *metrics) claimed(executor string, takenOver bool) {
-	m.claims.WithLabelValues(executor).Inc()
-	if takenOver {
-		m.takeovers.Inc()
-	}
 }
 
 // parkedAs counts that a run was let go of.

@@ -54,6 +54,8 @@ type Run struct {
 
 	halted chan struct{} // closed when the run should not go on
 
+	writes sync.Mutex // they go one after the other, so that none overtakes what it builds on
+
 	mu            sync.Mutex
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
@@ -117,6 +119,8 @@ func (r *Run) addLater(changes ...record.Change) {
 // as long as the worker has its lease, although the run may have been stopped: what was done is to be on
 // record.
 func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
 	r.mu.Lock()
 	later := r.later
 	r.later = nil
@@ -134,6 +138,9 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	}
 	return err
 }
+
+// now returns the time as rows have it: that of the database.
+func (r *Run) now() time.Time { return r.engine.clock.now() }
 
 // redact returns a text as it may be on record.
 func (r *Run) redact(text string) string { return r.parts.Redact(text) }
@@ -160,7 +167,7 @@ func (r *Run) used(ctx context.Context) error {
 func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	left := &Limits{}
 	if r.run.Deadline != nil {
-		left.Seconds = max(time.Until(*r.run.Deadline).Seconds(), 0.001)
+		left.Seconds = max(r.run.Deadline.Sub(r.now()).Seconds(), 0.001)
 	}
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil
@@ -219,7 +226,7 @@ func (r *Run) Thought(number int, t record.Thought) {
 		return
 	}
 	if t.Time == nil {
-		t.Time = new(later(time.Now(), r.thoughtAt))
+		t.Time = new(later(r.now(), r.thoughtAt))
 	}
 	r.noteThought(&t)
 	r.later = append(r.later, &t)

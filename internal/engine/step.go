@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -60,7 +59,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(time.Now())
+		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(s.run.now())
 		row.AgentName, row.AgentDescription, row.ModelName = some(info.Agent), some(r.redact(info.Description)), some(info.Model)
 		row.AgentRequest = some(r.redact(info.Request))
 		if info.MaxSteps == 0 {
@@ -138,7 +137,7 @@ func (s *Step) End(result string, failure *RunError) {
 		return
 	}
 	end := s.row()
-	end.State, end.EndTime = new(record.Completed), new(time.Now())
+	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
 		end.State, end.ErrorKind, end.ErrorMessage = new(record.Failed), some(failure.Kind), some(s.run.redact(failure.Message))
 	} else {
@@ -162,16 +161,6 @@ func (s *Step) inState(state record.State) *record.AgentExecution {
 
 func (s *Step) row() *record.AgentExecution {
 	return &record.AgentExecution{RootPlanID: s.run.run.RootPlanID, PlanID: s.run.run.PlanID, StepID: s.id}
-}
-
-// actAlone begins a cycle in which no model is asked. The caller holds s.mu.
-func (s *Step) actAlone(seq int64, call model.ToolCall) *cycle {
-	row := &record.ThinkAct{
-		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, State: new(record.Running), ActionDescription: new("Call " + call.Name),
-	}
-	s.run.addLater(append(s.resolve(), row)...)
-	s.cycles[seq] = &cycle{record: *row, calls: map[string]*record.ActTool{}}
-	return s.cycles[seq]
 }
 
 // resolve ends the cycles whose calls have all ended. The caller holds s.mu.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/store"
@@ -65,7 +64,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	plan.RootPlanID, plan.ParentPlanID, plan.ToolCallID = r.run.RootPlanID, &r.run.PlanID, &c.row.ToolCallID
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
 	begin := c.change(record.Running)
-	begin.StartTime = new(time.Now())
+	begin.StartTime = new(r.now())
 	if err := r.write([]record.Change{begin, plan}, store.Begin(child)); err != nil {
 		return tool.Result{}, err
 	}

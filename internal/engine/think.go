@@ -116,7 +116,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 	}
 	for tries := 1; ; tries++ {
 		begin := row(attempt)
-		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(time.Now()), some(t.Model.Provider()), some(t.Model.Name())
+		begin.State, begin.ThinkStartTime, begin.Provider, begin.ModelName = new(record.Running), new(s.run.now()), some(t.Model.Provider()), some(t.Model.Name())
 		if tries == 1 {
 			s.mu.Lock()
 			begin.ThinkInput, begin.InputCharCount = s.inputOf(t.Messages)
@@ -140,7 +140,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			kind = string(known.Kind)
 		}
 		message = r.redact(message)
-		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(time.Now()), &kind, &message
+		failed.State, failed.ThinkEndTime, failed.ErrorKind, failed.ErrorMessage = new(record.Failed), new(s.run.now()), &kind, &message
 		pause, passes := model.Pause(err, tries+1)
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, s
 	began := time.Now()
 	response, err := m.Generate(ctx, req, func(d model.Delta) {
 		if first == nil {
-			first = new(time.Now())
+			first = new(s.run.now())
 		}
 		live.add(d.Text)
 	})
@@ -214,28 +214,12 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	if len(message) > record.MaxTextBytes {
 		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
 	}
-	calls := response.Message.Calls()
 	usage := response.Usage
-	row.State, row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(record.Running), new(time.Now()), first, message, new(response.Message.Text())
+	row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(s.run.now()), first, message, new(response.Message.Text())
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
-	if len(calls) == 0 {
-		row.State = new(record.Completed)
-	} else {
-		names := make([]string, len(calls))
-		for i, call := range calls {
-			names[i] = call.Name
-		}
-		row.ActionDescription = new("Call " + strings.Join(names, ", "))
-	}
-	changes := []record.Change{row}
-	kept := &cycle{record: *row, calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
-	for i, call := range calls {
-		c := s.newCall(row.Seq, i, call, t)
-		kept.calls[c.ToolCallID] = c
-		changes = append(changes, c)
-	}
+	kept, changes := s.newCycle(row, response.Message.Calls(), t)
 	if err := r.write(changes); err != nil {
 		return nil, err
 	}
@@ -243,6 +227,36 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	defer s.mu.Unlock()
 	s.cycles[row.Seq], s.last = kept, t.Messages
 	return response, nil
+}
+
+// begin puts a cycle on record in which no model is asked, unless the cycle is there.
+func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cycles[seq] != nil {
+		return
+	}
+	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t)
+	s.run.addLater(append(s.resolve(), changes...)...)
+	s.cycles[seq] = kept
+}
+
+// newCycle returns a cycle that has calls, and the changes that put it on record.
+func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking) (*cycle, []record.Change) {
+	row.State = new(record.Completed)
+	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
+	changes := []record.Change{row}
+	names := make([]string, len(calls))
+	for i, call := range calls {
+		c := s.newCall(row.Seq, i, call, t)
+		kept.calls[c.ToolCallID], names[i] = c, call.Name
+		changes = append(changes, c)
+	}
+	if len(calls) > 0 {
+		row.State, row.ActionDescription = new(record.Running), new("Call "+strings.Join(names, ", "))
+	}
+	kept.record = *row
+	return kept, changes
 }
 
 // clean redacts a message of the model. Its provider's form is dropped if that changed something:

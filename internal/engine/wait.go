@@ -62,10 +62,10 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 	if *row.State != record.Waiting {
 		return answerOf(row)
 	}
-	if row.ExpiresAt == nil || time.Now().Before(*row.ExpiresAt) {
+	if row.ExpiresAt == nil || r.now().Before(*row.ExpiresAt) {
 		return Answer{}, &parkedError{until: orZero(row.ExpiresAt), human: true}
 	}
-	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(time.Now())}
+	timedOut := &record.Wait{RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, State: new(record.TimedOut), EndTime: new(r.now())}
 	if err := r.write([]record.Change{timedOut}); err != nil {
 		return Answer{}, err
 	}
@@ -75,7 +75,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 // putQuestion puts a question on record. The error says that the run waits.
 func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) error {
 	row := &record.Wait{
-		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting), StartTime: new(time.Now()),
+		RootPlanID: at.Root, PlanID: at.Parent, WaitID: at.ID, Type: &w.Type, State: new(record.Waiting), StartTime: new(r.now()),
 		Title: some(r.redact(w.Title)), FormDescription: some(r.redact(w.Description)), StepID: some(w.StepID), ToolCallID: some(w.ToolCallID),
 	}
 	if w.Inputs != nil {
@@ -89,7 +89,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 		row.Subject, row.SubjectSHA256 = w.Subject, new(hash(w.Subject))
 	}
 	if w.Timeout > 0 {
-		row.ExpiresAt = new(time.Now().Add(w.Timeout))
+		row.ExpiresAt = new(r.now().Add(w.Timeout))
 	}
 	var ops []store.RunOp
 	if w.Type == record.WaitUserInput {
@@ -98,7 +98,7 @@ func (r *Run) putQuestion(at record.Key, w WaitInfo, changes []record.Change) er
 	switch err := r.write(append(changes, row), ops...); {
 	case errors.Is(err, store.ErrFormWaits):
 		r.addLater(changes...)
-		return &parkedError{until: time.Now().Add(formEvery), human: true}
+		return &parkedError{until: r.now().Add(formEvery), human: true}
 	case err != nil:
 		return err
 	}

@@ -35,7 +35,6 @@ type worker struct {
 	mu       sync.Mutex
 	row      store.Worker
 	beaten   time.Time           // when the last heartbeat that succeeded was sent
-	since    time.Time           // when the first of an unbroken row of heartbeats was sent; zero: the last one failed
 	held     map[string]*holding // by plan
 	leased   context.Context     // ends with the lease
 	endLease context.CancelCauseFunc
@@ -61,6 +60,7 @@ func (w *worker) work(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { w.engine.store.ListenForRuns(inner, w.wake) })
 	beside.Go(func() { w.beat(inner) })
+	beside.Go(func() { w.engine.watch(ctx) })
 	w.claim(ctx)
 	w.drain(inner)
 	stop()
@@ -88,10 +88,11 @@ func (w *worker) register(ctx context.Context) error {
 	}
 	for attempt := 0; ; attempt++ {
 		sent := time.Now()
-		err := w.engine.store.AddWorker(ctx, row, w.engine.config.Lease)
+		now, err := w.engine.store.AddWorker(ctx, row, w.engine.config.Lease)
 		if err == nil {
+			w.engine.clock.set(sent, now)
 			w.mu.Lock()
-			w.row, w.beaten, w.since = row, sent, sent
+			w.row, w.beaten = row, sent
 			w.leased, w.endLease = context.WithCancelCause(context.WithoutCancel(ctx))
 			w.mu.Unlock()
 			w.log.Info("worker started", "worker", row.ID, "slots", row.Slots)
@@ -119,7 +120,7 @@ func (w *worker) beat(ctx context.Context) {
 		row.Provides = w.engine.provides()
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
-		wanted, err := w.engine.store.Beat(limited, row, w.engine.config.Lease)
+		now, wanted, err := w.engine.store.Beat(limited, row, w.engine.config.Lease)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -127,10 +128,8 @@ func (w *worker) beat(ctx context.Context) {
 		case err == nil:
 			w.mu.Lock()
 			w.beaten, w.row.Provides = sent, row.Provides
-			if w.since.IsZero() {
-				w.since = sent
-			}
 			w.mu.Unlock()
+			w.setClock(ctx, sent, now)
 			w.apply(wanted)
 		case errors.Is(err, store.ErrLeaseLost) || time.Since(beaten) >= w.engine.config.Lease:
 			w.log.Warn("the worker lost its lease; others go on with its runs", "worker", row.ID, "error", err)
@@ -140,11 +139,24 @@ func (w *worker) beat(ctx context.Context) {
 				return
 			}
 		default:
-			w.mu.Lock()
-			w.since = time.Time{}
-			w.mu.Unlock()
 			w.log.Debug("a heartbeat failed", "worker", row.ID, "error", err)
 		}
+	}
+}
+
+// clockStep is how far the clock of the database must be set back so that something is done about it. Less
+// is the time that an answer takes.
+const clockStep = time.Second
+
+// setClock sets the clock of the engine. What was due before the clock of the database was set back is due.
+func (w *worker) setClock(ctx context.Context, asked, now time.Time) {
+	before := w.engine.clock.set(asked, now)
+	if before.Sub(now) < clockStep {
+		return
+	}
+	w.log.Warn("the clock of the database was set back", "by", before.Sub(now))
+	if err := w.engine.store.ClockSetBack(ctx, before); err != nil {
+		w.log.Warn("runs that were due may wait until the clock shows their time again", "error", err)
 	}
 }
 
@@ -212,17 +224,14 @@ func (w *worker) look(ctx context.Context) {
 func (w *worker) claimSome(ctx context.Context) bool {
 	w.mu.Lock()
 	row, free := w.row, w.engine.config.Slots-len(w.held)
-	// Who could not reach Postgres cannot know whose workers are dead: they could not either.
-	now, lease := time.Now(), w.engine.config.Lease
-	takeover := !w.since.IsZero() && now.Sub(w.since) >= lease && now.Sub(w.beaten) < lease
 	w.mu.Unlock()
 	n := min(free, claimAtOnce)
 	if row.ID == "" || n <= 0 {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, lease)
+	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
-	claimed, err := w.engine.store.ClaimRuns(limited, row.ID, row.Provides, n, takeover)
+	claimed, err := w.engine.store.ClaimRuns(limited, row.ID, row.Provides, n)
 	if err != nil {
 		w.log.Debug("claim failed", "worker", row.ID, "error", err)
 		return false
@@ -236,7 +245,7 @@ func (w *worker) claimSome(ctx context.Context) bool {
 // hold starts to carry a run.
 func (w *worker) hold(c store.Claimed) {
 	e := w.engine
-	e.metrics.claimed(c.Executor, c.TakenOver)
+	e.metrics.claims.WithLabelValues(c.Executor).Inc()
 	w.mu.Lock()
 	if w.row.ID != c.Lease.WorkerID { // the lease was lost meanwhile
 		w.mu.Unlock()

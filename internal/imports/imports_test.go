@@ -116,14 +116,15 @@ var rules = map[string]rule{
 
 	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
 	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
+	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
 	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
-	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench"},
-	mcpSDK: {"agent/mcp"},
+	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
+	mcpSDK: {"agent/mcp", "cmd/chaos"},
 	echo:   {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
 

@@ -9,7 +9,7 @@ import (
 // Starter starts runs.
 type Starter interface {
 	// Start puts a run on record. The error is a [*record.InvalidError] that names the member at fault,
-	// wraps [record.ErrNotFound] if there is nothing of that name, or is one of the store.
+	// is an [*engine.UnknownError] if there is nothing of that name, or is one of the store.
 	Start(ctx context.Context, r engine.Request) (engine.Started, error)
 }
 

@@ -114,7 +114,7 @@ func TestExecuteSync(t *testing.T) {
 		answered := make(chan apitest.Answer, 1)
 		go func() { answered <- tt.send() }()
 		for done := false; !done; {
-			claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1, false)
+			claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,7 +71,7 @@ func serve(t testing.TB, o apitest.Options) *client {
 	t.Helper()
 	o.Runtime = func(s *store.Store) (runapi.Starter, runapi.Catalog) { r := newRuntime(t, s); return r, r }
 	c := &client{apitest.ServeWith(t, o)}
-	err := c.Store.AddWorker(t.Context(), store.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
+	_, err := c.Store.AddWorker(t.Context(), store.Worker{ID: "w", Host: "h", Release: "r", Provides: provided, Slots: 9}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (c *client) started() string {
 func (c *client) claimed() store.Lease {
 	c.T.Helper()
 	id := c.started()
-	claimed, err := c.Store.ClaimRuns(c.T.Context(), "w", provided, 9, false) // others may be due, too
+	claimed, err := c.Store.ClaimRuns(c.T.Context(), "w", provided, 9) // others may be due, too
 	if err != nil {
 		c.T.Fatal(err)
 	}

@@ -382,7 +382,7 @@ func TestReportRun(t *testing.T) {
 	}, store.Begin(child), store.Park(time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range claim(t, s, "a", 10, false) {
+	for _, c := range claim(t, s, "a", 10) {
 		if c.PlanID == "p" {
 			held = c
 		}
@@ -392,7 +392,8 @@ func TestReportRun(t *testing.T) {
 	if got, want := line(sqlWorkers), "a 2 f t; b 0 t t"; got != want {
 		t.Errorf("workers: %q, want %q", got, want)
 	}
-	for _, c := range claim(t, s, "b", 10, true) {
+	bury(t, s, "a", 2)
+	for _, c := range claim(t, s, "b", 10) {
 		if c.PlanID == "p" {
 			held = c
 		}
@@ -409,7 +410,7 @@ func TestReportRun(t *testing.T) {
 	if err := s.StopWorker(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := line(sqlWorkers), "a 0 f t; b 0 f f"; got != want {
+	if got, want := line(sqlWorkers), "a 0 f f; b 0 f f"; got != want {
 		t.Errorf("workers: %q, want %q", got, want)
 	}
 }

@@ -310,20 +310,19 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 // Claimed is a run that a worker holds from now on.
 type Claimed struct {
 	Run
-	Lease     Lease
-	TakenOver bool // from a worker that lost its lease
+	Lease Lease
 }
 
 // ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it
-// provides, and, with takeover, those whose worker lost its lease.
-func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []string, n int, takeover bool) ([]Claimed, error) {
-	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{WorkerID: workerID, Provides: provides, Runs: int32(n), Takeover: takeover})
+// provides.
+func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []string, n int) ([]Claimed, error) {
+	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{WorkerID: workerID, Provides: provides, Runs: int32(n)})
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
 	}
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
-		c := Claimed{TakenOver: r.TakenOver, Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
+		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
 			Owner: r.Owner, Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),

@@ -130,7 +130,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	startRun(t, s, r)
 	add := func(id string, lease time.Duration, provides ...string) {
 		t.Helper()
-		if err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1}, lease); err != nil {
+		if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: provides, Slots: 1}, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestRunSaysWhatItWaitsFor(t *testing.T) {
 	}
 	want(r.Needs...)
 	add("d", time.Hour, r.Needs...)
-	claimed, err := s.ClaimRuns(t.Context(), "d", r.Needs, 1, false)
+	claimed, err := s.ClaimRuns(t.Context(), "d", r.Needs, 1)
 	if err != nil || len(claimed) != 1 {
 		t.Fatal(claimed, err)
 	}
@@ -180,7 +180,7 @@ func TestRunList(t *testing.T) {
 		start(i)
 	}
 	states := []record.State{record.Failed, record.Waiting, record.Running, record.Paused, record.Completed}
-	for _, c := range claim(t, s, "w", 5, false) {
+	for _, c := range claim(t, s, "w", 5) {
 		i := int(c.PlanID[1] - '0')
 		changes := []record.Change{&record.Plan{RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000))}}
 		switch states[i] {

@@ -33,24 +33,40 @@ func startRun(t *testing.T, s *store.Store, r store.NewRun) {
 // addWorker registers a worker with a lease.
 func addWorker(t *testing.T, s *store.Store, id string, lease time.Duration) {
 	t.Helper()
-	if err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1}, lease); err != nil {
+	if _, err := s.AddWorker(t.Context(), store.Worker{ID: id, Host: "h", Release: "r", Provides: []string{}, Slots: 1}, lease); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func claim(t *testing.T, s *store.Store, worker string, n int, takeover bool) []store.Claimed {
+func claim(t *testing.T, s *store.Store, worker string, n int) []store.Claimed {
 	t.Helper()
-	claimed, err := s.ClaimRuns(t.Context(), worker, []string{"executor:agent"}, n, takeover)
+	claimed, err := s.ClaimRuns(t.Context(), worker, []string{"executor:agent"}, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return claimed
 }
 
+// bury declares a worker dead that holds a number of runs.
+func bury(t *testing.T, s *store.Store, worker string, runs int) {
+	t.Helper()
+	holders, err := s.Holders(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(holders, func(h store.Holder) bool { return h.WorkerID == worker })
+	if i < 0 {
+		t.Fatalf("%s is not among %+v", worker, holders)
+	}
+	if n, err := s.Bury(t.Context(), holders[i]); err != nil || n != runs {
+		t.Fatalf("%d runs of %s were taken over, %v", n, worker, err)
+	}
+}
+
 // claimOne claims the only run that there is to claim.
 func claimOne(t *testing.T, s *store.Store, worker string) store.Claimed {
 	t.Helper()
-	claimed := claim(t, s, worker, 10, true)
+	claimed := claim(t, s, worker, 10)
 	if len(claimed) != 1 {
 		t.Fatalf("%s claimed %d runs, want 1", worker, len(claimed))
 	}
@@ -77,7 +93,7 @@ func TestRunIsFenced(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	startRun(t, s, newRun("p"))
-	addWorker(t, s, "a", 0) // its lease is over at once
+	addWorker(t, s, "a", time.Second)
 	addWorker(t, s, "b", time.Hour)
 
 	first := claimOne(t, s, "a")
@@ -87,9 +103,10 @@ func TestRunIsFenced(t *testing.T) {
 	if err := retitle(t, s, first.Lease, "by a"); err != nil {
 		t.Fatal(err)
 	}
-	if got := claim(t, s, "b", 10, false); len(got) != 0 {
-		t.Errorf("without takeover b claimed %+v", got)
+	if got := claim(t, s, "b", 10); len(got) != 0 {
+		t.Errorf("b claimed what a holds: %+v", got)
 	}
+	bury(t, s, "a", 1)
 	second := claimOne(t, s, "b")
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
 		t.Errorf("taken over: %+v", second)
@@ -100,7 +117,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := planTitle(t, s, "p"); got != "by a" {
 		t.Errorf("the title is %q", got)
 	}
-	if got := claim(t, s, "b", 10, true); len(got) != 0 {
+	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
 	if err := retitle(t, s, second.Lease, "by b", store.Finish()); err != nil {
@@ -147,7 +164,7 @@ func TestOneWorkerClaims(t *testing.T) {
 		addWorker(t, s, worker, time.Hour)
 		all.Go(func() {
 			for {
-				claimed, err := s.ClaimRuns(t.Context(), worker, []string{}, 2, true)
+				claimed, err := s.ClaimRuns(t.Context(), worker, []string{}, 2)
 				if err != nil {
 					t.Error(err)
 				}
@@ -178,7 +195,7 @@ func TestParking(t *testing.T) {
 	s := storetest.Open(t)
 	startRun(t, s, newRun("p"))
 	addWorker(t, s, "w", time.Hour)
-	due := func() bool { t.Helper(); return len(claim(t, s, "w", 1, true)) == 1 }
+	due := func() bool { t.Helper(); return len(claim(t, s, "w", 1)) == 1 }
 	lease := claimOne(t, s, "w").Lease
 	parkAs := func(until time.Time) {
 		t.Helper()
@@ -256,7 +273,7 @@ func TestClaimsAreFair(t *testing.T) {
 	}
 	r := newRun("wide")
 	startRun(t, s, r)
-	l := claim(t, s, "w", 21, true)
+	l := claim(t, s, "w", 21)
 	i := slices.IndexFunc(l, func(c store.Claimed) bool { return c.PlanID == "wide" })
 	var ops []store.RunOp
 	var children []record.Change
@@ -279,7 +296,7 @@ func TestClaimsAreFair(t *testing.T) {
 	late := newRun("late")
 	startRun(t, s, late)
 	var turns []string
-	for _, c := range claim(t, s, "w", 3, true) {
+	for _, c := range claim(t, s, "w", 3) {
 		turns = append(turns, c.Owner)
 	}
 	slices.Sort(turns)
@@ -324,19 +341,27 @@ func TestLeaseOfAWorker(t *testing.T) {
 	s := storetest.Open(t)
 	startRun(t, s, newRun("p"))
 	worker := store.Worker{ID: "a", Host: "h", Release: "r", Provides: []string{}, Slots: 1}
-	if err := s.AddWorker(t.Context(), worker, time.Hour); err != nil {
+	if _, err := s.AddWorker(t.Context(), worker, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	lease := claimOne(t, s, "a").Lease
 	if err := s.Control(t.Context(), "p", store.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	wanted, err := s.Beat(t.Context(), worker, 0)
+	_, wanted, err := s.Beat(t.Context(), worker, 0)
 	if want := []store.Wanted{{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
-	if _, err := s.Beat(t.Context(), worker, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
-		t.Errorf("a heartbeat after the lease: %v", err)
+	holders, err := s.Holders(t.Context())
+	if err != nil || len(holders) != 1 || holders[0].WorkerID != "a" || holders[0].Stopped {
+		t.Fatalf("holders: %+v, %v", holders, err)
+	}
+	now, _, err := s.Beat(t.Context(), worker, time.Hour)
+	if err != nil || now.IsZero() {
+		t.Errorf("a heartbeat that is late: %v, %v", now, err)
+	}
+	if n, err := s.Bury(t.Context(), holders[0]); err != nil || n != 0 {
+		t.Errorf("a worker that sent a heartbeat since was declared dead: %d runs, %v", n, err)
 	}
 	// A run that is to stop cannot be asked for anything else.
 	if err := s.Control(t.Context(), "p", store.Resume, ""); err != nil {
@@ -349,6 +374,9 @@ func TestLeaseOfAWorker(t *testing.T) {
 	back := claimOne(t, s, "b")
 	if back.Desired != store.DesiredCancel || back.Takeovers != 0 {
 		t.Errorf("handed back: %+v", back)
+	}
+	if _, _, err := s.Beat(t.Context(), worker, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("a heartbeat after the end: %v", err)
 	}
 	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish()); err != nil {
 		t.Fatal(err)
@@ -462,5 +490,28 @@ func TestDefinitionsHaveVersions(t *testing.T) {
 	body, err := s.Definition(t.Context(), store.Pinned{ID: "agent.reader", Version: versions[1]})
 	if err != nil || string(body) != `{"n":1}` {
 		t.Errorf("the body is %s, %v", body, err)
+	}
+}
+
+// TestClockSetBack checks that runs that were due stay due when the clock of the database is set back, and that
+// those that wait for a later time still do.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for _, id := range []string{"due", "later"} {
+		startRun(t, s, newRun(id))
+	}
+	addWorker(t, s, "w", time.Hour)
+	// As if the clock had been an hour ahead until now.
+	storetest.Exec(t, s, "UPDATE actlog.run SET due_at = now() + INTERVAL '59 minutes' WHERE plan_id = 'due'")
+	storetest.Exec(t, s, "UPDATE actlog.run SET due_at = now() + INTERVAL '61 minutes' WHERE plan_id = 'later'")
+	if got := claim(t, s, "w", 10); len(got) != 0 {
+		t.Fatalf("claimed %+v", got)
+	}
+	if err := s.ClockSetBack(t.Context(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if c := claimOne(t, s, "w"); c.PlanID != "due" {
+		t.Errorf("claimed %s", c.PlanID)
 	}
 }

@@ -2,8 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/pg"
@@ -18,18 +21,19 @@ type Worker struct {
 	Slots    int      // how many runs it carries at once
 }
 
-// AddWorker registers a worker, whose runs are its own for as long as the lease.
-func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) error {
-	err := s.queries.WorkerAdd(ctx, s.db, db.WorkerAddParams{
+// AddWorker registers a worker, whose runs are its own for as long as the lease. It returns the time of the
+// database.
+func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (now time.Time, err error) {
+	now, err = s.queries.WorkerAdd(ctx, s.db, db.WorkerAddParams{
 		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), LeaseSeconds: lease.Seconds(),
 	})
 	if err == nil {
 		err = s.queries.WorkerForget(ctx, s.db)
 	}
 	if err != nil {
-		return fmt.Errorf("register worker %s: %w", w.ID, pg.Translate(err))
+		return now, fmt.Errorf("register worker %s: %w", w.ID, pg.Translate(err))
 	}
-	return nil
+	return now, nil
 }
 
 // Wanted is what a run should do that a worker holds.
@@ -39,17 +43,61 @@ type Wanted struct {
 	Desired            Desired
 }
 
-// Beat extends the lease of a worker, and returns which of its runs should do other than run. The
-// error is [ErrLeaseLost] if the lease is over.
-func (s *Store) Beat(ctx context.Context, w Worker, lease time.Duration) ([]Wanted, error) {
-	beaten, err := s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, LeaseSeconds: lease.Seconds()})
+// Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
+// other than run. The error is [ErrLeaseLost] if another worker has declared this one dead.
+func (s *Store) Beat(ctx context.Context, w Worker, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
+	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, LeaseSeconds: lease.Seconds()})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return now, nil, ErrLeaseLost
+	case err != nil:
+		return now, nil, fmt.Errorf("extend the lease of worker %s: %w", w.ID, pg.Translate(err))
+	}
+	wanted, err = s.Wanted(ctx, w.ID)
+	return now, wanted, err
+}
+
+// Holder is a worker that holds runs.
+type Holder struct {
+	WorkerID   string
+	LeaseUntil time.Time // changes at each heartbeat
+	Stopped    bool      // it has stopped, or was declared dead
+}
+
+// Holders returns the workers that hold runs.
+func (s *Store) Holders(ctx context.Context) ([]Holder, error) {
+	rows, err := s.queries.WorkerHolders(ctx, s.db)
 	if err != nil {
-		return nil, fmt.Errorf("extend the lease of worker %s: %w", w.ID, pg.Translate(err))
+		return nil, fmt.Errorf("look which workers hold runs: %w", pg.Translate(err))
 	}
-	if beaten == 0 {
-		return nil, ErrLeaseLost
+	holders := make([]Holder, len(rows))
+	for i, r := range rows {
+		holders[i] = Holder{WorkerID: r.WorkerID, LeaseUntil: r.LeaseUntil, Stopped: r.Stopped}
 	}
-	return s.Wanted(ctx, w.ID)
+	return holders, nil
+}
+
+// Bury declares a worker dead, unless it sent a heartbeat since it was seen as h, and lets go of its runs, so
+// that others can claim them. It returns how many. Runs that are being written are left for the next time.
+func (s *Store) Bury(ctx context.Context, h Holder) (runs int, err error) {
+	n, err := s.queries.WorkerBury(ctx, s.db, db.WorkerBuryParams{WorkerID: h.WorkerID, LeaseUntil: h.LeaseUntil})
+	if err != nil {
+		return 0, fmt.Errorf("take over the runs of worker %s: %w", h.WorkerID, pg.Translate(err))
+	}
+	if n > 0 {
+		s.runs.RingNow()
+	}
+	return int(n), nil
+}
+
+// ClockSetBack makes runs due that were due before the clock of the database was set back. before is the
+// time that it would show otherwise.
+func (s *Store) ClockSetBack(ctx context.Context, before time.Time) error {
+	if _, err := s.queries.RunMendDue(ctx, s.db, before); err != nil {
+		return fmt.Errorf("wake runs after the clock was set back: %w", pg.Translate(err))
+	}
+	s.runs.RingNow()
+	return nil
 }
 
 // Wanted returns which runs of a worker should do other than run.
