@@ -15,8 +15,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Act makes the calls that the model asked for in a cycle, several at once unless their policies
-// forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
+// Act makes the calls that the model asked for in a cycle, several at once unless their policies or
+// [Thinking.InOrder] forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
 // does not keep the others from being made: then the error says that the run waits.
 func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) ([]tool.Result, error) {
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
@@ -24,7 +24,7 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	var alone []int
 	for i, call := range calls {
 		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
-		if one.exclusive() {
+		if t.InOrder || one.exclusive() {
 			alone = append(alone, i)
 			continue
 		}
@@ -33,6 +33,9 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	together.Wait()
 	for _, i := range alone {
 		results[i], errs[i] = (&calling{step: s, seq: seq, index: i, of: len(calls), call: calls[i], t: t}).make(ctx)
+		if t.InOrder && errs[i] != nil {
+			break
+		}
 	}
 	return results, worst(errs)
 }
@@ -141,13 +144,13 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
-	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
-	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
 			return c.end(record.Failed, tool.Failure(why), "refused")
 		}
+	}
+	if c.tool == nil {
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)

@@ -91,6 +91,8 @@ type Prepared struct {
 	UserRequest string
 	ModelName   string
 	Limits      *Limits // of the definition
+	// ConversationID is that of the run if the request has none.
+	ConversationID string
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

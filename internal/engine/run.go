@@ -55,6 +55,7 @@ type Run struct {
 	mu            sync.Mutex
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
+	laterSaid     []store.RunOp   // likewise, of conversations
 	rounds, calls int64           // that it has begun
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open []func(record.State) *record.AgentExecution
@@ -114,14 +115,14 @@ func (r *Run) addLater(changes ...record.Change) {
 // record.
 func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	r.mu.Lock()
-	later := r.later
-	r.later = nil
+	later, said := r.later, r.laterSaid
+	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
 	write := r.engine.store.WriteRun
 	if r.engine.writing != nil {
 		write = r.engine.writing
 	}
-	err := write(r.leased, r.lease, slices.Concat(later, changes), ops...)
+	err := write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops)...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
@@ -129,7 +130,7 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 		r.stop(err)
 	default: // the next write has them, too
 		r.mu.Lock()
-		r.later = append(later, r.later...)
+		r.later, r.laterSaid = append(later, r.later...), append(said, r.laterSaid...)
 		r.mu.Unlock()
 	}
 	return err
@@ -185,25 +186,6 @@ func (r *Run) Model(name string) (model.Model, error) {
 		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
 	}
 	return m, nil
-}
-
-// History returns what was said before the run in its conversation, up to a number of messages, oldest
-// first; nothing if it has none.
-func (r *Run) History(ctx context.Context, messages int) ([]model.Message, error) {
-	if r.plan.ConversationID == nil {
-		return nil, nil
-	}
-	said, err := r.engine.store.History(ctx, *r.plan.ConversationID, r.run.RootPlanID, r.run.PlanID, messages)
-	if err != nil {
-		return nil, err
-	}
-	history := make([]model.Message, len(said))
-	for i, s := range said {
-		if history[i] = model.User(s.Text); !s.ByUser {
-			history[i].Role = model.RoleAssistant
-		}
-	}
-	return history, nil
 }
 
 // Thought puts a thought on record, with the next thing that is. number tells the thoughts of a run

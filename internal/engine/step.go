@@ -111,6 +111,22 @@ func mismatch(format string, args ...any) error {
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }
 
+// Recorded reports whether the answer of a cycle is on record, and whether all of its calls have ended.
+func (s *Step) Recorded(seq int64) (answered, acted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.cycles[seq]
+	if c == nil || c.record.ThinkEndTime == nil || c.record.Message == nil {
+		return false, false
+	}
+	for _, t := range c.calls {
+		if !t.State.Terminal() {
+			return true, false
+		}
+	}
+	return true, true
+}
+
 // Ended reports whether the step has ended, with its result. The error is a [*RunError] if it failed.
 func (s *Step) Ended() (result string, ended bool, err error) {
 	s.mu.Lock()
@@ -170,7 +186,7 @@ func (s *Step) row() *record.AgentExecution {
 // resolve ends the cycles whose calls have all ended. The caller holds s.mu.
 func (s *Step) resolve() (changes []record.Change) {
 	for _, c := range s.cycles {
-		if c.resolved || c.record.ThinkEndTime == nil {
+		if c.resolved || c.record.ThinkStartTime != nil && c.record.ThinkEndTime == nil {
 			continue
 		}
 		end := &record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: c.record.Seq, Attempt: c.record.Attempt, State: new(record.Completed)}

@@ -22,6 +22,9 @@ type Thinking struct {
 	Policies tool.Rules
 	// WaitTimeout bounds waits for humans whose policies do not. 0 means the defaults.
 	WaitTimeout time.Duration
+	// InOrder says that the calls are made one after the other. One that waits keeps those after it from
+	// being made.
+	InOrder bool
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].
@@ -53,6 +56,43 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return nil, err
 	}
 	return s.think(ctx, seq, c, t)
+}
+
+// Choose begins a cycle in which no model is asked: the executor itself says what is called. Then
+// [Step.Act] makes the calls.
+func (s *Step) Choose(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) error {
+	if err := s.run.boundary(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cycles[seq] != nil {
+		return nil
+	}
+	row := &record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}
+	kept, changes := s.newCycle(row, calls, t)
+	s.cycles[seq] = kept
+	s.run.count(1, 0)
+	s.run.addLater(append(s.resolve(), changes...)...)
+	return nil
+}
+
+// newCycle returns a cycle that has calls, and the changes that put it on record.
+func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking) (*cycle, []record.Change) {
+	row.State = new(record.Completed)
+	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
+	changes := []record.Change{row}
+	names := make([]string, len(calls))
+	for i, call := range calls {
+		c := s.newCall(row.Seq, i, call, t)
+		kept.calls[c.ToolCallID], names[i] = c, call.Name
+		changes = append(changes, c)
+	}
+	if len(calls) > 0 {
+		row.State, row.ActionDescription = new(record.Running), new("Call "+strings.Join(names, ", "))
+	}
+	kept.record = *row
+	return kept, changes
 }
 
 // mayThink checks the limits of the run.
@@ -212,28 +252,12 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	if len(message) > record.MaxTextBytes {
 		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
 	}
-	calls := response.Message.Calls()
 	usage := response.Usage
-	row.State, row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(record.Running), new(time.Now()), first, message, new(response.Message.Text())
+	row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(time.Now()), first, message, new(response.Message.Text())
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
-	if len(calls) == 0 {
-		row.State = new(record.Completed)
-	} else {
-		names := make([]string, len(calls))
-		for i, call := range calls {
-			names[i] = call.Name
-		}
-		row.ActionDescription = new("Call " + strings.Join(names, ", "))
-	}
-	changes := []record.Change{row}
-	kept := &cycle{record: *row, calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
-	for i, call := range calls {
-		c := s.newCall(row.Seq, i, call, t)
-		kept.calls[c.ToolCallID] = c
-		changes = append(changes, c)
-	}
+	kept, changes := s.newCycle(row, response.Message.Calls(), t)
 	if err := r.write(changes); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ var upward = map[string]int{
 	"agent/tool":       0,
 	"agent/tool/files": 0,
 	"agent/tool/git":   0,
+	"agent/workflow":   0,
 
 	"internal/store":    0,
 	"internal/api":      0,
@@ -53,6 +54,7 @@ var upward = map[string]int{
 
 	"internal/engine":            1, // executors are given a Run, which knows the executors that its calls start
 	"internal/executor/thinkact": 0,
+	"internal/executor/workflow": 0,
 
 	"agent/model":           0,
 	"agent/model/openai":    0,

@@ -20,17 +20,20 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
 )
 
 // Own is what a program has itself. What the configuration calls the same is hidden by it.
 type Own struct {
-	Models   map[string]model.Model
-	Tools    []tool.Tool
-	Servers  map[string]mcp.Server
-	Agents   map[string]config.Agent
-	Policies tool.Rules       // come before those of the configuration
-	Redactor *redact.Redactor // works beside that of the configuration; nil: there is none
+	Models  map[string]model.Model
+	Tools   []tool.Tool
+	Servers map[string]mcp.Server
+	Agents  map[string]config.Agent
+	// Workflows are those that are functions of the program.
+	Workflows map[string]workflow.Custom
+	Policies  tool.Rules       // come before those of the configuration
+	Redactor  *redact.Redactor // works beside that of the configuration; nil: there is none
 }
 
 // Source returns the parts that are in force. It is safe for concurrent use.
@@ -85,6 +88,12 @@ func (s *Source) Redact(text string) string {
 	return p.Redact(text)
 }
 
+// Function returns the function of a workflow, if the program has it.
+func (s *Source) Function(name string) (workflow.Func, bool) {
+	w, ok := s.inForce.Load().own.Workflows[name]
+	return w.Run, ok
+}
+
 // Metrics returns what is to be known of the configuration; nothing if there is none.
 func (s *Source) Metrics() []prometheus.Collector {
 	current := s.inForce.Load().current
@@ -130,6 +139,7 @@ func (p *parts) Provides() (all []string) {
 	for _, name := range p.Names("agent") {
 		add("tool", "agent."+name)
 	}
+	add("workflow", p.Names(string(config.CustomStep))...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -143,9 +153,31 @@ func keysOf[A, B any](a map[string]A, b map[string]B) []string {
 
 // Definition implements [engine.Parts].
 func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
-	if kind != "agent" {
-		return nil, false
+	c := p.configured.Config
+	switch kind {
+	case string(config.AgentStep):
+		return p.agent(name)
+	case string(config.SimpleStep):
+		w, ok := c.Workflows[name]
+		return encoded(w, ok)
+	case string(config.CustomStep):
+		w, ok := p.own.Workflows[name]
+		return encoded(struct {
+			workflow.Custom
+			Policies tool.Rules `json:"policies,omitempty"`
+		}{w, slices.Concat(p.own.Policies, c.Policies)}, ok)
 	}
+	return nil, false
+}
+
+// encoded returns what has a name as JSON.
+func encoded(v any, there bool) (json.RawMessage, bool) {
+	b, err := json.Marshal(v)
+	return b, there && err == nil
+}
+
+// agent returns the definition of an agent.
+func (p *parts) agent(name string) (json.RawMessage, bool) {
 	c := p.configured.Config
 	a, ok := p.own.Agents[name]
 	if !ok {
@@ -163,10 +195,15 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 
 // Names implements [engine.Parts].
 func (p *parts) Names(kind string) []string {
-	if kind != "agent" {
-		return nil
+	switch kind {
+	case string(config.AgentStep):
+		return keysOf(p.own.Agents, p.configured.Config.Agents)
+	case string(config.SimpleStep):
+		return slices.Sorted(maps.Keys(p.configured.Config.Workflows))
+	case string(config.CustomStep):
+		return slices.Sorted(maps.Keys(p.own.Workflows))
 	}
-	return keysOf(p.own.Agents, p.configured.Config.Agents)
+	return nil
 }
 
 // Model implements [engine.Parts].

@@ -52,7 +52,7 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 func opening(ctx context.Context, run *engine.Run, agent config.Definition, in input) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
-		history, err := run.History(ctx, historyMessages)
+		history, err := run.History(ctx, run.ConversationID(), historyMessages)
 		if err != nil {
 			return nil, err
 		}

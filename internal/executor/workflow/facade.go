@@ -1,0 +1,213 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/engine"
+)
+
+// maxDepth is how deep workflows may be nested.
+const maxDepth = 10
+
+// carrier carries the workflows of a run. What they run are the steps of the run, in order.
+type carrier struct {
+	run *engine.Run
+	def definition
+	// functions returns those of custom workflows; nil: there are none.
+	functions func(name string) (workflow.Func, bool)
+	next      int // the index of the next step
+	// stopped is the error of the handle after which nothing goes on.
+	stopped error
+}
+
+// place is where a workflow stands in a run.
+type place struct {
+	*carrier
+	name    string
+	flow    flow
+	session string // of the workflow; empty: none
+	depth   int
+
+	busy    sync.Mutex // held while a call is under way
+	results []workflow.StepResult
+}
+
+// failed is what did not succeed, with its error kind.
+type failed struct {
+	kind, message string
+}
+
+func (f *failed) Error() string { return f.message }
+
+func (f *failed) Unwrap() error { return workflow.ErrFailed }
+
+// begin begins a call: they are made one after the other, so that they have the same order each time.
+func (p *place) begin() (done func(), err error) {
+	if !p.busy.TryLock() {
+		return nil, &failed{"configuration", "a workflow makes its calls one after the other"}
+	}
+	if p.stopped != nil {
+		p.busy.Unlock()
+		return nil, p.interrupted(p.stopped)
+	}
+	return p.busy.Unlock, nil
+}
+
+// interrupted notes an error of the handle, which ends the workflow for now. A failure goes on as it is.
+func (p *place) interrupted(err error) error {
+	if failure, ok := errors.AsType[*engine.RunError](err); ok && failure.Kind != mismatch {
+		return &failed{failure.Kind, failure.Message}
+	}
+	p.stopped = err
+	return fmt.Errorf("%w: %w", workflow.ErrInterrupted, err)
+}
+
+// mismatch is the kind of the failure of code that does not fit the record.
+const mismatch = "record_mismatch"
+
+// note keeps how a step ended.
+func (p *place) note(name string, t config.StepType, result any) {
+	p.results = append(p.results, workflow.StepResult{StepName: name, StepType: string(t), Result: result})
+}
+
+// below returns the session of the next step.
+func (p *place) below() string {
+	if p.session == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", p.session, len(p.results))
+}
+
+// RunAgent implements [workflow.Facade].
+func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.AgentResult, error) {
+	done, err := p.begin()
+	if err != nil {
+		return workflow.AgentResult{}, err
+	}
+	defer done()
+	a, ok := p.def.Agents[name]
+	if !ok || p.flow.Steps == nil && !slices.Contains(p.flow.Agents, name) {
+		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
+	}
+	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
+	return p.agent(ctx, a, asked{messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, session: session})
+}
+
+func noComponent(name string) string { return "No components found with name " + name }
+
+// agent runs an agent as the next step.
+func (p *place) agent(ctx context.Context, a config.Definition, q asked) (workflow.AgentResult, error) {
+	index := p.next
+	p.next++
+	r, err := converse(ctx, p.run, index, a, p.def.Servers, q)
+	if err != nil {
+		err = p.interrupted(err)
+	}
+	if p.stopped == nil {
+		p.note(a.Agent, config.AgentStep, r)
+	}
+	return r, err
+}
+
+// RunWorkflow implements [workflow.Facade].
+func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.Result, error) {
+	done, err := p.begin()
+	if err != nil {
+		return workflow.Result{}, err
+	}
+	defer done()
+	t, err := typeOf(input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
+	if err != nil || t == "" || !slices.Contains(p.flow.Workflows, name) {
+		if err == nil {
+			err = errors.New(noComponent(name))
+		}
+		return workflow.Result{}, &failed{"configuration", err.Error()}
+	}
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return workflow.Result{}, &failed{"configuration", "the input of workflow " + name + " is no JSON: " + err.Error()}
+	}
+	return p.workflow(ctx, t, name, raw)
+}
+
+// workflow runs a workflow that is a step of this one.
+func (p *place) workflow(ctx context.Context, t config.StepType, name string, in json.RawMessage) (workflow.Result, error) {
+	if p.depth+1 >= maxDepth {
+		return workflow.Result{}, &failed{"depth", fmt.Sprintf("workflows can be nested %d deep", maxDepth)}
+	}
+	inner := &place{carrier: p.carrier, name: name, flow: p.def.Workflows[string(t)+"."+name], session: p.below(), depth: p.depth + 1}
+	r, err := inner.do(ctx, t, in)
+	if err != nil && !errors.Is(err, workflow.ErrFailed) {
+		return r, err
+	}
+	p.note(name, t, r)
+	return r, err
+}
+
+// toolStep is the type of a step that is one call of a tool.
+const toolStep config.StepType = "tool"
+
+// CallTool implements [workflow.Facade].
+func (p *place) CallTool(ctx context.Context, name string, arguments any) (string, error) {
+	done, err := p.begin()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return "", &failed{"configuration", "the arguments of " + name + " are no JSON: " + err.Error()}
+	}
+	index := p.next
+	p.next++
+	result, err := p.call(ctx, index, model.ToolCall{Name: name, Arguments: string(raw)})
+	if err != nil {
+		return "", p.interrupted(err)
+	}
+	p.note(name, toolStep, result.Text)
+	if result.Failed {
+		return result.Text, &failed{"tool", toolFailed(name, result.Text)}
+	}
+	return result.Text, nil
+}
+
+// call calls a tool in a step of its own.
+func (p *place) call(ctx context.Context, index int, call model.ToolCall) (tool.Result, error) {
+	step, err := p.run.Step(ctx, index, engine.StepInfo{Description: "Calls " + call.Name + ".", Request: call.Arguments})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	all, err := p.run.Tools(ctx, p.flow.Tools, p.flow.MCPServers)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	uses := config.Definition{Tools: p.flow.Tools, EnableWrite: true}
+	set, err := tool.NewSet(uses.Select(all)...)
+	if err != nil {
+		return tool.Result{}, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	t := engine.Thinking{Tools: set, Policies: p.flow.Policies}
+	calls := []model.ToolCall{call}
+	if err := step.Choose(ctx, 0, calls, t); err != nil {
+		return tool.Result{}, err
+	}
+	results, err := step.Act(ctx, 0, calls, t)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var failure *engine.RunError
+	if results[0].Failed {
+		failure = &engine.RunError{Kind: "tool", Message: results[0].Text}
+	}
+	step.End(results[0].Text, failure)
+	return results[0], nil
+}
