@@ -220,6 +220,11 @@ func (r *Run) end(state record.State, result Result, failure *RunError, changes 
 
 // abort ends a run whose executor did not: what it began is closed as far as it is open.
 func (r *Run) abort(state record.State, failure *RunError, result Result) error {
+	if r.hasLater() { // what is open shows on record
+		if err := r.write(nil); err != nil {
+			return err
+		}
+	}
 	changes, err := r.closing(state, failure)
 	if err != nil {
 		return err
@@ -281,7 +286,7 @@ func openCycles(step *tree.Step, state record.State, now time.Time) (changes []r
 		}
 		if !c.Record.State.Terminal() {
 			cycle := &record.ThinkAct{RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, Attempt: c.Record.Attempt, State: &state}
-			if c.Record.ThinkEndTime == nil {
+			if c.Record.ThinkStartTime != nil && c.Record.ThinkEndTime == nil {
 				cycle.ThinkEndTime = &now
 			}
 			changes = append(changes, cycle)

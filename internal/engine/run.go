@@ -110,6 +110,13 @@ func (r *Run) addLater(changes ...record.Change) {
 	r.later = append(r.later, changes...)
 }
 
+// hasLater reports whether something was left for the next write.
+func (r *Run) hasLater() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.later)+len(r.laterSaid) > 0
+}
+
 // write writes changes to the tree of the run, with those that were left for the next write. It tries for
 // as long as the worker has its lease, although the run may have been stopped: what was done is to be on
 // record.
