@@ -59,7 +59,12 @@ type Config struct {
 	ModelTries int
 	// RetryUnit scales the pauses between these tries. Default 1 s.
 	RetryUnit time.Duration
+	// Wrap, if it is set, returns what stands in for the writes of runs. Tests disturb them with it.
+	Wrap func(Write) Write
 }
+
+// Write writes to the tree of a run, see [store.Store.WriteRun].
+type Write func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
 
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
@@ -100,14 +105,16 @@ type Engine struct {
 	host      string
 	metrics   *metrics
 
-	// writing, if a test sets it, stands in for the store's WriteRun.
-	writing func(context.Context, store.Lease, []record.Change, ...store.RunOp) error
+	write Write // what runs do
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
 func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
 	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics()}
+	if e.write = c.Store.WriteRun; c.Wrap != nil {
+		e.write = c.Wrap(e.write)
+	}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {
 			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())

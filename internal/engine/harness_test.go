@@ -17,15 +17,21 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // build returns a house whose agents follow a script.
 func build(t *testing.T, scenes []scriptmodel.Scene, agents map[string]config.Definition, tools []tool.Tool, set ...func(*engine.Config)) *enginetest.House {
 	t.Helper()
+	p := plans(scenes, agents, tools)
+	if len(set) > 0 {
+		p.Config = set[0]
+	}
+	return enginetest.Build(t, p)
+}
+
+// plans are those of a house whose agents follow a script.
+func plans(scenes []scriptmodel.Scene, agents map[string]config.Definition, tools []tool.Tool) enginetest.Plans {
 	p := enginetest.Plans{Scenes: scenes, Tools: tools, Executors: []engine.Executor{thinkact.Executor{}}, Definitions: map[string]any{}}
 	for name, a := range agents {
 		a.Model.Name, a.EnableWrite = "default", true
 		p.Definitions["agent."+name] = a
 	}
-	if len(set) > 0 {
-		p.Config = set[0]
-	}
-	return enginetest.Build(t, p)
+	return p
 }
 
 var (

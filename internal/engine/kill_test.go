@@ -11,7 +11,6 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
-	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/tree"
@@ -35,9 +34,9 @@ func (e *effects) tool(name string, p tool.Policy) tool.Tool {
 }
 
 // journey is a run with everything in it: parallel calls, an approval, a form, sub-agents.
-func journey(t *testing.T, e *effects) *enginetest.House {
+func journey(t *testing.T, e *effects, set ...func(*enginetest.Plans)) *enginetest.House {
 	t.Helper()
-	return build(t, []scriptmodel.Scene{
+	p := plans([]scriptmodel.Scene{
 		{Name: "deep", Match: scriptmodel.Match{System: "Deep."}, Turns: calls(
 			[]scriptmodel.ToolCall{call("once", object{"name": "deep"})}, terminate("deep answer"))},
 		{Name: "child", Match: scriptmodel.Match{System: "Child."}, Turns: calls(
@@ -53,6 +52,10 @@ func journey(t *testing.T, e *effects) *enginetest.House {
 		"child": {SystemPrompt: "Child.", Tools: []string{"agent.deep", "again"}},
 		"deep":  {SystemPrompt: "Deep.", Tools: []string{"once"}},
 	}, []tool.Tool{e.tool("once", tool.Policy{Writes: true}), e.tool("again", tool.Policy{OnUnknown: tool.Retry}), e.tool("pay", tool.Policy{Approval: true})})
+	for _, f := range set {
+		f(&p)
+	}
+	return enginetest.Build(t, p)
 }
 
 // answer decides all waits until ctx ends.
@@ -93,32 +96,14 @@ func outlineOf(h *enginetest.House, p *tree.Plan) string {
 	return b.String()
 }
 
-// disturb disturbs the nth write of a house. Writes counts all writes.
-type disturb func(h *enginetest.House, n int) (writes func() int)
-
 // TestKilledAtEveryWrite kills the worker before and after each write of a run, and lets each write
 // fail. It checks that the run comes to the same end: the same answer, the same rows, no effect twice.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	kill := func(before bool) disturb {
-		return func(h *enginetest.House, n int) (writes func() int) {
-			return engine.Kill(h.Engine, n, before, func(planID string) {
-				// The worker is dead, and its lease is over: the run is anyone's.
-				if _, err := h.DB.Pool.Exec(context.Background(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1 AND NOT done", planID); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	ways := map[string]disturb{
-		"killed before": kill(true), "killed after": kill(false),
-		"failed": func(h *enginetest.House, n int) (writes func() int) { return engine.Fail(h.Engine, n) },
-	}
-	carry := func(t *testing.T, n int, way disturb) (outline string, e *effects, writes int) {
+	carry := func(t *testing.T, n int, way enginetest.Disturb) (outline string, e *effects, writes int) {
 		t.Helper()
 		e = &effects{done: map[string][]string{}}
-		h := journey(t, e)
-		written := way(h, n)
+		h := journey(t, e, func(p *enginetest.Plans) { p.Disturb, p.Nth = way, n })
 		ctx, cancel := context.WithCancel(t.Context())
 		var answering sync.WaitGroup
 		answering.Go(func() { answer(ctx, h) })
@@ -133,9 +118,9 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state").Scan(&waits); err != nil || waits != 2 {
 			t.Errorf("%d waits, want 2, %v", waits, err)
 		}
-		return outlineOf(h, p), e, written()
+		return outlineOf(h, p), e, h.Writes()
 	}
-	want, _, writes := carry(t, 0, ways["failed"])
+	want, _, writes := carry(t, 0, enginetest.Disturbances["failed"])
 	if !strings.Contains(want, "root answer") || !strings.Contains(want, `form COMPLETED "{\"city\":\"Oslo\"}"`) || strings.Count(want, "plan deep") != 2 {
 		t.Fatalf("undisturbed:\n%s", want)
 	}
@@ -146,7 +131,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		first, step = 1, 1
 	}
 	for n := first; n <= writes; n += step {
-		for name, way := range ways {
+		for name, way := range enginetest.Disturbances {
 			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				got, e, _ := carry(t, n, way)

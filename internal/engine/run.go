@@ -125,11 +125,7 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	later, said := r.later, r.laterSaid
 	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
-	write := r.engine.store.WriteRun
-	if r.engine.writing != nil {
-		write = r.engine.writing
-	}
-	err := write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops)...)
+	err := r.engine.write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops)...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()

@@ -94,6 +94,7 @@ type House struct {
 	Model  *scriptmodel.Server
 	Parts  *Parts
 	Engine *engine.Engine
+	Writes func() int // of a house that is disturbed
 
 	executors []engine.Executor
 }
@@ -106,6 +107,9 @@ type Plans struct {
 	Executors   []engine.Executor
 	Config      func(*engine.Config)
 	DB          *pgtest.DB // nil: a database of its own
+	// Disturb disturbs the write Nth of the engine, if it is set. Then House.Writes counts all writes.
+	Disturb Disturb
+	Nth     int
 }
 
 // Build builds a house, which the end of the test closes.
@@ -130,7 +134,17 @@ func Build(t *testing.T, p Plans) *House {
 		t.Fatal(err)
 	}
 	h.Parts = &Parts{DefaultModel: m, Set: all, Definitions: p.Definitions}
-	h.Engine = h.NewEngine(p.Config)
+	set := p.Config
+	if p.Disturb != nil {
+		var wrap func(engine.Write) engine.Write
+		wrap, h.Writes = p.Disturb(h, p.Nth)
+		set = func(c *engine.Config) {
+			if c.Wrap = wrap; p.Config != nil {
+				p.Config(c)
+			}
+		}
+	}
+	h.Engine = h.NewEngine(set)
 	return h
 }
 

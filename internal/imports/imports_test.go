@@ -77,10 +77,10 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
-	"internal/runs": {[]string{"record", "internal/decision", "internal/feed", "internal/store"}, nil},
+	"internal/runs": {[]string{"record", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
 
 	// What is served of the runtime.
-	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
+	"internal/runapi": {[]string{"record", "agent/model", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},

@@ -2,6 +2,8 @@ package workflow
 
 import (
 	"bytes"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +55,22 @@ const (
 	agentSession    = "agent-"
 	workflowSession = "workflow-"
 )
+
+// Executor carries runs of agents and of workflows.
+type Executor struct {
+	// Functions returns the function of a custom workflow, if the program has it. nil: it has none.
+	Functions func(name string) (workflow.Func, bool)
+}
+
+// Kind implements [engine.Executor].
+func (Executor) Kind() string { return "workflow" }
+
+// newSession returns what makes the id of a session its own.
+func newSession() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
 
 // Prepare implements [engine.Executor].
 func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {

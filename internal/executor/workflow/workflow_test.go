@@ -31,7 +31,9 @@ var (
 // says is a turn with a text alone, which is a final answer.
 func says(text string) scriptmodel.Turn { return scriptmodel.Turn{Content: text} }
 
-func callsTo(calls ...scriptmodel.ToolCall) scriptmodel.Turn { return scriptmodel.Turn{ToolCalls: calls} }
+func callsTo(calls ...scriptmodel.ToolCall) scriptmodel.Turn {
+	return scriptmodel.Turn{ToolCalls: calls}
+}
 
 // scene is what an agent says whose system prompt is its name.
 func scene(name string, turns ...scriptmodel.Turn) scriptmodel.Scene {
@@ -294,7 +296,9 @@ func TestCustom(t *testing.T) {
 			r, err := f.RunWorkflow(ctx, "w", again)
 			return object{"session": session, "output": r.FinalOutput}, err
 		},
-		"bad":    func(context.Context, workflow.Facade, json.RawMessage, string) (any, error) { return nil, errors.New("no luck") },
+		"bad": func(context.Context, workflow.Facade, json.RawMessage, string) (any, error) {
+			return nil, errors.New("no luck")
+		},
 		"panics": func(context.Context, workflow.Facade, json.RawMessage, string) (any, error) { panic("oops") },
 		"foreign": func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
 			_, err := f.RunAgent(ctx, "b", "x")
