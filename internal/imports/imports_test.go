@@ -117,7 +117,7 @@ var rules = map[string]rule{
 	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
 	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
-	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "examples/..."}, nil},
+	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "agent/workflow", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.
