@@ -34,8 +34,8 @@ type Talk struct {
 }
 
 func (t Talk) request() (engine.Request, error) {
-	return facadeRequest(t, t.SessionID, t.IdempotencyKey, map[string]any{
-		"agent": t.Agent, "user_message": t.Message, "messages": t.Messages, "system_prompt": t.SystemPrompt, "force_include_history": t.History,
+	return facadeRequest(t, t.SessionID, t.IdempotencyKey, workflow.Input{
+		Agent: t.Agent, UserMessage: t.Message, Messages: t.Messages, SystemPrompt: t.SystemPrompt, ForceIncludeHistory: t.History,
 	})
 }
 
@@ -47,7 +47,7 @@ type Flow struct {
 	IdempotencyKey string
 }
 
-func facadeRequest(q any, session, key string, input map[string]any) (engine.Request, error) {
+func facadeRequest(q any, session, key string, input workflow.Input) (engine.Request, error) {
 	r := engine.Request{Executor: "workflow", ConversationID: session, IdempotencyKey: key}
 	for field, text := range map[string]string{"sessionId": session, "idempotencyKey": key} {
 		if len(text) > record.MaxIDBytes || !storable(text) {
@@ -56,7 +56,7 @@ func facadeRequest(q any, session, key string, input map[string]any) (engine.Req
 	}
 	var err error
 	if r.Input, err = json.Marshal(input); err != nil {
-		return r, invalid("input", "cannot be written as JSON")
+		return r, err
 	}
 	r.Body, err = json.Marshal(q)
 	return r, err
@@ -77,7 +77,11 @@ func (r *Runtime) StreamAgent(ctx context.Context, q Talk, on func(kind string, 
 // RunWorkflow runs a simple or a custom workflow to its end, as RunAgent runs an agent.
 func (r *Runtime) RunWorkflow(ctx context.Context, q Flow) (result workflow.Result, err error) {
 	return result, r.facade(ctx, &result, func() (engine.Request, error) {
-		return facadeRequest(q, q.SessionID, q.IdempotencyKey, map[string]any{"workflow": q.Workflow, "input": q.Input})
+		in, err := json.Marshal(q.Input)
+		if err != nil {
+			return engine.Request{}, invalid("input", "cannot be written as JSON")
+		}
+		return facadeRequest(q, q.SessionID, q.IdempotencyKey, workflow.Input{Workflow: q.Workflow, Input: in})
 	}, nil)
 }
 

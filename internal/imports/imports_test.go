@@ -87,7 +87,7 @@ var rules = map[string]rule{
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
-	"agent/workflow":   {[]string{"agent/model"}, nil},
+	"agent/workflow":   {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 

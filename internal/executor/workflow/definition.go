@@ -1,35 +1,19 @@
 package workflow
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
-	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/record"
 )
-
-// input is what a run is given: an agent and messages, or a workflow and its input.
-type input struct {
-	Agent               string             `json:"agent,omitempty"`
-	UserMessage         string             `json:"user_message,omitempty"`
-	Messages            []workflow.Message `json:"messages,omitempty"`
-	SystemPrompt        string             `json:"system_prompt,omitempty"`
-	ForceIncludeHistory bool               `json:"force_include_history,omitempty"`
-
-	Workflow string          `json:"workflow,omitempty"`
-	Type     config.StepType `json:"type,omitempty"` // simple_workflow or custom_workflow, if both have the name
-	Input    json.RawMessage `json:"input,omitempty"`
-}
 
 // definition is what a run keeps: all agents and workflows that it may run.
 type definition struct {
@@ -74,13 +58,13 @@ func newSession() string {
 
 // Prepare implements [engine.Executor].
 func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
-	in, err := readInput(r.Input)
+	in, err := workflow.ReadInput(r.Input)
 	if err != nil {
 		return p, err
 	}
 	d := definition{Agents: map[string]config.Definition{}, Workflows: map[string]flow{}, Servers: provided(parts, "mcp:")}
 	g := gathering{parts: parts, into: &d}
-	session := ""
+	var session string
 	if in.Agent != "" {
 		p.Name, d.Type, session = in.Agent, config.AgentStep, agentSession
 		p.UserRequest = in.Messages[len(in.Messages)-1].Content
@@ -125,63 +109,11 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	return p, err
 }
 
-// readInput reads what a run is given. Of user_message it makes a message.
-func readInput(raw json.RawMessage) (in input, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return in, &record.InvalidError{Code: record.CodeUnknownField, Field: "input." + strings.Trim(field, `"`), Reason: "is not known"}
-		}
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return in, invalid("input."+wrong.Field, "must be a "+wrong.Type.String())
-		}
-		return in, invalid("input", "must be an object with workflow and input, or with agent and user_message or messages")
-	}
-	if in.UserMessage != "" {
-		in.Messages = append(in.Messages, workflow.Message{Role: string(model.RoleUser), Content: in.UserMessage})
-	}
-	if len(in.Input) == 0 {
-		in.Input = json.RawMessage("null")
-	}
-	switch {
-	case in.Agent == "" && in.Workflow == "":
-		return in, missing("input.workflow")
-	case in.Agent != "" && in.Workflow != "":
-		return in, invalid("input.agent", "and workflow exclude each other")
-	case in.Type != "" && in.Type != config.SimpleStep && in.Type != config.CustomStep:
-		return in, invalid("input.type", "must be simple_workflow or custom_workflow")
-	case in.Agent != "" && len(in.Messages) == 0:
-		return in, &record.InvalidError{Code: record.CodeMissingField, Field: "input.user_message", Reason: "or messages is required"}
-	case in.Workflow != "" && (len(in.Messages) > 0 || in.SystemPrompt != "" || in.ForceIncludeHistory):
-		return in, invalid("input.workflow", "takes input, not messages, system_prompt or force_include_history")
-	case in.Workflow != "" && string(in.Input) == "null":
-		return in, missing("input.input")
-	case in.Agent != "" && string(in.Input) != "null":
-		return in, invalid("input.input", "is for workflows; an agent takes user_message or messages")
-	}
-	for i, m := range in.Messages {
-		at := fmt.Sprintf("input.messages[%d]", i)
-		switch {
-		case m.Role != string(model.RoleUser) && m.Role != string(model.RoleAssistant):
-			return in, invalid(at+".role", "must be user or assistant")
-		case len(m.ToolCalls) > 0 || m.ToolCallID != "":
-			return in, invalid(at, "must be a text")
-		case strings.TrimSpace(m.Content) == "":
-			return in, missing(at + ".content")
-		}
-	}
-	if n := len(in.Messages); n > 0 && in.Messages[n-1].Role != string(model.RoleUser) {
-		return in, invalid(fmt.Sprintf("input.messages[%d].role", n-1), "must be user: the last message is the user's")
-	}
-	return in, nil
-}
-
 // typeOf returns the type of the workflow that is asked for; empty: there is none of its name.
-func typeOf(in input, there func(config.StepType) bool) (config.StepType, error) {
+func typeOf(in workflow.Input, there func(config.StepType) bool) (config.StepType, error) {
 	var types []string
 	for _, t := range []config.StepType{config.SimpleStep, config.CustomStep} {
-		if (in.Type == "" || in.Type == t) && there(t) {
+		if (in.Type == "" || in.Type == string(t)) && there(t) {
 			types = append(types, string(t))
 		}
 	}
@@ -314,10 +246,6 @@ const maxTitle = 100
 func title(request string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(request), "\n")
 	return tool.Cut(line, maxTitle)
-}
-
-func missing(field string) error {
-	return &record.InvalidError{Code: record.CodeMissingField, Field: field, Reason: "is required"}
 }
 
 func invalid(field, reason string) error {

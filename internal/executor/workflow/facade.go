@@ -125,7 +125,7 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 		return workflow.Result{}, err
 	}
 	defer done()
-	t, err := typeOf(input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
+	t, err := typeOf(workflow.Input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
 	if err != nil || t == "" || !slices.Contains(p.flow.Workflows, name) {
 		if err == nil {
 			err = errors.New(noComponent(name))

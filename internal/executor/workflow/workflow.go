@@ -18,7 +18,7 @@ import (
 // Advance implements [engine.Executor].
 func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
 	var def definition
-	var in input
+	var in workflow.Input
 	if err := errors.Join(json.Unmarshal(run.Definition(), &def), json.Unmarshal(run.Input(), &in)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
