@@ -13,12 +13,16 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/parts"
 )
 
 // Agent is what an agent is: its prompt, model, tools and limits, as a configuration file has them. A run
 // keeps the definition with which it began.
 type Agent = config.Agent
+
+// Workflow is a workflow that is a Go function: see [workflow.Func].
+type Workflow = workflow.Custom
 
 // Limits bound a run and all below it. 0 means no limit.
 type Limits = config.Limits

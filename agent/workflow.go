@@ -14,9 +14,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Workflow is a workflow that is a Go function: see [workflow.Func].
-type Workflow = workflow.Custom
-
 // Talk asks an agent to talk: over several turns, until it answers with a text instead of tool calls.
 type Talk struct {
 	Agent   string
