@@ -183,6 +183,8 @@ func TestRegisterErrors(t *testing.T) {
 			[]string{`agents.a.model: no model is called "gpt"; there are: default`, `agents.b.tools[0]: no tool is called "eco"; did you mean echo?`, "agents.c.waitTimeout: want a time"}},
 		{agent.Parts{Agents: map[string]agent.Agent{"a": {ResponseSchema: json.RawMessage(`{"type":"text"}`)}}}, []string{"agents.a.responseSchema: "}},
 		{agent.Parts{Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}}}, []string{"agents.a.enableWrite: must be true: the tool pay writes"}},
+		{agent.Parts{Workflows: map[string]agent.Workflow{"w": {Agents: []string{"nobody"}, Workflows: []string{"w", "none"}, Tools: []string{"echo", "eco"}, MCPServers: []string{"s"}}}}, []string{
+			"workflows.w.run: it is nil", `workflows.w.agents[0]: no agent is called "nobody"`, `workflows.w.workflows[1]: no workflow is called "none"`, `workflows.w.tools[1]: no tool is called "eco"`, `workflows.w.mcpServers[0]: no MCP server is called "s"`}},
 		{agent.Parts{Agents: map[string]agent.Agent{"": {}}}, []string{"agents.: a name has at most"}},
 	} {
 		err := a.Register(row.parts)

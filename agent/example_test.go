@@ -2,12 +2,16 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
 // An agent with a Go function as its tool.
@@ -212,4 +216,106 @@ func ExampleRuntime_Work() {
 	fmt.Println(answers)
 	// Output:
 	// map[Hello.:30]
+}
+
+// A workflow that is a Go function. Its calls are on record: when the program ends in the middle, another one calls
+// the function again, and goes on where it was.
+func ExampleRuntime_RunWorkflow() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted( // openai.New or anthropic.New in a program
+		scriptmodel.Turn{Content: "The sky is green."})
+	defer stop()
+
+	a, err := agent.Open(ctx, url, agent.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close(ctx)
+	err = a.Register(agent.Parts{
+		Models: map[string]model.Model{"default": m},
+		Tools: []tool.Tool{tool.Func("publish", "Publishes a text.", func(_ context.Context, in struct {
+			Text string `json:"text"`
+		}) (string, error) {
+			return "published: " + in.Text, nil
+		})},
+		Agents: map[string]agent.Agent{"writer": {SystemPrompt: "You write one sentence."}},
+		Workflows: map[string]agent.Workflow{"news": {
+			Agents: []string{"writer"}, Tools: []string{"publish"},
+			Run: func(ctx context.Context, f workflow.Facade, input json.RawMessage, session string) (any, error) {
+				written, err := f.RunAgent(ctx, "writer", string(input))
+				if err != nil {
+					return nil, err
+				}
+				return f.CallTool(ctx, "publish", map[string]string{"text": strings.ToUpper(written.Text())})
+			},
+		}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go a.Work(ctx)
+
+	result, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "news", Input: map[string]string{"about": "the sky"}, IdempotencyKey: "news-17"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Status, result.FinalOutput)
+	for _, step := range result.StepResults {
+		fmt.Println(step.StepType, step.StepName)
+	}
+	// Output:
+	// completed published: THE SKY IS GREEN.
+	// agent writer
+	// tool publish
+}
+
+// An agent that talks over several turns, whose events are shown as they happen.
+func ExampleRuntime_StreamAgent() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted(
+		calls("weather", map[string]string{"city": "Oslo"}),
+		scriptmodel.Turn{Content: "Take an umbrella."})
+	defer stop()
+
+	a, err := agent.Open(ctx, url, agent.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close(ctx)
+	err = a.Register(agent.Parts{
+		Models: map[string]model.Model{"default": m},
+		Tools: []tool.Tool{tool.Func("weather", "Says how the weather is in a city.", func(_ context.Context, in struct {
+			City string `json:"city"`
+		}) (string, error) {
+			return "It rains in " + in.City + ".", nil
+		})},
+		Agents: map[string]agent.Agent{"guide": {SystemPrompt: "You plan walks.", Tools: []string{"weather"}, IncludeHistory: true}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go a.Work(ctx)
+
+	result, err := a.StreamAgent(ctx, agent.Talk{Agent: "guide", Message: "I walk in Oslo today.", SessionID: "ada"}, func(kind string, data map[string]any) error {
+		switch kind {
+		case "tool_result":
+			fmt.Println(kind, data["output"])
+		case "session_info", "stream_end":
+			fmt.Println(kind)
+		}
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Status, result.Text())
+	// Output:
+	// session_info
+	// tool_result It rains in Oslo.
+	// stream_end
+	// success Take an umbrella.
 }

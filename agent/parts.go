@@ -13,12 +13,16 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/parts"
 )
 
 // Agent is what an agent is: its prompt, model, tools and limits, as a configuration file has them. A run
 // keeps the definition with which it began.
 type Agent = config.Agent
+
+// Workflow is a workflow that is a Go function: see [workflow.Func].
+type Workflow = workflow.Custom
 
 // Limits bound a run and all below it. 0 means no limit.
 type Limits = config.Limits
@@ -34,6 +38,8 @@ type Parts struct {
 	Tools []tool.Tool
 	// MCPServers are connected to when a run needs them. Their tools are called <server>-<tool>.
 	MCPServers map[string]mcp.Server
+	// Workflows are functions that run agents, tools and other workflows. They are known by their names.
+	Workflows map[string]Workflow
 	// Policies change those of tools, by name patterns. The first that matches applies; those of the
 	// configuration come last.
 	Policies tool.Rules
@@ -81,6 +87,7 @@ func (r *Runtime) register(p Parts) error {
 	c.policies(p.Policies)
 	c.redactor()
 	c.agents(p.Agents)
+	c.workflows(p.Workflows)
 	if err := errors.Join(c.errs...); err != nil {
 		return err
 	}
@@ -255,6 +262,46 @@ func (c *registering) agents(more map[string]Agent) {
 		c.own.Agents = map[string]Agent{}
 	}
 	maps.Copy(c.own.Agents, more)
+}
+
+func (c *registering) workflows(more map[string]Workflow) {
+	c.own.Workflows = add(c, "workflows", c.own.Workflows, more, map[string]bool{}, func(w Workflow) error {
+		if w.Run == nil {
+			return errors.New(".run: it is nil")
+		}
+		return nil
+	})
+	tools := map[string]bool{"form": true}
+	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
+		tools[t.Spec().Name] = true
+	}
+	agents, servers := allOf(c.own.Agents, c.configured.Config.Agents), allOf(c.own.Servers, c.configured.Config.MCPServers)
+	for name := range agents {
+		tools["agent."+name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		w := more[name]
+		there := maps.Clone(tools)
+		for _, server := range w.MCPServers {
+			for _, name := range w.Tools {
+				there[name] = there[name] || strings.HasPrefix(name, server+"-")
+			}
+		}
+		for _, refers := range []struct {
+			field, what string
+			names       []string
+			there       map[string]bool
+		}{
+			{"agents", "agent", w.Agents, agents}, {"workflows", "workflow", w.Workflows, allOf(c.own.Workflows, c.configured.Config.Workflows)},
+			{"tools", "tool", w.Tools, there}, {"mcpServers", "MCP server", w.MCPServers, servers},
+		} {
+			for i, each := range refers.names {
+				if !refers.there[each] {
+					c.wrong("workflows.%s.%s[%d]: no %s is called %q", name, refers.field, i, refers.what, each)
+				}
+			}
+		}
+	}
 }
 
 // allOf returns the names in either map.

@@ -110,7 +110,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 		}
 	}()
 	r.engine, err = engine.New(engine.Config{
-		Store: r.store, Executors: executor.All(), Parts: r.source.Use, Watcher: r.store.Deltas(),
+		Store: r.store, Executors: executor.All(r.source.Function), Parts: r.source.Use, Watcher: r.store.Deltas(),
 		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
 	})
 	if err != nil {

@@ -269,28 +269,6 @@ SELECT version FROM known UNION ALL SELECT version FROM added;
 -- Returns the body of a definition.
 SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text AND d.version = @version::integer;
 
--- name: ConversationAdd :exec
--- Begins a conversation, or notes that it goes on.
-INSERT INTO actlog.conversation AS c (conversation_id, user_id)
-VALUES (@conversation_id::text, sqlc.narg('user_id')::text)
-ON CONFLICT (conversation_id) DO UPDATE SET updated_at = now();
-
--- name: ConversationSay :exec
--- Adds what was said in a run to its conversation.
-INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content)
-SELECT @conversation_id::text, @plan_id::text, u.position - 1, u.role, u.content
-FROM unnest(@roles::text[], @contents::text[]) WITH ORDINALITY AS u (role, content, position)
-ON CONFLICT DO NOTHING;
-
--- name: ConversationHistory :many
--- Returns the last messages of a conversation from before a run, newest first.
-SELECT m.role, m.content
-FROM actlog.conversation_message AS m
-WHERE m.conversation_id = @conversation_id::text
-    AND m.created_at < (SELECT r.created_at FROM actlog.run AS r WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text)
-ORDER BY m.created_at DESC, m.plan_id DESC, m.position DESC
-LIMIT @messages::integer;
-
 -- name: WaitOpen :one
 -- Returns a wait as it stands, with the run that waits. The caller holds the root plan.
 SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id

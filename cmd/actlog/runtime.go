@@ -78,7 +78,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		}
 	}
 	a.engine, err = engine.New(engine.Config{
-		Store: s, Executors: executor.All(), Parts: a.source.Use, Watcher: s.Deltas(),
+		Store: s, Executors: executor.All(a.source.Function), Parts: a.source.Use, Watcher: s.Deltas(),
 		Logger: a.log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
 	})
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Act makes the calls that the model asked for in a cycle, several at once unless their policies
-// forbid it, or returns their results from before. A call that waits, for a human or for a sub-plan,
-// does not keep the others from being made: then the error says that the run waits. Without a [Step.Think]
-// in the cycle, the executor itself asks for the calls.
+// Act makes the calls that the model asked for in a cycle, several at once unless their policies or
+// [Thinking.InOrder] forbid it, or returns their results from before. A call that waits, for a human or for
+// a sub-plan, does not keep the others from being made: then the error says that the run waits. Without a
+// [Step.Think] in the cycle, the executor itself asks for the calls.
 func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) ([]tool.Result, error) {
 	s.begin(seq, calls, t)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
@@ -26,7 +26,7 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	var alone []int
 	for i, call := range calls {
 		one := &calling{step: s, seq: seq, index: i, of: len(calls), call: call, t: t}
-		if one.exclusive() {
+		if t.InOrder || one.exclusive() {
 			alone = append(alone, i)
 			continue
 		}
@@ -35,6 +35,9 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	together.Wait()
 	for _, i := range alone {
 		results[i], errs[i] = (&calling{step: s, seq: seq, index: i, of: len(calls), call: calls[i], t: t}).make(ctx)
+		if t.InOrder && errs[i] != nil {
+			break
+		}
 	}
 	return results, worst(errs)
 }

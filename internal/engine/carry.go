@@ -121,7 +121,7 @@ func (r *Run) settle(result Result, err error) error {
 	case errors.Is(err, store.ErrLeaseLost):
 		return nil
 	case err == nil:
-		return r.end(record.Completed, result.Summary, nil)
+		return r.end(record.Completed, result, nil)
 	case errors.As(err, &parked):
 		return r.park(parked)
 	case errors.Is(err, errPaused):
@@ -129,17 +129,17 @@ func (r *Run) settle(result Result, err error) error {
 	case errors.Is(err, errReleased):
 		return r.release()
 	case errors.Is(err, errStopped):
-		return r.abort(record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."})
+		return r.abort(record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."}, Result{})
 	case errors.Is(err, errDeadline):
-		return r.abort(record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
+		return r.abort(record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."}, Result{})
 	case errors.As(err, &failure):
-		return r.abort(record.Failed, failure)
+		return r.abort(record.Failed, failure, result)
 	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
 		r.log.Warn("a run is handed back", "error", err)
 		return r.release()
 	}
 	r.log.Error("a run failed", "error", err)
-	return r.abort(record.Failed, &RunError{Kind: "internal", Message: err.Error()})
+	return r.abort(record.Failed, &RunError{Kind: "internal", Message: err.Error()}, Result{})
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
@@ -185,28 +185,26 @@ func (r *Run) states(state record.State) []record.Change {
 func (r *Run) release() error { return r.write(nil, store.Release()) }
 
 // end ends the run, and the call that started it.
-func (r *Run) end(state record.State, summary string, failure *RunError, changes ...record.Change) error {
+func (r *Run) end(state record.State, result Result, failure *RunError, changes ...record.Change) error {
 	end := r.planRow(state)
 	end.EndTime = new(r.now())
 	if r.plan.StartTime == nil {
 		end.StartTime = end.EndTime
 	}
-	summary = r.redact(summary)
+	summary := r.redact(result.Summary)
 	text := summary
 	if failure != nil {
 		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(r.redact(failure.Message))
 		text = r.redact(failure.Message)
-	} else {
+	}
+	if failure == nil || summary != "" {
 		end.Summary = &summary
 	}
 	changes = append(changes, end)
 	ops := []store.RunOp{store.Applied(), store.Finish(), store.StopBelow()}
-	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil {
-		user := ""
-		if r.plan.UserID != nil {
-			user = *r.plan.UserID
-		}
-		ops = append(ops, store.Say(*r.plan.ConversationID, user, *r.plan.UserRequest, summary))
+	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
+		ops = append(ops, store.Say(store.Conversation{ID: *r.plan.ConversationID, UserID: textOf(r.plan.UserID)}, 0,
+			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
 	}
 	if p := r.run.Parent; p != nil {
 		call := &record.ActTool{
@@ -226,12 +224,17 @@ func (r *Run) end(state record.State, summary string, failure *RunError, changes
 }
 
 // abort ends a run whose executor did not: what it began is closed as far as it is open.
-func (r *Run) abort(state record.State, failure *RunError) error {
+func (r *Run) abort(state record.State, failure *RunError, result Result) error {
+	if r.hasLater() { // what is open shows on record
+		if err := r.write(nil); err != nil {
+			return err
+		}
+	}
 	changes, err := r.closing(state, failure)
 	if err != nil {
 		return err
 	}
-	return r.end(state, "", failure, changes...)
+	return r.end(state, result, failure, changes...)
 }
 
 // maxWaits bounds how many waits of a run are closed with it.

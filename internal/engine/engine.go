@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -188,7 +189,7 @@ func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared,
 	plan := &record.Plan{
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
 		Name: some(p.Name), Title: some(p.Title), UserRequest: some(p.UserRequest), ModelName: some(p.ModelName),
-		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(r.ConversationID), Release: some(e.config.Release), Tags: r.Tags,
+		Project: some(r.Project), UserID: some(r.UserID), ConversationID: some(cmp.Or(r.ConversationID, p.ConversationID)), Release: some(e.config.Release), Tags: r.Tags,
 		Metadata: p.Metadata,
 	}
 	return run, plan, nil

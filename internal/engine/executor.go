@@ -92,6 +92,8 @@ type Prepared struct {
 	ModelName   string
 	Metadata    json.RawMessage // of the plan
 	Limits      *Limits         // of the definition
+	// ConversationID is that of the run if the request has none.
+	ConversationID string
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

@@ -1,8 +1,9 @@
 package engine
 
-// Result is how a run ended well.
+// Result is how a run ended.
 type Result struct {
-	Summary string // what the run answers
+	Summary string // what the run answers; one that failed may say here how far it came
+	Said    bool   // the executor itself added what was said to the conversation
 }
 
 // RunError ends a step or a run as FAILED.

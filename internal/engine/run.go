@@ -59,6 +59,7 @@ type Run struct {
 	mu            sync.Mutex
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
+	laterSaid     []store.RunOp   // likewise, of conversations
 	rounds, calls int64           // that it has begun
 	thoughts      map[string]bool // that are on record, or with the next write
 	thoughtAt     time.Time       // of the last of them
@@ -115,6 +116,13 @@ func (r *Run) addLater(changes ...record.Change) {
 	r.later = append(r.later, changes...)
 }
 
+// hasLater reports whether something was left for the next write.
+func (r *Run) hasLater() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.later)+len(r.laterSaid) > 0
+}
+
 // write writes changes to the tree of the run, with those that were left for the next write. It tries for
 // as long as the worker has its lease, although the run may have been stopped: what was done is to be on
 // record.
@@ -122,10 +130,10 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
 	r.mu.Lock()
-	later := r.later
-	r.later = nil
+	later, said := r.later, r.laterSaid
+	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
-	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), ops...)
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops)...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
@@ -133,7 +141,7 @@ func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 		r.stop(err)
 	default: // the next write has them, too
 		r.mu.Lock()
-		r.later = append(later, r.later...)
+		r.later, r.laterSaid = append(later, r.later...), append(said, r.laterSaid...)
 		r.mu.Unlock()
 	}
 	return err
@@ -192,25 +200,6 @@ func (r *Run) Model(name string) (model.Model, error) {
 		return nil, &RunError{Kind: "configuration", Message: fmt.Sprintf("No model is called %q any more.", name)}
 	}
 	return m, nil
-}
-
-// History returns what was said before the run in its conversation, up to a number of messages, oldest
-// first; nothing if it has none.
-func (r *Run) History(ctx context.Context, messages int) ([]model.Message, error) {
-	if r.plan.ConversationID == nil {
-		return nil, nil
-	}
-	said, err := r.engine.store.History(ctx, *r.plan.ConversationID, r.run.RootPlanID, r.run.PlanID, messages)
-	if err != nil {
-		return nil, err
-	}
-	history := make([]model.Message, len(said))
-	for i, s := range said {
-		if history[i] = model.User(s.Text); !s.ByUser {
-			history[i].Role = model.RoleAssistant
-		}
-	}
-	return history, nil
 }
 
 // Thought puts a thought on record, with the next thing that is, and in the log. number tells the thoughts of

@@ -115,6 +115,22 @@ func mismatch(format string, args ...any) error {
 // ID returns the id of the step.
 func (s *Step) ID() string { return s.id }
 
+// Recorded reports whether the answer of a cycle is on record, and whether all of its calls have ended.
+func (s *Step) Recorded(seq int64) (answered, acted bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.cycles[seq]
+	if c == nil || c.record.ThinkEndTime == nil || c.record.Message == nil {
+		return false, false
+	}
+	for _, t := range c.calls {
+		if !t.State.Terminal() {
+			return true, false
+		}
+	}
+	return true, true
+}
+
 // Ended reports whether the step has ended, with its result. The error is a [*RunError] if it failed.
 func (s *Step) Ended() (result string, ended bool, err error) {
 	s.mu.Lock()

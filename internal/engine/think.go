@@ -24,6 +24,9 @@ type Thinking struct {
 	WaitTimeout time.Duration
 	// Artifacts puts what the calls produce on record, with their ends.
 	Artifacts bool
+	// InOrder says that the calls are made one after the other. One that waits keeps those after it from
+	// being made.
+	InOrder bool
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].

@@ -30,6 +30,7 @@ type Parts struct {
 	Set          *tool.Set
 	Definitions  map[string]any // by <kind>.<name>
 	Secret       string         // is not to be on record
+	Servers      []string       // names of MCP servers, which have no tools
 }
 
 // Provides implements [engine.Parts].
@@ -40,6 +41,12 @@ func (p *Parts) Provides() []string {
 	}
 	for id := range p.Definitions {
 		all = append(all, "tool:"+id)
+		if name, ok := strings.CutPrefix(id, "custom_workflow."); ok {
+			all = append(all, "workflow:"+name)
+		}
+	}
+	for _, name := range p.Servers {
+		all = append(all, "mcp:"+name)
 	}
 	return all
 }

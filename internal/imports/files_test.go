@@ -32,6 +32,7 @@ var upward = map[string]int{
 	"agent/tool":       0,
 	"agent/tool/files": 0,
 	"agent/tool/git":   0,
+	"agent/workflow":   0,
 
 	"internal/store":    0,
 	"internal/api":      0,
@@ -55,6 +56,7 @@ var upward = map[string]int{
 	"internal/executor/follow":   0,
 	"internal/executor/plan":     0,
 	"internal/executor/thinkact": 0,
+	"internal/executor/workflow": 0,
 
 	"agent/model":           0,
 	"agent/model/openai":    0,

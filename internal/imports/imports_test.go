@@ -77,29 +77,31 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
-	"internal/runs": {[]string{"record", "internal/decision", "internal/feed", "internal/store"}, nil},
+	"internal/runs": {[]string{"record", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
 
 	// What is served of the runtime.
-	"internal/runapi": {[]string{"record", "internal/decision", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo}},
+	"internal/runapi": {[]string{"record", "agent/model", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
 	"agent/tool/files": {[]string{"record", "agent/tool"}, nil},
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
+	"agent/workflow":   {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
-	"internal/executor":          {[]string{"internal/engine", "internal/executor/plan", "internal/executor/thinkact"}, nil},
-	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
+	"internal/executor":          {[]string{"agent/workflow", "internal/engine", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
+	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
 	"internal/executor/follow":   {[]string{"agent/config", "agent/tool", "internal/engine", "internal/executor/thinkact", "internal/template"}, nil},
 	"internal/executor/plan":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
+	"internal/executor/workflow": {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, []string{"github.com/google/jsonschema-go"}},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
-	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
+	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
@@ -118,7 +120,7 @@ var rules = map[string]rule{
 	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
-	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "examples/..."}, nil},
+	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "agent/workflow", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.

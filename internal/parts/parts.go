@@ -20,17 +20,20 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
 )
 
 // Own is what a program has itself. What the configuration calls the same is hidden by it.
 type Own struct {
-	Models   map[string]model.Model
-	Tools    []tool.Tool
-	Servers  map[string]mcp.Server
-	Agents   map[string]config.Agent
-	Policies tool.Rules       // come before those of the configuration
-	Redactor *redact.Redactor // works beside that of the configuration; nil: there is none
+	Models  map[string]model.Model
+	Tools   []tool.Tool
+	Servers map[string]mcp.Server
+	Agents  map[string]config.Agent
+	// Workflows are those that are functions of the program.
+	Workflows map[string]workflow.Custom
+	Policies  tool.Rules       // come before those of the configuration
+	Redactor  *redact.Redactor // works beside that of the configuration; nil: there is none
 }
 
 // Source returns the parts that are in force. It is safe for concurrent use.
@@ -85,6 +88,12 @@ func (s *Source) Redact(text string) string {
 	return p.Redact(text)
 }
 
+// Function returns the function of a workflow, if the program has it.
+func (s *Source) Function(name string) (workflow.Func, bool) {
+	w, ok := s.inForce.Load().own.Workflows[name]
+	return w.Run, ok
+}
+
 // Metrics returns what is to be known of the configuration; nothing if there is none.
 func (s *Source) Metrics() []prometheus.Collector {
 	current := s.inForce.Load().current
@@ -132,6 +141,7 @@ func (p *parts) Provides() (all []string) {
 			add("tool", kind+"."+name)
 		}
 	}
+	add("workflow", p.Names(string(config.CustomStep))...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -143,8 +153,8 @@ func keysOf[A, B any](a map[string]A, b map[string]B) []string {
 	return slices.Compact(keys)
 }
 
-// Definition implements [engine.Parts]. The kinds are agent, role and plan, which is a template. Each name
-// is that of a role.
+// Definition implements [engine.Parts]. The kinds are agent, role, plan, which is a template, and those of
+// workflows. Each name is that of a role.
 func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	var d any
 	ok := false
@@ -158,6 +168,15 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 		if template, ok = p.configured.Config.Plans[name]; ok {
 			d, ok = template.Definition(p.agent)
 		}
+	case string(config.SimpleStep):
+		d, ok = p.configured.Config.Workflows[name]
+	case string(config.CustomStep):
+		var w workflow.Custom
+		w, ok = p.own.Workflows[name]
+		d = struct {
+			workflow.Custom
+			Policies tool.Rules `json:"policies,omitempty"`
+		}{w, p.policies()}
 	}
 	if !ok {
 		return nil, false
@@ -207,6 +226,10 @@ func (p *parts) Names(kind string) []string {
 		return keysOf(p.own.Agents, p.configured.Config.Agents)
 	case "plan":
 		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
+	case string(config.SimpleStep):
+		return slices.Sorted(maps.Keys(p.configured.Config.Workflows))
+	case string(config.CustomStep):
+		return slices.Sorted(maps.Keys(p.own.Workflows))
 	}
 	return nil
 }

@@ -20,6 +20,11 @@ func (s *Server) Routes() []httpd.Route {
 	}
 	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
 	byGet.Spends, byGet.Long = true, true
+	execution := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
+	}
+	stream := execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)
+	stream.Long = true
 	return []httpd.Route{
 		runs(post, "", httpd.ScopeRun, s.start),
 		runs(get, "", httpd.ScopeRead, s.list),
@@ -35,5 +40,15 @@ func (s *Server) Routes() []httpd.Route {
 		executor(post, "executeByToolNameAsync", httpd.ScopeRun, s.executeAsync),
 		executor(post, "executeByToolNameSync", httpd.ScopeRun, s.executeSync),
 		byGet,
+		execution(post, "agents/:name/run", httpd.ScopeRun, s.runAgent),
+		stream,
+		execution(post, "workflows/simple/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow)),
+		execution(post, "workflows/linear/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow)),
+		execution(post, "workflows/custom/:name/run", httpd.ScopeRun, s.runWorkflow(customWorkflow)),
+		execution(get, "history", httpd.ScopeRead, s.sessions),
+		execution(get, "history/:sessionId", httpd.ScopeRead, s.history),
+		execution(http.MethodDelete, "history/:sessionId", httpd.ScopeAdmin, s.deleteSession),
+		execution(post, "history/cleanup", httpd.ScopeAdmin, s.cleanUp),
+		execution(get, "status", httpd.ScopeRead, s.facadeStatus),
 	}
 }

@@ -4,10 +4,12 @@ package runapi
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/delta"
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/runs"
@@ -21,6 +23,12 @@ type Store interface {
 	Control(ctx context.Context, planID string, action store.Action, by string) error
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 	Feed() *feed.Feed
+	Deltas() *delta.Deltas
+	Sessions(ctx context.Context, agent, workflow string, limit, offset int) (page []store.Session, total int64, err error)
+	Session(ctx context.Context, id string) (*store.Session, error)
+	Messages(ctx context.Context, id string, limit, offset int) ([]store.SaidAt, error)
+	DeleteSession(ctx context.Context, id string) error
+	CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error)
 }
 
 // Config says how the API is served. Zero values mean the defaults named here.
@@ -40,7 +48,8 @@ type Server struct {
 	config  Config
 	watch   *runs.Watch
 	// long is for what reads much: traces, and lists that may have to look through all runs.
-	long *httpd.Turns
+	long  *httpd.Turns
+	talks atomic.Int64 // streams that are open
 }
 
 const (

@@ -37,9 +37,8 @@ func (w *Watch) Close() {
 // Wait calls done at first and whenever the tree of a root plan changed, until it returns true or an error,
 // ctx ends, or the watch is closed. Its error is that of done.
 func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, error)) error {
-	wake := make(chan struct{}, 1)
-	w.add(rootPlanID, wake)
-	defer w.remove(rootPlanID, wake)
+	wake, stop := w.changes(rootPlanID)
+	defer stop()
 	for {
 		if end, err := done(); end || err != nil {
 			return err
@@ -57,6 +56,13 @@ func (w *Watch) Wait(ctx context.Context, rootPlanID string, done func() (bool, 
 			return nil
 		}
 	}
+}
+
+// changes returns what is woken whenever the tree of a root plan changed, until stop is called.
+func (w *Watch) changes(rootPlanID string) (wake chan struct{}, stop func()) {
+	wake = make(chan struct{}, 1)
+	w.add(rootPlanID, wake)
+	return wake, func() { w.remove(rootPlanID, wake) }
 }
 
 // interval is the least time between two looks at a tree that changes all the time.

@@ -2,16 +2,60 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
 )
+
+// Conversation is what several runs take part in. One that an agent or a workflow is named of is a session.
+type Conversation struct {
+	ID           string
+	UserID       string
+	AgentName    string
+	WorkflowName string
+	BaseID       string // the session of the workflow, of a session of one of its steps
+}
+
+// Session is a conversation as it stands.
+type Session struct {
+	Conversation
+	CreatedAt, UpdatedAt time.Time
+	Messages             int64
+}
 
 // Said is what was said in a conversation.
 type Said struct {
-	ByUser bool // else by the assistant
-	Text   string
+	Role    string          // user, assistant or tool
+	Text    string          // of the message
+	Message json.RawMessage // the message with its tool calls or their results; nil: it has none
+}
+
+// SaidAt is a message of a conversation with its place.
+type SaidAt struct {
+	Said
+	PlanID    string
+	CreatedAt time.Time
+}
+
+// Say adds what was said in the run to a conversation. The messages of a run are numbered: one that is there
+// is not added again.
+func Say(c Conversation, first int, said ...Said) RunOp {
+	roles, texts, messages := make([]string, len(said)), make([]string, len(said)), make([]string, len(said))
+	for i, each := range said {
+		roles[i], texts[i], messages[i] = each.Role, strings.ReplaceAll(strings.ToValidUTF8(each.Text, "\uFFFD"), "\x00", "\uFFFD"), string(each.Message)
+	}
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.ConversationAdd, c.ID, orNil(c.UserID), orNil(c.AgentName), orNil(c.WorkflowName), orNil(c.BaseID))
+		q.Queue(db.ConversationSay, c.ID, l.PlanID, first, roles, texts, messages)
+	}}
 }
 
 // History returns the last messages of a conversation from before a run, oldest first.
@@ -26,7 +70,90 @@ func (s *Store) History(ctx context.Context, conversationID, rootPlanID, planID 
 	}
 	said := make([]Said, len(rows))
 	for i, r := range rows {
-		said[len(rows)-1-i] = Said{ByUser: r.Role == "user", Text: r.Content}
+		said[i] = Said{Role: r.Role, Text: r.Content, Message: r.Message}
+	}
+	slices.Reverse(said)
+	return said, nil
+}
+
+// Session returns a session. The error wraps [record.ErrNotFound] if there is none of that id.
+func (s *Store) Session(ctx context.Context, id string) (*Session, error) {
+	row, err := pg.Read(ctx, s.Reader.db, func() (db.SessionOneRow, error) { return s.queries.SessionOne(ctx, s.Reader.db, id) })
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	}
+	found := sessionOf(db.SessionListRow(row))
+	if found.AgentName == "" && found.WorkflowName == "" {
+		return nil, fmt.Errorf("read session %s: %w", id, record.ErrNotFound)
+	}
+	return &found, nil
+}
+
+// Messages returns a page of the messages of a session, oldest first.
+func (s *Store) Messages(ctx context.Context, id string, limit, offset int) ([]SaidAt, error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.ConversationMessagesRow, error) {
+		return s.queries.ConversationMessages(ctx, s.Reader.db, db.ConversationMessagesParams{ConversationID: id, Messages: int32(limit), Skipped: int32(offset)})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read session %s: %w", id, err)
+	}
+	said := make([]SaidAt, len(rows))
+	for i, r := range rows {
+		said[i] = SaidAt{Said{Role: r.Role, Text: r.Content, Message: r.Message}, r.PlanID, r.CreatedAt}
 	}
 	return said, nil
+}
+
+// Sessions returns a page of the sessions of an agent, of a workflow or of all, the last used first, and how
+// many there are on all pages. Names may be empty.
+func (s *Store) Sessions(ctx context.Context, agent, workflow string, limit, offset int) (page []Session, total int64, err error) {
+	rows, err := pg.Read(ctx, s.Reader.db, func() ([]db.SessionListRow, error) {
+		return s.queries.SessionList(ctx, s.Reader.db, db.SessionListParams{AgentName: orNil(agent), WorkflowName: orNil(workflow), Page: int32(limit), Skipped: int32(offset)})
+	})
+	if err == nil {
+		total, err = pg.Read(ctx, s.Reader.db, func() (int64, error) {
+			return s.queries.SessionCount(ctx, s.Reader.db, db.SessionCountParams{AgentName: orNil(agent), WorkflowName: orNil(workflow)})
+		})
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("list sessions: %w", err)
+	}
+	page = make([]Session, len(rows))
+	for i, row := range rows {
+		page[i] = sessionOf(row)
+	}
+	return page, total, nil
+}
+
+func sessionOf(r db.SessionListRow) Session {
+	s := Session{Conversation: Conversation{ID: r.ConversationID}, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Messages: r.Messages}
+	for to, from := range map[*string]*string{&s.UserID: r.UserID, &s.AgentName: r.AgentName, &s.WorkflowName: r.WorkflowName, &s.BaseID: r.BaseID} {
+		if from != nil {
+			*to = *from
+		}
+	}
+	return s
+}
+
+// DeleteSession deletes a session, with those of its steps. The runs stay on record. The error wraps
+// [record.ErrNotFound] if there is none of that id.
+func (s *Store) DeleteSession(ctx context.Context, id string) error {
+	n, err := s.queries.SessionDelete(ctx, s.db, id)
+	if err == nil && n == 0 {
+		err = record.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("delete session %s: %w", id, pg.Translate(err))
+	}
+	return nil
+}
+
+// CleanUpSessions deletes the sessions that were not used for so many days, and all but the most that were
+// used last. Those of steps go with that of their workflow. It returns how many were deleted.
+func (s *Store) CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error) {
+	deleted, err = s.queries.SessionCleanup(ctx, s.db, db.SessionCleanupParams{Days: int32(days), Most: int32(most)})
+	if err != nil {
+		return 0, fmt.Errorf("clean up sessions: %w", pg.Translate(err))
+	}
+	return deleted, nil
 }

@@ -136,18 +136,6 @@ func Applied() RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.ControlApply, l.RootPlanID, l.PlanID) }}
 }
 
-// Say adds what was said in the run to a conversation: texts by the user and the assistant, in turns.
-func Say(conversationID, userID string, texts ...string) RunOp {
-	return RunOp{queue: func(q *pgx.Batch, l Lease) {
-		roles := make([]string, len(texts))
-		for i := range texts {
-			roles[i] = []string{"user", "assistant"}[i%2]
-		}
-		q.Queue(db.ConversationAdd, conversationID, orNil(userID))
-		q.Queue(db.ConversationSay, conversationID, l.PlanID, roles, texts)
-	}}
-}
-
 func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 	parent := r.Parent
 	if parent == nil {

@@ -64,7 +64,7 @@ func Work(ctx context.Context, run *engine.Run, index int, name string, agent co
 func opening(ctx context.Context, run *engine.Run, agent config.Definition, request string) ([]model.Message, error) {
 	talk := []model.Message{model.System(systemPrompt(agent))}
 	if agent.IncludeHistory {
-		history, err := run.History(ctx, historyMessages)
+		history, err := run.History(ctx, run.ConversationID(), historyMessages)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,40 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Func is a workflow in Go. It is called with what the workflow is given, as JSON, and the session of the
+// run, which may be empty. What it returns, as JSON, is the output of the workflow.
+//
+// It is called again from its beginning after a crash, and when a human has answered what a call waited for.
+// The calls of its facade are on record: those that were made return what they returned, and are not made
+// again. They are told apart by their order. So a function makes them one after the other, decides by its
+// input and by what they return, and leaves effects to them. It returns when one of them returns an error
+// that wraps [ErrInterrupted].
+type Func func(ctx context.Context, f Facade, input json.RawMessage, session string) (any, error)
+
+// Facade runs what a workflow is made of: each call is a step of its run.
+type Facade interface {
+	// RunAgent gives an agent a message and returns how it ended. The error wraps [ErrFailed] if the status
+	// is not success.
+	RunAgent(ctx context.Context, agent, message string) (AgentResult, error)
+	// RunWorkflow runs a simple or a custom workflow. The error wraps [ErrFailed] if its status is not
+	// completed.
+	RunWorkflow(ctx context.Context, workflow string, input any) (Result, error)
+	// CallTool calls a tool with arguments that are a JSON object, and returns its output. The error wraps
+	// [ErrFailed] if the tool did not do what was asked.
+	CallTool(ctx context.Context, tool string, arguments any) (string, error)
+}
+
+// Custom is a workflow that is a function of a program. It may use what it names, and only that: so the run
+// keeps the definitions with which it began, and waits for a worker that has what it needs.
+type Custom struct {
+	Description string   `json:"description,omitempty"`
+	Agents      []string `json:"agents,omitempty"`
+	Workflows   []string `json:"workflows,omitempty"`
+	Tools       []string `json:"tools,omitempty"`
+	MCPServers  []string `json:"mcpServers,omitempty"` // that have some of the tools
+	Run         Func     `json:"-"`
+}

@@ -1,0 +1,262 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/engine"
+)
+
+const (
+	// defaultIterations is how many turns an agent has.
+	defaultIterations = 50
+	// historyMessages is how much of its session an agent is told.
+	historyMessages = 200
+	// outOfTurns is the error kind of an agent that used all of its turns.
+	outOfTurns = "max_iterations"
+)
+
+// asked is what an agent is asked.
+type asked struct {
+	messages     []workflow.Message
+	systemPrompt string // in place of that of the agent; empty: that
+	history      bool   // although the agent does not want it
+	session      engine.Conversation
+}
+
+// talk is the conversation of an agent over several turns.
+type talk struct {
+	run     *engine.Run
+	step    *engine.Step
+	agent   config.Definition
+	servers []string // all MCP servers that there are
+	schema  *jsonschema.Resolved
+	asked   asked
+
+	said  []model.Message
+	first int // of the messages that are its own: before are the prompt and the history
+	kept  int // how many of its own the session has
+}
+
+// converse carries a conversation to its end, as a step of the run. The error is a [*engine.RunError] if the
+// agent did not succeed, with its result, or another of the handle.
+func converse(ctx context.Context, run *engine.Run, index int, a config.Definition, servers []string, q asked) (workflow.AgentResult, error) {
+	if a.MaxSteps == 0 {
+		a.MaxSteps = defaultIterations
+	}
+	step, err := run.Step(ctx, index, engine.StepInfo{
+		Agent: a.Agent, Description: a.Description, Request: q.messages[len(q.messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+	})
+	if err != nil {
+		return workflow.AgentResult{}, err
+	}
+	t := &talk{run: run, step: step, agent: a, servers: servers, asked: q}
+	if err := t.open(ctx); err != nil {
+		return workflow.AgentResult{}, err
+	}
+	answer, err := t.turns(ctx)
+	failure, failed := errors.AsType[*engine.RunError](err)
+	if err != nil && !failed {
+		return workflow.AgentResult{}, err
+	}
+	step.End(answer, failure)
+	t.keep()
+	return t.result(answer, failure), err
+}
+
+// open begins with the system prompt, the history and what the agent is asked.
+func (t *talk) open(ctx context.Context) (err error) {
+	prompt := t.agent.SystemPrompt
+	if t.asked.systemPrompt != "" {
+		prompt = t.asked.systemPrompt
+	}
+	t.said = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
+	if t.asked.history || t.agent.IncludeHistory {
+		history, err := t.run.History(ctx, t.asked.session.ID, historyMessages)
+		if err != nil {
+			return err
+		}
+		t.said = append(t.said, history...)
+	}
+	t.first = len(t.said)
+	for _, m := range t.asked.messages {
+		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
+	}
+	t.keep()
+	return nil
+}
+
+// keep puts what was said since into the session.
+func (t *talk) keep() {
+	if own := t.said[t.first:]; t.asked.session.ID != "" && len(own) > t.kept {
+		t.run.Say(t.asked.session, t.kept, own[t.kept:]...)
+		t.kept = len(own)
+	}
+}
+
+// turns goes on until there is a final answer, or no turn is left.
+func (t *talk) turns(ctx context.Context) (answer string, err error) {
+	_, ended, failure := t.step.Ended()
+	if t.schema, err = schemaOf(t.agent.ResponseSchema); err != nil {
+		return "", err
+	}
+	for turn := range t.agent.MaxSteps {
+		answered, acted := t.step.Recorded(int64(turn))
+		if ended && failure != nil && !answered {
+			return "", failure
+		}
+		var thinking engine.Thinking
+		if !ended {
+			if thinking, err = t.thinking(ctx); err != nil {
+				return "", turnError(turn, err)
+			}
+		}
+		thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+		response, err := t.step.Think(ctx, int64(turn), thinking)
+		if err != nil {
+			return "", turnError(turn, err)
+		}
+		t.said = append(t.said, response.Message)
+		calls := response.Message.Calls()
+		if len(calls) == 0 {
+			why := t.fits(response.Message.Text())
+			if why == nil {
+				return response.Message.Text(), nil
+			}
+			t.said = append(t.said, model.User(doesNotFit(why)))
+			continue
+		}
+		if ended && !acted {
+			return "", failure
+		}
+		t.keep()
+		results, err := t.step.Act(ctx, int64(turn), calls, thinking)
+		if err != nil {
+			return "", turnError(turn, err)
+		}
+		t.said = append(t.said, model.Results(told(calls, results)...))
+		t.keep()
+	}
+	return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
+}
+
+// turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.
+func turnError(turn int, err error) error {
+	if failure, ok := errors.AsType[*engine.RunError](err); ok {
+		return &engine.RunError{Kind: failure.Kind, Message: turnFailed(turn+1, failure.Kind, failure.Message)}
+	}
+	return err
+}
+
+// thinking returns what the agent asks its model in a turn, with the tools that it has then.
+func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
+	a := t.agent
+	if th.Model, err = t.run.Model(a.Model.Name); err != nil {
+		return th, err
+	}
+	all, err := t.run.Tools(ctx, a.Tools, a.MCPServers)
+	if err != nil {
+		return th, err
+	}
+	if th.Tools, err = tool.NewSet(a.Select(all)...); err != nil {
+		return th, &engine.RunError{Kind: "configuration", Message: err.Error()}
+	}
+	th.Policies, th.WaitTimeout, th.Refuse = a.Policies, time.Duration(a.WaitTimeout), t.refuse
+	th.Temperature, th.MaxTokens, th.ResponseSchema = a.Model.Temperature, a.Model.MaxTokens, a.ResponseSchema
+	return th, nil
+}
+
+// refuse refuses calls whose arguments are no JSON, and tools of servers that the agent may not use.
+func (t *talk) refuse(call model.ToolCall, _ int) string {
+	if err := jsonError(call.Arguments); err != nil {
+		return badArguments(err)
+	}
+	for _, server := range t.servers {
+		if strings.HasPrefix(call.Name, server+"-") && !slices.Contains(t.agent.MCPServers, server) {
+			return notItsServer(t.agent.Agent, call.Name)
+		}
+	}
+	return ""
+}
+
+// jsonError returns why arguments are no JSON.
+func jsonError(arguments string) error {
+	if arguments == "" {
+		return nil
+	}
+	var any json.RawMessage
+	return json.Unmarshal([]byte(arguments), &any)
+}
+
+// told returns results as the model reads them.
+func told(calls []model.ToolCall, results []tool.Result) []model.ToolResult {
+	said := make([]model.ToolResult, len(calls))
+	for i, r := range results {
+		text := r.Text
+		switch {
+		case r.Failed && jsonError(calls[i].Arguments) != nil: // it says so
+		case r.Failed:
+			text = toolFailed(calls[i].Name, text)
+		case text == "":
+			text = noOutput
+		}
+		said[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: text, Failed: r.Failed}
+	}
+	return said
+}
+
+// schemaOf returns the schema of final answers; nil: they may be anything.
+func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	if len(raw) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	var s jsonschema.Schema
+	err := json.Unmarshal(raw, &s)
+	if err == nil {
+		var resolved *jsonschema.Resolved
+		if resolved, err = s.Resolve(nil); err == nil {
+			return resolved, nil
+		}
+	}
+	return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+}
+
+// fits returns why a text is no final answer.
+func (t *talk) fits(text string) error {
+	if t.schema == nil {
+		return nil
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		return fmt.Errorf("it is no JSON: %w", err)
+	}
+	return t.schema.Validate(value)
+}
+
+// result says how the conversation ended.
+func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentResult {
+	r := workflow.AgentResult{AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said)}
+	if id := t.asked.session.ID; id != "" {
+		r.SessionID = &id
+	}
+	if failure == nil {
+		r.FinalResponse = &workflow.Message{Role: string(model.RoleAssistant), Content: answer}
+		return r
+	}
+	r.Status, r.ErrorMessage = workflow.Error, &failure.Message
+	if failure.Kind == outOfTurns {
+		r.Status = workflow.MaxIterations
+	}
+	return r
+}

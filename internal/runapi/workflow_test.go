@@ -1,0 +1,233 @@
+package runapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/enginetest"
+	executor "github.com/actlog/actlog/internal/executor/workflow"
+	"github.com/actlog/actlog/internal/runapi"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// starter starts runs of an engine. It has no catalog.
+type starter struct {
+	*engine.Engine
+	runapi.Catalog
+}
+
+// facade serves the execution API with a worker.
+func facade(t *testing.T, turns ...scriptmodel.Turn) *client {
+	t.Helper()
+	echo := tool.Func("echo", "Says it again.", func(_ context.Context, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		if in.Text == "fail" {
+			return "", fmt.Errorf("it broke")
+		}
+		return in.Text, nil
+	})
+	a := config.Definition{Agent: "guide", SystemPrompt: "Guide.", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"echo"}, IncludeHistory: true, EnableWrite: true, MaxSteps: 3}
+	functions := func(name string) (workflow.Func, bool) {
+		return func(ctx context.Context, f workflow.Facade, in json.RawMessage, _ string) (any, error) {
+			r, err := f.RunAgent(ctx, "guide", string(in))
+			return r.Text(), err
+		}, name == "own"
+	}
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes: []scriptmodel.Scene{{Name: "guide", Turns: turns}}, Tools: []tool.Tool{echo},
+		Definitions: map[string]any{
+			"agent.guide": a, "simple_workflow.chain": config.Workflow{Steps: []config.WorkflowStep{{Name: "guide", Type: config.AgentStep}}},
+			"custom_workflow.own": workflow.Custom{Agents: []string{"guide"}},
+		},
+		Executors: []engine.Executor{executor.Executor{Functions: functions}},
+		Config:    func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
+	})
+	h.Work(h.Engine)
+	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { s := starter{Engine: h.Engine}; return s, s }})}
+}
+
+func use(text string) scriptmodel.ToolCall {
+	return enginetest.Call("echo", enginetest.Object{"text": text})
+}
+
+// TestExecution checks the execution API: agents, workflows, errors, sessions. D1, D2, D3, D13, D19, D21, D22.
+func TestExecution(t *testing.T) {
+	t.Parallel()
+	c := facade(t, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}, scriptmodel.Turn{Content: "Done."}, scriptmodel.Turn{Content: "Again."}, scriptmodel.Turn{Content: "More."})
+	a := c.post("/execution/agents/guide/run", obj{"user_message": "Go.", "session_id": "s"})
+	wantStatus(t, a, http.StatusOK)
+	r := a.JSON(t).(obj)
+	if r["status"] != "success" || r["final_response"].(obj)["content"] != "Done." || r["session_id"] != "s" || len(r["conversation_history"].([]any)) != 4 {
+		t.Errorf("%v", r)
+	}
+	a = c.post("/execution/agents/guide/run", obj{"messages": []obj{{"role": "user", "content": "Again."}}, "session_id": "s"})
+	if r := a.JSON(t).(obj); r["final_response"].(obj)["content"] != "Again." || len(r["conversation_history"].([]any)) != 6 {
+		t.Errorf("%v", r)
+	}
+	for _, kind := range []string{"simple/chain", "linear/chain", "custom/own"} {
+		a := c.post("/execution/workflows/"+kind+"/run", obj{"initial_input": "Go."})
+		wantStatus(t, a, http.StatusOK)
+		if r := a.JSON(t).(obj); r["status"] != "completed" || r["final_output"] != "Done." || !strings.HasPrefix(r["session_id"].(string), "workflow-") || len(r["step_results"].([]any)) != 1 {
+			t.Errorf("%s: %v", kind, r)
+		}
+	}
+	for _, row := range []struct {
+		path   string
+		body   any
+		status int
+		want   string
+	}{
+		{"agents/nobody/run", obj{"user_message": "x"}, 404, "Agent configuration 'nobody' not found."},
+		{"agents/nobody/stream", obj{"user_message": "x"}, 404, "Agent configuration 'nobody' not found."},
+		{"workflows/simple/own/run", obj{"initial_input": "x"}, 404, "Workflow configuration 'own' not found."},
+		{"agents/guide/run", obj{}, 400, "user_message or messages is required"}, {"agents/guide/run", obj{"other": 1}, 400, "other is not known"},
+		{"agents/guide/run", "[]", 400, "must be a JSON object"}, {"agents/guide/run", obj{"user_message": 1}, 400, "user_message must be"},
+		{"workflows/simple/chain/run", obj{}, 400, "input is required"}, {"history/cleanup?days=x", obj{}, 400, "days must be a number"}, {"history/cleanup", obj{"days": -1}, 400, "days must not be negative"},
+	} {
+		a := c.post("/execution/"+row.path, row.body)
+		problem, _ := a.JSON(t).(obj)["error"].(obj)
+		if message, _ := problem["message"].(string); a.Status != row.status || !strings.Contains(message, row.want) || problem["error_type"] == "" || problem["details"] == nil {
+			t.Errorf("%s: %d %v", row.path, a.Status, a.JSON(t))
+		}
+	}
+	list := c.Read("/execution/history?agent_name=guide&limit=2").(obj)
+	if len(list["sessions"].([]any)) != 2 || list["total"] != float64(4) || list["limit"] != float64(2) || list["offset"] != float64(0) {
+		t.Errorf("%v", list)
+	}
+	list = c.Read("/execution/history?workflow_name=chain&offset=1").(obj)
+	if len(list["sessions"].([]any)) != 3 || list["total"] != float64(4) { // two runs, with a step each
+		t.Errorf("%v", list)
+	}
+	h := c.Read("/execution/history/s?limit=2&offset=1").(obj)
+	if said := h["history"].([]any); len(said) != 2 || h["total"] != float64(6) || said[0].(obj)["tool_calls"] == nil || said[1].(obj)["role"] != "tool" || h["metadata"].(obj)["agent_name"] != "guide" {
+		t.Errorf("%v", h)
+	}
+	for _, want := range []int{204, 404} {
+		if a := c.Do(http.MethodDelete, "/execution/history/s", nil); a.Status != want {
+			t.Errorf("delete: %d, want %d", a.Status, want)
+		}
+	}
+	if a := c.Do(http.MethodGet, "/execution/history/s", nil); a.Status != 404 {
+		t.Errorf("read: %d", a.Status)
+	}
+	a = c.post("/execution/history/cleanup?max_sessions=1", obj{})
+	if r := a.JSON(t).(obj); a.Status != 200 || r["deleted"] != float64(4) { // two workflows, with a step each
+		t.Errorf("%d %v", a.Status, r)
+	}
+	if s := c.Read("/execution/status").(obj); s["status"] != "active" {
+		t.Errorf("%v", s)
+	}
+}
+
+// told are the events of a stream, without texts as they arrive, and the whole text of each turn.
+func told(t *testing.T, c *client, path string, body any, header ...string) (events []obj, ids []string, texts string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+path, strings.NewReader(string(apitest.JSON(t, body))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if got := res.Header.Get("Content-Type") + " " + res.Header.Get("Cache-Control") + " " + res.Header.Get("X-Accel-Buffering"); res.StatusCode != 200 || got != "text/event-stream no-cache no" {
+		t.Fatalf("%d %s", res.StatusCode, got)
+	}
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			ids = append(ids, id)
+		}
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var e obj
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e["type"] == "text_delta" {
+			if e["data"].(obj)["reset"] == true {
+				texts = ""
+			}
+			texts += e["data"].(obj)["text"].(string)
+			continue
+		}
+		events = append(events, e)
+	}
+	return events, ids, texts
+}
+
+func types(events []obj) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e["type"].(string))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestStream checks the order of events, with several calls of a turn, and that a client which comes back receives
+// what it missed. D15, D16.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	c := facade(t, scriptmodel.Turn{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("fail")}}, scriptmodel.Turn{Content: "It is done."})
+	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
+	const use = " tool_use_start tool_use_input_delta tool_use_end"
+	want := "session_info" + use + use + " tool_result tool_execution_error stream_end"
+	if got := types(events); got != want || texts != "Let me see.It is done." {
+		t.Fatalf("%s\n%q", got, texts)
+	}
+	if d := events[len(events)-1]["data"].(obj); d["status"] != "success" || d["final_response"].(obj)["content"] != "It is done." {
+		t.Errorf("%v", d)
+	}
+	if d := events[7]["data"].(obj); d["output"] != "one" || d["name"] != "echo" {
+		t.Errorf("%v", d)
+	}
+	// From the middle: what follows, and the texts whole.
+	again, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", ids[len(ids)-3])
+	if got := types(again); !strings.HasSuffix(want, got) || len(again) == 0 || len(again) >= len(events) || texts != "It is done." && texts != "" {
+		t.Errorf("%s %q", got, texts)
+	}
+	all, more, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", strings.Split(ids[0], "/")[0]+"/0")
+	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(want)-len(strings.ReplaceAll(want, " ", ""))+3 {
+		t.Errorf("%s %q %v", types(all), texts, more)
+	}
+	if a := c.post("/execution/agents/other/stream", obj{}, "Last-Event-ID", ids[0]); a.Status != 400 {
+		t.Errorf("the stream of another agent: %d", a.Status)
+	}
+}
+
+// TestStreamEnds checks how the stream of an agent without an answer ends. D16.
+func TestStreamEnds(t *testing.T) {
+	t.Parallel()
+	again := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}
+	c := facade(t, again, again, again)
+	events, _, _ := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go.", "session_id": "s"})
+	if last := events[len(events)-1]; last["type"] != "stream_end" || last["data"].(obj)["status"] != "error" || last["data"].(obj)["reason"] != "turn_limit_reached" {
+		t.Errorf("%v", last)
+	}
+	if h := c.Read("/execution/history/s").(obj); h["total"] != float64(7) {
+		t.Errorf("the history has %v messages", h["total"])
+	}
+	c = facade(t, scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No."}})
+	events, _, _ = told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
+	if got := types(events); got != "session_info error stream_end" {
+		t.Errorf("%s", got)
+	}
+}

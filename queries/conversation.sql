@@ -1,0 +1,85 @@
+-- name: ConversationAdd :exec
+-- Begins a conversation, or notes that it goes on.
+INSERT INTO actlog.conversation AS c (conversation_id, user_id, agent_name, workflow_name, base_id)
+VALUES (@conversation_id::text, sqlc.narg('user_id')::text, sqlc.narg('agent_name')::text, sqlc.narg('workflow_name')::text, sqlc.narg('base_id')::text)
+ON CONFLICT (conversation_id) DO UPDATE SET
+    updated_at = now(),
+    agent_name = COALESCE(c.agent_name, excluded.agent_name),
+    workflow_name = COALESCE(c.workflow_name, excluded.workflow_name),
+    base_id = COALESCE(c.base_id, excluded.base_id);
+
+-- name: ConversationSay :exec
+-- Adds what was said in a run to its conversation, from a position of the run on, unless it is there.
+INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content, message)
+SELECT @conversation_id::text, @plan_id::text, u.position - 1 + sqlc.arg('number')::integer, u.role, u.content, NULLIF(u.message, '')::json
+FROM unnest(@roles::text[], @contents::text[], @messages::text[]) WITH ORDINALITY AS u (role, content, message, position)
+ON CONFLICT DO NOTHING;
+
+-- name: ConversationHistory :many
+-- Returns the last messages of a conversation from before a run, newest first. What was said in a run stands together.
+SELECT m.role, m.content, m.message
+FROM (
+    SELECT x.*, min(x.created_at) OVER (PARTITION BY x.plan_id) AS began
+    FROM actlog.conversation_message AS x
+    WHERE x.conversation_id = @conversation_id::text
+        AND x.created_at < (SELECT r.created_at FROM actlog.run AS r WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text)
+) AS m
+ORDER BY m.began DESC, m.plan_id DESC, m.position DESC
+LIMIT @messages::integer;
+
+-- name: ConversationMessages :many
+-- Returns a page of the messages of a conversation, oldest first. What was said in a run stands together.
+SELECT m.role, m.content, m.message, m.plan_id, m.created_at
+FROM (
+    SELECT x.*, min(x.created_at) OVER (PARTITION BY x.plan_id) AS began
+    FROM actlog.conversation_message AS x
+    WHERE x.conversation_id = @conversation_id::text
+) AS m
+ORDER BY m.began, m.plan_id, m.position
+LIMIT @messages::integer OFFSET @skipped::integer;
+
+-- name: SessionOne :one
+-- Returns a session, with the number of its messages.
+SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+    (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
+FROM actlog.conversation AS c
+WHERE c.conversation_id = @conversation_id::text;
+
+-- name: SessionList :many
+-- Returns a page of the sessions of agents and workflows, the last used first.
+SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+    (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
+FROM actlog.conversation AS c
+WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (sqlc.narg('agent_name')::text IS NULL OR c.agent_name = sqlc.narg('agent_name')::text)
+    AND (sqlc.narg('workflow_name')::text IS NULL OR c.workflow_name = sqlc.narg('workflow_name')::text)
+ORDER BY c.updated_at DESC, c.conversation_id
+LIMIT @page::integer OFFSET @skipped::integer;
+
+-- name: SessionCount :one
+-- Counts the sessions that a list has on all of its pages.
+SELECT count(*)
+FROM actlog.conversation AS c
+WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (sqlc.narg('agent_name')::text IS NULL OR c.agent_name = sqlc.narg('agent_name')::text)
+    AND (sqlc.narg('workflow_name')::text IS NULL OR c.workflow_name = sqlc.narg('workflow_name')::text);
+
+-- name: SessionDelete :execrows
+-- Deletes a session with those of its steps.
+DELETE FROM actlog.conversation AS c
+WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (c.conversation_id = @conversation_id::text OR c.base_id = @conversation_id::text);
+
+-- name: SessionCleanup :execrows
+-- Deletes the sessions that were not used for so many days, and all but the last used ones. The sessions of steps go with theirs.
+WITH kept AS (
+    SELECT c.conversation_id
+    FROM actlog.conversation AS c
+    WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL) AND c.base_id IS NULL
+        AND c.updated_at >= now() - make_interval(days => @days::integer)
+    ORDER BY c.updated_at DESC, c.conversation_id
+    LIMIT @most::integer
+)
+DELETE FROM actlog.conversation AS c
+WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND COALESCE(c.base_id, c.conversation_id) NOT IN (SELECT k.conversation_id FROM kept AS k);
