@@ -52,6 +52,8 @@ type Run struct {
 
 	halted chan struct{} // closed when the run should not go on
 
+	writes sync.Mutex // writes go one after the other, so none overtakes what it builds on
+
 	mu            sync.Mutex
 	halt          error           // why it should not
 	later         []record.Change // what the next write adds
@@ -113,6 +115,8 @@ func (r *Run) addLater(changes ...record.Change) {
 // as long as the worker has its lease, although the run may have been stopped: what was done is to be on
 // record.
 func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
 	r.mu.Lock()
 	later := r.later
 	r.later = nil
