@@ -3,8 +3,9 @@ package executor
 
 import (
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/dag"
 	"github.com/actlog/actlog/internal/executor/thinkact"
 )
 
 // All returns one executor of each kind.
-func All() []engine.Executor { return []engine.Executor{thinkact.Executor{}} }
+func All() []engine.Executor { return []engine.Executor{thinkact.Executor{}, dag.Executor{}} }

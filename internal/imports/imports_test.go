@@ -92,8 +92,9 @@ var rules = map[string]rule{
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
-	"internal/executor":          {[]string{"internal/engine", "internal/executor/thinkact"}, nil},
+	"internal/executor":          {[]string{"internal/engine", "internal/executor/dag", "internal/executor/thinkact"}, nil},
 	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "internal/engine"}, []string{"github.com/prometheus/client_golang"}},
+	"internal/executor/dag":      {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
