@@ -413,7 +413,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	}
 	if c.t.Artifacts && state == record.Completed {
 		for _, each := range result.Artifacts {
-			changes = append(changes, r.artifact(c.step.id, c.row.ToolCallID, each))
+			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
 		}
 	}
 	if err := r.write(changes); err != nil {

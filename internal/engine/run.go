@@ -277,10 +277,13 @@ func (r *Run) Metadata(m json.RawMessage) {
 // Log returns the log of the run.
 func (r *Run) Log() *slog.Logger { return r.log }
 
-// artifact returns something that a tool call produced, known by its name.
-func (r *Run) artifact(stepID, toolCallID string, a tool.Artifact) record.Change {
+// Artifact puts something that the run produced on record, by its name, with the next thing that is.
+func (r *Run) Artifact(a tool.Artifact) { r.addLater(r.artifact(nil, nil, a)) }
+
+// artifact returns something that a run produced, or a tool call of it, known by its name.
+func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Change {
 	return &record.Artifact{
-		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, Name: a.Name, StepID: &stepID, ToolCallID: &toolCallID,
+		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, Name: a.Name, StepID: stepID, ToolCallID: toolCallID,
 		Type: new(cmp.Or(a.Type, "generic")), Value: json.RawMessage(r.redact(string(a.Value))),
 	}
 }

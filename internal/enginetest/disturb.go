@@ -2,23 +2,44 @@ package enginetest
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
+	"testing"
 
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
 
-// Disturb disturbs the nth write of a house, whose engine it replaces. Writes counts all writes.
-type Disturb func(h *House, n int) (writes func() int)
-
-// Disturbances are the ways in which a write can be disturbed, by name: the worker is killed before it or
-// after it, or it fails once, as if Postgres had been away.
-var Disturbances = map[string]Disturb{
-	"killed before": kill(true), "killed after": kill(false), "failed": fail,
+// AtEveryWrite carries a run undisturbed, and then again and again, each time with another of its writes
+// disturbed: the worker is killed before or after it, or it fails once, as if Postgres had been away. carry gives its
+// house to disturb before the house works, and returns what came of the run, in a form that an undisturbed run
+// shares. check compares that with what was to come. Each time another eighth of all writes is tried;
+// ACTLOG_EVERY_WRITE=1 tries all. AtEveryWrite returns what came of the undisturbed run.
+func AtEveryWrite(t *testing.T, carry func(t *testing.T, disturb func(*House)) string, check func(t *testing.T, got, want string)) (want string) {
+	t.Helper()
+	var writes func() int
+	want = carry(t, func(h *House) { writes = fail(h, 0) })
+	t.Logf("%d writes:\n%s", writes(), want)
+	first, step := rand.IntN(8)+1, 8
+	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
+		first, step = 1, 1
+	}
+	for n := first; n <= writes(); n += step {
+		for name, disturb := range map[string]func(*House, int) func() int{"failed": fail, "killed before": kill(true), "killed after": kill(false)} {
+			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
+				t.Parallel()
+				check(t, carry(t, func(h *House) { disturb(h, n) }), want)
+			})
+		}
+	}
+	return want
 }
 
+// fail lets the nth write of a house fail once. The result counts all writes.
 func fail(h *House, n int) (writes func() int) {
 	var count atomic.Int64
 	h.Engine = h.NewEngine(func(c *engine.Config) {
@@ -32,8 +53,9 @@ func fail(h *House, n int) (writes func() int) {
 	return func() int { return int(count.Load()) }
 }
 
-// kill makes the engine lose a run at a write, as if its worker were killed and its lease were over.
-func kill(before bool) Disturb {
+// kill makes the engine of a house lose a run at its nth write, as if its worker were killed and its lease were
+// over.
+func kill(before bool) func(h *House, n int) (writes func() int) {
 	return func(h *House, n int) (writes func() int) {
 		var mu sync.Mutex
 		count, dead := 0, map[store.Lease]bool{}

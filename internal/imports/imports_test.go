@@ -93,8 +93,9 @@ var rules = map[string]rule{
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
-	"internal/executor":          {[]string{"agent/workflow", "internal/engine", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
+	"internal/executor":          {[]string{"agent/workflow", "internal/engine", "internal/executor/dag", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
 	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
+	"internal/executor/dag":      {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
 	"internal/executor/follow":   {[]string{"agent/config", "agent/tool", "internal/engine", "internal/executor/thinkact", "internal/template"}, nil},
 	"internal/executor/plan":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},

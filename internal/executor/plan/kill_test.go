@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -38,9 +36,9 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		"template": {request("nightly", object{"path": "main.go"}), enginetest.Calls(
 			[]scriptmodel.ToolCall{enginetest.Call("words.effect", object{"word": "a"})}, enginetest.Terminate("It is read.")), "It is read."},
 	} {
-		carry := func(t *testing.T, n int, way enginetest.Disturb) (outline string, effects *sync.Map, writes int) {
+		carry := func(t *testing.T, disturb func(*enginetest.House)) string {
 			t.Helper()
-			effects = &sync.Map{}
+			var effects sync.Map
 			effect := tool.CallFunc("words.effect", "Has an effect.", func(_ context.Context, c tool.Call, in word) (string, error) {
 				if _, twice := effects.LoadOrStore(c.ID, true); twice {
 					t.Error("an effect twice")
@@ -51,7 +49,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 				Scenes: []scriptmodel.Scene{{Name: "plan", Turns: tt.turns}}, Tools: append([]tool.Tool{effect}, words...),
 				Definitions: map[string]any{"role.DEVELOPER": role("words.*"), "plan.nightly": nightly()}, Executors: []engine.Executor{plan.Executor{}, thinkact.Executor{}},
 			})
-			written := way(h, n)
+			disturb(h)
 			h.Work(h.Engine)
 			started, err := h.Engine.Start(t.Context(), tt.request)
 			if err != nil {
@@ -77,30 +75,19 @@ func TestKilledAtEveryWrite(t *testing.T) {
 			for _, a := range d.artifacts {
 				fmt.Fprintf(&b, "artifact %s %s\n", a.Name, a.Value)
 			}
-			return b.String(), effects, written()
+			return b.String()
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, _, writes := carry(t, 0, enginetest.Disturbances["failed"])
+			want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
+				t.Helper()
+				// Of an effect that was under way nobody can say how it ended: what follows says so, too.
+				if got != want && !strings.Contains(got, "words.effect UNKNOWN") {
+					t.Errorf("it came to another end:\n%s\nwant:\n%s", got, want)
+				}
+			})
 			if !strings.Contains(want, tt.want) {
 				t.Fatalf("undisturbed:\n%s", want)
-			}
-			// Each time another fourth of all writes; ACTLOG_EVERY_WRITE=1 tries all.
-			first, each := rand.IntN(4)+1, 4
-			if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
-				first, each = 1, 1
-			}
-			for n := first; n <= writes; n += each {
-				for way, disturb := range enginetest.Disturbances {
-					t.Run(fmt.Sprintf("%s %d", way, n), func(t *testing.T) {
-						t.Parallel()
-						got, _, _ := carry(t, n, disturb)
-						// Of an effect that was under way nobody can say how it ended: what follows says so, too.
-						if got != want && !strings.Contains(got, "words.effect UNKNOWN") {
-							t.Errorf("it came to another end:\n%s\nwant:\n%s", got, want)
-						}
-					})
-				}
 			}
 		})
 	}

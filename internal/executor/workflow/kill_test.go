@@ -4,10 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,11 +19,11 @@ import (
 )
 
 // journey is a custom workflow with everything in it: an agent with two calls, a chain, a tool that needs an
-// approval, a step that fails and is caught. It returns its result, what is on record and what its tool did.
-func journey(t *testing.T, way enginetest.Disturb, n int) (outcome string, done map[string]int, writes int) {
+// approval, a step that fails and is caught. It returns its result, and what is on record.
+func journey(t *testing.T, disturb func(*enginetest.House)) string {
 	t.Helper()
 	var mu sync.Mutex
-	done = map[string]int{}
+	done := map[string]int{}
 	effect := func(name string, p tool.Policy) tool.Tool {
 		return tool.CallFunc(name, "Has an effect.", func(_ context.Context, c tool.Call, _ struct{}) (string, error) {
 			mu.Lock()
@@ -68,7 +64,7 @@ func journey(t *testing.T, way enginetest.Disturb, n int) (outcome string, done 
 		},
 		Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
 	})
-	written := way(h, n)
+	disturb(h)
 	h.Work(h.Engine)
 	id := start(t, h, object{"workflow": "own", "input": "Go."}, in("s"))
 	var answered sync.WaitGroup
@@ -99,38 +95,26 @@ func journey(t *testing.T, way enginetest.Disturb, n int) (outcome string, done 
 			fmt.Fprintf(&b, "%s %s %q %s\n", session, m.Role, m.Text, m.Message)
 		}
 	}
-	return b.String(), done, written()
+	for id, times := range done {
+		if times > 1 && strings.HasPrefix(id, "once ") {
+			t.Errorf("call %s was made %d times", id, times)
+		}
+	}
+	return b.String()
 }
 
 // TestKilledAtEveryWrite kills the worker before and after each write, and lets each write fail. It checks that the
 // workflow comes to the same end: the same answer, steps and sessions, no effect twice. D8, D17, D20.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	want, _, writes := journey(t, enginetest.Disturbances["failed"], 0)
+	want := enginetest.AtEveryWrite(t, journey, func(t *testing.T, got, want string) {
+		t.Helper()
+		const lost = "Error executing tool 'once': The outcome of this call is unknown"
+		if got != want && !strings.Contains(got, lost) { // it is not made again, and the model is told
+			t.Errorf("it came to another end:\n%s", got)
+		}
+	})
 	if !strings.Contains(want, "COMPLETED") || !strings.Contains(want, `["from a","Agent stopped after reaching the maximum of 2 iterations.","pay done","from a"]`) {
 		t.Fatalf("undisturbed:\n%s", want)
-	}
-	t.Logf("%d writes:\n%s", writes, want)
-	// Each time another eighth of all writes; ACTLOG_EVERY_WRITE=1 tries all.
-	first, step := rand.IntN(8)+1, 8
-	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
-		first, step = 1, 1
-	}
-	for n := first; n <= writes; n += step {
-		for _, name := range slices.Sorted(maps.Keys(enginetest.Disturbances)) {
-			t.Run(fmt.Sprintf("%s %d", name, n), func(t *testing.T) {
-				t.Parallel()
-				got, done, _ := journey(t, enginetest.Disturbances[name], n)
-				for id, times := range done {
-					if times > 1 && strings.HasPrefix(id, "once ") {
-						t.Errorf("call %s was made %d times", id, times)
-					}
-				}
-				const lost = "Error executing tool 'once': The outcome of this call is unknown"
-				if got != want && !strings.Contains(got, lost) { // it is not made again, and the model is told
-					t.Errorf("it came to another end:\n%s", got)
-				}
-			})
-		}
 	}
 }
