@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -306,12 +305,6 @@ func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Chang
 	row := newArtifact(r.parts, r.run.RootPlanID, r.run.PlanID, a)
 	row.StepID, row.ToolCallID = stepID, toolCallID
 	return row
-}
-
-func newArtifact(parts Parts, rootPlanID, planID string, a tool.Artifact) *record.Artifact {
-	return &record.Artifact{
-		RootPlanID: rootPlanID, PlanID: planID, Name: a.Name, Type: new(cmp.Or(a.Type, "generic")), Value: json.RawMessage(parts.Redact(string(a.Value))),
-	}
 }
 
 // source puts a source of a tool call on record, with the next thing that is.

@@ -54,6 +54,8 @@ func (r request) runs() (status int, starts bool) {
 	switch {
 	case r.route == "/api/v1/runs" && r.method == http.MethodPost:
 		return http.StatusUnprocessableEntity, true
+	case r.route == "/api/plan":
+		return http.StatusUnprocessableEntity, true
 	case strings.Contains(r.route, "/executeByToolName"):
 		return http.StatusBadRequest, true
 	}
@@ -68,6 +70,8 @@ func (r request) needs() httpd.Scope {
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
 	case strings.Contains(r.route, "/executeByToolName"), r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
+		return httpd.ScopeRun
+	case r.route == "/api/plan" && r.method == http.MethodPost, strings.HasPrefix(r.route, "/api/execute"):
 		return httpd.ScopeRun
 	case r.method == http.MethodPost:
 		return httpd.ScopeWrite
