@@ -121,18 +121,17 @@ func (e *execution) next() []int {
 	return ready
 }
 
-// about is what the metadata of the step of a node say.
+// about is what the metadata of the step of a node say, for reports: they are small.
 type about struct {
-	Node         string   `json:"node"`
-	Wave         int      `json:"wave,omitempty"` // from 1; 0: it did not begin, or is eager
-	Dependencies []string `json:"dependencies"`
-	Below        int      `json:"below"` // how many nodes need its result, directly or through others
+	Node  string `json:"node"`
+	Wave  int    `json:"wave,omitempty"` // from 1; 0: it did not begin, or is eager
+	Below int    `json:"below"`          // how many nodes need its result, directly or through others
 }
 
 // info returns what is on record of a node.
 func (e *execution) info(at int) engine.StepInfo {
 	n := e.graph.Nodes[at]
-	a := about{Node: n.ID, Dependencies: n.Dependencies, Below: e.graph.Below(n.ID)}
+	a := about{Node: n.ID, Below: e.graph.Below(n.ID)}
 	if e.begun[n.ID] && !e.eager {
 		a.Wave = e.wave
 	}
