@@ -52,7 +52,8 @@ type Graph struct {
 	Nodes  []Node `json:"nodes"`
 	Edges  []Edge `json:"edges"`
 
-	at map[string]int // the nodes by their ids
+	at    map[string]int // the nodes by their ids
+	order []int          // the nodes, each behind those that it needs
 }
 
 // Read reads a graph, and checks its ids and that it has no cycle. The error names what is at fault.
@@ -115,6 +116,7 @@ func (g *Graph) link() error {
 		for _, i := range wave {
 			done[g.Nodes[i].ID] = true
 		}
+		g.order = append(g.order, wave...)
 	}
 	return nil
 }
@@ -136,12 +138,10 @@ func (g *Graph) Ready(begun, completed map[string]bool) (wave []int) {
 // Below returns how many nodes need the result of a node, directly or through others.
 func (g *Graph) Below(id string) int {
 	reached := map[string]bool{id: true}
-	for before := 0; before < len(reached); {
-		before = len(reached)
-		for _, n := range g.Nodes {
-			if slices.ContainsFunc(n.Dependencies, func(id string) bool { return reached[id] }) {
-				reached[n.ID] = true
-			}
+	for _, at := range g.order {
+		n := g.Nodes[at]
+		if slices.ContainsFunc(n.Dependencies, func(id string) bool { return reached[id] }) {
+			reached[n.ID] = true
 		}
 	}
 	return len(reached) - 1

@@ -84,6 +84,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// E9: nodes may stand in any order.
+func TestBackwards(t *testing.T) {
+	t.Parallel()
+	g, err := graph.Read([]byte(`{"nodes":[{"id":"c","dependencies":["b"]},{"id":"b","dependencies":["a"]},{"id":"a"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := g.Below("a"), g.Below("b"), g.Below("c"); a != 2 || b != 1 || c != 0 {
+		t.Errorf("%d, %d and %d below", a, b, c)
+	}
+}
+
 func must(text []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -100,6 +112,9 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := map[string]bool{}
+	if n := g.Below("node_0"); n != 4 {
+		t.Errorf("%d below the first", n)
+	}
 	for _, want := range [][]int{{0}, {1, 2, 3}, {4}, nil} {
 		wave := g.Ready(done, done)
 		if !slices.Equal(wave, want) {

@@ -86,7 +86,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		took, status := time.Since(began), cmp.Or(noted.refused, c.Response().Status)
 		route, path := d.routeOf(c)
-		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream && status == http.StatusOK)
+		metrics.served(methodOf(r), path, status, took, noted.body.read.Load(), route.Stream && (status == http.StatusOK || status == http.StatusSwitchingProtocols))
 		if route.Answered != nil {
 			route.Answered(status)
 		}

@@ -129,7 +129,7 @@ func (c *client) ended(id string) (last frame) {
 	return all[len(all)-1]
 }
 
-// E1, E5, E6, E7, E15, E17, E18, E20, E21: a graph is planned, stored, prepared, started once, followed to its end, and read:
+// E1, E5, E6, E7, E15, E17, E18, E20, E21, E22: a graph is planned, stored, prepared, started once, followed to its end, and read:
 // info, result, document, lists. The states go draft, starting, executing, completed.
 func TestGraphs(t *testing.T) {
 	t.Parallel()
@@ -199,7 +199,7 @@ func below(prefix string, of obj) obj {
 	return out
 }
 
-// E13, E14, E17: a node that failed, and one that is blocked, which stays pending; the execution failed. So does one that is
+// E13, E14, E15, E17: a node that failed, and one that is blocked, which stays pending; the execution failed. So does one that is
 // stopped. An execution that failed can be executed again.
 func TestFailedExecution(t *testing.T) {
 	t.Parallel()
@@ -223,6 +223,27 @@ func TestFailedExecution(t *testing.T) {
 	}
 	expect(t, c.run(stopped), obj{"state": "CANCELLED", "result.status": "failed"})
 	wantProblem(t, c.post("/api/execute/"+stopped+"/start", ""), http.StatusConflict, nil)
+}
+
+// E17, E19: an execution that is stopped while nodes run, side by side: all that had begun failed, and so says the last frame.
+func TestStoppedExecution(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 2)
+	waits := scriptmodel.Turn{Reply: func(ctx context.Context, _ *scriptmodel.Request) (scriptmodel.Turn, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return scriptmodel.Turn{}, ctx.Err()
+	}}
+	c := graphs(t, `{"title":"Two","nodes":[{"id":"a","name":"A"},{"id":"b","name":"B"},{"id":"c","dependencies":["a"]}]}`, apitest.Options{}, node("A", waits), node("B", waits))
+	id := c.prepared(c.draft())
+	wantStatus(t, c.post("/api/execute/"+id+"/start", ""), http.StatusOK)
+	<-begun
+	<-begun
+	wantStatus(t, c.post("/api/v1/runs/"+id+"/stop", ""), http.StatusAccepted)
+	f := c.ended(id)
+	if diff := cmp.Diff(map[string]string{"a": "failed", "b": "failed", "c": "pending"}, f.States); diff != "" || f.Status != "failed" {
+		t.Error(f.Status, diff)
+	}
 }
 
 // E2, E3, E6, E7, E8: what cannot be planned, executed or read is answered so, in the source's words.

@@ -218,7 +218,7 @@ func TestNodePrompt(t *testing.T) {
 	}
 }
 
-// E13, E14: a node that fails stops what depends on it, which is BLOCKED, and nothing else. What does not depend
+// E13, E14, E16: a node that fails stops what depends on it, which is BLOCKED, and nothing else. What does not depend
 // on it goes on, wave by wave.
 func TestDependencyFailure(t *testing.T) {
 	t.Parallel()
