@@ -20,10 +20,11 @@ const (
 	Draft = "draft"
 )
 
-// What bounds a graph, in bytes but for its nodes. Longer texts of nodes are cut.
+// What bounds a graph, in bytes but for its nodes. Longer names and texts are cut.
 const (
 	maxNodes = 200
 	maxID    = 100
+	maxName  = 300
 	maxText  = 20_000
 )
 
@@ -65,7 +66,7 @@ func Read(text []byte) (*Graph, error) {
 	if len(g.Nodes) == 0 || len(g.Nodes) > maxNodes {
 		return nil, fmt.Errorf("nodes: there are %d, and must be 1 to %d", len(g.Nodes), maxNodes)
 	}
-	texts := []*string{&g.Title}
+	cut := map[*string]int{&g.Title: maxName}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		if _, double := g.at[n.ID]; double || n.ID == "" || len(n.ID) > maxID || strings.ContainsFunc(n.ID, func(r rune) bool { return r < ' ' }) {
@@ -75,10 +76,11 @@ func Read(text []byte) (*Graph, error) {
 		if n.Name == "" {
 			n.Name = n.ID
 		}
-		texts = append(texts, &n.Name, &n.Description, &n.Provider, &n.Model, &n.Input, &n.Output)
+		cut[&n.Name], cut[&n.Provider], cut[&n.Model] = maxName, maxName, maxName
+		cut[&n.Description], cut[&n.Input], cut[&n.Output] = maxText, maxText, maxText
 	}
-	for _, text := range texts {
-		*text = tool.Cut(strings.ReplaceAll(*text, "\x00", ""), maxText)
+	for text, most := range cut {
+		*text = tool.Cut(strings.ReplaceAll(*text, "\x00", ""), most)
 	}
 	return g, g.link()
 }

@@ -96,6 +96,36 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
+// E3: whatever a planner wrote, what is read is read again as it is, and comes to its end wave by wave.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"title":"T","nodes":[{"id":"a"},{"id":"b","dependencies":["a"]}],"edges":[{"from":"a","to":"b"}]}`)
+	f.Add(`{"nodes":[{"id":"a","dependencies":["a"]}]}`)
+	f.Add(`{"nodes":[{"id":"\u0000"}]}`)
+	f.Add(many(3))
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := graph.Read([]byte(text))
+		if err != nil {
+			return
+		}
+		again, err := graph.Read(must(json.Marshal(g)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(must(json.Marshal(g))), string(must(json.Marshal(again)))); diff != "" {
+			t.Error(diff)
+		}
+		done := map[string]bool{}
+		for range g.Nodes {
+			for _, i := range g.Ready(done, done) {
+				done[g.Nodes[i].ID] = true
+			}
+		}
+		if len(done) != len(g.Nodes) {
+			t.Errorf("%d of %d nodes are ever ready", len(done), len(g.Nodes))
+		}
+	})
+}
+
 func must(text []byte, err error) []byte {
 	if err != nil {
 		panic(err)
