@@ -107,12 +107,13 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
 ) VALUES (
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
-    $15::text, $16::text, $17::text, now(), now() + $18::float8 * INTERVAL '1 second'
+    $15::text, $16::text, $17::text,
+    CASE WHEN NOT $18::boolean THEN now() END, CASE WHEN $18::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + $19::float8 * INTERVAL '1 second'
 )
 ON CONFLICT DO NOTHING
 `
@@ -135,10 +136,11 @@ type RunAddParams struct {
 	Owner             string
 	IdempotencyKey    *string
 	RequestSha256     *string
+	Held              bool
 	Seconds           *float64
 }
 
-// Adds a run that is due, unless it is there.
+// Adds a run that is due, or held, unless it is there.
 func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64, error) {
 	result, err := db.Exec(ctx, RunAdd,
 		arg.RootPlanID,
@@ -158,6 +160,7 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.Owner,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
+		arg.Held,
 		arg.Seconds,
 	)
 	if err != nil {
@@ -450,7 +453,7 @@ func (q *Queries) RunMendDue(ctx context.Context, db DBTX, before time.Time) (in
 const RunOfPlan = `-- name: RunOfPlan :one
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.done, r.created_at, r.claimed_at, r.done_at
+    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
 FROM actlog.run AS r
 WHERE r.plan_id = $1::text
 ORDER BY r.created_at DESC
@@ -474,6 +477,7 @@ type RunOfPlanRow struct {
 	Takeovers         int32
 	Deadline          *time.Time
 	Desired           string
+	Signals           int64
 	Done              bool
 	CreatedAt         time.Time
 	ClaimedAt         *time.Time
@@ -501,6 +505,7 @@ func (q *Queries) RunOfPlan(ctx context.Context, db DBTX, planID string) (RunOfP
 		&i.Takeovers,
 		&i.Deadline,
 		&i.Desired,
+		&i.Signals,
 		&i.Done,
 		&i.CreatedAt,
 		&i.ClaimedAt,

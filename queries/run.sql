@@ -14,15 +14,16 @@ FROM (
 ) AS held;
 
 -- name: RunAdd :execrows
--- Adds a run that is due, unless it is there.
+-- Adds a run that is due, or held, unless it is there.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
 ) VALUES (
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
-    @owner::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text, now(), now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
+    @owner::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
+    CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
 )
 ON CONFLICT DO NOTHING;
 
@@ -133,7 +134,7 @@ RETURNING r.plan_id;
 -- Returns the run of a plan: the newest, if several trees have a plan of that id.
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.done, r.created_at, r.claimed_at, r.done_at
+    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
 FROM actlog.run AS r
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC

@@ -24,6 +24,7 @@ import (
 type Config struct {
 	HTTP          httpd.Config // Logger: by default nothing is logged
 	API           api.Config
+	Runs          runapi.Config
 	LoopbackOnly  bool
 	MaxStreams    int            // default 2,000
 	ExportTimeout time.Duration  // default [receive.DefaultTimeout]
@@ -61,7 +62,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	if config.Starter == nil {
 		config.Starter, config.Catalog = nothing{}, nothing{}
 	}
-	runtime := runapi.New(s, config.Starter, config.Catalog, server, runapi.Config{})
+	runtime := runapi.New(s, config.Starter, config.Catalog, server, config.Runs)
 	t.Cleanup(runtime.Close)
 	receiver := receive.New(s, server, config.ExportTimeout)
 	native := api.New(s, hub, server, config.API)
@@ -75,6 +76,8 @@ type nothing struct{}
 func (nothing) Start(_ context.Context, r engine.Request) (engine.Started, error) {
 	return engine.Started{}, &engine.UnknownError{Kind: "agent", Name: r.Name}
 }
+
+func (nothing) Models() []engine.ModelInfo { return nil }
 
 func (nothing) Tool(string, map[string]string) (r engine.Request, templateID string, err error) {
 	return r, "", record.ErrNotFound

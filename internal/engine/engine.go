@@ -130,7 +130,7 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	parts, release := e.config.Parts()
 	defer release()
-	p, err := e.prepare(parts, r)
+	p, err := e.prepare(ctx, parts, r)
 	if err != nil {
 		return Started{}, err
 	}
@@ -145,7 +145,8 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if r.IdempotencyKey != "" {
 		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
 	}
-	err = e.store.StartRun(ctx, run, []record.Change{plan})
+	run.Held = r.Held
+	err = e.store.StartRun(ctx, run, p.begin(parts, plan))
 	if before := new(store.StartedBeforeError); errors.As(err, &before) {
 		if before.RequestSHA256 != run.RequestSHA256 {
 			return Started{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "Idempotency-Key", Reason: "was used for another request"}
@@ -159,7 +160,7 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 }
 
 // prepare checks a request.
-func (e *Engine) prepare(parts Parts, r Request) (Prepared, error) {
+func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared, error) {
 	executor := e.executors[r.Executor]
 	if executor == nil {
 		kinds := strings.Join(slices.Sorted(maps.Keys(e.executors)), ", ")
@@ -168,7 +169,27 @@ func (e *Engine) prepare(parts Parts, r Request) (Prepared, error) {
 	if err := r.Limits.check(); err != nil {
 		return Prepared{}, err
 	}
+	if c, ok := executor.(Continuing); ok {
+		if root, name := c.From(r); root != "" && !strings.Contains(root, "\x00") {
+			row, err := e.store.Row(ctx, record.Key{Kind: record.KindArtifact, Root: root, Parent: root, ID: name})
+			switch {
+			case err == nil:
+				r.From = row.(*record.Artifact).Value
+			case !errors.Is(err, record.ErrNotFound):
+				return Prepared{}, err
+			}
+		}
+	}
 	return executor.Prepare(parts, r)
+}
+
+// begin returns what is on record of a run from its start. The caller has set the place of the plan.
+func (p *Prepared) begin(parts Parts, plan *record.Plan) []record.Change {
+	changes := []record.Change{plan}
+	for _, a := range p.Artifacts {
+		changes = append(changes, newArtifact(parts, plan.RootPlanID, plan.CurrentPlanID, a))
+	}
+	return changes
 }
 
 // newRun returns what is put on record of a run that begins, but for its place in a tree.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/model"
@@ -56,6 +57,30 @@ type Request struct {
 	Limits         *Limits
 	IdempotencyKey string
 	Body           []byte // of the request, which must be the same if the key is
+	// Held says that the run is on record and does not begin before [store.Store.Begin] or a resume.
+	Held bool
+	// From is what [Continuing] asked for; nil: it asked for nothing, or that is not on record.
+	From json.RawMessage
+}
+
+// ModelInfo is a model that runs can use.
+type ModelInfo struct {
+	Name     string `json:"name"` // in the configuration
+	Provider string `json:"provider"`
+	Model    string `json:"model"` // as its provider calls it
+}
+
+// Models returns the models that there are, in order of their names.
+func Models(parts Parts) (all []ModelInfo) {
+	for _, thing := range parts.Provides() {
+		if name, ok := strings.CutPrefix(thing, "model:"); ok {
+			if m, ok := parts.Model(name); ok {
+				all = append(all, ModelInfo{Name: name, Provider: m.Provider(), Model: m.Name()})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b ModelInfo) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // UnknownError says that nothing of a kind has a name. It wraps [record.ErrNotFound].
@@ -94,6 +119,16 @@ type Prepared struct {
 	Limits      *Limits         // of the definition
 	// ConversationID is that of the run if the request has none.
 	ConversationID string
+	// Artifacts are on record from the start of the run.
+	Artifacts []tool.Artifact
+}
+
+// Continuing is an executor whose runs may go on from what another run produced.
+type Continuing interface {
+	Executor
+	// From returns the root plan and the name of its artifact that a request goes on from, which Prepare finds
+	// in [Request.From]; an empty plan: from none.
+	From(r Request) (rootPlanID, artifact string)
 }
 
 // Callable is an executor whose runs can be started by a tool call: <kind>.<name> starts what has that

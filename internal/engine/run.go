@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -129,6 +128,22 @@ func (r *Run) hasLater() bool {
 func (r *Run) write(changes []record.Change, ops ...store.RunOp) error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
+	return r.writeNow(changes, ops...)
+}
+
+// Save puts on record what was left for the next write, so that those who watch see it. The executor returns
+// its error as it is.
+func (r *Run) Save() error {
+	r.writes.Lock()
+	defer r.writes.Unlock()
+	if !r.hasLater() {
+		return nil
+	}
+	return r.writeNow(nil)
+}
+
+// writeNow is write. The caller holds r.writes.
+func (r *Run) writeNow(changes []record.Change, ops ...store.RunOp) error {
 	r.mu.Lock()
 	later, said := r.later, r.laterSaid
 	r.later, r.laterSaid = nil, nil
@@ -274,6 +289,11 @@ func (r *Run) Metadata(m json.RawMessage) {
 	r.addLater(row)
 }
 
+// Title puts another title of the plan on record, with the next thing that is.
+func (r *Run) Title(title string) {
+	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: some(r.redact(title))})
+}
+
 // Log returns the log of the run.
 func (r *Run) Log() *slog.Logger { return r.log }
 
@@ -282,10 +302,9 @@ func (r *Run) Artifact(a tool.Artifact) { r.addLater(r.artifact(nil, nil, a)) }
 
 // artifact returns something that a run produced, or a tool call of it, known by its name.
 func (r *Run) artifact(stepID, toolCallID *string, a tool.Artifact) record.Change {
-	return &record.Artifact{
-		RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, Name: a.Name, StepID: stepID, ToolCallID: toolCallID,
-		Type: new(cmp.Or(a.Type, "generic")), Value: json.RawMessage(r.redact(string(a.Value))),
-	}
+	row := newArtifact(r.parts, r.run.RootPlanID, r.run.PlanID, a)
+	row.StepID, row.ToolCallID = stepID, toolCallID
+	return row
 }
 
 // source puts a source of a tool call on record, with the next thing that is.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
@@ -24,13 +25,15 @@ type StepInfo struct {
 	Request     string
 	Model       string // its name in the configuration
 	MaxSteps    int
+	Metadata    json.RawMessage
 }
 
 // Step is the handle of a step: one agent working on one step of a plan.
 type Step struct {
-	run  *Run
-	id   string
-	info StepInfo
+	run   *Run
+	id    string
+	info  StepInfo
+	began time.Time
 
 	mu     sync.Mutex
 	cycles map[int64]*cycle
@@ -59,12 +62,9 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	known, err := r.engine.store.StepDetail(ctx, r.run.RootPlanID, s.id)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		row.StepIndex, row.MaxSteps, row.StartTime = new(int64(index)), new(int64(info.MaxSteps)), new(s.run.now())
-		row.AgentName, row.AgentDescription, row.ModelName = some(info.Agent), some(r.redact(info.Description)), some(info.Model)
-		row.AgentRequest = some(r.redact(info.Request))
-		if info.MaxSteps == 0 {
-			row.MaxSteps = nil
-		}
+		s.began = s.run.now()
+		r.describe(row, index, info)
+		row.StartTime = &s.began
 		r.addLater(row)
 		return s, nil
 	case err != nil:
@@ -72,6 +72,9 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	}
 	if name := known.Record.AgentName; name != nil && info.Agent != "" && *name != info.Agent {
 		return nil, mismatch("step %d is on record with the agent %q, not %q", index, *name, info.Agent)
+	}
+	if known.Record.StartTime != nil {
+		s.began = *known.Record.StartTime
 	}
 	for _, c := range known.Cycles {
 		have := &cycle{
@@ -95,6 +98,27 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 		r.addLater(row)
 	}
 	return s, nil
+}
+
+// describe says in the row of a step what it is.
+func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
+	row.StepIndex, row.AgentName, row.ModelName = new(int64(index)), some(info.Agent), some(info.Model)
+	row.AgentDescription, row.AgentRequest = some(r.redact(info.Description)), some(r.redact(info.Request))
+	if info.MaxSteps > 0 {
+		row.MaxSteps = new(int64(info.MaxSteps))
+	}
+	if info.Metadata != nil {
+		row.Metadata = json.RawMessage(r.redact(string(info.Metadata)))
+	}
+}
+
+// Skip puts a step on record that is not carried out, as SKIPPED or BLOCKED, with the next thing that is. why
+// says why, and may be empty.
+func (r *Run) Skip(index int, info StepInfo, state record.State, why string) {
+	row := &record.AgentExecution{RootPlanID: r.run.RootPlanID, PlanID: r.run.PlanID, StepID: derive("step-", r.run.PlanID, index), State: &state}
+	r.describe(row, index, info)
+	row.ErrorMessage = some(r.redact(why))
+	r.addLater(row)
 }
 
 // count adds to what the run has begun.
@@ -161,6 +185,16 @@ func (s *Step) End(result string, failure *RunError) {
 	}
 	s.ended = end
 	s.run.addLater(append(s.resolve(), end)...)
+}
+
+// Took returns how long the step took; 0: it has not ended.
+func (s *Step) Took() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil || s.ended.EndTime == nil || s.began.IsZero() {
+		return 0
+	}
+	return s.ended.EndTime.Sub(s.began)
 }
 
 // inState returns the row of the step in a state; nil if the step has ended.

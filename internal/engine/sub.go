@@ -45,7 +45,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	input, err := s.executor.Call(s.name, json.RawMessage(c.call.Arguments))
 	var prepared Prepared
 	if err == nil {
-		prepared, err = r.engine.prepare(r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
+		prepared, err = r.engine.prepare(ctx, r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
 	}
 	if err != nil {
 		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
@@ -65,7 +65,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment
 	begin := c.change(record.Running)
 	begin.StartTime = new(r.now())
-	if err := r.write([]record.Change{begin, plan}, store.Begin(child)); err != nil {
+	if err := r.write(append(prepared.begin(r.parts, plan), begin), store.Begin(child)); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(begin)

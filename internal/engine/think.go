@@ -49,7 +49,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return recorded(&c.record)
 	}
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
-		return nil, &RunError{Kind: *c.record.ErrorKind, Message: textOf(c.record.ErrorMessage)}
+		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
 	}
 	if err := s.run.boundary(ctx); err != nil {
 		return nil, err
@@ -148,7 +148,10 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		if err := r.write([]record.Change{failed}); err != nil {
 			return nil, err
 		}
-		if !passes || tries >= r.engine.config.ModelTries {
+		if !passes {
+			return nil, modelFailed(kind, message)
+		}
+		if tries >= r.engine.config.ModelTries {
 			return nil, &RunError{Kind: kind, Message: fmt.Sprintf("The model failed in %d of %d tries: %s", tries, tries, message)}
 		}
 		r.engine.config.Watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt+1)
@@ -157,6 +160,11 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		attempt++
 	}
+}
+
+// modelFailed is an error of a model that would come again.
+func modelFailed(kind, message string) error {
+	return &RunError{Kind: kind, Message: "The model failed: " + message}
 }
 
 // workerLost is the error kind of what a worker began that was lost.

@@ -27,6 +27,7 @@ import (
 // Parts are what the runs of a test use.
 type Parts struct {
 	DefaultModel model.Model
+	Models       map[string]model.Model // beside the default one, by name
 	Set          *tool.Set
 	Definitions  map[string]any // by <kind>.<name>
 	Secret       string         // is not to be on record
@@ -36,6 +37,9 @@ type Parts struct {
 // Provides implements [engine.Parts].
 func (p *Parts) Provides() []string {
 	all := []string{"model:default"}
+	for name := range p.Models {
+		all = append(all, "model:"+name)
+	}
 	for _, name := range p.Set.Names() {
 		all = append(all, "tool:"+name)
 	}
@@ -62,7 +66,12 @@ func (p *Parts) Definition(kind, name string) (json.RawMessage, bool) {
 }
 
 // Model implements [engine.Parts].
-func (p *Parts) Model(name string) (model.Model, bool) { return p.DefaultModel, name == "default" }
+func (p *Parts) Model(name string) (model.Model, bool) {
+	if m, ok := p.Models[name]; ok {
+		return m, true
+	}
+	return p.DefaultModel, name == "default"
+}
 
 // Tools implements [engine.Parts].
 func (p *Parts) Tools(context.Context, []string) ([]tool.Tool, error) { return p.Set.Tools(), nil }

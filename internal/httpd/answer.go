@@ -203,6 +203,14 @@ func (a *Answer) Stream(reserve int64) error {
 	return nil
 }
 
+// Raw ends the holding as [Answer.Stream] does, and returns the writer of the connection, for a handler that
+// speaks another protocol on it.
+func (a *Answer) Raw() http.ResponseWriter {
+	a.streamed = true
+	a.endTurn()
+	return a.ResponseWriter
+}
+
 func (a *Answer) endTurn() {
 	if a.done != nil {
 		a.done()

@@ -54,6 +54,8 @@ func (r request) runs() (status int, starts bool) {
 	switch {
 	case r.route == "/api/v1/runs" && r.method == http.MethodPost:
 		return http.StatusUnprocessableEntity, true
+	case r.route == "/api/plan":
+		return http.StatusUnprocessableEntity, true
 	case strings.Contains(r.route, "/executeByToolName"):
 		return http.StatusBadRequest, true
 	case strings.HasPrefix(r.route, "/execution/") && r.needs() == httpd.ScopeRun:
@@ -77,6 +79,8 @@ func (r request) needs() httpd.Scope {
 	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete && !strings.HasPrefix(r.path, "/api/executor/"):
 		return httpd.ScopeAdmin
 	case strings.Contains(r.route, "/executeByToolName"), strings.HasPrefix(r.route, "/execution/") && r.method == http.MethodPost, r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
+		return httpd.ScopeRun
+	case r.route == "/api/plan" && r.method == http.MethodPost, strings.HasPrefix(r.route, "/api/execute"):
 		return httpd.ScopeRun
 	case r.method == http.MethodPost:
 		return httpd.ScopeWrite

@@ -80,7 +80,7 @@ var rules = map[string]rule{
 	"internal/runs": {[]string{"record", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
 
 	// What is served of the runtime.
-	"internal/runapi": {[]string{"record", "agent/model", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{echo, "github.com/klauspost/compress"}},
+	"internal/runapi": {[]string{"record", "agent/model", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
@@ -95,7 +95,8 @@ var rules = map[string]rule{
 	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
 	"internal/executor":          {[]string{"agent/workflow", "internal/engine", "internal/executor/dag", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
 	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
-	"internal/executor/dag":      {[]string{"record", "agent/model", "agent/tool", "internal/engine"}, nil},
+	"internal/executor/dag":      {[]string{"record", "agent/model", "agent/tool", "internal/engine", "internal/graph"}, nil},
+	"internal/graph":             {[]string{"agent/tool"}, nil},
 	"internal/executor/follow":   {[]string{"agent/config", "agent/tool", "internal/engine", "internal/executor/thinkact", "internal/template"}, nil},
 	"internal/executor/plan":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
 	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},

@@ -10,6 +10,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// Models returns the models that there are.
+func (s *Source) Models() []engine.ModelInfo {
+	p, release := s.Use()
+	defer release()
+	return engine.Models(p)
+}
+
 // Tool returns the request that runs what has a name as a tool, with parameters: an agent, whose
 // parameter is request, or a plan template, whose parameters are its placeholders; others are left out.
 // The name may be that of the tool, such as plan.nightly. templateID is that of a template.

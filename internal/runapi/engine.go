@@ -13,8 +13,9 @@ type Starter interface {
 	Start(ctx context.Context, r engine.Request) (engine.Started, error)
 }
 
-// Catalog knows what can be run by the name of a tool: agents and plan templates.
+// Catalog knows the models, and what can be run by the name of a tool: agents and plan templates.
 type Catalog interface {
+	Models() []engine.ModelInfo
 	// Tool returns the request that runs what has a name, with parameters. templateID is that of a plan
 	// template, empty for an agent. The error wraps [record.ErrNotFound] if nothing has the name, or is a
 	// [*record.InvalidError] that names a parameter without a value.

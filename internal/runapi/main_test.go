@@ -44,6 +44,10 @@ func newRuntime(t testing.TB, s *store.Store) runtime {
 	return runtime{e}
 }
 
+func (runtime) Models() []engine.ModelInfo {
+	return []engine.ModelInfo{{Name: "default", Provider: "openai", Model: "gpt"}, {Name: "small", Provider: "openai", Model: "mini"}}
+}
+
 func (r runtime) Tool(name string, parameters map[string]string) (q engine.Request, templateID string, err error) {
 	input := map[string]string{"agent": "reader"}
 	switch name {

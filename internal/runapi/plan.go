@@ -43,9 +43,6 @@ type reasoningJSON struct {
 	Timestamp         *time.Time          `json:"timestamp"`
 }
 
-// besidePage is how many rows beside a plan are read at once.
-const besidePage = 1000
-
 // planResult returns the result of a task; nil if the run is one of a template, or goes on.
 func planResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*agentResultJSON, error) {
 	if !d.State.Terminal() || !isTask(&d.Plan) {
@@ -136,19 +133,4 @@ func splitName(t *record.ActTool) (of, operation string) {
 		return of, operation
 	}
 	return *t.Name, *t.Name
-}
-
-// beside reads all rows of a kind beside a plan.
-func beside(ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change)) error {
-	for after := new(store.Position); after != nil; {
-		rows, next, err := reader.Beside(ctx, kind, p.RootPlanID, p.CurrentPlanID, *after, besidePage)
-		if err != nil {
-			return err
-		}
-		for _, each := range rows {
-			take(each.Record)
-		}
-		after = next
-	}
-	return nil
 }

@@ -21,6 +21,8 @@ import (
 // planner starts tasks, and carries them.
 type planner struct{ *engine.Engine }
 
+func (planner) Models() []engine.ModelInfo { return nil }
+
 func (planner) Tool(string, map[string]string) (engine.Request, string, error) {
 	panic("no tool is asked for")
 }

@@ -25,6 +25,11 @@ func (s *Server) Routes() []httpd.Route {
 	}
 	stream := execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)
 	stream.Long = true
+	graphs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: method, Path: path, Need: need, Handle: h}
+	}
+	socket := graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)
+	socket.Stream = true
 	return []httpd.Route{
 		runs(post, "", httpd.ScopeRun, s.start),
 		runs(get, "", httpd.ScopeRead, s.list),
@@ -50,5 +55,15 @@ func (s *Server) Routes() []httpd.Route {
 		execution(http.MethodDelete, "history/:sessionId", httpd.ScopeAdmin, s.deleteSession),
 		execution(post, "history/cleanup", httpd.ScopeAdmin, s.cleanUp),
 		execution(get, "status", httpd.ScopeRead, s.facadeStatus),
+		graphs(post, "/api/plan", httpd.ScopeRun, s.planGraph),
+		graphs(get, "/api/plan/:planId", httpd.ScopeRead, s.storedGraph),
+		graphs(post, "/api/execute", httpd.ScopeRun, s.executeGraph),
+		graphs(post, "/api/execute/:executionId/start", httpd.ScopeRun, s.startExecution),
+		graphs(get, "/api/execution/:executionId/status", httpd.ScopeRead, s.execution(executionInfo)),
+		graphs(get, "/api/execution/:executionId/result", httpd.ScopeRead, s.execution(executionResult)),
+		graphs(get, "/api/execution/:executionId/load", httpd.ScopeRead, s.execution(executionDocument)),
+		graphs(get, "/api/executions", httpd.ScopeRead, s.executions),
+		graphs(get, "/api/providers", httpd.ScopeRead, s.providers),
+		socket,
 	}
 }

@@ -205,14 +205,22 @@ func (s *Server) run(c echo.Context) error {
 // sendRun answers with a run as it stands, with the result as its executor gives it.
 func (s *Server) sendRun(c echo.Context, d *store.RunDetail) error {
 	out := toRun(d)
-	if d.Executor == "plan" {
-		result, err := planResult(c.Request().Context(), s.reader(c), d)
+	ctx := c.Request().Context()
+	switch d.Executor {
+	case "plan":
+		result, err := planResult(ctx, s.reader(c), d)
 		if err != nil {
 			return err
 		}
 		if result != nil {
 			out.Result = result
 		}
+	case dagExecutor:
+		result, err := graphResult(ctx, s.reader(c), d)
+		if err != nil {
+			return err
+		}
+		out.Result = result
 	}
 	return c.JSON(http.StatusOK, out)
 }

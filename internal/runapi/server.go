@@ -21,6 +21,7 @@ import (
 type Store interface {
 	Within(room store.Room) *store.Reader
 	Control(ctx context.Context, planID string, action store.Action, by string) error
+	Begin(ctx context.Context, planID, by string) error
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas
@@ -37,6 +38,10 @@ type Config struct {
 	ListTimeout time.Duration
 	// Redact returns what a human said without what must not be on record. Default: as it is.
 	Redact func(string) string
+	// SocketBeat is how often a WebSocket gets a frame although nothing changed. Default 1 s.
+	SocketBeat time.Duration
+	// SocketPatience is how long the client of a WebSocket may take to read a frame. Default 10 s.
+	SocketPatience time.Duration
 }
 
 // Server answers requests of the runtime.
@@ -50,6 +55,8 @@ type Server struct {
 	// long is for what reads much: traces, and lists that may have to look through all runs.
 	long  *httpd.Turns
 	talks atomic.Int64 // streams that are open
+	// frames are those of executions whose WebSockets are open.
+	frames *runs.Shared[frame]
 }
 
 const (
@@ -62,9 +69,19 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	if config.ListTimeout == 0 {
 		config.ListTimeout = 10 * time.Second
 	}
+	if config.SocketBeat == 0 {
+		config.SocketBeat = time.Second
+	}
+	if config.SocketPatience == 0 {
+		config.SocketPatience = 10 * time.Second
+	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	return &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
+	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
+	out.frames = runs.NewShared(out.watch, func(ctx context.Context, planID string) (f frame, last bool, err error) {
+		return readFrame(ctx, s.Within(func(int64) error { return nil }), planID) // no answer holds it
+	})
+	return out
 }
 
 // Close ends the requests that wait for a run, and what they started.

@@ -29,6 +29,25 @@ var ErrEnded = errors.New("the run has ended")
 // stop does not go on any more. The error is [record.ErrNotFound] if there is no such run, and
 // [ErrEnded] if it has ended.
 func (s *Store) Control(ctx context.Context, planID string, action Action, by string) error {
+	return s.control(ctx, planID, action, by, func(db.RunOfPlanRow) error { return nil })
+}
+
+// ErrBegun means that a run was not held, or was started before.
+var ErrBegun = errors.New("the run was started before")
+
+// Begin starts a run that is held, see [NewRun]. by may be empty. The error is [ErrBegun], or one of
+// [Store.Control].
+func (s *Store) Begin(ctx context.Context, planID, by string) error {
+	return s.control(ctx, planID, Resume, by, func(run db.RunOfPlanRow) error {
+		if run.Desired != string(DesiredPause) || run.Signals > 0 { // that it was held is all that ever happened
+			return ErrBegun
+		}
+		return nil
+	})
+}
+
+// control is Control, if allowed says so of the run as it stands.
+func (s *Store) control(ctx context.Context, planID string, action Action, by string, allowed func(db.RunOfPlanRow) error) error {
 	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
 		run, err := s.queries.RunOfPlan(ctx, tx, planID)
 		if err != nil {
@@ -43,6 +62,9 @@ func (s *Store) Control(ctx context.Context, planID string, action Action, by st
 		}
 		if run.Done {
 			return ErrEnded
+		}
+		if err := allowed(run); err != nil {
+			return err
 		}
 		if _, err := s.queries.RunControl(ctx, tx, db.RunControlParams{RootPlanID: run.RootPlanID, PlanID: planID, Desired: string(desiredBy[action])}); err != nil {
 			return err

@@ -766,6 +766,7 @@ func TestReportsReadNoLargeText(t *testing.T) {
 		"artifact artifact.value", // only its size
 		"attempt act_tool_info.error_message", "attempt think_act_record.error_message",
 		"failure act_tool_info.error_message", "failure plan_execution_record.error_message", "failure think_act_record.error_message",
+		"node agent_execution_record.metadata", // an id and two numbers
 		"plan plan_execution_record.title", "running plan_execution_record.title",
 		"source source_reference.snippet", // only its size
 		"source source_reference.uri",

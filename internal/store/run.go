@@ -74,6 +74,8 @@ type NewRun struct {
 	Run
 	// Needs is what a worker must provide to take it.
 	Needs []string
+	// Held says that it does not begin before [Store.Begin] or a resume.
+	Held bool
 	// Seconds is the limit of time, 0: none. Deadline follows from it.
 	Seconds float64
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
@@ -154,7 +156,7 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		seconds = &r.Seconds
 	}
 	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
-		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, orNil(r.IdempotencyKey), orNil(r.RequestSHA256), seconds)
+		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held, seconds)
 }
 
 func timeOrNil(t time.Time) *time.Time {

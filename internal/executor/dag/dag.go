@@ -1,5 +1,5 @@
 // Package dag is the executor of graphs: a model plans tasks that depend on each other, and those that are
-// ready run at the same time, wave by wave.
+// ready run at the same time.
 package dag
 
 import (
@@ -8,35 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
-	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/graph"
+	"github.com/actlog/actlog/record"
 )
-
-// resultArtifact is the artifact that has the result, also of a run that failed.
-const resultArtifact = "dag_result"
-
-// maxInput bounds what a node is told of the result of another, in bytes.
-const maxInput = 100_000
-
-// result is what a run answers.
-type result struct {
-	Status  string            `json:"status"` // completed or failed
-	Results map[string]string `json:"node_results"`
-	Logs    []string          `json:"execution_logs"`
-}
-
-// execution is the work on a graph.
-type execution struct {
-	run       *engine.Run
-	graph     graph
-	models    []string        // of the nodes
-	tried     map[string]bool // nodes that have ended
-	completed map[string]bool
-	result    result
-}
 
 // Advance implements [engine.Executor].
 func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
@@ -45,152 +22,189 @@ func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, er
 	if err := errors.Join(json.Unmarshal(run.Input(), &in), json.Unmarshal(run.Definition(), &d)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
 	}
-	g, err := plan(ctx, run, in, d)
-	if err != nil {
-		return engine.Result{}, err
-	}
-	e := &execution{run: run, graph: g, tried: map[string]bool{}, completed: map[string]bool{}, result: result{Results: map[string]string{}}}
-	for _, n := range g.Nodes {
-		name, ok := d.find(n.Provider, n.Model)
-		if !ok {
-			return engine.Result{}, &engine.RunError{Kind: "provider", Message: fmt.Sprintf("Node %s uses unavailable provider '%s'. Available: %s", n.ID, n.Provider, strings.Join(d.names(), ", "))}
+	of := in.PlanID
+	if d.Graph == nil {
+		text, err := plan(ctx, run, in, d)
+		if err != nil {
+			return engine.Result{}, err
 		}
-		e.models = append(e.models, name)
-		e.result.Results[n.ID] = ""
+		of, d.Graph = run.ID(), json.RawMessage(text)
+		run.Artifact(tool.Artifact{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph})
 	}
-	return e.waves(ctx)
-}
-
-// waves runs all nodes that are ready, and again, until none is.
-func (e *execution) waves(ctx context.Context) (engine.Result, error) {
-	e.log("Starting execution of plan %s", e.run.ID())
-	for wave := e.graph.ready(e.tried, e.completed); len(wave) > 0; wave = e.graph.ready(e.tried, e.completed) {
-		if err := e.wave(ctx, wave); err != nil {
+	g, err := graph.Read(d.Graph)
+	if err != nil {
+		return engine.Result{}, &engine.RunError{Kind: "planning", Message: err.Error()}
+	}
+	run.Title(g.Title)
+	if in.Draft {
+		return engine.Result{Summary: g.Title}, nil
+	}
+	e := &execution{run: run, graph: g, eager: in.Scheduling == eager, begun: map[string]bool{}, completed: map[string]bool{}, results: map[string]string{}}
+	e.log(logStart, nil, record.ThoughtAction, "Starting execution of plan %s", of)
+	if e.models, err = d.choose(g, input{}); err != nil {
+		e.log(logEnd, nil, record.ThoughtError, "ERROR: %s", err)
+		return engine.Result{}, &engine.RunError{Kind: "provider", Message: err.Error()}
+	}
+	for _, name := range e.models {
+		if _, err := run.Model(name); err != nil {
 			return engine.Result{}, err
 		}
 	}
-	e.result.Status = "completed"
-	if len(e.completed) < len(e.graph.Nodes) {
-		e.result.Status = "failed"
-	}
-	var blocked []string
-	for _, n := range e.graph.Nodes {
-		if !e.tried[n.ID] {
-			blocked = append(blocked, n.ID)
-		}
-	}
-	if len(blocked) > 0 {
-		e.log("ERROR: Cannot proceed - dependencies failed: [%s]", strings.Join(blocked, ", "))
-	}
-	e.log("Execution completed. Status: %s", e.result.Status)
-	text, err := json.Marshal(e.result)
-	if err != nil {
+	if err := e.carry(ctx); err != nil {
 		return engine.Result{}, err
 	}
-	e.run.Artifact(tool.Artifact{Name: resultArtifact, Value: text})
-	if e.result.Status == "failed" {
-		return engine.Result{}, &engine.RunError{Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))}
-	}
-	return engine.Result{Summary: string(text)}, nil
+	return e.end()
 }
 
-// wave runs nodes at the same time, and returns when all have ended. The error is one that ends the run, or
-// that the handle gave.
-func (e *execution) wave(ctx context.Context, wave []int) error {
-	ids, texts, errs := make([]string, len(wave)), make([]string, len(wave)), make([]error, len(wave))
-	var all sync.WaitGroup
-	for i, at := range wave {
+// execution is the work on a graph.
+type execution struct {
+	run    *engine.Run
+	graph  *graph.Graph
+	models []string // of the nodes
+	eager  bool
+
+	wave      int             // the number of the last one
+	begun     map[string]bool // nodes
+	completed map[string]bool
+	results   map[string]string // of those
+}
+
+// ending is how a node ended.
+type ending struct {
+	id, text string
+	err      error
+}
+
+// carry runs what is ready, and again, until nothing is. A wave begins when nothing runs any more; eager nodes do
+// not wait for that. The error is one that ends the run, or that the handle gave.
+func (e *execution) carry(ctx context.Context) (broken error) {
+	endings := make(chan ending)
+	for running := 0; ; {
+		if broken == nil && (running == 0 || e.eager) {
+			for _, at := range e.next() {
+				running++
+				info, prompt := e.info(at), nodePrompt(&e.graph.Nodes[at], e.inputs(at))
+				go func() { endings <- e.node(ctx, at, info, prompt) }()
+			}
+		}
+		if running == 0 {
+			return broken
+		}
+		end := <-endings
+		running--
+		switch {
+		case end.err == nil:
+			e.completed[end.id], e.results[end.id] = true, end.text
+		case broken == nil && ofRun(end.err):
+			broken = end.err
+		}
+		if broken == nil && running > 0 {
+			broken = e.run.Save() // those who watch see how the node ended, although others go on
+		}
+	}
+}
+
+// next returns the nodes that begin now.
+func (e *execution) next() []int {
+	ready := e.graph.Ready(e.begun, e.completed)
+	ids := make([]string, len(ready))
+	for i, at := range ready {
 		ids[i] = e.graph.Nodes[at].ID
-		all.Go(func() { texts[i], errs[i] = e.node(ctx, at) })
+		e.begun[ids[i]] = true
 	}
-	all.Wait()
-	e.log("Executing %d nodes in parallel: [%s]", len(wave), strings.Join(ids, ", "))
-	for i, at := range wave {
-		n := e.graph.Nodes[at]
-		var failure *engine.RunError
-		if errs[i] != nil && (!errors.As(errs[i], &failure) || ofRun(failure)) {
-			return errs[i]
-		}
-		e.tried[n.ID] = true
-		e.log("Starting node %s: %s", n.ID, n.Name)
-		if failure != nil {
-			e.log("Failed node %s: %s - %s", n.ID, n.Name, failure.Message)
-			continue
-		}
-		e.completed[n.ID], e.result.Results[n.ID] = true, texts[i]
-		e.log("Completed node %s: %s", n.ID, n.Name)
+	if e.wave++; len(ready) > 0 && !e.eager {
+		e.log(lineOf(ready[0], lineWave), nil, record.ThoughtDecision, "Executing %d nodes in parallel: [%s]", len(ready), strings.Join(ids, ", "))
 	}
-	return nil
+	for _, at := range ready {
+		e.log(lineOf(at, lineBegin), nil, record.ThoughtAction, "Starting node %s: %s", e.graph.Nodes[at].ID, e.graph.Nodes[at].Name)
+	}
+	return ready
 }
 
-// ofRun reports whether a failure is that of the whole run and not of one node.
-func ofRun(f *engine.RunError) bool {
-	return strings.HasPrefix(f.Kind, "limit_") || f.Kind == "record_mismatch"
+// about is what the metadata of the step of a node say, for reports: they are small.
+type about struct {
+	Node  string `json:"node"`
+	Wave  int    `json:"wave,omitempty"` // from 1; 0: it did not begin, or is eager
+	Below int    `json:"below"`          // how many nodes need its result, directly or through others
 }
 
-// node returns the result of a node. It only reads what waves before have changed.
-func (e *execution) node(ctx context.Context, at int) (string, error) {
+// info returns what is on record of a node.
+func (e *execution) info(at int) engine.StepInfo {
 	n := e.graph.Nodes[at]
-	prompt := nodePrompt(n, e.inputs(n))
-	return ask(ctx, e.run, at+1, engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.models[at]}, model.System(nodeSystem(n)), model.User(prompt))
+	a := about{Node: n.ID, Below: e.graph.Below(n.ID)}
+	if e.begun[n.ID] && !e.eager {
+		a.Wave = e.wave
+	}
+	metadata, _ := json.Marshal(a) // texts and numbers
+	return engine.StepInfo{Agent: n.ID, Description: n.Name, Request: n.Description, Model: e.models[at], Metadata: metadata}
 }
 
-// inputs returns what the nodes before a node found.
-func (e *execution) inputs(n node) string {
-	names := map[string]string{}
-	for _, other := range e.graph.Nodes {
-		names[other.ID] = other.Name
-	}
-	told := make([]string, len(n.Dependencies))
-	for i, id := range n.Dependencies {
-		told[i] = fmt.Sprintf("From %s (%s):\n%s", names[id], id, tool.Cut(e.result.Results[id], maxInput))
+// maxInputs bounds what a node is told of the results of others, in bytes.
+const maxInputs = 400_000
+
+// inputs returns what the nodes that a node needs have found.
+func (e *execution) inputs(at int) string {
+	ids := e.graph.Nodes[at].Dependencies
+	told := make([]string, len(ids))
+	for i, id := range ids {
+		told[i] = fmt.Sprintf("From %s (%s):\n%s", e.graph.Find(id).Name, id, tool.Cut(e.results[id], maxInputs/len(ids)))
 	}
 	return strings.Join(told, "\n\n")
 }
 
-func (e *execution) log(format string, args ...any) {
-	e.result.Logs = append(e.result.Logs, fmt.Sprintf(format, args...))
+// node carries out a node. Several run at the same time.
+func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prompt string) ending {
+	n := &e.graph.Nodes[at]
+	step, text, err := do(ctx, e.run, at+1, info, func(ask asking) (string, error) { return ask(0, nodeSystem(n), prompt) })
+	switch {
+	case err == nil:
+		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name, step.Took().Seconds())
+	case !ofRun(err):
+		e.log(lineOf(at, lineEnd), step, record.ThoughtError, "Failed node %s: %s - %s", n.ID, n.Name, err)
+	}
+	return ending{n.ID, text, err}
 }
 
-// plan returns the graph of a task.
-func plan(ctx context.Context, run *engine.Run, in input, d definition) (g graph, err error) {
-	info := engine.StepInfo{Agent: "planner", Description: "Plans the graph", Request: in.Prompt, Model: d.planner(in)}
-	answer, err := ask(ctx, run, 0, info, model.System(plannerPrompt), model.User(planPrompt(in.Prompt, d.Models)))
-	if err != nil {
-		return g, err
-	}
-	if g, err = parse(answer); err != nil {
-		return g, &engine.RunError{Kind: "planning", Message: err.Error()}
-	}
-	for i := range g.Nodes {
-		if n := &g.Nodes[i]; in.Provider != "" {
-			n.Provider, n.Model = in.Provider, in.Model
+// blocked is the reason why a node does not begin.
+const blocked = "Cannot proceed - dependencies failed"
+
+// end ends the run: nodes that could not begin are BLOCKED. Its answer is what those nodes found whose results no
+// other one needs.
+func (e *execution) end() (engine.Result, error) {
+	var ids, answers []string
+	for at, n := range e.graph.Nodes {
+		switch {
+		case !e.begun[n.ID]:
+			ids = append(ids, n.ID)
+			e.run.Skip(at+1, e.info(at), record.Blocked, blocked)
+		case e.completed[n.ID] && e.graph.Below(n.ID) == 0:
+			answers = append(answers, e.results[n.ID])
 		}
 	}
-	return g, nil
+	if len(ids) > 0 {
+		e.log(logBlocked, nil, record.ThoughtError, "ERROR: %s: [%s]", blocked, strings.Join(ids, ", "))
+	}
+	status, err := "completed", error(nil)
+	if len(e.completed) < len(e.graph.Nodes) {
+		status, err = "failed", &engine.RunError{Kind: "node", Message: fmt.Sprintf("%d of %d nodes completed.", len(e.completed), len(e.graph.Nodes))}
+	}
+	e.log(logEnd, nil, record.ThoughtConclusion, "Execution completed. Status: %s", status)
+	return engine.Result{Summary: strings.Join(answers, "\n\n")}, err
 }
 
-// ask does a step that is one call of a model, and returns the trimmed answer.
-func ask(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, messages ...model.Message) (string, error) {
-	step, err := run.Step(ctx, index, info)
-	if err != nil {
-		return "", err
+// The numbers of the lines of the log, which are thoughts of the run: those of the whole, and those of each node.
+const (
+	logStart, logBlocked, logEnd, logNodes = 0, 1, 2, 3
+	lineWave, lineBegin, lineEnd, lines    = 0, 1, 2, 3 // lineWave: the node is the first of a wave
+)
+
+func lineOf(node, line int) int { return logNodes + node*lines + line }
+
+// log adds a line to the log of the run, of a step if it is not nil.
+func (e *execution) log(number int, step *engine.Step, kind record.ThoughtType, format string, args ...any) {
+	t := record.Thought{Type: &kind, Content: new(fmt.Sprintf(format, args...)), AgentID: new("dag")}
+	if step != nil {
+		t.StepID = new(step.ID())
 	}
-	if text, ended, err := step.Ended(); ended {
-		return text, err
-	}
-	var failure *engine.RunError
-	var text string
-	m, err := run.Model(info.Model)
-	if err == nil {
-		var answer *model.Response
-		if answer, err = step.Think(ctx, 0, engine.Thinking{Model: m, Messages: messages}); err == nil {
-			text = strings.TrimSpace(answer.Message.Text())
-		}
-	}
-	if err != nil && (!errors.As(err, &failure) || ofRun(failure)) {
-		return "", err
-	}
-	step.End(text, failure)
-	return text, err
+	e.run.Thought(number, t)
 }

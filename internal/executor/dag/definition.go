@@ -1,68 +1,81 @@
 package dag
 
 import (
-	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/record"
+	"github.com/actlog/actlog/internal/graph"
 )
 
-// input is what a run is given.
-type input struct {
-	Prompt   string `json:"prompt"`
-	Provider string `json:"provider,omitempty"`
-	Model    string `json:"model,omitempty"`
-}
+// When a node begins: with its wave, which begins when the one before has ended, or when its own dependencies
+// are done.
+const (
+	waves = "waves"
+	eager = "eager"
+)
 
-// available is a model that nodes can use, as it was when the run began.
-type available struct {
-	Name     string `json:"name"` // in the configuration
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
+// input is what a run is given: a task to plan, or the plan of a graph that is stored.
+type input struct {
+	Prompt     string `json:"prompt,omitempty"`
+	PlanID     string `json:"plan_id,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	Model      string `json:"model,omitempty"`
+	Scheduling string `json:"scheduling,omitempty"`
+	Draft      bool   `json:"draft,omitempty"` // plan, and no more
 }
 
 // definition is what a run keeps.
 type definition struct {
-	Models []available `json:"models"`
+	Models []engine.ModelInfo `json:"models"`          // the default one first
+	Graph  json.RawMessage    `json:"graph,omitempty"` // nil: it is to be planned
 }
 
-// find returns the name of the model of a provider. provider is its kind, or the name of a model. An empty
-// model is any of the provider.
-func (d definition) find(provider, model string) (name string, ok bool) {
+// find returns a model of a provider, which is its kind or the name of a model. Empty texts fit all.
+func (d definition) find(provider, model string) (found engine.ModelInfo, err error) {
+	var fit []engine.ModelInfo
+	var providers, models []string
 	for _, m := range d.Models {
-		if m.Name == provider && (model == "" || m.Model == model) {
-			return m.Name, true
+		providers = append(providers, m.Name, m.Provider)
+		if provider != "" && provider != m.Name && provider != m.Provider {
+			continue
+		}
+		if models = append(models, m.Model); model == "" || model == m.Model {
+			fit = append(fit, m)
 		}
 	}
-	for _, m := range d.Models {
-		if m.Provider == provider && (model == "" || m.Model == model) {
-			return m.Name, true
+	what, wanted, there := "provider", provider, providers
+	if len(models) > 0 {
+		what, wanted, there = "model", model, models
+	}
+	if len(fit) > 0 {
+		return fit[max(0, slices.IndexFunc(fit, func(m engine.ModelInfo) bool { return m.Name == provider }))], nil
+	}
+	slices.Sort(there)
+	return found, fmt.Errorf("uses unavailable %s '%s'. Available: %s", what, wanted, strings.Join(slices.Compact(there), ", "))
+}
+
+// choose sets the provider and the model of each node, and returns the names of the models. instead, if it has a
+// provider or a model, counts for all nodes.
+func (d definition) choose(g *graph.Graph, instead input) (names []string, err error) {
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if instead.Provider+instead.Model != "" {
+			n.Provider, n.Model = instead.Provider, instead.Model
 		}
+		m, err := d.find(n.Provider, n.Model)
+		if err != nil {
+			return nil, fmt.Errorf("Node %s %w", n.ID, err) //nolint:staticcheck // the source's words
+		}
+		if n.Provider == "" {
+			n.Provider = m.Name
+		}
+		n.Model, names = m.Model, append(names, m.Name)
 	}
-	return "", false
-}
-
-// planner returns the name of the model that plans: the one asked for, else the default, else the first.
-func (d definition) planner(in input) string {
-	if in.Provider != "" {
-		name, _ := d.find(in.Provider, in.Model)
-		return name
-	}
-	if name, ok := d.find("default", ""); ok || len(d.Models) == 0 {
-		return name
-	}
-	return d.Models[0].Name
-}
-
-// names lists the models that there are.
-func (d definition) names() []string {
-	names := make([]string, len(d.Models))
-	for i, m := range d.Models {
-		names[i] = m.Name
-	}
-	return names
+	return names, nil
 }
 
 // Executor carries runs of graphs.
@@ -71,48 +84,60 @@ type Executor struct{}
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "dag" }
 
+// From implements [engine.Continuing].
+func (Executor) From(r engine.Request) (rootPlanID, artifact string) {
+	var in input
+	_ = json.Unmarshal(r.Input, &in) // Prepare says what is wrong with it
+	return in.PlanID, graph.Artifact
+}
+
 // Prepare implements [engine.Executor].
 func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
 	var in input
-	d := json.NewDecoder(bytes.NewReader(r.Input))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return p, &record.InvalidError{Code: record.CodeInvalidValue, Field: "input", Reason: "must be an object with prompt, and provider and model if wanted: " + err.Error()}
+	if err := engine.ReadInput(r.Input, "an object with prompt, or with the plan_id of a stored graph", &in); err != nil {
+		return p, err
 	}
-	if strings.TrimSpace(in.Prompt) == "" {
-		return p, &record.InvalidError{Code: record.CodeMissingField, Field: "input.prompt", Reason: "is required"}
-	}
-	var def definition
-	for _, thing := range parts.Provides() {
-		if name, ok := strings.CutPrefix(thing, "model:"); ok {
-			if m, ok := parts.Model(name); ok {
-				def.Models = append(def.Models, available{name, m.Provider(), m.Name()})
-			}
+	d := definition{Models: engine.Models(parts), Graph: r.From}
+	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
+	switch {
+	case in.Scheduling != "" && in.Scheduling != waves && in.Scheduling != eager:
+		return p, engine.BadInput("input.scheduling", "must be waves or eager")
+	case in.PlanID != "" && (in.Prompt+in.Provider+in.Model != "" || in.Draft):
+		return p, engine.BadInput("input.plan_id", "must stand alone, or with scheduling: its graph is planned")
+	case in.PlanID != "":
+		g, err := graph.Read(r.From)
+		if err != nil {
+			return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
 		}
+		p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: r.From}}
+		names, _ := d.choose(g, input{}) // the run says what is not there
+		for _, name := range names {
+			p.Needs = append(p.Needs, "model:"+name)
+		}
+	case strings.TrimSpace(in.Prompt) == "":
+		return p, engine.NoInput("input.prompt")
+	default:
+		m, err := d.find(in.Provider, in.Model)
+		if err != nil {
+			return p, engine.BadInput("input.provider", err.Error())
+		}
+		if in.Draft {
+			p.Name = graph.Draft
+		}
+		in.Prompt = parts.Redact(in.Prompt)
+		p.Title, p.UserRequest, p.ModelName, p.Needs = firstWords(in.Prompt), in.Prompt, m.Name, []string{"model:" + m.Name}
 	}
-	if in.Provider == "" && in.Model != "" {
-		return p, &record.InvalidError{Code: record.CodeMissingField, Field: "input.provider", Reason: "is required with a model"}
+	slices.Sort(p.Needs)
+	p.Needs = slices.Compact(p.Needs)
+	if p.Input, err = json.Marshal(in); err == nil {
+		p.Definition, err = json.Marshal(d)
 	}
-	p.ModelName = def.planner(in)
-	if p.ModelName == "" {
-		return p, &engine.UnknownError{Kind: "provider", Name: strings.TrimSpace(in.Provider + " " + in.Model), There: def.names()}
-	}
-	in.Prompt = parts.Redact(in.Prompt)
-	if p.Input, err = json.Marshal(in); err != nil {
-		return p, err
-	}
-	if p.Definition, err = json.Marshal(def); err != nil {
-		return p, err
-	}
-	p.Name, p.UserRequest, p.Title, p.Needs = r.Name, in.Prompt, firstWords(in.Prompt), []string{"model:" + p.ModelName}
-	return p, nil
+	return p, err
 }
 
-// firstWords returns the title of a task that has none.
-func firstWords(task string) string {
-	words := strings.Fields(task)
-	if len(words) <= 6 {
-		return strings.Join(words, " ")
+func rank(m engine.ModelInfo) int {
+	if m.Name == "default" {
+		return 0
 	}
-	return strings.Join(words[:6], " ") + "..."
+	return 1
 }

@@ -1,8 +1,8 @@
 package dag_test
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,46 +10,52 @@ import (
 	"github.com/actlog/actlog/internal/enginetest"
 	"github.com/actlog/actlog/internal/executor/dag"
 	"github.com/actlog/actlog/internal/scriptmodel"
-	"github.com/actlog/actlog/record"
 )
 
-// TestKilledAtEveryWrite kills the worker before and after each write of a graph whose nodes run at the
-// same time, and lets each write fail. The answer and the steps stay the same.
+// E9, E13, E14: the worker is killed before and after each write of a graph, and each write fails: in waves, with
+// eager nodes, and with a node that fails. The answer, the steps, the graph and the log stay the same.
 func TestKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	scenes := []scriptmodel.Scene{
-		{Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: []scriptmodel.Turn{{Content: `{"nodes":[
-			{"id":"a","name":"A","provider":"default"},{"id":"b","name":"B","provider":"default","dependencies":["a"]},
-			{"id":"c","name":"C","provider":"default","dependencies":["a"]},{"id":"d","name":"D","provider":"default","dependencies":["b","c"]}]}`}}},
-		{Name: "node", Match: scriptmodel.Match{System: "carry out"}, Turns: []scriptmodel.Turn{{Content: "done"}}},
-	}
-	carry := func(t *testing.T, disturb func(*enginetest.House)) string {
-		t.Helper()
-		h := enginetest.Build(t, enginetest.Plans{Scenes: scenes, Executors: []engine.Executor{dag.Executor{}}})
-		disturb(h)
-		h.Work(h.Engine)
-		started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "dag", Input: json.RawMessage(`{"prompt":"Go."}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := h.Await(started.PlanID, record.Completed)
-		var b strings.Builder
-		b.WriteString(strings.ReplaceAll(*p.Record.Summary, started.PlanID, "ID"))
-		for _, st := range p.Steps {
-			if st.Record.StepIndex == nil {
-				t.Fatalf("a step has no index: %+v", st.Record)
+	const four = `{"nodes":[{"id":"a","name":"A"},{"id":"b","name":"B","dependencies":["a"]},{"id":"c","name":"C","dependencies":["a"]},{"id":"d","name":"D","dependencies":["b","c"]}]}`
+	for name, tt := range map[string]struct {
+		scheduling string
+		scenes     []scriptmodel.Scene
+		want       string
+	}{
+		"waves":  {"waves", nil, "COMPLETED \"done\" Four nodes\n"},
+		"eager":  {"eager", nil, "COMPLETED \"done\" Four nodes\n"},
+		"failed": {"waves", []scriptmodel.Scene{scene(`"B"`, fails)}, "FAILED \"\" Four nodes\n2 of 4 nodes completed.\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			carry := func(t *testing.T, disturb func(*enginetest.House)) string {
+				t.Helper()
+				scenes := slices.Concat([]scriptmodel.Scene{planned(four), scene("You write titles", says("Four nodes"))}, tt.scenes, []scriptmodel.Scene{nodes()})
+				h := enginetest.Build(t, enginetest.Plans{Scenes: scenes, Executors: []engine.Executor{dag.Executor{}}})
+				disturb(h)
+				h.Work(h.Engine)
+				p := h.Ended(start(h, object{"prompt": "Go.", "scheduling": tt.scheduling}))
+				var b strings.Builder
+				fmt.Fprintf(&b, "%s %q %s\n%s\n%d nodes", *p.Record.State, text(p.Record.Summary), text(p.Record.Title), text(p.Record.ErrorMessage), len(graphOf(h, p.Record.CurrentPlanID).Nodes))
+				for _, st := range p.Steps {
+					if st.Record.StepIndex == nil {
+						t.Fatalf("a step has no index: %+v", st.Record)
+					}
+					fmt.Fprintf(&b, "\n%d %s %s %q %s", *st.Record.StepIndex, *st.Record.AgentName, *st.Record.State, text(st.Record.Result), st.Record.Metadata)
+				}
+				lines := logOf(h, p.Record.CurrentPlanID)
+				slices.Sort(lines) // nodes that run at the same time end in any order
+				return b.String() + "\n" + strings.Join(lines, "\n")
 			}
-			fmt.Fprintf(&b, "\n%d %s %s %q", *st.Record.StepIndex, *st.Record.AgentName, *st.Record.State, *st.Record.Result)
-		}
-		return b.String()
-	}
-	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
-		t.Helper()
-		if got != want {
-			t.Errorf("it came to another end:\n%s", got)
-		}
-	})
-	if !strings.Contains(want, `4 d COMPLETED "done"`) {
-		t.Fatalf("undisturbed:\n%s", want)
+			want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
+				t.Helper()
+				if got != want {
+					t.Errorf("it came to another end:\n%s", got)
+				}
+			})
+			if !strings.HasPrefix(want, tt.want) {
+				t.Fatalf("undisturbed:\n%s", want)
+			}
+		})
 	}
 }

@@ -1,0 +1,274 @@
+package runapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/graph"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// What this API does not know of a query is ignored, as in source 004.
+
+// planGraph plans a graph, and answers when it is stored.
+func (s *Server) planGraph(c echo.Context) error {
+	raw, m, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	o := objectOf(m, "", "prompt", "provider", "model")
+	input := map[string]any{"prompt": o.text("prompt", maxBodyBytes), "provider": o.id("provider"), "model": o.id("model"), "draft": true}
+	if o.err != nil {
+		return refused(o.err)
+	}
+	started, err := s.startGraph(c, input, raw, false)
+	if err != nil {
+		return err
+	}
+	d, err := s.await(c, started, forever, func(d *store.RunDetail) bool { return d.State.Terminal() })
+	switch {
+	case err != nil:
+		return err
+	case !d.State.Terminal():
+		return record.ErrClosed
+	case d.State != record.Completed:
+		detail := why(d)
+		if !strings.HasPrefix(detail, "Planning failed: ") && !strings.HasPrefix(detail, "Failed to parse ") {
+			detail = "Planning failed: " + detail
+		}
+		return &httpd.Problem{Status: http.StatusInternalServerError, Detail: detail}
+	}
+	g, err := readGraph(c.Request().Context(), s.reader(c), d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, toGraph(started.PlanID, "draft", g, nil))
+}
+
+// startGraph starts a run of executor dag. Its errors name the members of the body.
+func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, held bool) (engine.Started, error) {
+	key := c.Request().Header.Get("Idempotency-Key")
+	if len(key) > record.MaxIDBytes || !httpd.Storable(key) {
+		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	}
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return engine.Started{}, err
+	}
+	started, err := s.starter.Start(c.Request().Context(), engine.Request{Executor: dagExecutor, Input: raw, Held: held, IdempotencyKey: key, Body: body})
+	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
+		named := *bad
+		named.Field = strings.TrimPrefix(bad.Field, "input.")
+		err = &named
+	}
+	if err != nil {
+		return started, notStarted(err)
+	}
+	c.Response().Header().Set("Actlog-Plan-Id", started.PlanID)
+	return started, nil
+}
+
+// storedGraph serves a graph, with the status of its newest execution.
+func (s *Server) storedGraph(c echo.Context) error {
+	id, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return err
+	}
+	ctx, reader := c.Request().Context(), s.reader(c)
+	g, err := readGraph(ctx, reader, id, id)
+	if err != nil {
+		return err
+	}
+	newest, err := s.searchRuns(c, store.RunFilter{Executor: dagExecutor, Name: id, Limit: 1})
+	if err != nil {
+		return err
+	}
+	of := id // one that was planned and carried out in the same run
+	if len(newest) > 0 {
+		of = newest[0].Plan.CurrentPlanID
+	}
+	e, err := readExecution(ctx, reader, of)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
+	case err != nil:
+		return err
+	case e.status() == "starting":
+		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
+	}
+	return c.JSON(http.StatusOK, toGraph(id, e.status(), g, e.states()))
+}
+
+// executingJSON says which execution of a graph is ready to be started.
+type executingJSON struct {
+	ExecutionID string `json:"execution_id"`
+	PlanID      string `json:"plan_id"`
+	Status      string `json:"status"`
+}
+
+// executeGraph puts an execution of a stored graph on record, which begins when it is started.
+func (s *Server) executeGraph(c echo.Context) error {
+	raw, m, err := s.readBody(c)
+	if err != nil {
+		return err
+	}
+	o := objectOf(m, "", "plan_id", "scheduling")
+	id, scheduling := o.id("plan_id"), o.id("scheduling")
+	switch {
+	case o.err != nil:
+		return refused(o.err)
+	case id == "":
+		return refused(missing("plan_id"))
+	}
+	if _, err := readGraph(c.Request().Context(), s.reader(c), id, id); err != nil {
+		return err
+	}
+	started, err := s.startGraph(c, map[string]any{"plan_id": id, "scheduling": scheduling}, raw, true)
+	if err != nil {
+		return err
+	}
+	out := executingJSON{started.PlanID, id, "starting"}
+	if started.Before {
+		d, err := s.reader(c).RunDetail(c.Request().Context(), started.PlanID)
+		if err != nil {
+			return err
+		}
+		out.Status = executionStatus(d.State)
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+type executionStartedJSON struct {
+	Status      string `json:"status"`
+	ExecutionID string `json:"execution_id"`
+}
+
+// startExecution starts an execution, once.
+func (s *Server) startExecution(c echo.Context) error {
+	id, err := httpd.NativeID(c, "executionId")
+	if err != nil {
+		return err
+	}
+	if _, _, err := s.readBody(c); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if _, err := readExecution(ctx, s.reader(c), id); err != nil {
+		return err
+	}
+	err = s.store.Begin(ctx, id, httpd.KeyOf(c))
+	for _, conflict := range []error{store.ErrBegun, store.ErrEnded} {
+		if errors.Is(err, conflict) {
+			return &httpd.Problem{Status: http.StatusConflict, Detail: conflict.Error()}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, executionStartedJSON{"started", id})
+}
+
+// execution serves an execution as it stands, in a form.
+func (s *Server) execution(form func(*graphExecution) any) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id, err := httpd.NativeID(c, "executionId")
+		if err != nil {
+			return err
+		}
+		e, err := readExecution(c.Request().Context(), s.reader(c), id)
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, form(e))
+	}
+}
+
+// executionItemJSON is an execution in a list.
+type executionItemJSON struct {
+	ExecutionID string     `json:"execution_id"`
+	PlanID      string     `json:"plan_id"`
+	Title       *string    `json:"title"`
+	Status      string     `json:"status"`
+	StartedAt   *time.Time `json:"started_at"`
+	CompletedAt *time.Time `json:"completed_at"`
+}
+
+type executionsJSON struct {
+	Executions []executionItemJSON `json:"executions"`
+}
+
+const (
+	executionsPage = 50
+	// executionsPages bounds how many pages of runs are looked through: some only planned.
+	executionsPages = 20
+)
+
+// executions serves the newest executions.
+func (s *Server) executions(c echo.Context) error {
+	out := executionsJSON{Executions: []executionItemJSON{}}
+	filter := store.RunFilter{Executor: dagExecutor, Limit: executionsPage}
+	for range executionsPages {
+		found, err := s.searchRuns(c, filter)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			r := &found[i]
+			item := executionItemJSON{r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, executionStatus(r.State), r.Plan.StartTime, r.Plan.EndTime}
+			if item.StartedAt == nil {
+				item.StartedAt = r.CreatedAt
+			}
+			if name := textOf(r.Name); name == graph.Draft {
+				continue
+			} else if name != "" {
+				item.PlanID = name
+			}
+			if out.Executions = append(out.Executions, item); len(out.Executions) == executionsPage {
+				return c.JSON(http.StatusOK, out)
+			}
+		}
+		if len(found) <= filter.Limit {
+			break
+		}
+		last := &found[len(found)-1]
+		filter.Before = &store.RunCursor{CreatedAt: *last.CreatedAt, PlanID: last.Plan.CurrentPlanID}
+	}
+	return c.JSON(http.StatusOK, out)
+}
+
+// providersJSON are the providers that nodes may name: kinds of providers, and configured models.
+type providersJSON struct {
+	Providers []string            `json:"providers"`
+	Default   map[string]string   `json:"default_models"`
+	Models    map[string][]string `json:"models"`
+}
+
+// providers serves the providers and their models.
+func (s *Server) providers(c echo.Context) error {
+	out := providersJSON{Providers: []string{}, Default: map[string]string{}, Models: map[string][]string{}}
+	for _, m := range s.catalog.Models() {
+		for _, provider := range []string{m.Provider, m.Name} {
+			if _, known := out.Models[provider]; !known {
+				out.Providers = append(out.Providers, provider)
+			}
+			if _, known := out.Default[provider]; !known || m.Name == "default" || m.Name == provider {
+				out.Default[provider] = m.Model
+			}
+			if !slices.Contains(out.Models[provider], m.Model) {
+				out.Models[provider] = append(out.Models[provider], m.Model)
+			}
+		}
+	}
+	slices.Sort(out.Providers)
+	return c.JSON(http.StatusOK, out)
+}
