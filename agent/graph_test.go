@@ -1,0 +1,75 @@
+package agent_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/actlog/actlog/agent"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/record"
+)
+
+// E5, E6, E9: a Go program plans a graph, and carries it out: once planned, as often as it likes.
+func TestGraph(t *testing.T) {
+	t.Parallel()
+	script := scriptmodel.Script{Scenes: []scriptmodel.Scene{
+		{Name: "plan", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: []scriptmodel.Turn{{Content: `{"title":"Two","nodes":[{"id":"a"},{"id":"b"}]}`}}},
+		{Name: "node", Turns: []scriptmodel.Turn{{Content: "done"}}},
+	}}
+	server, err := scriptmodel.Start(script, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	m, err := newModel(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.Open(t.Context(), pgtest.New(t).URL, agent.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close(t.Context())
+	if err := a.Register(agent.Parts{Models: map[string]model.Model{"default": m}}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = a.Work(t.Context()) }()
+	ended := func(g agent.Graph) *agent.Run {
+		t.Helper()
+		planID, err := a.StartGraph(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := a.Wait(t.Context(), planID)
+		if err != nil || r.State != record.Completed {
+			t.Fatalf("%+v %v", r, err)
+		}
+		return r
+	}
+	draft := ended(agent.Graph{Prompt: "Go.", Draft: true, Provider: "scripted"})
+	if draft.Result != "Two" || draft.Figures.ModelCalls != 1 {
+		t.Errorf("%+v", draft)
+	}
+	for _, g := range []agent.Graph{{PlanID: draft.PlanID}, {PlanID: draft.PlanID, Eager: true, Tags: []string{"again"}}, {Prompt: "Go."}} {
+		if r := ended(g); r.Result != "done\n\ndone" || r.Title != "Two" {
+			t.Errorf("%+v", r)
+		}
+	}
+	first, second := ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"}), ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"})
+	if first.PlanID != second.PlanID {
+		t.Errorf("%s and %s", first.PlanID, second.PlanID)
+	}
+	for field, g := range map[string]agent.Graph{
+		"prompt": {Prompt: "\x00"}, "plan_id": {PlanID: "none"}, "provider": {Prompt: "x", Provider: "moon"}, "model": {Prompt: "x", Model: "\x00"},
+		"project": {Prompt: "x", Project: strings.Repeat("x", 300)}, "tags": {Prompt: "x", Tags: slices.Repeat([]string{"t"}, 100_000)},
+	} {
+		_, err := a.StartGraph(t.Context(), g)
+		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
