@@ -78,7 +78,7 @@ func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, h
 	return started, nil
 }
 
-// storedGraph serves a graph, with the status of its newest execution.
+// storedGraph serves a graph, with the status of its newest execution that was started.
 func (s *Server) storedGraph(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
@@ -89,22 +89,20 @@ func (s *Server) storedGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	newest, err := s.searchRuns(c, store.RunFilter{Executor: dagExecutor, Name: id, Limit: 1})
+	newest, err := s.searchRuns(c, store.RunFilter{Executor: dagExecutor, Name: id, Limit: executionsPage})
 	if err != nil {
 		return err
 	}
 	of := id // one that was planned and carried out in the same run
-	if len(newest) > 0 {
-		of = newest[0].Plan.CurrentPlanID
+	if at := slices.IndexFunc(newest, func(r store.RunSummary) bool { return r.State != record.Pending }); at >= 0 {
+		of = newest[at].Plan.CurrentPlanID
 	}
 	e, err := readExecution(ctx, reader, of)
-	switch {
-	case errors.Is(err, record.ErrNotFound):
+	if errors.Is(err, record.ErrNotFound) { // it was not executed
 		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case e.status() == "starting":
-		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
 	}
 	return c.JSON(http.StatusOK, toGraph(id, e.status(), g, e.states()))
 }

@@ -185,6 +185,7 @@ func TestGraphs(t *testing.T) {
 	}
 	expect(t, c.run(id), obj{"state": "COMPLETED", "name": planID, "result.status": "completed", "result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8})
 	again := c.prepared(planID)
+	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed"}) // until that one is started
 	expect(t, c.Read("/api/executions"), obj{"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting", "executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed", "executions.1.title": "Two"})
 	expect(t, c.Read("/api/providers"), obj{"providers": []any{"default", "scripted"}, "default_models": obj{"default": "scripted", "scripted": "scripted"}, "models": obj{"default": []any{"scripted"}, "scripted": []any{"scripted"}}})
 }

@@ -132,7 +132,7 @@ type graphNodeJSON struct {
 	Status string `json:"status"`
 }
 
-// graphJSON is a graph that was planned. Its status is that of its newest execution, draft without one.
+// graphJSON is a graph that was planned. Its status is that of its newest execution that was started, draft without one.
 type graphJSON struct {
 	PlanID     string          `json:"plan_id"`
 	UserPrompt string          `json:"user_prompt"`

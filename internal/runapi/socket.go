@@ -43,9 +43,9 @@ func (s *Server) socket(c echo.Context) error {
 	c.Response().Committed, c.Response().Status = true, http.StatusSwitchingProtocols
 	if err != nil { // the answer says why
 		c.Response().Status = http.StatusBadRequest
-		return nil //nolint:nilerr // it is answered
+		return nil
 	}
-	defer conn.CloseNow()
+	defer func() { _ = conn.CloseNow() }()
 	frames, stop := s.frames.Follow(e.run.Plan.RootPlanID, id)
 	defer stop()
 	s.sendFrames(conn.CloseRead(r.Context()), conn, frames)

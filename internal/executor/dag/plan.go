@@ -24,17 +24,17 @@ func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, w
 	if text, ended, err := step.Ended(); ended {
 		return step, text, err
 	}
-	text, err := "", error(nil)
-	m, err := run.Model(info.Model)
-	if err == nil {
-		text, err = work(func(seq int64, system, user string) (string, error) {
-			answer, err := step.Think(ctx, seq, engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}})
-			if err != nil {
-				return "", err
-			}
-			return strings.TrimSpace(answer.Message.Text()), nil
-		})
-	}
+	text, err := work(func(seq int64, system, user string) (string, error) {
+		m, err := run.Model(info.Model)
+		if err != nil {
+			return "", err
+		}
+		answer, err := step.Think(ctx, seq, engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}})
+		if err != nil {
+			return "", err
+		}
+		return strings.TrimSpace(answer.Message.Text()), nil
+	})
 	failure, ok := errors.AsType[*engine.RunError](err)
 	if err == nil || ok && !ofRun(err) {
 		step.End(text, failure)
