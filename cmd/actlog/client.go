@@ -118,12 +118,25 @@ type figuresView struct {
 type runView struct {
 	PlanID, RootPlanID, Executor, Name, Title string
 	State                                     string
-	Result, Error, ErrorKind                  string
+	Result                                    json.RawMessage
+	Error, ErrorKind                          string
 	Waits                                     []waitView
 	WaitingFor                                []string
 	Takeovers                                 int64
 	CreatedAt, StartTime, EndTime             *time.Time
 	Total                                     figuresView
+}
+
+// answer returns the result as it is shown: a text as it is, other JSON indented. It is empty without a result.
+func (r *runView) answer() (text string) {
+	if len(r.Result) == 0 || json.Unmarshal(r.Result, &text) == nil { // also null
+		return text
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, r.Result, "", "  ") != nil {
+		return string(r.Result)
+	}
+	return b.String()
 }
 
 // took formats the duration; it is empty while that is unknown.

@@ -171,7 +171,7 @@ An agent is asked: %s
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", visible(r.Result))
+	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", visible(r.answer()))
 	v := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
 	v.plan(p)
 	fmt.Fprint(e.stdout, hints(client, p))

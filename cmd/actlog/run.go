@@ -67,8 +67,8 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	if c.JSON {
 		_, err = fmt.Fprintf(e.stdout, "%s\n", raw)
-	} else if r.Result != "" {
-		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(visible(r.Result), "\n"))
+	} else if answer := r.answer(); answer != "" {
+		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(visible(answer), "\n"))
 	}
 	if err != nil || r.State == string(record.Completed) {
 		return err

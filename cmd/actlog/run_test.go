@@ -312,7 +312,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 		runView
 		Tags []string
 	}
-	if err := json.Unmarshal([]byte(b.stdout.String()), &r); err != nil || r.PlanID != id || r.State != "COMPLETED" || r.Result != "Done \x1b[31mwell.\nTwice." {
+	if err := json.Unmarshal([]byte(b.stdout.String()), &r); err != nil || r.PlanID != id || r.State != "COMPLETED" || r.answer() != "Done \x1b[31mwell.\nTwice." {
 		t.Errorf("%v %+v", err, r)
 	}
 	wantNone(t, b.stderr.String(), "\x1b")

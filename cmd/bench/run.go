@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -270,7 +272,7 @@ func measureClaims(ctx context.Context, b *bench, _ *database, s *store.Store) (
 }
 
 // measureBoundaries measures how many boundaries 100 runs at once pass in a second: what is committed
-// before something begins, or after it ended.
+// before something begins, or after it ended; and the processor time of one.
 func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Store) (_ []figure, err error) {
 	const runs = 100
 	ended := make(chan string, runs)
@@ -279,8 +281,13 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop()) }()
+	var times, shares []float64
 	rates, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
 		before, err := w.writes()
+		if err != nil {
+			return 0, err
+		}
+		own, all, err := processorTime()
 		if err != nil {
 			return 0, err
 		}
@@ -292,12 +299,49 @@ func measureBoundaries(ctx context.Context, b *bench, _ *database, s *store.Stor
 		}
 		took := time.Since(start).Seconds()
 		after, err := w.writes()
+		if err != nil {
+			return 0, err
+		}
+		ownAfter, allAfter, err := processorTime()
+		if all = allAfter - all; all > 0 {
+			times = append(times, ms(all)/(after-before))
+			shares = append(shares, 1-float64(ownAfter-own)/float64(all))
+		}
 		return (after - before) / took, err
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return []figure{alone("boundaries a second, 100 runs", "", rates, atLeast(1500))}, nil
+	return []figure{
+		alone("boundaries a second, 100 runs", "", rates, atLeast(1500)),
+		alone("processor time of a boundary", "ms", times, nil),
+		alone("share of Postgres in it", "", shares, nil),
+	}, nil
+}
+
+// processorTime returns the time that this process has spent, and that of all processes: Postgres is most of
+// the rest where nothing else runs. Both are 0 where the system does not tell.
+func processorTime() (own, all time.Duration, err error) {
+	content, err := os.ReadFile("/proc/stat")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	const tick = 10 * time.Millisecond
+	line, _, _ := strings.Cut(string(content), "\n")
+	for i, field := range strings.Fields(line) {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if i > 0 && i < 8 && i != 4 && i != 5 && err == nil { // neither idle, nor waiting for a disk
+			all += time.Duration(n) * tick
+		}
+	}
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, 0, fmt.Errorf("processor time of this process: %w", err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), all, nil
 }
 
 // measureCycle measures what the runtime costs a run that is alone: a cycle with two calls, against the

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -69,7 +70,8 @@ type house struct {
 
 // oneRun is a run that the driver started.
 type oneRun struct {
-	key, kind, planID, state, result string
+	kind                       kind
+	key, planID, state, result string
 }
 
 // plainKill is a kill of a worker while nothing else was broken.
@@ -195,23 +197,25 @@ func (h *house) undisturbed(ctx context.Context) (want map[string]string, err er
 	runs := make([]*oneRun, len(kinds))
 	var all sync.WaitGroup
 	for i, kind := range kinds {
-		runs[i] = &oneRun{key: "undisturbed-" + kind, kind: kind}
+		runs[i] = &oneRun{key: "undisturbed-" + kind.name, kind: kind}
 		all.Go(func() { h.follow(ctx, runs[i], plain) })
 	}
 	all.Wait()
 	for _, r := range runs {
 		if r.state != "COMPLETED" {
-			return nil, fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind, r.state, r.result)
+			return nil, fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
 		}
-		if want[r.kind], err = h.outline(ctx, r.planID); err != nil {
+		outline, err := h.outline(ctx, r.planID)
+		if err != nil {
 			return nil, err
 		}
-		if strings.Contains(want[r.kind], "UNKNOWN") || strings.Contains(want[r.kind], "FAILED") {
-			return nil, fmt.Errorf("the undisturbed run %s of %s:\n%s", r.planID, r.kind, want[r.kind])
+		if strings.Contains(outline, "UNKNOWN") || strings.Contains(outline, "FAILED") {
+			return nil, fmt.Errorf("the undisturbed run %s of %s:\n%s", r.planID, r.kind.name, outline)
 		}
+		want[r.kind.name] = outline
 	}
 	h.runs = append(h.runs, runs...)
-	h.say("     an undisturbed run of each of %s", strings.Join(kinds, ", "))
+	h.say("     an undisturbed run of each of %s", strings.Join(slices.Sorted(maps.Keys(want)), ", "))
 	return want, nil
 }
 
@@ -317,7 +321,7 @@ type started struct{ PlanID string }
 
 type runView struct {
 	State  string
-	Result *string
+	Result json.RawMessage
 	Error  *string
 	Waits  []struct {
 		WaitID, Type, State, ToolCallID string
@@ -328,10 +332,9 @@ type runView struct {
 
 // follow starts a run, answers its waits, and follows it to its end.
 func (h *house) follow(ctx context.Context, r *oneRun, how int) {
-	request := object{"executor": "agent", "input": object{"agent": r.kind, "request": "Do it."}}
 	start := func() string {
 		var s started
-		h.call(ctx, http.MethodPost, "", r.key, request, &s)
+		h.call(ctx, http.MethodPost, "", r.key, r.kind.request, &s)
 		return s.PlanID
 	}
 	id := start()
@@ -354,9 +357,7 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 		if slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED", "INTERRUPTED"}, v.State) {
 			h.mu.Lock()
 			r.state = v.State
-			if v.Result != nil {
-				r.result = *v.Result
-			}
+			r.result = string(v.Result)
 			if v.Error != nil {
 				r.result += " error: " + *v.Error
 			}

@@ -54,11 +54,14 @@ CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.think_act_record FOR EACH 
 CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON actlog.act_tool_info FOR EACH ROW EXECUTE FUNCTION chaos.note_row('call');
 `
 
-// outline says what a tree did, without times, ids, attempts and the judgement of lost calls.
+// outline says what a tree did, without times, ids, attempts and the judgement of lost calls. Artifacts and thoughts
+// are a part of it.
 func (h *house) outline(ctx context.Context, root string) (string, error) {
 	type node struct{ parent, key, line string }
 	rows, err := h.db.Query(ctx, `
 		SELECT COALESCE(tool_call_id, ''), current_plan_id, 'plan ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(summary, error_message, '') FROM actlog.plan_execution_record WHERE root_plan_id = $1
+		UNION ALL SELECT plan_id, thought_id, 'thought ' || COALESCE(iteration, 0) || ' ' || type || ' ' || COALESCE(content, '') FROM actlog.thought WHERE root_plan_id = $1
+		UNION ALL SELECT plan_id, name, 'artifact ' || name || ' ' || COALESCE(value::text, '') FROM actlog.artifact WHERE root_plan_id = $1
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id || ' ' || seq, tool_call_id, 'call ' || COALESCE(call_index, -1) || ' ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(parameters, '') || chr(1) || COALESCE(result, '') FROM actlog.act_tool_info WHERE root_plan_id = $1
@@ -84,7 +87,7 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 		slices.Sort(blocks)
 		return blocks
 	}
-	return strings.Join(write("", ""), "\n"), nil
+	return strings.ReplaceAll(strings.Join(write("", ""), "\n"), root, "ROOT"), nil
 }
 
 // known returns the line of a call as it would be if the call had not got lost.
@@ -122,9 +125,9 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 		}
 		switch {
 		case r.state != "COMPLETED":
-			h.violated("plan %s of %s is %q: %s", r.planID, r.kind, r.state, r.result)
-		case got != want[r.kind]:
-			h.violated("plan %s of %s came to another end:\n%s", r.planID, r.kind, differences(want[r.kind], got))
+			h.violated("plan %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
+		case got != want[r.kind.name]:
+			h.violated("plan %s of %s came to another end:\n%s", r.planID, r.kind.name, differences(want[r.kind.name], got))
 		default:
 			same++
 		}

@@ -17,10 +17,12 @@ import (
 
 type object map[string]any
 
-// agentScript is an agent and what the model does as that agent: rounds of tool calls, then its answer.
+// agentScript is an agent and what the model does as that agent: rounds of tool calls, then its answer, which
+// is a text if it talks.
 type agentScript struct {
 	name   string
 	rounds [][]scriptmodel.ToolCall
+	talks  bool
 }
 
 func use(tool, item string) scriptmodel.ToolCall {
@@ -39,20 +41,64 @@ var askCity = scriptmodel.ToolCall{Name: "form", Arguments: object{"title": "Whi
 // refused is the item of calls that the driver does not approve.
 const refused = "refused"
 
-// kinds are the agents of the runs that are compared. The others are below them.
-var kinds = []string{"wide", "careful", "asking", "deep", "long", "all", "pair"}
+// kind is what runs that are compared do: what they start with.
+type kind struct {
+	name    string
+	request object
+}
 
+func agentRun(name string) kind {
+	return kind{name, object{"executor": "agent", "input": object{"agent": name, "request": "Do it."}}}
+}
+
+func taskOf(role string, constraints object) kind {
+	return kind{role, object{"executor": "plan", "input": object{"task": "Do it.", "role": role, "constraints": constraints}}}
+}
+
+// kinds are those of all executors. Agents that are no kind are below others.
+var kinds = []kind{
+	agentRun("wide"), agentRun("careful"), agentRun("asking"), agentRun("deep"), agentRun("long"), agentRun("all"), agentRun("pair"),
+	taskOf(planned, object{}), taskOf(iterated, object{"iterative": true}),
+	{"template", object{"executor": "plan", "name": "template", "input": object{"item": "x"}}},
+	{"chain", object{"executor": "workflow", "input": object{"workflow": "chain", "input": "Go."}}},
+	{"graph", object{"executor": "dag", "input": object{"prompt": "Compare."}}},
+}
+
+// The roles of tasks.
+const (
+	planned  = "PLANNED"
+	iterated = "ITERATED"
+)
+
+// operations are those of tasks. What is lost of them is made again, since thoughts tell all results as they are.
+var operations = []object{operation(toolAgain, "a"), operation(toolAgain, "b"), operation(toolAgain, "c")}
+
+func operation(tool, item string) object {
+	return object{"tool": toolServer, "operation": tool, "params": object{"item": item}}
+}
+
+// graph is a diamond.
+var graph = object{"title": "A diamond", "nodes": []object{
+	{"id": "n0", "name": "Begin", "description": "Begin.", "provider": "default"},
+	{"id": "n1", "name": "Left", "description": "Go left.", "provider": "default", "dependencies": []string{"n0"}},
+	{"id": "n2", "name": "Right", "description": "Go right.", "provider": "default", "dependencies": []string{"n0"}},
+	{"id": "n3", "name": "End", "description": "End.", "provider": "default", "dependencies": []string{"n1", "n2"}},
+}}
+
+// agentScripts are the agents. What talkers lose is made again, since their answers tell all results as they are.
 var agentScripts = []agentScript{
-	{"wide", [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b"), use(toolJudge, "c"), use(toolPay, "d")}, {use(toolAgain, "e"), use(toolPay, "f")}}},
-	{"careful", [][]scriptmodel.ToolCall{{use(toolApprove, "a")}, {use(toolApprove, refused), use(toolPay, "b")}}},
-	{"asking", [][]scriptmodel.ToolCall{{use(toolAgain, "a")}, {askCity}, {use(toolPay, "b"), use(toolJudge, "c")}}},
-	{"deep", [][]scriptmodel.ToolCall{{delegate("middle", "First."), delegate("middle", "Second."), use(toolPay, "a")}, {use(toolAgain, "b")}}},
-	{"long", [][]scriptmodel.ToolCall{{use(toolPay, "a")}, {use(toolAgain, "b")}, {use(toolJudge, "c")}, {use(toolPay, "d")}, {use(toolAgain, "e")}, {use(toolPay, "f")}}},
-	{"all", [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b")}, {use(toolApprove, "c")}, {askCity}, {delegate("middle", "Go."), delegate("asker", "Ask.")}}},
-	{"pair", [][]scriptmodel.ToolCall{{delegate("asker", "Ask."), delegate("asker", "Ask, too.")}}}, // forms are shown one after the other
-	{"middle", [][]scriptmodel.ToolCall{{delegate("bottom", "Go on."), use(toolAgain, "m")}}},
-	{"bottom", [][]scriptmodel.ToolCall{{use(toolPay, "x"), use(toolJudge, "y")}, {use(toolPay, "z")}}},
-	{"asker", [][]scriptmodel.ToolCall{{askCity}, {use(toolPay, "q")}}},
+	{name: "first", talks: true, rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "a"), use(toolAgain, "b")}, {use(toolAgain, "c")}}},
+	{name: "second", talks: true, rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "d")}}},
+	{name: "wide", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b"), use(toolJudge, "c"), use(toolPay, "d")}, {use(toolAgain, "e"), use(toolPay, "f")}}},
+	{name: "careful", rounds: [][]scriptmodel.ToolCall{{use(toolApprove, "a")}, {use(toolApprove, refused), use(toolPay, "b")}}},
+	{name: "asking", rounds: [][]scriptmodel.ToolCall{{use(toolAgain, "a")}, {askCity}, {use(toolPay, "b"), use(toolJudge, "c")}}},
+	{name: "deep", rounds: [][]scriptmodel.ToolCall{{delegate("middle", "First."), delegate("middle", "Second."), use(toolPay, "a")}, {use(toolAgain, "b")}}},
+	{name: "long", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a")}, {use(toolAgain, "b")}, {use(toolJudge, "c")}, {use(toolPay, "d")}, {use(toolAgain, "e")}, {use(toolPay, "f")}}},
+	{name: "all", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "a"), use(toolAgain, "b")}, {use(toolApprove, "c")}, {askCity}, {delegate("middle", "Go."), delegate("asker", "Ask.")}}},
+	{name: "pair", rounds: [][]scriptmodel.ToolCall{{delegate("asker", "Ask."), delegate("asker", "Ask, too.")}}}, // forms are shown one after the other
+	{name: "middle", rounds: [][]scriptmodel.ToolCall{{delegate("bottom", "Go on."), use(toolAgain, "m")}}},
+	{name: "bottom", rounds: [][]scriptmodel.ToolCall{{use(toolPay, "x"), use(toolJudge, "y")}, {use(toolPay, "z")}}},
+	{name: "asker", rounds: [][]scriptmodel.ToolCall{{askCity}, {use(toolPay, "q")}}},
 }
 
 // script returns the script of the model. An agent's answer tells the results of all its tool calls, so
@@ -66,11 +112,35 @@ func script() scriptmodel.Script {
 		}
 		scene.Turns = append(scene.Turns, scriptmodel.Turn{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
 			answer := a.name + " has " + strings.Join(resultsIn(r), ", ")
+			if a.talks {
+				return scriptmodel.Turn{Content: answer}, nil
+			}
 			return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "terminate", Arguments: object{"message": answer}}}}, nil
 		}})
 		s.Scenes = append(s.Scenes, scene)
 	}
+	s.Scenes = append(s.Scenes,
+		replying(planned, "expert "+planned, func(string) any { return object{"steps": operations} }),
+		replying(iterated, "expert "+iterated, func(asked string) any {
+			if made := strings.Count(asked, "\nIteration "); made < len(operations) {
+				return object{"reasoning": "It is next.", "step": operations[made]}
+			}
+			return object{"done": true}
+		}),
+		replying("graph", "acyclic graph", func(string) any { return graph }),
+		replying("node", "carry out", func(asked string) any { return object{"inputs": strings.Count(asked, "From ")} }),
+	)
 	return s
+}
+
+// replying is a scene whose answers are JSON. reply is told what the user said.
+func replying(name, system string, reply func(asked string) any) scriptmodel.Scene {
+	return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{
+		Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+			answer, err := json.Marshal(reply(string(r.Messages[len(r.Messages)-1].Content)))
+			return scriptmodel.Turn{Content: string(answer)}, err
+		},
+	}}}
 }
 
 func prompt(agent string) string { return "You are the agent <" + agent + ">." }
@@ -134,6 +204,11 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 			{"tools": toolServer + "-" + toolApprove, "approval": true},
 		},
 		"agents": agents,
+		"roles":  object{planned: object{"tools": []string{toolServer + "-*"}}, iterated: object{"tools": []string{toolServer + "-*"}}},
+		"plans": object{"template": object{"title": "A template", "steps": []object{
+			{"agent": "wide", "request": "Do <<item>>."}, {"agent": "asking", "request": "Do <<item>>, too."},
+		}}},
+		"workflows": object{"chain": object{"steps": []string{"first", "second"}}},
 	}, "", " ")
 	if err == nil {
 		err = os.WriteFile(path, content, 0o600)

@@ -114,6 +114,7 @@ type Plans struct {
 	Tools       []tool.Tool
 	Executors   []engine.Executor
 	Config      func(*engine.Config)
+	Servers     []string   // names of MCP servers, which have no tools
 	DB          *pgtest.DB // nil: a database of its own
 }
 
@@ -138,7 +139,7 @@ func Build(t *testing.T, p Plans) *House {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Parts = &Parts{DefaultModel: m, Set: all, Definitions: p.Definitions}
+	h.Parts = &Parts{DefaultModel: m, Set: all, Definitions: p.Definitions, Servers: p.Servers}
 	h.Engine = h.NewEngine(p.Config)
 	return h
 }

@@ -58,8 +58,15 @@ func (r request) runs() (status int, starts bool) {
 		return http.StatusUnprocessableEntity, true
 	case strings.Contains(r.route, "/executeByToolName"):
 		return http.StatusBadRequest, true
+	case strings.HasPrefix(r.route, "/execution/") && r.needs() == httpd.ScopeRun:
+		return http.StatusNotFound, true
 	}
 	return 0, false
+}
+
+// own reports whether an operation has errors in words of its own, beside those that all operations share.
+func (r request) own() bool {
+	return strings.HasPrefix(r.path, "/api/executor/") || strings.HasPrefix(r.path, "/execution/")
 }
 
 // needs is the scope that an operation needs; empty: any key will do.
@@ -69,14 +76,14 @@ func (r request) needs() httpd.Scope {
 		return ""
 	case strings.Contains(r.route, "/waits/{waitId}"), strings.Contains(r.route, "/submit-input/"):
 		return httpd.ScopeDecide
-	case strings.Contains(r.route, "/executeByToolName"), r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
+	case r.route == "/execution/history/cleanup", r.method == http.MethodDelete && !strings.HasPrefix(r.path, "/api/executor/"):
+		return httpd.ScopeAdmin
+	case strings.Contains(r.route, "/executeByToolName"), strings.HasPrefix(r.route, "/execution/") && r.method == http.MethodPost, r.method == http.MethodPost && (strings.HasPrefix(r.route, "/api/v1/runs") || strings.Contains(r.route, "/stopTask/")):
 		return httpd.ScopeRun
 	case r.route == "/api/plan" && r.method == http.MethodPost, strings.HasPrefix(r.route, "/api/execute"):
 		return httpd.ScopeRun
 	case r.method == http.MethodPost:
 		return httpd.ScopeWrite
-	case r.method == http.MethodDelete && strings.HasPrefix(r.path, "/api/v1/"):
-		return httpd.ScopeAdmin
 	}
 	return httpd.ScopeRead
 }

@@ -42,15 +42,15 @@ func TestEveryErrorIsAProblem(t *testing.T) {
 				t.Errorf("%s %s, %s: %d %s", r.method, r.path, name, a.Status, a.Body)
 				continue
 			}
-			switch executor := strings.HasPrefix(r.path, "/api/executor/"); {
+			switch {
 			case a.Status < 400:
-			case executor && a.Status == http.StatusBadRequest: // in its own words
-				if p, _ := a.JSON(t).(obj); p["error"] == nil {
-					t.Errorf("%s %s, %s: %s", r.method, r.path, name, a.Body)
-				}
-			case executor && a.Status == http.StatusNotFound:
+			case strings.HasPrefix(r.path, "/api/executor/") && a.Status == http.StatusNotFound:
 				if len(a.Body) > 0 {
 					t.Errorf("%s %s, %s: body %q", r.method, r.path, name, a.Body)
+				}
+			case r.own() && (a.Status == http.StatusBadRequest || a.Status == http.StatusNotFound):
+				if p, _ := a.JSON(t).(obj); p["error"] == nil {
+					t.Errorf("%s %s, %s: %s", r.method, r.path, name, a.Body)
 				}
 			case strings.HasPrefix(r.path, "/v1/") && a.Status != http.StatusMethodNotAllowed:
 				wantRefused(t, a, a.Status, "application/json", " ")

@@ -2,6 +2,7 @@ package runapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,9 +59,21 @@ func toRun(d *store.RunDetail) runJSON {
 	p := &d.Plan
 	return runJSON{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, ParentPlanID: p.ParentPlanID, Executor: d.Executor, Name: d.Name, Title: p.Title,
-		State: d.State, Result: p.Summary, Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
+		State: d.State, Result: answerOf(d), Error: p.ErrorMessage, ErrorKind: p.ErrorKind, Waits: waits, WaitingFor: orEmpty(d.WaitingFor),
 		Takeovers: d.Takeovers, Figures: wire.FiguresOf(&d.Figures), Total: wire.FiguresOf(&d.Total),
 		CreatedAt: d.CreatedAt, StartTime: p.StartTime, EndTime: p.EndTime,
+	}
+}
+
+// answerOf returns what a run answers: a text of agents and templates, the JSON of other executors.
+func answerOf(d *store.RunDetail) any {
+	switch text := d.Plan.Summary; {
+	case text == nil:
+		return nil
+	case d.Executor != "agent" && d.Executor != "plan" && json.Valid([]byte(*text)):
+		return json.RawMessage(*text)
+	default:
+		return *text
 	}
 }
 

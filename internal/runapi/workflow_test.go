@@ -62,6 +62,15 @@ func use(text string) scriptmodel.ToolCall {
 	return enginetest.Call("echo", enginetest.Object{"text": text})
 }
 
+// TestResultIsJSON checks that the result of an executor that answers with JSON is no text.
+func TestResultIsJSON(t *testing.T) {
+	t.Parallel()
+	c := facade(t, scriptmodel.Turn{Content: "Done."})
+	a := c.post("/api/v1/runs", obj{"executor": "workflow", "input": obj{"agent": "guide", "user_message": "Go."}}, "Prefer", "wait=10")
+	wantStatus(t, a, http.StatusOK)
+	expect(t, a.JSON(t), obj{"state": "COMPLETED", "result.agent_name": "guide", "result.final_response.content": "Done."})
+}
+
 // TestExecution checks the execution API: agents, workflows, errors, sessions. D1, D2, D3, D13, D19, D21, D22.
 func TestExecution(t *testing.T) {
 	t.Parallel()

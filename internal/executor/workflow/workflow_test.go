@@ -71,6 +71,7 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 	}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo}, Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
+		Servers: []string{"other"},
 	})
 	h.Work(h.Engine)
 	return h
@@ -140,7 +141,6 @@ func TestToolTexts(t *testing.T) {
 	t.Parallel()
 	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil,
 		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{})), says("Done.")))
-	h.Parts.Servers = []string{"other"}
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
 	if r.Status != workflow.Success || len(r.ConversationHistory) != 8 {

@@ -1,0 +1,15 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestAnswer(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]string{`null`: "", ``: "", `"a\nb"`: "a\nb", `{"a":1}`: "{\n  \"a\": 1\n}"} {
+		if got := (&runView{Result: json.RawMessage(result)}).answer(); got != want {
+			t.Errorf("%s is shown as %q, want %q", result, got, want)
+		}
+	}
+}
