@@ -60,7 +60,7 @@ func (h *house) outline(ctx context.Context, root string) (string, error) {
 	type node struct{ parent, key, line string }
 	rows, err := h.db.Query(ctx, `
 		SELECT COALESCE(tool_call_id, ''), current_plan_id, 'plan ' || COALESCE(name, '') || ' ' || state || ' ' || COALESCE(summary, error_message, '') FROM actlog.plan_execution_record WHERE root_plan_id = $1
-		UNION ALL SELECT plan_id, thought_id, 'thought ' || COALESCE(iteration, 0) || ' ' || type || ' ' || COALESCE(content, '') FROM actlog.thought WHERE root_plan_id = $1
+		UNION ALL SELECT plan_id, thought_id, 'thought ' || COALESCE(iteration, 0) || ' ' || type || ' ' || regexp_replace(COALESCE(content, ''), 'took [0-9.]+s', 'took a while') FROM actlog.thought WHERE root_plan_id = $1
 		UNION ALL SELECT plan_id, name, 'artifact ' || name || ' ' || COALESCE(value::text, '') FROM actlog.artifact WHERE root_plan_id = $1
 		UNION ALL SELECT shown_plan_id, step_id, 'step ' || COALESCE(step_index, -1) || ' ' || state || ' ' || COALESCE(result, '') FROM actlog.agent_execution_record WHERE root_plan_id = $1
 		UNION ALL SELECT step_id, step_id || ' ' || seq, 'cycle ' || seq || ' ' || state FROM actlog.think_act_record WHERE root_plan_id = $1
