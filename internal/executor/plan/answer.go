@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -44,8 +43,8 @@ func readPlan(text string) (plan, error) {
 		Steps     *[]step `json:"steps"`
 		Reasoning string  `json:"reasoning"`
 	}
-	if err := decode(text, &p); err != nil {
-		return plan{}, err
+	if err := engine.ReadAnswer(text, &p); err != nil {
+		return plan{}, badPlan(notJSON, err)
 	}
 	if p.Steps == nil {
 		return plan{}, badPlan("Plan missing 'steps' field")
@@ -72,8 +71,8 @@ type decision struct {
 }
 
 func readDecision(text string) (d decision, err error) {
-	if err := decode(text, &d); err != nil {
-		return d, err
+	if err := engine.ReadAnswer(text, &d); err != nil {
+		return d, badPlan(notJSON, err)
 	}
 	if d.Reasoning == "" {
 		d.Reasoning = "No reasoning provided"
@@ -111,20 +110,7 @@ func (s *step) check() error {
 	return nil
 }
 
-// fence is JSON in a code block.
-var fence = regexp.MustCompile("(?s)```(?:json|JSON)?[ \t]*\r?\n(.*?)```")
-
-// decode reads the JSON of an answer: as it is, or in a code block.
-func decode(text string, to any) error {
-	body := strings.TrimSpace(text)
-	if found := fence.FindStringSubmatch(body); found != nil && !json.Valid([]byte(body)) {
-		body = strings.TrimSpace(found[1])
-	}
-	if err := json.Unmarshal([]byte(body), to); err != nil {
-		return badPlan("Failed to parse JSON response: %v", err)
-	}
-	return nil
-}
+const notJSON = "Failed to parse JSON response: %v"
 
 func badPlan(format string, args ...any) error {
 	return &engine.RunError{Kind: invalidPlan, Message: fmt.Sprintf(format, args...)}
