@@ -16,6 +16,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/tool/git"
+	"github.com/actlog/actlog/agent/tool/tests"
 )
 
 // Parts are what runs need of a configuration. Close them when no run needs them any more.
@@ -97,6 +98,19 @@ func (p *Parts) openToolsets(t Toolsets) error {
 		}
 		p.Tools = append(p.Tools, tools...)
 	}
+	commands := make([]tests.Command, 0, len(t.Tests))
+	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
+		c := tests.Command{Name: name, Dir: t.Tests[name].Root.Reveal(), Arguments: t.Tests[name].Command, Env: map[string]string{}}
+		for variable, value := range t.Tests[name].Env {
+			c.Env[variable] = value.Reveal()
+		}
+		commands = append(commands, c)
+	}
+	tools, err := tests.Tools(commands...)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
+	}
+	p.Tools = append(p.Tools, tools...)
 	return errors.Join(errs...)
 }
 

@@ -12,12 +12,11 @@ const notBuilt = "this version checks it, and has no tools of it yet"
 
 // Toolsets are the tools that come with Actlog. Those that are nil are not there.
 type Toolsets struct {
-	Files  *Files  `json:"files,omitempty"`
-	Git    *Git    `json:"git,omitempty"`
-	Code   *Code   `json:"code,omitempty"`
-	Search *Search `json:"search,omitempty"`
-	// Tests are commands that run tests, by the name of their operation.
-	Tests map[string][]string `json:"tests,omitempty"`
+	Files  *Files          `json:"files,omitempty"`
+	Git    *Git            `json:"git,omitempty"`
+	Code   *Code           `json:"code,omitempty"`
+	Search *Search         `json:"search,omitempty"`
+	Tests  map[string]Test `json:"tests,omitempty"` // by the name of their operation
 }
 
 // Files are the tools for the files of a folder.
@@ -43,6 +42,13 @@ type Code struct {
 // Search are the tools that search in the texts of a folder.
 type Search struct {
 	Root Value `json:"root"`
+}
+
+// Test is a command that runs tests.
+type Test struct {
+	Command []string         `json:"command"` // the program and its arguments
+	Root    Value            `json:"root"`    // absolute; the folder in which it runs
+	Env     map[string]Value `json:"env,omitempty"`
 }
 
 func readToolsets(n node, dir string) (t Toolsets) {
@@ -78,8 +84,11 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
 		},
 		"tests": func(n node) {
-			t.Tests = n.commands()
-			n.warn(notBuilt)
+			t.Tests = map[string]Test{}
+			n.entries(func(name string, n node) {
+				n.checkName("tests.", name)
+				t.Tests[name] = n.test(dir)
+			})
 		},
 	})
 	return t
@@ -105,18 +114,29 @@ func (n node) folder(dir string) Value {
 	return v
 }
 
-// commands returns commands by the names of their operations.
-func (n node) commands() map[string][]string {
-	commands := map[string][]string{}
-	n.entries(func(name string, n node) {
-		n.checkName("tests.", name)
-		command := n.texts()
-		if n.ShortTag() == "!!seq" && (len(command) == 0 || len(n.Content) > 0 && n.Content[0].Value == "") {
-			n.problem("want a program and its arguments")
-		}
-		commands[name] = command
-	})
-	return commands
+// test returns a command that runs tests: a list, or a mapping with more. It runs in dir unless it says
+// otherwise.
+func (n node) test(dir string) Test {
+	t := Test{Root: Value{text: &dir}}
+	if n.ShortTag() != "!!map" {
+		t.Command = n.command()
+		return t
+	}
+	n.object(fields{
+		"command": func(n node) { t.Command = n.command() },
+		"root":    func(n node) { t.Root = n.folder(dir) },
+		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
+	}).require("command")
+	return t
+}
+
+// command returns a program and its arguments.
+func (n node) command() []string {
+	command := n.texts()
+	if n.ShortTag() == "!!seq" && (len(command) == 0 || n.Content[0].Value == "") {
+		n.problem("want a program and its arguments")
+	}
+	return command
 }
 
 // tools returns the names of the tools. Those of toolsets without a list of names are a pattern.
