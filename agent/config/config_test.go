@@ -399,7 +399,7 @@ func TestAliases(t *testing.T) {
 func TestToolsetsHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, write := range []bool{true, false} {
-		c, err := parse(t, fmt.Sprintf("toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, tests: {unit: [x]}}\n", write, write), config.Options{})
+		c, err := parse(t, fmt.Sprintf("toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, code: {enableWrite: %v}, tests: {unit: [x]}}\n", write, write, write), config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,11 +410,11 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 		defer parts.Close()
 		for _, each := range parts.Tools {
 			name := each.Spec().Name
-			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, tests: {unit: [x]}}\nagents: {a: {tools: [%s]}}\n", write, write, name), config.Options{}); err != nil {
+			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, code: {enableWrite: %v}, tests: {unit: [x]}}\nagents: {a: {tools: [%s]}}\n", write, write, write, name), config.Options{}); err != nil {
 				t.Error(err)
 			}
 		}
-		_, err = parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, tests: {unit: [x]}}\nagents: {a: {tools: [nothing]}}\n", write, write), config.Options{})
+		_, err = parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}, code: {enableWrite: %v}, tests: {unit: [x]}}\nagents: {a: {tools: [nothing]}}\n", write, write, write), config.Options{})
 		_, there, _ := strings.Cut(fmt.Sprint(err), "there are: ")
 		known := strings.Split(strings.TrimSuffix(there, ", form, terminate, agent.a"), ", ")
 		set, err := tool.NewSet(parts.Tools...)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/tool/git"
 	"github.com/actlog/actlog/agent/tool/tests"
@@ -26,7 +28,7 @@ type Parts struct {
 	Tools    []tool.Tool            // of the toolsets
 	Redactor *redact.Redactor
 
-	folders []*files.Folder
+	folders []io.Closer
 }
 
 // Open makes the parts. It connects to nobody.
@@ -97,6 +99,15 @@ func (p *Parts) openToolsets(t Toolsets) error {
 			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
 		}
 		p.Tools = append(p.Tools, tools...)
+	}
+	if t.Code != nil {
+		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("toolsets.code: the folder %s cannot be opened", t.Code.Root)) // err has the path, which may be secret
+		} else {
+			p.folders = append(p.folders, folder)
+			p.Tools = append(p.Tools, folder.Tools()...)
+		}
 	}
 	commands := make([]tests.Command, 0, len(t.Tests))
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {

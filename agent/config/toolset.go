@@ -36,7 +36,8 @@ type Git struct {
 
 // Code are the tools that analyse the code of a folder.
 type Code struct {
-	Root Value `json:"root"`
+	Root        Value `json:"root"` // absolute
+	EnableWrite bool  `json:"enableWrite"`
 }
 
 // Search are the tools that search in the texts of a folder.
@@ -74,9 +75,11 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			}
 		},
 		"code": func(n node) {
-			t.Code = &Code{Root: root}
-			n.warn(notBuilt)
-			n.object(fields{"root": func(n node) { t.Code.Root = n.folder(dir) }})
+			t.Code = &Code{Root: root, EnableWrite: true}
+			n.object(fields{
+				"root":        func(n node) { t.Code.Root = n.folder(dir) },
+				"enableWrite": func(n node) { t.Code.EnableWrite = n.boolean() },
+			})
 		},
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
@@ -154,7 +157,10 @@ func (t Toolsets) tools() (names []string) {
 		}
 	}
 	if t.Code != nil {
-		names = append(names, "code.*")
+		names = append(names, "code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells", "code.suggest_refactoring")
+		if t.Code.EnableWrite {
+			names = append(names, "code.apply_refactoring")
+		}
 	}
 	if t.Search != nil {
 		names = append(names, "search.*")
