@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// notBuilt is the warning for toolsets whose tools do not exist yet.
-const notBuilt = "this version checks it, and has no tools of it yet"
-
 // Toolsets are the tools that come with Actlog. Those that are nil are not there.
 type Toolsets struct {
 	Files  *Files          `json:"files,omitempty"`
@@ -83,7 +80,6 @@ func readToolsets(n node, dir string) (t Toolsets) {
 		},
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
-			n.warn(notBuilt)
 			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
 		},
 		"tests": func(n node) {
@@ -142,7 +138,7 @@ func (n node) command() []string {
 	return command
 }
 
-// tools returns the names of the tools. Those of toolsets without a list of names are a pattern.
+// tools returns the names of the tools.
 func (t Toolsets) tools() (names []string) {
 	if t.Files != nil {
 		names = append(names, "files.list_files", "files.read_file", "files.search_in_files")
@@ -163,7 +159,7 @@ func (t Toolsets) tools() (names []string) {
 		}
 	}
 	if t.Search != nil {
-		names = append(names, "search.*")
+		names = append(names, "search.search_code", "search.search_documentation", "search.search_similar_code")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		names = append(names, "tests."+name)
