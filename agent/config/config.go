@@ -135,7 +135,6 @@ func (c *Config) read(top node, dir string, o Options) {
 	checkRings(sections["workflows"], c.Workflows)
 	if n, ok := sections["embedder"]; ok {
 		c.Embedder = readEmbedder(n)
-		n.warn(notBuilt)
 	}
 	if n, ok := sections["policies"]; ok {
 		c.Policies = readPolicies(n, there.tools)

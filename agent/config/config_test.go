@@ -190,7 +190,7 @@ func TestProblems(t *testing.T) {
   git: {name: Me}
   code: {root: "${KEY}"}
   search: []
-  tests: {"a b": [x], go: [], py: pytest, sh: [""]}
+  tests: {"a b": [x], go: [], py: pytest, sh: [""], m: {root: "/nowhere/at/all"}, e: {command: [x], env: {A=B: x}}}
   shell: {}
 `, []string{
 			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; there are: enableWrite, root",
@@ -199,6 +199,7 @@ func TestProblems(t *testing.T) {
 			"5: toolsets.search: want a mapping, not a list",
 			"6: toolsets.tests.a b: a name has at most 58 letters, digits, '_', '-' and '.'", "6: toolsets.tests.go: want a program and its arguments",
 			"6: toolsets.tests.py: want a list, not a text", "6: toolsets.tests.sh: want a program and its arguments",
+			"6: toolsets.tests.m.root: there is no folder /nowhere/at/all", "6: toolsets.tests.m.command: required", "6: toolsets.tests.e.env.A=B: a variable cannot have this name",
 			"7: toolsets.shell: no such key; there are: code, files, git, search, tests"}},
 		{"policies", `policies:
   - {approval: true}
@@ -397,8 +398,9 @@ func TestAliases(t *testing.T) {
 // The names of tools that the package knows are those of the toolsets.
 func TestToolsetsHaveTheirNames(t *testing.T) {
 	t.Parallel()
-	for _, write := range []bool{true, false} {
-		c, err := parse(t, fmt.Sprintf("toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}}\n", write, write), config.Options{})
+	for _, toolset := range []string{"files: {enableWrite: true}", "files: {enableWrite: false}", "git: {enableWrite: true}", "git: {enableWrite: false}",
+		"code: {enableWrite: true}", "code: {enableWrite: false}", "search: {}", "tests: {unit: [x], go: {command: [go]}}"} {
+		c, err := parse(t, fmt.Sprintf("toolsets: {%s}\n", toolset), config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -408,12 +410,11 @@ func TestToolsetsHaveTheirNames(t *testing.T) {
 		}
 		defer parts.Close()
 		for _, each := range parts.Tools {
-			name := each.Spec().Name
-			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}}\nagents: {a: {tools: [%s]}}\n", write, write, name), config.Options{}); err != nil {
+			if _, err := parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [%s]}}\n", toolset, each.Spec().Name), config.Options{}); err != nil {
 				t.Error(err)
 			}
 		}
-		_, err = parse(t, fmt.Sprintf(base+"toolsets: {files: {enableWrite: %v}, git: {enableWrite: %v}}\nagents: {a: {tools: [nothing]}}\n", write, write), config.Options{})
+		_, err = parse(t, fmt.Sprintf(base+"toolsets: {%s}\nagents: {a: {tools: [nothing]}}\n", toolset), config.Options{})
 		_, there, _ := strings.Cut(fmt.Sprint(err), "there are: ")
 		known := strings.Split(strings.TrimSuffix(there, ", form, terminate, agent.a"), ", ")
 		set, err := tool.NewSet(parts.Tools...)
@@ -467,7 +468,7 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 	for _, w := range c.Warnings {
 		warnings = append(warnings, fmt.Sprintf("%d %s", w.Line, w.Field))
 	}
-	if want := []string{"4 embedder", "10 toolsets.tests", "12 policies[0].tools", "13 policies[1].tools"}; !slices.Equal(warnings, want) {
+	if want := []string{"12 policies[0].tools", "13 policies[1].tools"}; !slices.Equal(warnings, want) {
 		t.Errorf("%q", warnings)
 	}
 }

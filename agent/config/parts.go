@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -14,8 +15,11 @@ import (
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/tool/git"
+	"github.com/actlog/actlog/agent/tool/search"
+	"github.com/actlog/actlog/agent/tool/tests"
 )
 
 // Parts are what runs need of a configuration. Close them when no run needs them any more.
@@ -25,14 +29,15 @@ type Parts struct {
 	Tools    []tool.Tool            // of the toolsets
 	Redactor *redact.Redactor
 
-	folders []*files.Folder
+	folders []io.Closer
+	vectors *search.Vectors // nil without an embedder
 }
 
 // Open makes the parts. It connects to nobody.
 func (c *Config) Open() (*Parts, error) { return c.open(nil) }
 
 // open makes the parts. Models that are configured as they were before are those of before, so that
-// their limits hold for the runs of both.
+// their limits hold for the runs of both. So is the embedder, with the vectors that it made.
 func (c *Config) open(before *Parts) (*Parts, error) {
 	p := &Parts{Config: c, Models: map[string]model.Model{}}
 	var errs []error
@@ -52,6 +57,16 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 	var err error
 	if p.Redactor, err = redact.New(c.Redact...); err != nil {
 		errs = append(errs, fmt.Errorf("redact: %w", err))
+	}
+	if before != nil && before.vectors != nil && reflect.DeepEqual(before.Config.Embedder, c.Embedder) {
+		p.vectors = before.vectors
+	} else if c.Embedder != nil {
+		embedder, err := c.Embedder.open()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("embedder: %w", err))
+		} else {
+			p.vectors = search.NewVectors(embedder)
+		}
 	}
 	errs = append(errs, p.openToolsets(c.Toolsets))
 	if err := errors.Join(errs...); err != nil {
@@ -78,17 +93,31 @@ func (m Model) open() (opened model.Model, err error) {
 	return model.Limit(opened, model.Limits{Concurrent: m.MaxConcurrent, PerMinute: m.MaxPerMinute}), nil
 }
 
+// folder has tools until it is closed.
+type folder interface {
+	io.Closer
+	Tools() []tool.Tool
+}
+
+func (e Embedder) open() (model.Embedder, error) {
+	return openai.NewEmbedder(openai.Config{Model: e.Model, APIKey: e.APIKey.Reveal(), BaseURL: e.BaseURL.Reveal(), Timeout: time.Duration(e.Timeout)})
+}
+
 // openToolsets adds the tools of each toolset.
 func (p *Parts) openToolsets(t Toolsets) error {
 	var errs []error
+	// errors of opening a folder have its path, which may be secret
+	add := func(toolset string, root Value, folder folder, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("toolsets.%s: the folder %s cannot be opened", toolset, root))
+			return
+		}
+		p.folders = append(p.folders, folder)
+		p.Tools = append(p.Tools, folder.Tools()...)
+	}
 	if t.Files != nil {
 		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("toolsets.files: the folder %s cannot be opened", t.Files.Root)) // err has the path, which may be secret
-		} else {
-			p.folders = append(p.folders, folder)
-			p.Tools = append(p.Tools, folder.Tools()...)
-		}
+		add("files", t.Files.Root, folder, err)
 	}
 	if t.Git != nil {
 		tools, err := git.Tools(t.Git.Root.Reveal(), git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email})
@@ -97,6 +126,27 @@ func (p *Parts) openToolsets(t Toolsets) error {
 		}
 		p.Tools = append(p.Tools, tools...)
 	}
+	if t.Code != nil {
+		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite})
+		add("code", t.Code.Root, folder, err)
+	}
+	if t.Search != nil {
+		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors)
+		add("search", t.Search.Root, folder, err)
+	}
+	commands := make([]tests.Command, 0, len(t.Tests))
+	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
+		c := tests.Command{Name: name, Dir: t.Tests[name].Root.Reveal(), Arguments: t.Tests[name].Command, Env: map[string]string{}}
+		for variable, value := range t.Tests[name].Env {
+			c.Env[variable] = value.Reveal()
+		}
+		commands = append(commands, c)
+	}
+	tools, err := tests.Tools(commands...)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("toolsets.tests: %w", err))
+	}
+	p.Tools = append(p.Tools, tools...)
 	return errors.Join(errs...)
 }
 

@@ -36,6 +36,7 @@ toolsets:
   git: {root: "${DIR}"}
   code: {root: "${DIR}"}
   search: {root: "${DIR}"}
+  tests: {unit: {command: [x], root: "${DIR}", env: {A: "${S}"}}}
 agents: {a: {mcpServers: [a, b], tools: ["*"]}}
 redact: [email]
 `), config.Options{Lookup: environment("S", planted, "DIR", dir)})

@@ -7,17 +7,13 @@ import (
 	"slices"
 )
 
-// notBuilt is the warning for toolsets whose tools do not exist yet.
-const notBuilt = "this version checks it, and has no tools of it yet"
-
 // Toolsets are the tools that come with Actlog. Those that are nil are not there.
 type Toolsets struct {
-	Files  *Files  `json:"files,omitempty"`
-	Git    *Git    `json:"git,omitempty"`
-	Code   *Code   `json:"code,omitempty"`
-	Search *Search `json:"search,omitempty"`
-	// Tests are commands that run tests, by the name of their operation.
-	Tests map[string][]string `json:"tests,omitempty"`
+	Files  *Files          `json:"files,omitempty"`
+	Git    *Git            `json:"git,omitempty"`
+	Code   *Code           `json:"code,omitempty"`
+	Search *Search         `json:"search,omitempty"`
+	Tests  map[string]Test `json:"tests,omitempty"` // by the name of their operation
 }
 
 // Files are the tools for the files of a folder.
@@ -37,12 +33,20 @@ type Git struct {
 
 // Code are the tools that analyse the code of a folder.
 type Code struct {
-	Root Value `json:"root"`
+	Root        Value `json:"root"` // absolute
+	EnableWrite bool  `json:"enableWrite"`
 }
 
 // Search are the tools that search in the texts of a folder.
 type Search struct {
 	Root Value `json:"root"`
+}
+
+// Test is a command that runs tests.
+type Test struct {
+	Command []string         `json:"command"` // the program and its arguments
+	Root    Value            `json:"root"`    // absolute; the folder in which it runs
+	Env     map[string]Value `json:"env,omitempty"`
 }
 
 func readToolsets(n node, dir string) (t Toolsets) {
@@ -68,18 +72,22 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			}
 		},
 		"code": func(n node) {
-			t.Code = &Code{Root: root}
-			n.warn(notBuilt)
-			n.object(fields{"root": func(n node) { t.Code.Root = n.folder(dir) }})
+			t.Code = &Code{Root: root, EnableWrite: true}
+			n.object(fields{
+				"root":        func(n node) { t.Code.Root = n.folder(dir) },
+				"enableWrite": func(n node) { t.Code.EnableWrite = n.boolean() },
+			})
 		},
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
-			n.warn(notBuilt)
 			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
 		},
 		"tests": func(n node) {
-			t.Tests = n.commands()
-			n.warn(notBuilt)
+			t.Tests = map[string]Test{}
+			n.entries(func(name string, n node) {
+				n.checkName("tests.", name)
+				t.Tests[name] = n.test(dir)
+			})
 		},
 	})
 	return t
@@ -105,21 +113,32 @@ func (n node) folder(dir string) Value {
 	return v
 }
 
-// commands returns commands by the names of their operations.
-func (n node) commands() map[string][]string {
-	commands := map[string][]string{}
-	n.entries(func(name string, n node) {
-		n.checkName("tests.", name)
-		command := n.texts()
-		if n.ShortTag() == "!!seq" && (len(command) == 0 || len(n.Content) > 0 && n.Content[0].Value == "") {
-			n.problem("want a program and its arguments")
-		}
-		commands[name] = command
-	})
-	return commands
+// test returns a command that runs tests: a list, or a mapping with more. It runs in dir unless it says
+// otherwise.
+func (n node) test(dir string) Test {
+	t := Test{Root: Value{text: &dir}}
+	if n.ShortTag() != "!!map" {
+		t.Command = n.command()
+		return t
+	}
+	n.object(fields{
+		"command": func(n node) { t.Command = n.command() },
+		"root":    func(n node) { t.Root = n.folder(dir) },
+		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
+	}).require("command")
+	return t
 }
 
-// tools returns the names of the tools. Those of toolsets without a list of names are a pattern.
+// command returns a program and its arguments.
+func (n node) command() []string {
+	command := n.texts()
+	if n.ShortTag() == "!!seq" && (len(command) == 0 || n.Content[0].Value == "") {
+		n.problem("want a program and its arguments")
+	}
+	return command
+}
+
+// tools returns the names of the tools.
 func (t Toolsets) tools() (names []string) {
 	if t.Files != nil {
 		names = append(names, "files.list_files", "files.read_file", "files.search_in_files")
@@ -134,10 +153,13 @@ func (t Toolsets) tools() (names []string) {
 		}
 	}
 	if t.Code != nil {
-		names = append(names, "code.*")
+		names = append(names, "code.analyze_code", "code.analyze_complexity", "code.analyze_dependencies", "code.detect_code_smells", "code.suggest_refactoring")
+		if t.Code.EnableWrite {
+			names = append(names, "code.apply_refactoring")
+		}
 	}
 	if t.Search != nil {
-		names = append(names, "search.*")
+		names = append(names, "search.search_code", "search.search_documentation", "search.search_similar_code")
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
 		names = append(names, "tests."+name)

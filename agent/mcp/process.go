@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/actlog/actlog/internal/group"
 )
 
 // grace is how long a server has to end after it was asked to, and again before it is killed.
@@ -37,7 +39,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	p := &process{cmd: cmd, stderr: &stderr{log: log}, exited: make(chan struct{})}
 	cmd.Stderr = p.stderr
 	cmd.WaitDelay = grace // for programs that it started and that keep stderr open
-	group(cmd)
+	group.Lead(cmd)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	go func() {
 		defer close(p.exited)
 		err := cmd.Wait()
-		killGroup(cmd) // what the server started and left behind
+		group.Kill(cmd) // what the server started and left behind
 		// A process that still holds stdout does not keep the connection open.
 		_ = read.SetReadDeadline(time.Now().Add(grace))
 		p.stderr.flush()
@@ -67,7 +69,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 // stop ends the server: it closes its input, then asks it to end, then kills it.
 func (p *process) stop() {
 	p.stdin.Close()
-	for _, next := range []func(*exec.Cmd){terminateGroup, killGroup} {
+	for _, next := range []func(*exec.Cmd){group.Terminate, group.Kill} {
 		select {
 		case <-p.exited:
 			p.stdout.Close()

@@ -14,7 +14,7 @@ import (
 // public are the packages that programs import.
 var public = []string{
 	"record", "recorder", "recorder/direct", "recorder/spool",
-	"agent", "agent/config", "agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git",
+	"agent", "agent/config", "agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests",
 }
 
 // TestPublicTypes: what public packages export shows no type of an internal package, whose name programs

@@ -320,6 +320,9 @@ func secretsOf(c *config.Config, own map[string]mcp.Server) *strings.Replacer {
 	if c.Embedder != nil {
 		add(c.Embedder.APIKey)
 	}
+	for _, t := range c.Toolsets.Tests {
+		add(slices.Collect(maps.Values(t.Env))...)
+	}
 	for _, s := range c.MCPServers {
 		add(slices.Collect(maps.Values(s.Env))...)
 		add(slices.Collect(maps.Values(s.Headers))...)

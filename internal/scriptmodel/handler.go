@@ -33,7 +33,8 @@ type Recorded struct {
 	Status  int // HTTP status of the answer
 }
 
-// Handler serves a script at /v1/chat/completions, /v1/responses, /v1/messages and /v1/models.
+// Handler serves a script at /v1/chat/completions, /v1/responses, /v1/messages, /v1/embeddings and
+// /v1/models.
 type Handler struct {
 	script Script
 	opts   Options
@@ -68,7 +69,7 @@ func (h *Handler) Requests() []Recorded {
 	return slices.Clone(h.requests)
 }
 
-// ServeHTTP serves the four endpoints. It answers all other requests with an error in the format
+// ServeHTTP serves the endpoints. It answers all other requests with an error in the format
 // of OpenAI.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if key := h.opts.APIKey; key != "" && r.Header.Get("Authorization") != "Bearer "+key && r.Header.Get("X-Api-Key") != key {
@@ -82,6 +83,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serve = h.responses
 	case messagesPath:
 		serve = h.messages
+	case "/v1/embeddings":
+		serve = h.embeddings
 	case "/v1/models":
 		method, serve = http.MethodGet, h.models
 	default:

@@ -196,7 +196,7 @@ func TestRoutes(t *testing.T) {
 		{"models", "GET", "/v1/models", "secret", 200, `{"object":"list","data":[{"id":"m-1","object":"model","created":1700000000,"owned_by":"script"},{"id":"m-2","object":"model","created":1700000000,"owned_by":"script"}]}`},
 		{"wrong key", "GET", "/v1/models", "guess", 401, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`},
 		{"no key", "POST", "/v1/chat/completions", "", 401, `{"error":{"message":"Incorrect API key provided.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`},
-		{"unknown path", "POST", "/v1/embeddings", "secret", 404, `{"error":{"message":"Invalid URL (POST /v1/embeddings)","type":"invalid_request_error","param":null,"code":null}}`},
+		{"unknown path", "POST", "/v1/images", "secret", 404, `{"error":{"message":"Invalid URL (POST /v1/images)","type":"invalid_request_error","param":null,"code":null}}`},
 		{"wrong method", "GET", "/v1/chat/completions", "secret", 405, `{"error":{"message":"Not allowed to GET on /v1/chat/completions.","type":"invalid_request_error","param":null,"code":null}}`},
 	}
 	for _, row := range rows {

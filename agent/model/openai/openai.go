@@ -5,6 +5,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -21,7 +22,7 @@ type Config struct {
 	Model  string // as the provider knows it, such as "gpt-5-mini"
 	APIKey string // no key is sent if it is empty
 
-	// BaseURL ends where /chat/completions begins, mostly with /v1. Default:
+	// BaseURL ends where /chat/completions or /embeddings begins, mostly with /v1. Default:
 	// https://api.openai.com/v1.
 	BaseURL string
 
@@ -44,24 +45,23 @@ type Model struct {
 
 // New returns a model. It sends nothing.
 func New(config Config) (*Model, error) {
-	if config.BaseURL == "" {
-		config.BaseURL = "https://api.openai.com/v1"
+	client, err := connect(config, "/chat/completions")
+	if err != nil {
+		return nil, err
 	}
-	if config.Provider == "" {
-		config.Provider = "openai"
-	}
+	return &Model{http: client, own: config.BaseURL == "" || isOpenAI(config.BaseURL)}, nil
+}
+
+// connect returns a client for a path below the base URL.
+func connect(config Config, path string) (*modelhttp.Client, error) {
 	header := http.Header{}
 	if config.APIKey != "" {
 		header.Set("Authorization", "Bearer "+config.APIKey)
 	}
-	client, err := modelhttp.New(modelhttp.Config{
-		Source:  modelhttp.Source{Provider: config.Provider, Model: config.Model, Secret: config.APIKey},
-		BaseURL: config.BaseURL, Path: "/chat/completions", Header: header, Timeout: config.Timeout, HTTP: config.HTTPClient,
+	return modelhttp.New(modelhttp.Config{
+		Source:  modelhttp.Source{Provider: cmp.Or(config.Provider, "openai"), Model: config.Model, Secret: config.APIKey},
+		BaseURL: cmp.Or(config.BaseURL, "https://api.openai.com/v1"), Path: path, Header: header, Timeout: config.Timeout, HTTP: config.HTTPClient,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Model{http: client, own: isOpenAI(config.BaseURL)}, nil
 }
 
 // isOpenAI reports whether OpenAI's own models are at a URL.

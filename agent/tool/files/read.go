@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/folder"
 	"github.com/actlog/actlog/record"
 )
 
@@ -36,7 +36,7 @@ type listArguments struct {
 func (f *Folder) list(ctx context.Context, in listArguments) (tool.Result, error) {
 	var text strings.Builder
 	entries, more := 0, false
-	at, err := f.walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
+	at, err := f.at.Walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
 		if d.IsDir() && in.Include == "" {
 			at += "/"
 		}
@@ -65,34 +65,6 @@ func (f *Folder) list(ctx context.Context, in listArguments) (tool.Result, error
 	return tool.Result{Text: text.String(), Summary: fmt.Sprintf("Listed %s in %s", count(entries, "entry", "entries"), at)}, nil
 }
 
-// walk calls do for everything in a folder, without the folder itself and what belongs to git, and
-// for a file only that file. Links are not followed.
-func (f *Folder) walk(ctx context.Context, name, include string, do func(at string, d fs.DirEntry) error) (string, error) {
-	if err := checkGlob(include); err != nil {
-		return "", err
-	}
-	top, err := f.resolve(name)
-	if err != nil {
-		return "", err
-	}
-	return top, fs.WalkDir(f.root.FS(), top, func(at string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		switch {
-		case err != nil && at == top:
-			return plain(at, err)
-		case err != nil: // it has gone, or may not be read
-			return nil //nolint:nilerr // the others are still of use
-		case d.IsDir() && strings.EqualFold(d.Name(), ".git"):
-			return fs.SkipDir
-		case d.IsDir() && at == top, strings.EqualFold(d.Name(), ".git"), !d.IsDir() && !included(include, at):
-			return nil
-		}
-		return do(at, d)
-	})
-}
-
 type readArguments struct {
 	Path      string `json:"path" jsonschema:"file, relative to the top folder"`
 	StartLine int    `json:"start_line,omitempty" jsonschema:"first line to read, from 1"`
@@ -106,21 +78,21 @@ func (f *Folder) read(ctx context.Context, in readArguments) (tool.Result, error
 	case in.EndLine < 0 || in.EndLine > 0 && in.EndLine < in.StartLine:
 		return tool.Result{}, errors.New("end_line: it is before start_line")
 	}
-	at, file, info, err := f.open(in.Path)
+	at, file, info, err := f.at.Open(in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer file.Close()
 	r := bufio.NewReaderSize(file, 64<<10)
-	if begin, err := r.Peek(sniffed); err != nil && !errors.Is(err, io.EOF) {
-		return tool.Result{}, plain(at, err)
-	} else if binary(begin) {
+	if begin, err := r.Peek(folder.Sniffed); err != nil && !errors.Is(err, io.EOF) {
+		return tool.Result{}, folder.Plain(at, err)
+	} else if folder.Binary(begin) {
 		return tool.Result{}, fmt.Errorf("%s is a binary file of %d bytes, not a text", at, info.Size())
 	}
 	first := max(in.StartLine, 1)
 	l, err := readLines(ctx, r, first, in.EndLine)
 	if err != nil {
-		return tool.Result{}, plain(at, err)
+		return tool.Result{}, folder.Plain(at, err)
 	}
 	if l.read == 0 && (l.seen > 0 || in.StartLine > 1) {
 		return tool.Result{}, fmt.Errorf("start_line: %s has only %s", at, count(l.seen, "line", "lines"))
@@ -227,7 +199,7 @@ func (f *Folder) search(ctx context.Context, in searchArguments) (tool.Result, e
 	}
 	limit = min(limit, maxHits)
 	s := searcher{folder: f, pattern: pattern, limit: limit}
-	at, err := f.walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
+	at, err := f.at.Walk(ctx, in.Path, in.Include, func(at string, d fs.DirEntry) error {
 		if !d.Type().IsRegular() {
 			return nil
 		}
@@ -253,16 +225,16 @@ type searcher struct {
 }
 
 func (s *searcher) file(ctx context.Context, at string) error {
-	info, err := s.folder.root.Lstat(filepath.FromSlash(at))
+	info, err := s.folder.at.Lstat(at)
 	if err != nil {
 		return nil //nolint:nilerr // it has gone
 	}
-	if info.Size() > maxFile {
+	if info.Size() > folder.MaxFile {
 		s.huge++
 		return nil
 	}
-	_, content, _, err := s.folder.content(at)
-	if err != nil || binary(content) {
+	_, content, _, err := s.folder.at.Content(at)
+	if err != nil || folder.Binary(content) {
 		return nil //nolint:nilerr // it has gone, or may not be read
 	}
 	before := len(s.hits)
@@ -294,7 +266,7 @@ func (s *searcher) result(at string) tool.Result {
 		s.text.WriteString("Nothing matches.\n")
 	}
 	if s.huge > 0 {
-		fmt.Fprintf(&s.text, "(%s of more than %d MiB not searched)\n", count(s.huge, "file", "files"), maxFile>>20)
+		fmt.Fprintf(&s.text, "(%s of more than %d MiB not searched)\n", count(s.huge, "file", "files"), folder.MaxFile>>20)
 	}
 	where := count(s.inFiles, "file", "files")
 	switch s.inFiles {
@@ -304,20 +276,4 @@ func (s *searcher) result(at string) tool.Result {
 		where = s.hits[0].URI
 	}
 	return tool.Result{Text: s.text.String(), Summary: fmt.Sprintf("Found %s in %s", count(len(s.hits), "match", "matches"), where), Sources: s.hits}
-}
-
-// content returns the whole of a file, if it is not too large.
-func (f *Folder) content(name string) (at string, content []byte, info fs.FileInfo, err error) {
-	at, file, info, err := f.open(name)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	defer file.Close()
-	if content, err = io.ReadAll(io.LimitReader(file, maxFile+1)); err != nil {
-		return "", nil, nil, plain(at, err)
-	}
-	if len(content) > maxFile {
-		return "", nil, nil, fmt.Errorf("%s has more than %d MiB", at, maxFile>>20)
-	}
-	return at, content, info, nil
 }

@@ -33,6 +33,6 @@ func (f *Folder) Tools() []tool.Tool {
 }
 
 func (f *Folder) touched(name string) ([]string, error) {
-	at, err := f.resolve(name)
+	at, err := f.at.Resolve(name)
 	return []string{at}, err
 }

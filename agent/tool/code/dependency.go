@@ -1,0 +1,230 @@
+package code
+
+import (
+	"cmp"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// part is what imports and is imported: a package of Go, or a file.
+type part struct {
+	Name       string   `json:"name"`
+	Imports    []string `json:"imports"`    // parts of the folder
+	ImportedBy []string `json:"importedBy"` // parts of the folder
+	Standard   []string `json:"standard,omitempty"`
+	Others     []string `json:"others,omitempty"` // from elsewhere, by the names of the imports
+	Estimate   bool     `json:"estimate,omitempty"`
+}
+
+// dependencies are those of the code of a folder.
+type dependencies struct {
+	Parts  []*part    `json:"parts"`
+	Cycles [][]string `json:"cycles"` // parts that import each other
+
+	edges []edge
+}
+
+// edge is the first import of a part by another.
+type edge struct {
+	from, to string
+	file     *measured
+	line     int
+}
+
+// module is one of Go: its name, and its folder.
+type module struct{ name, dir string }
+
+// depend finds what imports what. Tests of Go are left out: they may import what imports their package.
+func depend(files []measured, modules []module) dependencies {
+	g := graph{parts: map[string]*part{}, seen: map[[2]string]bool{}, modules: modules, paths: map[string]bool{}, byBase: map[string][]string{}}
+	for _, m := range files {
+		g.paths[m.Path] = true
+		base := stem(path.Base(m.Path))
+		g.byBase[base] = append(g.byBase[base], m.Path)
+	}
+	for i := range files {
+		m := &files[i]
+		if strings.HasSuffix(m.Path, "_test.go") {
+			continue
+		}
+		name := m.Path
+		if m.Language == "Go" {
+			name = path.Dir(m.Path)
+		}
+		p := g.part(name)
+		p.Estimate = m.Estimate
+		for _, each := range m.imports {
+			if to, standard := g.target(m, each.name); to != "" {
+				g.edge(p, to, m, each.line)
+			} else if standard {
+				p.Standard = append(p.Standard, each.name)
+			} else {
+				p.Others = append(p.Others, each.name)
+			}
+		}
+	}
+	d := dependencies{Parts: []*part{}, Cycles: [][]string{}, edges: g.edges}
+	for _, name := range slices.Sorted(maps.Keys(g.parts)) {
+		p := g.parts[name]
+		for _, list := range []*[]string{&p.Imports, &p.ImportedBy, &p.Standard, &p.Others} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
+		d.Parts = append(d.Parts, p)
+	}
+	d.Cycles = append(d.Cycles, cycles(g.parts)...)
+	return d
+}
+
+type graph struct {
+	parts   map[string]*part
+	seen    map[[2]string]bool
+	edges   []edge
+	modules []module
+	paths   map[string]bool
+	byBase  map[string][]string // paths, by file name without its end
+}
+
+func (g *graph) part(name string) *part {
+	if g.parts[name] == nil {
+		g.parts[name] = &part{Name: name, Imports: []string{}, ImportedBy: []string{}}
+	}
+	return g.parts[name]
+}
+
+func (g *graph) edge(from *part, to string, m *measured, line int) {
+	if key := [2]string{from.Name, to}; to != from.Name && !g.seen[key] {
+		g.seen[key] = true
+		g.edges = append(g.edges, edge{from.Name, to, m, line})
+		from.Imports = append(from.Imports, to)
+		other := g.part(to)
+		other.ImportedBy = append(other.ImportedBy, from.Name)
+	}
+}
+
+// target returns the part of the folder that an import of a file means, or "". Then it reports whether
+// the import is of the standard library of Go.
+func (g *graph) target(m *measured, name string) (to string, standard bool) {
+	if m.Language == "Go" {
+		for _, mod := range g.modules {
+			if rest, ok := strings.CutPrefix(name, mod.name); ok && (rest == "" || rest[0] == '/') {
+				return path.Join(mod.dir, rest), false
+			}
+		}
+		first, _, _ := strings.Cut(name, "/")
+		return "", !strings.Contains(first, ".")
+	}
+	return g.file(m, name), false
+}
+
+// file returns the file that an import means by general rules: one of that path relative to the
+// importing file, or the only one whose path ends so.
+func (g *graph) file(m *measured, name string) string {
+	dir := path.Dir(m.Path)
+	if m.Language == "Python" {
+		bare := strings.TrimLeft(name, ".")
+		for range len(name) - len(bare) - 1 {
+			dir = path.Dir(dir)
+		}
+		name = strings.ReplaceAll(bare, ".", "/")
+	} else if !strings.ContainsAny(name, "/") && languages[path.Ext(name)] == "" {
+		name = strings.NewReplacer("::", "/", `\`, "/", ".", "/").Replace(strings.TrimPrefix(name, "crate::"))
+	}
+	for _, from := range []string{dir, "."} {
+		base := path.Join(from, name)
+		for _, end := range append([]string{""}, endings[m.Language]...) {
+			if g.paths[base+end] {
+				return base + end
+			}
+		}
+	}
+	if strings.HasPrefix(name, ".") || !strings.Contains(name, "/") {
+		return ""
+	}
+	var found []string
+	for _, at := range g.byBase[stem(path.Base(name))] {
+		if strings.HasSuffix("/"+stem(at), "/"+stem(name)) && languages[path.Ext(at)] == m.Language {
+			found = append(found, at)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// endings are what an import leaves out of the path of a file, by language.
+var endings = func() map[string][]string {
+	m := map[string][]string{}
+	for _, end := range slices.Sorted(maps.Keys(languages)) {
+		m[languages[end]] = append(m[languages[end]], end, "/index"+end)
+	}
+	m["TypeScript"] = append(m["TypeScript"], m["JavaScript"]...)
+	m["JavaScript"] = append(m["JavaScript"], m["TypeScript"]...)
+	m["Python"] = append(m["Python"], "/__init__.py")
+	m["Rust"] = append(m["Rust"], "/mod.rs")
+	return m
+}()
+
+// stem returns a path without the end of its file name, if that is of a language.
+func stem(at string) string {
+	if end := path.Ext(at); languages[end] != "" {
+		return strings.TrimSuffix(at, end)
+	}
+	return at
+}
+
+// cycles returns the parts that import each other, by Tarjan's algorithm without recursion.
+func cycles(parts map[string]*part) (found [][]string) {
+	type frame struct {
+		name string
+		next int
+	}
+	index, low, on := map[string]int{}, map[string]int{}, map[string]bool{}
+	var stack []string
+	for _, root := range slices.Sorted(maps.Keys(parts)) {
+		if _, ok := index[root]; ok {
+			continue
+		}
+		frames := []frame{{name: root}}
+		for len(frames) > 0 {
+			f := &frames[len(frames)-1]
+			if _, ok := index[f.name]; !ok {
+				index[f.name], low[f.name] = len(index), len(index)
+				stack = append(stack, f.name)
+				on[f.name] = true
+			}
+			if imports := parts[f.name].Imports; f.next < len(imports) {
+				to := imports[f.next]
+				f.next++
+				if _, ok := index[to]; !ok {
+					frames = append(frames, frame{name: to})
+				} else if on[to] {
+					low[f.name] = min(low[f.name], index[to])
+				}
+				continue
+			}
+			if low[f.name] == index[f.name] {
+				at := slices.Index(stack, f.name)
+				ring := slices.Clone(stack[at:])
+				stack = stack[:at]
+				for _, name := range ring {
+					on[name] = false
+				}
+				if len(ring) > 1 {
+					slices.Sort(ring)
+					found = append(found, ring)
+				}
+			}
+			done := frames[len(frames)-1].name
+			if frames = frames[:len(frames)-1]; len(frames) > 0 {
+				above := frames[len(frames)-1].name
+				low[above] = min(low[above], low[done])
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	return found
+}

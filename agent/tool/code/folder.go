@@ -1,0 +1,27 @@
+package code
+
+import "github.com/actlog/actlog/internal/folder"
+
+// Folder is a folder with the tools for its code. Close it when no tool is called any more.
+type Folder struct {
+	at      *folder.Folder
+	options Options
+}
+
+// Options of a Folder.
+type Options struct {
+	// Write adds code.apply_refactoring. Its policy asks for approval.
+	Write bool
+}
+
+// Open returns the folder at a path of this machine.
+func Open(dir string, o Options) (*Folder, error) {
+	at, err := folder.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{at: at, options: o}, nil
+}
+
+// Close gives the folder up. Its tools fail from then on.
+func (f *Folder) Close() error { return f.at.Close() }

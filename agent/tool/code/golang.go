@@ -1,0 +1,171 @@
+package code
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+)
+
+// parse measures a file of Go. It reports false if it cannot be parsed.
+func (m *measured) parse() bool {
+	if deep(m.content) {
+		m.Problem = "its blocks lie too deep within each other"
+		return false
+	}
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "", m.content, parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil {
+		m.Problem = err.Error()
+		return false
+	}
+	g := golang{set}
+	for _, each := range file.Imports {
+		name, _ := strconv.Unquote(each.Path.Value) // cannot fail: it was parsed
+		m.imports = append(m.imports, imported{name, g.line(each.Pos())})
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+			measured := g.function(f)
+			m.Nesting = max(m.Nesting, measured.Nesting)
+			m.Functions = append(m.Functions, measured)
+		}
+	}
+	m.CodeLines = g.codeLines(file, m.text)
+	return true
+}
+
+// maxDeep bounds how deep blocks lie within each other: the time to look at them grows with its square.
+const maxDeep = 500
+
+func deep(content []byte) bool {
+	depth, deepest := 0, 0
+	for _, c := range content {
+		switch c {
+		case '{':
+			depth++
+			deepest = max(deepest, depth)
+		case '}':
+			depth--
+		}
+	}
+	return deepest > maxDeep
+}
+
+type golang struct{ set *token.FileSet }
+
+func (g golang) line(at token.Pos) int { return g.set.PositionFor(at, false).Line }
+
+func (g golang) function(f *ast.FuncDecl) function {
+	name := f.Name.Name
+	if f.Recv != nil && len(f.Recv.List) > 0 {
+		name = receiver(f.Recv.List[0].Type) + "." + name
+	}
+	m := function{Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: 1 + branches(f.Body), Parameters: f.Type.Params.NumFields()}
+	g.nesting(f.Body, 0, &m)
+	return m
+}
+
+// receiver returns the name of the type of a method.
+func receiver(of ast.Expr) string {
+	for {
+		switch e := of.(type) {
+		case *ast.Ident:
+			return e.Name
+		case *ast.StarExpr:
+			of = e.X
+		case *ast.IndexExpr:
+			of = e.X
+		case *ast.IndexListExpr:
+			of = e.X
+		case *ast.ParenExpr:
+			of = e.X
+		default:
+			return "?"
+		}
+	}
+}
+
+// branches counts what makes a path of its own: if, for, case, && and ||.
+func branches(n ast.Node) (count int) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			count++
+		case *ast.CaseClause:
+			if n.List != nil {
+				count++
+			}
+		case *ast.CommClause:
+			if n.Comm != nil {
+				count++
+			}
+		case *ast.BinaryExpr:
+			if n.Op == token.LAND || n.Op == token.LOR {
+				count++
+			}
+		}
+		return true
+	})
+	return count
+}
+
+// nesting finds how deep the statements of a body lie within each other. An else if is as deep as its if.
+func (g golang) nesting(body ast.Node, depth int, m *function) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if n == nil || n == body {
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			g.deeper(n, depth, m)
+			for s := n; s != nil; {
+				g.nesting(s.Body, depth+1, m)
+				next, _ := s.Else.(*ast.IfStmt)
+				if last, ok := s.Else.(*ast.BlockStmt); ok {
+					g.nesting(last, depth+1, m)
+				}
+				s = next
+			}
+			return false
+		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt, *ast.FuncLit:
+			g.deeper(n, depth, m)
+			g.nesting(n, depth+1, m)
+			return false
+		}
+		return true
+	})
+}
+
+// deeper notes a statement that others lie in.
+func (g golang) deeper(n ast.Node, depth int, m *function) {
+	if depth+1 > m.Nesting {
+		m.Nesting, m.deepest = depth+1, g.line(n.Pos())
+	}
+	// What is the whole function is no part to take out.
+	if b := (block{g.line(n.Pos()), g.line(n.End()), branches(n)}); b.complexity > m.largest.complexity && 2*b.complexity <= m.Complexity+1 {
+		m.largest = b
+	}
+}
+
+// codeLines counts the lines that are neither blank nor only a comment.
+func (g golang) codeLines(file *ast.File, text []string) (count int) {
+	comment := map[int]bool{} // lines that begin with a comment, and those within one
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			first, last := g.line(c.Pos()), g.line(c.End())
+			for l := first; l <= last; l++ {
+				if l > first || l <= len(text) && strings.HasPrefix(strings.TrimSpace(text[l-1]), "/") {
+					comment[l] = true
+				}
+			}
+		}
+	}
+	for i, line := range text {
+		if strings.TrimSpace(line) != "" && !comment[i+1] {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,148 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+
+	"github.com/actlog/actlog/internal/folder"
+)
+
+// Folder is a folder with the tools that search it. Close it when no tool is called any more.
+type Folder struct {
+	at      *folder.Folder
+	vectors *Vectors // nil without an embedder
+}
+
+// Open returns the folder at a path of this machine. vectors is nil where there is no embedder.
+func Open(dir string, vectors *Vectors) (*Folder, error) {
+	at, err := folder.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{at, vectors}, nil
+}
+
+// Close gives the folder up. Its tools fail from then on.
+func (f *Folder) Close() error { return f.at.Close() }
+
+// Bounds of what a call searches.
+const (
+	maxSearched = 64 << 20 // bytes
+	maxChunks   = 20_000
+)
+
+// found are the parts of the folder that match, the best first.
+type found struct {
+	matches []match
+	files   int // that were searched
+	left    folder.Left
+}
+
+// match is a part that matches.
+type match struct {
+	chunk
+	score float64
+}
+
+// find returns the parts of the files that are wanted which match a text best: at most as many, with at
+// least the least score that counts.
+func (f *Folder) find(ctx context.Context, query string, wanted func(at string) bool, most int) (r found, err error) {
+	var all []chunk
+	size, more := 0, false
+	r.left, err = f.at.Texts(ctx, "", "", func(at string, content []byte) error {
+		if !wanted(at) {
+			return nil
+		}
+		parts := chunks(at, string(content))
+		if size += len(content); size > maxSearched || len(all)+len(parts) > maxChunks {
+			more = true
+			return fs.SkipAll
+		}
+		r.files++
+		all = append(all, parts...)
+		return ctx.Err()
+	})
+	r.left.More = r.left.More || more
+	if err != nil || len(all) == 0 {
+		return r, err
+	}
+	r.matches, err = f.compare(ctx, query, all)
+	slices.SortStableFunc(r.matches, func(a, b match) int { return cmp.Compare(b.score, a.score) }) // else in the order of paths and lines
+	r.matches = r.matches[:min(len(r.matches), most)]
+	return r, err
+}
+
+// compare returns the parts that match a text.
+func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, err error) {
+	scores, least := []float64(nil), math.SmallestNonzeroFloat64
+	if f.vectors != nil {
+		least = minScore
+		scores, err = f.byVectors(ctx, query, all)
+	} else {
+		scores = byWords(query, all)
+	}
+	for i, score := range scores {
+		if score >= least {
+			matches = append(matches, match{all[i], score})
+		}
+	}
+	return matches, err
+}
+
+// minScore is the least score of a match by vectors.
+const minScore = 0.7
+
+func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, error) {
+	vectors, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
+	if err != nil {
+		return nil, fmt.Errorf("embedder: %w", err)
+	}
+	scores := make([]float64, len(all))
+	for i := range scores {
+		scores[i] = relevance(vectors[i], vectors[len(all)])
+	}
+	return scores, nil
+}
+
+// saturation is how many times a word must be in a part to count half.
+const saturation = 0.5
+
+// byWords returns how much of a query is in each part: words that are in few parts weigh more. 0 is
+// nothing, and 1 would be each word without end.
+func byWords(query string, all []chunk) []float64 {
+	in := map[string]int{} // index of a word of the query
+	words(query, func(w string) {
+		if _, ok := in[w]; !ok {
+			in[w] = len(in)
+		}
+	})
+	counts := make([][]int, len(all))
+	parts := make([]int, len(in)) // how many have the word
+	for i, c := range all {
+		counts[i] = make([]int, len(in))
+		words(c.path+"\n"+c.text, func(w string) {
+			if j, ok := in[w]; ok {
+				if counts[i][j]++; counts[i][j] == 1 {
+					parts[j]++
+				}
+			}
+		})
+	}
+	weights, sum := make([]float64, len(in)), 0.0
+	for j, n := range parts {
+		weights[j] = math.Log(1 + (float64(len(all)-n)+0.5)/(float64(n)+0.5))
+		sum += weights[j]
+	}
+	scores := make([]float64, len(all))
+	for i := range all {
+		for j, n := range counts[i] {
+			scores[i] += weights[j] / sum * float64(n) / (float64(n) + saturation)
+		}
+	}
+	return scores
+}

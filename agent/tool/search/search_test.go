@@ -1,0 +1,364 @@
+package search_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unicode/utf8"
+
+	"go.uber.org/goleak"
+
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/model/openai"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/search"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/record"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type files map[string]string
+
+// some is a folder with code and documentation.
+var some = files{
+	"src/auth.go":      "package auth\n\n// validateToken checks a token.\nfunc validateToken(token string) bool { return token != \"\" }\n",
+	"src/pay.py":       "def charge(card, amount):\n    return card.debit(amount)\n",
+	"docs/tokens.md":   "# Tokens\n\nHow to validate a token.\n",
+	"README":           "Charge a card.\n",
+	"data.csv":         "token,validate\n",
+	".env":             "TOKEN=validate\n",
+	".gitignore":       "/build\n",
+	"build/out.go":     "package validate // token\n",
+	"vendor/x/auth.go": "package token // validate\n",
+	"image.go":         "token validate\x00",
+}
+
+func write(t *testing.T, dir string, with files) {
+	t.Helper()
+	for name, text := range with {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// open returns the tools of a folder.
+func open(t *testing.T, dir string, vectors *search.Vectors) *tool.Set {
+	t.Helper()
+	folder, err := search.Open(dir, vectors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { folder.Close() })
+	set, err := tool.NewSet(folder.Tools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// scripted returns an embedder whose server makes vectors of words, and the server.
+func scripted(t *testing.T) (*openai.Embedder, *scriptmodel.Server) {
+	t.Helper()
+	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "none", Turns: []scriptmodel.Turn{{Content: "-"}}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	e, err := openai.NewEmbedder(openai.Config{Model: "words-1", BaseURL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, server
+}
+
+// embedded returns how many texts a server was asked for.
+func embedded(t *testing.T, server *scriptmodel.Server) (texts int) {
+	t.Helper()
+	for _, r := range server.Requests() {
+		var body struct{ Input []string }
+		if err := json.Unmarshal(r.Body, &body); err != nil {
+			t.Fatal(err)
+		}
+		texts += len(body.Input)
+	}
+	return texts
+}
+
+type object = map[string]any
+
+func call(t *testing.T, set *tool.Set, name string, arguments object) tool.Result {
+	t.Helper()
+	b, err := json.Marshal(arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called, ok := set.Get(name)
+	if !ok {
+		t.Fatal(name)
+	}
+	result, err := tool.Do(t.Context(), called, called.Spec().Policy, tool.Call{Arguments: b}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// C15, C16, C17, C18: the three tools find parts of files by embeddings, and without an embedder by words;
+// every match is a source with lines, a snippet and a score. What is ignored, hidden, binary or of others is
+// not found.
+func TestFinds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, some)
+	e, _ := scripted(t)
+	for by, vectors := range map[string]*search.Vectors{"words": nil, "embeddings of words-1": search.NewVectors(e)} {
+		set := open(t, dir, vectors)
+		for _, row := range []struct {
+			tool      string
+			arguments object
+			want      string // the first match
+			of        record.SourceType
+		}{
+			{"search.search_code", object{"query": "token validateToken checks"}, "src/auth.go:1-4", record.SourceFile},
+			{"search.search_code", object{"query": "charge card amount"}, "src/pay.py:1-2", record.SourceFile},
+			{"search.search_documentation", object{"query": "how to validate a token"}, "docs/tokens.md:1-3", record.SourceDocumentation},
+			{"search.search_documentation", object{"query": "charge card"}, "README:1-1", record.SourceDocumentation},
+			{"search.search_similar_code", object{"code": "def charge(card, amount):\n  return card"}, "src/pay.py:1-2", record.SourceFile},
+			{"search.search_code", object{"query": "zebra"}, "", ""},
+		} {
+			result := call(t, set, row.tool, row.arguments)
+			if row.want == "" {
+				if result.Failed || result.Text != "Nothing matches.\n" || len(result.Sources) != 0 || !strings.HasPrefix(result.Summary, "Found 0 matches") {
+					t.Errorf("%s: %+v", by, result)
+				}
+				continue
+			}
+			if result.Failed || len(result.Sources) == 0 || !strings.HasSuffix(result.Summary, "by "+by) || !json.Valid(result.Data) {
+				t.Errorf("%s %v: %+v", by, row.arguments, result)
+				continue
+			}
+			s := result.Sources[0]
+			if got := fmt.Sprintf("%s:%d-%d", s.URI, s.LineStart, s.LineEnd); got != row.want || s.Type != row.of || s.Score <= 0 || s.Score > 1 || s.Snippet == "" || s.Description != "Found by "+by ||
+				!strings.HasPrefix(result.Text, got+" (score ") || !strings.Contains(result.Text, s.Snippet) {
+				t.Errorf("%s %v: %+v", by, row.arguments, s)
+			}
+		}
+	}
+}
+
+// C16: at most ten matches, the best first, and by embeddings none below 0.7.
+func TestMaxAndMinScore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 30 {
+		write(t, dir, files{fmt.Sprintf("f%02d.go", i): "package apple" + strings.Repeat(" banana cherry date egg fig grape hat ice jam kiwi", min(i, 1)) + fmt.Sprintf(" x%d\n", i)})
+	}
+	e, _ := scripted(t)
+	for _, vectors := range []*search.Vectors{nil, search.NewVectors(e)} {
+		set := open(t, dir, vectors)
+		for most, want := range map[int]int{0: 10, 3: 3, 100: 10, -1: 10} {
+			result := call(t, set, "search.search_code", object{"query": "package apple banana", "max_results": most})
+			if len(result.Sources) != want {
+				t.Fatalf("%d: %d matches", most, len(result.Sources))
+			}
+			for i, s := range result.Sources {
+				if i > 0 && s.Score > result.Sources[i-1].Score || vectors != nil && s.Score < 0.7 {
+					t.Errorf("%d: %+v", i, s)
+				}
+			}
+		}
+		// One word of thirteen is too far away by embeddings: (1 + 1/sqrt(13)) / 2 < 0.7.
+		if result := call(t, set, "search.search_code", object{"query": "kiwi"}); len(result.Sources) != map[bool]int{true: 10}[vectors == nil] {
+			t.Errorf("%+v", result)
+		}
+	}
+}
+
+// What did not change is not embedded again, wherever it is, also by other tools and for other folders; the
+// same text is embedded once.
+func TestUnchangedIsKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, files{"a.go": "package one\n", "b.go": "package two\n", "same.go": "package one\n", "c.md": "three\n"})
+	e, server := scripted(t)
+	vectors := search.NewVectors(e)
+	set := open(t, dir, vectors)
+	for _, step := range []struct {
+		change func()
+		tool   string
+		want   int // texts that are embedded so far
+	}{
+		{func() {}, "search.search_code", 3}, // two texts and the query
+		{func() {}, "search.search_code", 3},
+		{func() {}, "search.search_documentation", 4},
+		{func() { write(t, dir, files{"b.go": "package four\n"}) }, "search.search_code", 5},
+		{func() { _ = os.Rename(filepath.Join(dir, "b.go"), filepath.Join(dir, "d.go")) }, "search.search_code", 5},
+		{func() { set = open(t, dir, vectors) }, "search.search_code", 5},
+		{func() { write(t, dir, files{"b.go": "package two\n"}) }, "search.search_code", 5},
+	} {
+		step.change()
+		if result := call(t, set, step.tool, object{"query": "which package"}); result.Failed {
+			t.Fatalf("%+v", result)
+		}
+		if got := embedded(t, server); got != step.want {
+			t.Errorf("%d texts, want %d", got, step.want)
+		}
+	}
+}
+
+// Calls at once embed each text once. The query is one of them.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 100 {
+		write(t, dir, files{fmt.Sprintf("f%d.go", i): fmt.Sprintf("package p%d\n", i)})
+	}
+	e, server := scripted(t)
+	set := open(t, dir, search.NewVectors(e))
+	called, _ := set.Get("search.search_code")
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			if result, err := called.Call(t.Context(), tool.Call{Arguments: json.RawMessage(`{"query":"package p7"}`)}); err != nil || result.Failed || result.Sources[0].URI != "f7.go" {
+				t.Errorf("%+v %v", result, err)
+			}
+		})
+	}
+	group.Wait()
+	if got := embedded(t, server); got != 100 || len(server.Requests()) != 2 {
+		t.Errorf("%d texts in %d requests", got, len(server.Requests()))
+	}
+}
+
+// fake is an embedder that misbehaves.
+type fake func(texts []string) ([][]float32, error)
+
+func (fake) Name() string { return "fake" }
+func (f fake) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	return f(texts)
+}
+
+// What an embedder does wrong is a failed result, and nothing worse. What it made before it failed is kept.
+func TestEmbedderFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, some)
+	of := func(elements ...float32) fake {
+		return func(texts []string) (all [][]float32, err error) {
+			for range texts {
+				all = append(all, elements)
+			}
+			return all, nil
+		}
+	}
+	nan := float32(math.NaN())
+	for name, row := range map[string]struct {
+		embedder fake
+		want     string
+	}{
+		"fails": {func([]string) ([][]float32, error) { return nil, &model.Error{Kind: model.KindAuth, Message: "no key"} }, "embedder: "},
+		"zero":  {of(0, 0), "without a direction"}, "none": {of(), "without a direction"}, "nan": {of(nan, 1), "without a direction"},
+		"too few": {func([]string) ([][]float32, error) { return [][]float32{{1}}, nil }, "1 vectors for 3 texts"},
+		"lengths": {func(texts []string) (all [][]float32, err error) {
+			for i := range texts {
+				all = append(all, make([]float32, i+1))
+				all[i][0] = 1
+			}
+			return all, nil
+		}, "same number of elements"},
+	} {
+		if result := call(t, open(t, dir, search.NewVectors(row.embedder)), "search.search_code", object{"query": "token"}); !result.Failed || !strings.Contains(result.Text, row.want) {
+			t.Errorf("%s: %+v", name, result)
+		}
+	}
+
+	for i := range 200 {
+		write(t, dir, files{fmt.Sprintf("f%d.go", i): fmt.Sprintf("package p%d\n", i)})
+	}
+	var asked atomic.Int64
+	set := open(t, dir, search.NewVectors(fake(func(texts []string) ([][]float32, error) {
+		if asked.Add(int64(len(texts))) == 128 {
+			return nil, errors.New("cut")
+		}
+		return of(1, 0)(texts)
+	})))
+	if result := call(t, set, "search.search_code", object{"query": "token"}); !result.Failed || result.Text != "embedder: cut" {
+		t.Errorf("%+v", result)
+	}
+	if result := call(t, set, "search.search_code", object{"query": "token"}); result.Failed || asked.Load() != 203+64 {
+		t.Errorf("%+v: %d texts", result.Summary, asked.Load())
+	}
+}
+
+// Hostile texts and queries: no panics, bounded results, errors that name the field.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, files{
+		"huge.go": strings.Repeat("x", 2<<20), "line.go": "token " + strings.Repeat("ä", 300_000), "blank.go": strings.Repeat("\n", 100_000), "empty.go": "",
+		"bad.go": "token \xff\xfe token aaaaaaaaaaaaaaaaaaaaaaaaaaa\n", "long.go": strings.Repeat("token token token\n", 1000),
+	})
+	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "passwd.go")); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := scripted(t)
+	for _, vectors := range []*search.Vectors{nil, search.NewVectors(e)} {
+		set := open(t, dir, vectors)
+		for query, want := range map[string]string{"": "query: it is empty", " \n": "query: it is empty", strings.Repeat("x", 9000): "query: it has more than 8 KiB"} {
+			if result := call(t, set, "search.search_code", object{"query": query}); !result.Failed || result.Text != want {
+				t.Errorf("%q: %+v", query, result)
+			}
+		}
+		for _, query := range []string{"token", "!!! ???", "\x00", "__", "root", strings.Repeat("token ", 1000)} {
+			result := call(t, set, "search.search_code", object{"query": query})
+			if result.Failed || len(result.Text) > tool.MaxText || !utf8.ValidString(result.Text) || len(result.Sources) > 10 || !strings.Contains(result.Text, "(1 files of more than 1 MiB were not searched.)") {
+				t.Errorf("%q: %.300s", query, result.Text)
+			}
+			for _, s := range result.Sources {
+				if utf8.RuneCountInString(s.Snippet) > 500 || s.LineStart < 1 || s.LineEnd < s.LineStart || s.URI == "passwd.go" {
+					t.Errorf("%+v", s)
+				}
+			}
+		}
+	}
+}
+
+// The lines of a match are those of its text in the file.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&text, "func f%d() {\n\n\tcall%d()\n\tother()\n}\n\n", i, i)
+	}
+	write(t, dir, files{"a.go": text.String()})
+	lines := strings.Split(text.String(), "\n")
+	set := open(t, dir, nil)
+	for i := range 40 {
+		result := call(t, set, "search.search_code", object{"query": fmt.Sprintf("call%d", i), "max_results": 1})
+		if len(result.Sources) != 1 {
+			t.Fatalf("%+v", result)
+		}
+		s := result.Sources[0]
+		if part := strings.Join(lines[s.LineStart-1:s.LineEnd], "\n"); !strings.Contains(part, fmt.Sprintf("call%d()", i)) || !strings.HasPrefix(part, s.Snippet) || !strings.HasPrefix(part, "func f") || !strings.HasSuffix(part, "}") {
+			t.Errorf("%+v: %q", s, part)
+		}
+	}
+}

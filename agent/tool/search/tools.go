@@ -1,0 +1,121 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/folder"
+	"github.com/actlog/actlog/record"
+)
+
+// timeout bounds a call. The first one of a folder may have many vectors made.
+const timeout = 5 * time.Minute
+
+// maxQuery bounds what is searched for, in bytes.
+const maxQuery = 8 << 10
+
+// maxResults bounds the results of a call.
+const maxResults = 10
+
+// maxSnippet bounds the snippet of a source, in characters.
+const maxSnippet = 500
+
+// Tools returns the tools that search the folder.
+func (f *Folder) Tools() []tool.Tool {
+	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
+	return []tool.Tool{
+		tool.Func("search.search_code", "Finds parts of the code by what they are about.", f.code, read),
+		tool.Func("search.search_documentation", "Finds parts of the documentation by what they are about.", f.documentation, read),
+		tool.Func("search.search_similar_code", "Finds parts of the code that are like a piece of code.", f.similar, read),
+	}
+}
+
+type queryArguments struct {
+	Query      string `json:"query" jsonschema:"what to search for, in words"`
+	MaxResults int    `json:"max_results,omitempty" jsonschema:"at most this many; 10 if it is missing, and at most"`
+}
+
+type similarArguments struct {
+	Code       string `json:"code" jsonschema:"the piece of code"`
+	MaxResults int    `json:"max_results,omitempty" jsonschema:"at most this many; 10 if it is missing, and at most"`
+}
+
+func (f *Folder) code(ctx context.Context, in queryArguments) (tool.Result, error) {
+	return f.search(ctx, "query", in.Query, in.MaxResults, record.SourceFile, code)
+}
+
+func (f *Folder) documentation(ctx context.Context, in queryArguments) (tool.Result, error) {
+	return f.search(ctx, "query", in.Query, in.MaxResults, record.SourceDocumentation, document)
+}
+
+func (f *Folder) similar(ctx context.Context, in similarArguments) (tool.Result, error) {
+	return f.search(ctx, "code", in.Code, in.MaxResults, record.SourceFile, code)
+}
+
+// hit is a match in the data of a result.
+type hit struct {
+	Path      string  `json:"path"`
+	LineStart int     `json:"lineStart"`
+	LineEnd   int     `json:"lineEnd"`
+	Score     float64 `json:"score"`
+}
+
+func (f *Folder) search(ctx context.Context, field, query string, most int, of record.SourceType, wanted func(string) bool) (tool.Result, error) {
+	switch {
+	case strings.TrimSpace(query) == "":
+		return tool.Result{}, errors.New(field + ": it is empty")
+	case len(query) > maxQuery:
+		return tool.Result{}, fmt.Errorf("%s: it has more than %d KiB", field, maxQuery>>10)
+	}
+	if most <= 0 || most > maxResults {
+		most = maxResults
+	}
+	r, err := f.find(ctx, strings.ToValidUTF8(query, "\uFFFD"), wanted, most)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	by := "words"
+	if f.vectors != nil {
+		by = "embeddings of " + f.vectors.embedder.Name()
+	}
+	var text strings.Builder
+	hits := []hit{}
+	result := tool.Result{Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, by)}
+	for _, m := range r.matches {
+		fmt.Fprintf(&text, "%s:%d-%d (score %.2f)\n%s\n\n", m.path, m.start, m.end, m.score, m.text)
+		hits = append(hits, hit{m.path, m.start, m.end, m.score})
+		result.Sources = append(result.Sources, tool.Source{
+			URI: m.path, Type: of, LineStart: m.start, LineEnd: m.end, Snippet: snippet(m.text), Score: m.score,
+			Description: "Found by " + by,
+		})
+	}
+	if len(r.matches) == 0 {
+		text.WriteString("Nothing matches.\n")
+	}
+	if r.left.More {
+		text.WriteString("(Only the first files were searched.)\n")
+	}
+	if r.left.Large > 0 {
+		fmt.Fprintf(&text, "(%d files of more than %d MiB were not searched.)\n", r.left.Large, folder.MaxText>>20)
+	}
+	result.Text = text.String()
+	result.Data, err = json.Marshal(map[string]any{"matches": hits, "files": r.files, "by": by})
+	return result, err
+}
+
+// snippet returns the beginning of a text as a source has it.
+func snippet(text string) string {
+	n := 0
+	for i := range text {
+		if n == maxSnippet {
+			return text[:i]
+		}
+		n++
+	}
+	return text
+}

@@ -1,0 +1,164 @@
+package search
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/actlog/actlog/agent/model"
+)
+
+// Vectors makes vectors of texts and keeps them in memory, by what the texts say. Tools of several folders can
+// share it.
+type Vectors struct {
+	embedder model.Embedder
+	// turn is held by the one call that asks the embedder for what is missing, and by whoever reads
+	// kept.
+	turn chan struct{}
+	kept map[[sha256.Size]byte]*vector
+	asks uint64 // how often vectors were asked for
+}
+
+// vector has length 1.
+type vector struct {
+	elements []float32
+	used     uint64 // when it was asked for last
+}
+
+// NewVectors returns a store without vectors.
+func NewVectors(e model.Embedder) *Vectors {
+	return &Vectors{embedder: e, turn: make(chan struct{}, 1), kept: map[[sha256.Size]byte]*vector{}}
+}
+
+// Bounds of the vectors. A request has at most batchTexts texts with batchBytes bytes.
+const (
+	batchTexts = 64
+	batchBytes = 96 << 10
+	maxKept    = 256 << 20 // bytes of all elements
+	attempts   = 3
+)
+
+// of returns the vectors of chunks, in their order. Those that are known are not asked for again. If it
+// fails, those that came before are kept, so that the next call goes on from there.
+func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, error) {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	v.asks++
+	var missing []chunk
+	asked := map[[sha256.Size]byte]bool{}
+	for _, c := range chunks {
+		if known := v.kept[c.hash]; known != nil {
+			known.used = v.asks
+		} else if !asked[c.hash] {
+			asked[c.hash] = true
+			missing = append(missing, c)
+		}
+	}
+	for len(missing) > 0 {
+		n, size := 0, 0
+		for n < len(missing) && n < batchTexts && (n == 0 || size+len(missing[n].text) <= batchBytes) {
+			size += len(missing[n].text)
+			n++
+		}
+		if err := v.add(ctx, missing[:n]); err != nil {
+			return nil, err
+		}
+		missing = missing[n:]
+	}
+	found := make([][]float32, len(chunks))
+	for i, c := range chunks {
+		found[i] = v.kept[c.hash].elements
+		if len(found[i]) != len(found[0]) {
+			return nil, errors.New("the vectors of the embedder do not have the same number of elements")
+		}
+	}
+	v.forget()
+	return found, nil
+}
+
+// add asks for the vectors of chunks.
+func (v *Vectors) add(ctx context.Context, chunks []chunk) error {
+	texts := make([]string, len(chunks))
+	for i, c := range chunks {
+		texts[i] = c.text
+	}
+	vectors, err := v.ask(ctx, texts)
+	if err != nil {
+		return err
+	}
+	if len(vectors) != len(chunks) {
+		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(vectors), len(chunks))
+	}
+	for i, elements := range vectors {
+		unit, err := normal(elements)
+		if err != nil {
+			return err
+		}
+		v.kept[chunks[i].hash] = &vector{unit, v.asks}
+	}
+	return nil
+}
+
+// ask asks the embedder, again if that helps.
+func (v *Vectors) ask(ctx context.Context, texts []string) ([][]float32, error) {
+	for attempt := 1; ; attempt++ {
+		vectors, err := v.embedder.Embed(ctx, texts)
+		pause, again := model.Pause(err, attempt+1)
+		if err == nil || !again || attempt == attempts || ctx.Err() != nil {
+			return vectors, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// normal returns a vector of the same direction with length 1.
+func normal(elements []float32) ([]float32, error) {
+	sum := 0.0
+	for _, x := range elements {
+		sum += float64(x) * float64(x)
+	}
+	length := math.Sqrt(sum)
+	if length == 0 || math.IsInf(length, 0) || math.IsNaN(length) {
+		return nil, errors.New("the embedder returned a vector without a direction")
+	}
+	unit := make([]float32, len(elements))
+	for i, x := range elements {
+		unit[i] = float32(float64(x) / length)
+	}
+	return unit, nil
+}
+
+// forget drops the vectors that this call did not ask for, if there are too many.
+func (v *Vectors) forget() {
+	size := 0
+	for _, each := range v.kept {
+		size += 4 * len(each.elements)
+	}
+	for hash, each := range v.kept {
+		if size > maxKept && each.used != v.asks {
+			size -= 4 * len(each.elements)
+			delete(v.kept, hash)
+		}
+	}
+}
+
+// relevance returns how near two vectors of length 1 are: 1 for the same direction, 0.5 for a right
+// angle, 0 for opposite ones.
+func relevance(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return min(max((1+sum)/2, 0), 1)
+}
