@@ -72,7 +72,7 @@ func planning(t *testing.T, answer string) *client {
 	return c
 }
 
-// A2, A3, A9, A23: the result of a task, each field of it on every path.
+// A2, A3, A7, A9, A23: the result of a task, each field of it on every path.
 func TestAgentResult(t *testing.T) {
 	t.Parallel()
 	const steps = `{"steps":[{"tool":"words","operation":"produce","params":{"n":1}},{"tool":"words","operation":"fail"}]}`

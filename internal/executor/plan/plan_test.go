@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/actlog/actlog/agent/config"
@@ -175,8 +177,8 @@ func (d *done) want(what, got, want string) {
 	}
 }
 
-// A8, A17, A18, A19, A21, A22, A25-A29, A31, A32 with resolutions 1 and 3: the thoughts of static runs, in
-// order, their operations and their ends.
+// A8, A17, A18, A19, A20, A21, A22, A25, A26, A27, A28, A29, A31, A32: the thoughts of static runs, in order, their
+// operations and their ends, with resolutions 1 and 3.
 func TestStatic(t *testing.T) {
 	t.Parallel()
 	say := func(w string) object { return step("words.say", object{"word": w}) }
@@ -250,7 +252,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// A12-A15: one call of the model, with the role, what it can use, the mode, the task and the context.
+// A12, A13, A14: one call of the model, with the role, what it can use, the mode, the task and the context.
 func TestPlanningCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -338,7 +340,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// A30, and resolution 3: what a role may not use, and what writes in read-only mode, is a failed step, and
+// A5, A20, A30: with resolution 3, what a role may not use, and what writes in read-only mode, is a failed step, and
 // is not called.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -363,7 +365,7 @@ func TestRefused(t *testing.T) {
 			if *c.State != record.Failed || c.StartTime != nil || text(c.ErrorKind) != "refused" {
 				t.Errorf("%+v", c)
 			}
-			if mode := map[bool]string{true: "full execution", false: "planning only"}[tt.enableWrite]; !strings.HasSuffix(*d.thoughts[0].Content, "Mode: "+mode) { // A5
+			if mode := map[bool]string{true: "full execution", false: "planning only"}[tt.enableWrite]; !strings.HasSuffix(*d.thoughts[0].Content, "Mode: "+mode) {
 				t.Error(*d.thoughts[0].Content)
 			}
 		})
@@ -384,6 +386,57 @@ func TestThoughts(t *testing.T) {
 	}
 }
 
+// A12: a role that may use nothing is told so, and is read-only.
+func TestNoTools(t *testing.T) {
+	t.Parallel()
+	d := run(t, role(), object{}, planned())
+	in := strings.ReplaceAll(text(d.Step(d.plan).Cycles[0].Record.ThinkInput), `\`, "")
+	if want := `{"tools":{},"mode":"read_only","capabilities":[],"summary":"No tool descriptions available"}`; !strings.Contains(in, want) {
+		t.Errorf("%s\nlacks %s", in, want)
+	}
+}
+
+// logged is a log that may be read while it is written.
+type logged struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// A11, A27: each thought is a line of the log, and so is the limit of operations.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	log := new(logged)
+	d := role("words.*")
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes: []scriptmodel.Scene{{Name: "plan", Turns: says(planned(step("words.say", object{"word": "a"}), step("words.say", object{"word": "b"})))}}, Tools: words,
+		Definitions: map[string]any{"role.DEVELOPER": d}, Executors: []engine.Executor{plan.Executor{}},
+		Config: func(c *engine.Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) },
+	})
+	h.Work(h.Engine)
+	got := ended(h, start(h, object{"task": "Do it", "constraints": object{"max_operations": 1}}))
+	for _, each := range got.thoughts {
+		content, _ := json.Marshal(*each.Content)
+		if line := fmt.Sprintf("[%s] %s: %s", *each.AgentID, strings.ToUpper(string(*each.Type)), strings.Trim(string(content), `"`)); !strings.Contains(log.String(), line) {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if !strings.Contains(log.String(), `level=WARN msg="Max operations limit reached"`) {
+		t.Error(log)
+	}
+}
+
 // A24: artifacts of operations that succeeded, by name: the last one counts. A bare value is generic.
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
@@ -400,7 +453,7 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// A38-A42: the iterative variant.
+// A38, A40, A41, A42: the iterative variant.
 func TestIterative(t *testing.T) {
 	t.Parallel()
 	next := func(name, w string) object {
@@ -535,7 +588,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// A34: the example of the source, on a real folder.
+// A34, A37: the example of the source, on a real folder.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
