@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/tool/files"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/record"
 )
 
 // An agent with a Go function as its tool.
@@ -318,4 +322,53 @@ func ExampleRuntime_StreamAgent() {
 	// tool_result It rains in Oslo.
 	// stream_end
 	// success Take an umbrella.
+}
+
+// A task on a folder, which the model plans in one call.
+func ExampleRuntime_StartTask() {
+	ctx := context.Background()
+	url, drop := database()
+	defer drop()
+	m, stop := scripted(scriptmodel.Turn{Content: `{"reasoning": "Look first.", "steps": [
+		{"tool": "files", "operation": "read_file", "params": {"path": "notes.txt"}}]}`})
+	defer stop()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("Buy milk.\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	folder, err := files.Open(dir, files.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer folder.Close()
+
+	a, err := agent.Open(ctx, url, agent.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer a.Close(ctx)
+	if err := a.Register(agent.Parts{Models: map[string]model.Model{"default": m}, Tools: folder.Tools()}); err != nil {
+		log.Fatal(err)
+	}
+	go a.Work(ctx)
+
+	planID, err := a.StartTask(ctx, agent.Task{Task: "What do my notes say?"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := a.WaitTask(ctx, planID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, o := range result.Operations.ByTool("files") {
+		fmt.Println(o.Operation, o.Success)
+	}
+	fmt.Println(*result.ReasoningLog.ByType(record.ThoughtConclusion)[0].Content)
+	// Output:
+	// read_file true
+	// Task completed successfully. Executed 1 operations. Artifacts: [file_content]
 }

@@ -29,6 +29,7 @@ var upward = map[string]int{
 	"agent/config":      0,
 	"agent/mcp":         0,
 	"agent/redact":      0,
+	"agent/plan":        0,
 	"agent/tool":        0,
 	"agent/tool/code":   0,
 	"agent/tool/files":  0,

@@ -1,136 +1,93 @@
 package runapi
 
 import (
-	"context"
-	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/tree"
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/agent/plan"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/record"
 )
 
-// agentResultJSON is what came of a task that executor plan worked on, as its record has it.
-type agentResultJSON struct {
-	Success      bool                       `json:"success"`
-	Operations   []operationJSON            `json:"operations"`
-	Artifacts    map[string]json.RawMessage `json:"artifacts"`
-	AuditTrail   []struct{}                 `json:"audit_trail"` // always empty
-	ReasoningLog []reasoningJSON            `json:"reasoning_log"`
-	Error        *string                    `json:"error"`
+// taskQuery says which operations and thoughts of the result of a task are wanted.
+type taskQuery struct {
+	given       string // a filter of it; empty: all are wanted
+	tool        string
+	operation   string
+	success     *bool
+	thoughtType record.ThoughtType
+	iteration   *int64
+	last        *int64
 }
 
-type operationJSON struct {
-	ToolName   string          `json:"tool_name"`
-	Operation  string          `json:"operation"`
-	Success    bool            `json:"success"`
-	Params     json.RawMessage `json:"params"`
-	Result     *string         `json:"result"`
-	Error      *string         `json:"error"`
-	Timestamp  *time.Time      `json:"timestamp"`
-	DurationMS *int64          `json:"duration_ms"`
+// thoughtTypes are those that there are.
+var thoughtTypes = []record.ThoughtType{
+	record.ThoughtAnalysis, record.ThoughtDecision, record.ThoughtAction, record.ThoughtObservation, record.ThoughtConclusion, record.ThoughtError,
 }
 
-type reasoningJSON struct {
-	AgentID           *string             `json:"agent_id"`
-	Role              *string             `json:"role"`
-	Iteration         *int64              `json:"iteration"`
-	ThoughtType       *record.ThoughtType `json:"thought_type"`
-	Content           *string             `json:"content"`
-	RelatedOperations []string            `json:"related_operations"`
-	Confidence        *float64            `json:"confidence"`
-	Timestamp         *time.Time          `json:"timestamp"`
+const maxLast = 1_000_000
+
+// taskQueryOf reads the filters of a request for a run.
+func taskQueryOf(c echo.Context) (q taskQuery, err error) {
+	names := []string{"tool", "operation", "success", "thoughtType", "iteration", "last"}
+	sent := httpd.QueryOf(c, names...)
+	q.tool, q.operation, q.thoughtType = sent.Text("tool"), sent.Text("operation"), record.ThoughtType(sent.Text("thoughtType"))
+	if sent.Text("success") != "" {
+		q.success = new(sent.Flag("success"))
+	}
+	if sent.Err != nil {
+		return q, sent.Err
+	}
+	for _, name := range names {
+		if sent.Text(name) != "" {
+			q.given = name
+		}
+	}
+	if q.thoughtType != "" && !slices.Contains(thoughtTypes, q.thoughtType) {
+		return q, httpd.BadField("thoughtType", "must be one of "+strings.Trim(fmt.Sprint(thoughtTypes), "[]"))
+	}
+	if q.iteration, err = bounded(sent, "iteration", -1); err != nil {
+		return q, err
+	}
+	q.last, err = bounded(sent, "last", 0)
+	return q, err
 }
 
-// planResult returns the result of a task; nil if the run is one of a template, or goes on.
-func planResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*agentResultJSON, error) {
-	if !d.State.Terminal() || !isTask(&d.Plan) {
+// bounded reads a number of a query; nil if there is none.
+func bounded(q *httpd.Query, name string, least int64) (*int64, error) {
+	text := q.Text(name)
+	if text == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	out := &agentResultJSON{
-		Success: d.State == record.Completed, Operations: []operationJSON{}, Artifacts: map[string]json.RawMessage{}, AuditTrail: []struct{}{},
-		ReasoningLog: []reasoningJSON{}, Error: d.Plan.ErrorMessage,
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > maxLast {
+		return nil, httpd.BadField(name, fmt.Sprintf("must be a number from %d to %d", least, maxLast))
 	}
-	err := beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) {
-		t := c.(*record.Thought)
-		out.ReasoningLog = append(out.ReasoningLog, reasoningJSON{
-			t.AgentID, t.Role, t.Iteration, t.Type, t.Content, orEmpty(t.RelatedOperations), t.Confidence, t.Time,
-		})
-		if t.Type != nil && *t.Type == record.ThoughtConclusion { // it came to its end: what failed is in the operations
-			out.Error = nil
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = beside(ctx, reader, record.KindArtifact, &d.Plan, func(c record.Change) { a := c.(*record.Artifact); out.Artifacts[a.Name] = a.Value })
-	if err != nil {
-		return nil, err
-	}
-	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
-	if err != nil {
-		return nil, err
-	}
-	for _, each := range plan.Steps {
-		step, err := reader.StepDetail(ctx, d.Plan.RootPlanID, each.Record.StepID)
-		if err != nil {
-			return nil, err
-		}
-		out.Operations = append(out.Operations, operationsOf(step)...)
-	}
-	return out, nil
+	return &n, nil
 }
 
-// isTask reports whether a plan of the executor is one of a task: its metadata say so.
-func isTask(p *record.Plan) bool {
-	var task struct {
-		Constraints json.RawMessage `json:"constraints"`
+// narrow leaves in a result what is wanted. The last thoughts are those of the thoughts that are wanted otherwise.
+func (q taskQuery) narrow(r *plan.Result) {
+	if q.tool != "" {
+		r.Operations = r.Operations.ByTool(q.tool)
 	}
-	return json.Unmarshal(p.Metadata, &task) == nil && task.Constraints != nil
-}
-
-// operationsOf returns the operations of a step that have ended, in order.
-func operationsOf(step *tree.Step) (all []operationJSON) {
-	for _, c := range step.Cycles {
-		for _, call := range c.ToolCalls {
-			if t := &call.Record; t.State.Terminal() {
-				all = append(all, operationOf(t))
-			}
-		}
+	if q.operation != "" {
+		r.Operations = r.Operations.ByOperation(q.operation)
 	}
-	return all
-}
-
-func operationOf(t *record.ActTool) operationJSON {
-	o := operationJSON{Success: *t.State == record.Completed, Params: json.RawMessage("{}"), Timestamp: t.EndTime}
-	o.ToolName, o.Operation = splitName(t)
-	if t.Parameters != nil && json.Valid([]byte(*t.Parameters)) {
-		o.Params = json.RawMessage(*t.Parameters)
+	if q.success != nil {
+		r.Operations = r.Operations.BySuccess(*q.success)
 	}
-	if o.Success {
-		o.Result = t.Result
-	} else if o.Error = t.Result; o.Error == nil || *o.Error == "" {
-		o.Error = new("Unknown error")
+	if q.thoughtType != "" {
+		r.ReasoningLog = r.ReasoningLog.ByType(q.thoughtType)
 	}
-	if t.StartTime != nil && t.EndTime != nil {
-		o.DurationMS = new(max(t.EndTime.Sub(*t.StartTime).Milliseconds(), 0))
+	if q.iteration != nil {
+		r.ReasoningLog = r.ReasoningLog.ByIteration(*q.iteration)
 	}
-	return o
-}
-
-// splitName returns the tool and the operation that the name of a call stands for.
-func splitName(t *record.ActTool) (of, operation string) {
-	if t.Name == nil {
-		return "", ""
+	if q.last != nil {
+		r.ReasoningLog = r.ReasoningLog.Last(int(*q.last))
 	}
-	if t.ServerName != nil {
-		if rest, ok := strings.CutPrefix(*t.Name, *t.ServerName+"-"); ok {
-			return *t.ServerName, rest
-		}
-	}
-	if of, operation, ok := strings.Cut(*t.Name, "."); ok {
-		return of, operation
-	}
-	return *t.Name, *t.Name
 }

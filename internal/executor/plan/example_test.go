@@ -15,9 +15,9 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// A34: the example of the source on a real folder, with the tools of a configuration file: a bug is found
+// A34, A37: the example of the source on a real folder, with the tools of a configuration file: a bug is found
 // and read, the file is changed, and the tests that failed before pass.
-func TestRealExample(t *testing.T) {
+func TestExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
