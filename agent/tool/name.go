@@ -38,6 +38,21 @@ func CleanName(text string) string {
 	}, text)
 }
 
+// SplitName returns the tool and the operation that a name stands for: those of files.read_file are files and
+// read_file. The names of tools of an MCP server begin with the server and "-"; server is empty for others. A
+// name of one part is both.
+func SplitName(name, server string) (of, operation string) {
+	if server != "" {
+		if rest, ok := strings.CutPrefix(name, server+"-"); ok {
+			return server, rest
+		}
+	}
+	if of, operation, ok := strings.Cut(name, "."); ok {
+		return of, operation
+	}
+	return name, name
+}
+
 // CheckPattern returns an error if no name can match the pattern.
 func CheckPattern(pattern string) error {
 	if pattern == "" {

@@ -32,6 +32,7 @@ var upward = map[string]int{
 	"agent/tool":       0,
 	"agent/tool/files": 0,
 	"agent/tool/git":   0,
+	"agent/plan":       0,
 	"agent/workflow":   0,
 
 	"internal/store":    0,

@@ -77,10 +77,10 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
-	"internal/runs": {[]string{"record", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
+	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
 
 	// What is served of the runtime.
-	"internal/runapi": {[]string{"record", "agent/model", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
+	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":       {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
@@ -88,6 +88,7 @@ var rules = map[string]rule{
 	"agent/tool/git":   {[]string{"record", "agent/tool"}, nil},
 	"agent/mcp":        {[]string{"record", "agent/tool"}, []string{mcpSDK}},
 	"agent/workflow":   {[]string{"record", "agent/model"}, nil},
+	"agent/plan":       {[]string{"record"}, nil},
 	// It makes models and tools of the configuration file.
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/files", "agent/tool/git"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
@@ -103,7 +104,7 @@ var rules = map[string]rule{
 	"internal/executor/workflow": {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, []string{"github.com/google/jsonschema-go"}},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
-	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
+	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
 
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
@@ -122,7 +123,7 @@ var rules = map[string]rule{
 	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
-	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/tool/files", "agent/workflow", "examples/..."}, nil},
+	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/plan", "agent/tool/files", "agent/workflow", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/graph"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -56,7 +57,7 @@ func executionOf(ctx context.Context, reader *store.Reader, d *store.RunDetail) 
 			e.steps[*at-1] = &each.Record
 		}
 	}
-	err = beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.logs = append(e.logs, textOf(c.(*record.Thought).Content)) })
+	err = runs.Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.logs = append(e.logs, textOf(c.(*record.Thought).Content)) })
 	return e, err
 }
 

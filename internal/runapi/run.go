@@ -208,7 +208,7 @@ func (s *Server) sendRun(c echo.Context, d *store.RunDetail) error {
 	ctx := c.Request().Context()
 	switch d.Executor {
 	case "plan":
-		result, err := planResult(ctx, s.reader(c), d)
+		result, err := runs.TaskResult(ctx, s.reader(c), d)
 		if err != nil {
 			return err
 		}

@@ -64,8 +64,16 @@ func missing(placeholders []string, values map[string]string) string {
 	return placeholders[i]
 }
 
-// Tool returns the description of a template as a tool, and the schema of its placeholders.
-func Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
+// Tools makes tools of templates: with it, an executor is a [engine.Callable].
+type Tools struct{}
+
+// Call implements [engine.Callable]: the arguments are the input.
+func (Tools) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) {
+	return arguments, nil
+}
+
+// Tool implements [engine.Callable]. It returns the description of a template as a tool, and the schema of its placeholders.
+func (Tools) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
 	body, ok := parts.Definition("plan", name)
 	var d config.PlanDefinition
 	if !ok || json.Unmarshal(body, &d) != nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,31 +24,39 @@ type task struct {
 	Context     string      `json:"context,omitempty"`
 	Role        string      `json:"role"`
 	Constraints constraints `json:"constraints"`
-	EnableWrite *bool       `json:"enableWrite"` // set once it was read
+	EnableWrite bool        `json:"enableWrite"`
 }
 
 // constraints bound the work on a task.
 type constraints struct {
-	MaxOperations *int  `json:"max_operations"`
-	AbortOnError  *bool `json:"abort_on_error"`
-	Iterative     *bool `json:"iterative"`
-	MaxIterations *int  `json:"max_iterations"`
+	MaxOperations int  `json:"max_operations"`
+	AbortOnError  bool `json:"abort_on_error"`
+	Iterative     bool `json:"iterative"`
+	MaxIterations int  `json:"max_iterations"`
 }
 
+// metadata is what the plan itself says of a task.
+type metadata struct {
+	Role        string      `json:"role"`
+	EnableWrite bool        `json:"enable_write"`
+	Constraints constraints `json:"constraints"`
+	Truncated   bool        `json:"truncated,omitempty"` // a constraint ended the work early
+}
+
+// defaults are what a task says that does not say it.
+var defaults = task{Role: "DEVELOPER", EnableWrite: true, Constraints: constraints{MaxOperations: 100, AbortOnError: true, MaxIterations: 10}}
+
 const (
-	defaultRole   = "DEVELOPER"
 	maxOperations = 10_000
 	maxIterations = 1_000
 	maxRole       = 50 // characters
 )
 
 // Executor carries runs of tasks that it plans, and of plan templates.
-type Executor struct{}
+type Executor struct{ follow.Tools }
 
 // Kind implements [engine.Executor].
 func (Executor) Kind() string { return "plan" }
-
-var _ engine.Callable = Executor{}
 
 // Prepare implements [engine.Executor]. A request with a name is one of that template, whose input is the
 // values of its placeholders.
@@ -59,11 +68,12 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (engine.Prepared, 
 }
 
 func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err error) {
-	var t task
+	t := defaults
 	if err := engine.ReadInput(r.Input, "an object with task and context", &t); err != nil {
 		return p, err
 	}
-	if err := t.complete(); err != nil {
+	t.Role = cmp.Or(t.Role, defaults.Role)
+	if err := t.check(); err != nil {
 		return p, err
 	}
 	body, ok := parts.Definition("role", t.Role)
@@ -81,52 +91,26 @@ func prepareTask(parts engine.Parts, r engine.Request) (p engine.Prepared, err e
 	if p.Definition, err = json.Marshal(definition{&role}); err != nil {
 		return p, err
 	}
-	if p.Metadata, err = json.Marshal(t.metadata(false)); err != nil {
+	if p.Metadata, err = json.Marshal(metadata{t.Role, t.EnableWrite, t.Constraints, false}); err != nil {
 		return p, err
 	}
 	p.Name, p.UserRequest, p.Title, p.ModelName, p.Needs = t.Role, t.Task, engine.Title(t.Task), role.Model.Model, needs(parts, role)
 	return p, nil
 }
 
-// complete sets the defaults, and checks the values.
-func (t *task) complete() error {
-	if strings.TrimSpace(t.Task) == "" {
+func (t *task) check() error {
+	c := t.Constraints
+	switch {
+	case strings.TrimSpace(t.Task) == "":
 		return engine.NoInput("input.task")
-	}
-	if t.Role == "" {
-		t.Role = defaultRole
-	}
-	if len(t.Role) > maxRole || tool.CleanName(t.Role) != t.Role {
+	case len(t.Role) > maxRole || tool.CleanName(t.Role) != t.Role:
 		return engine.BadInput("input.role", fmt.Sprintf("must have at most %d letters, digits, '_' and '-'", maxRole))
-	}
-	set(&t.EnableWrite, true)
-	c := &t.Constraints
-	set(&c.MaxOperations, 100)
-	set(&c.AbortOnError, true)
-	set(&c.Iterative, false)
-	set(&c.MaxIterations, 10)
-	if n := *c.MaxOperations; n < 1 || n > maxOperations {
+	case c.MaxOperations < 1 || c.MaxOperations > maxOperations:
 		return engine.BadInput("input.constraints.max_operations", fmt.Sprintf("must be from 1 to %d", maxOperations))
-	}
-	if n := *c.MaxIterations; n < 1 || n > maxIterations {
+	case c.MaxIterations < 1 || c.MaxIterations > maxIterations:
 		return engine.BadInput("input.constraints.max_iterations", fmt.Sprintf("must be from 1 to %d", maxIterations))
 	}
 	return nil
-}
-
-func set[T any](field **T, to T) {
-	if *field == nil {
-		*field = &to
-	}
-}
-
-// metadata is what the plan itself says of a task. truncated says that a constraint ended the work early.
-func (t *task) metadata(truncated bool) map[string]any {
-	m := map[string]any{"role": t.Role, "enable_write": *t.EnableWrite, "constraints": t.Constraints}
-	if truncated {
-		m["truncated"] = true
-	}
-	return m
 }
 
 // needs returns what a worker must have for a role: its model, its MCP servers, and the tools that there are
@@ -150,16 +134,6 @@ func allows(role config.Definition, name string) bool {
 		return false
 	}
 	return slices.ContainsFunc(role.Tools, func(pattern string) bool { return tool.Match(pattern, name) })
-}
-
-// Tool implements [engine.Callable]: a template is a tool.
-func (Executor) Tool(parts engine.Parts, name string) (description string, schema json.RawMessage, ok bool) {
-	return follow.Tool(parts, name)
-}
-
-// Call implements [engine.Callable].
-func (Executor) Call(_ string, arguments json.RawMessage) (json.RawMessage, error) {
-	return arguments, nil
 }
 
 // The kinds of errors with which a run ends whose work did not succeed.

@@ -7,37 +7,32 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor/follow"
 	"github.com/actlog/actlog/record"
 )
 
 // Advance implements [engine.Executor].
-func (Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
+func (Executor) Advance(ctx context.Context, run *engine.Run) (result engine.Result, err error) {
 	var d definition
 	if err := json.Unmarshal(run.Definition(), &d); err != nil {
-		return engine.Result{}, unreadable(err)
+		return result, unreadable(err)
 	}
 	if d.Role == nil {
-		summary, err := follow.Advance(ctx, run)
-		return engine.Result{Summary: summary}, err
+		result.Summary, err = follow.Advance(ctx, run)
+		return result, err
 	}
-	summary, err := perform(ctx, run, *d.Role)
-	return engine.Result{Summary: summary}, err
+	w := &work{run: run, role: *d.Role}
+	if err := json.Unmarshal(run.Input(), &w.task); err != nil {
+		return result, unreadable(err)
+	}
+	result.Summary, err = w.perform(ctx)
+	return result, err
 }
 
-// perform works on a task, and returns its conclusion.
-func perform(ctx context.Context, run *engine.Run, role config.Definition) (string, error) {
-	w := &work{run: run, role: role}
-	if err := json.Unmarshal(run.Input(), &w.task); err != nil {
-		return "", unreadable(err)
-	}
-	if err := w.task.complete(); err != nil {
-		return "", unreadable(err)
-	}
-	var err error
-	w.step, err = run.Step(ctx, 0, engine.StepInfo{Agent: run.Name(), Request: w.task.Task, Model: role.Model.Model})
+// perform works on a task in one step, and returns its conclusion.
+func (w *work) perform(ctx context.Context) (_ string, err error) {
+	w.step, err = w.run.Step(ctx, 0, engine.StepInfo{Agent: w.run.Name(), Request: w.task.Task, Model: w.role.Model.Model})
 	if err != nil {
 		return "", err
 	}
@@ -56,43 +51,67 @@ func perform(ctx context.Context, run *engine.Run, role config.Definition) (stri
 	return summary, err
 }
 
-// do plans the task and carries it out.
+// do plans the task and carries it out, operation by operation.
 func (w *work) do(ctx context.Context) (string, error) {
 	w.think(record.ThoughtAnalysis, 0, analysis(w.task), nil)
 	if err := w.prepare(ctx); err != nil {
 		return "", err
 	}
-	if *w.task.Constraints.Iterative {
-		return w.iterate(ctx)
+	next, what := w.planned, "Step"
+	if w.task.Constraints.Iterative {
+		next, what = w.decided, "Iteration"
 	}
-	return w.carryOut(ctx)
-}
-
-// carryOut asks for a plan, and carries its steps out in order.
-func (w *work) carryOut(ctx context.Context) (string, error) {
-	answer, err := w.ask(ctx, 0, planPrompt(w.task.Role, w.offered), taskPrompt(w.task))
-	if err != nil {
-		return "", err
-	}
-	p, err := readPlan(answer)
-	if err != nil {
-		return "", err
-	}
-	w.think(record.ThoughtDecision, 0, generated(p), nil, p.operations()...)
-	for i, s := range p.Steps {
-		o, err := w.operate(ctx, i+1, s)
+	for i := 1; !w.full(); i++ {
+		s, err := next(ctx, i)
 		if err != nil {
 			return "", err
 		}
-		if !o.success && *w.task.Constraints.AbortOnError {
-			return "", abort("Step", i+1, o.error)
-		}
-		if w.full() {
-			if i+1 < len(p.Steps) {
-				w.truncated = stoppedAt(i+1, len(p.Steps))
-			}
+		if s == nil {
 			break
 		}
+		o, err := w.operate(ctx, i, *s)
+		if err != nil {
+			return "", err
+		}
+		if o.Failed && w.task.Constraints.AbortOnError {
+			return "", abort(what, i, o.Text)
+		}
 	}
-	return w.conclude(ctx, len(p.Steps)+1)
+	return w.conclude(ctx, max(w.operations, len(w.plan.Steps))+1)
+}
+
+// planned returns an operation of the plan, which it asks for first; nil after the last one.
+func (w *work) planned(ctx context.Context, i int) (*step, error) {
+	if i == 1 {
+		answer, err := w.ask(ctx, 0, planPrompt(w.task.Role, w.offered), taskPrompt(w.task))
+		if err != nil {
+			return nil, err
+		}
+		if w.plan, err = readPlan(answer); err != nil {
+			return nil, err
+		}
+		w.think(record.ThoughtDecision, 0, generated(w.plan), nil, w.plan.operations()...)
+	}
+	if i > len(w.plan.Steps) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return &w.plan.Steps[i-1], nil
+}
+
+// decided asks for one operation; nil if the model says that the task is done, or was asked often enough.
+func (w *work) decided(ctx context.Context, i int) (*step, error) {
+	if most := w.task.Constraints.MaxIterations; i > most {
+		w.truncated = stoppedAfter("max_iterations", most)
+		return nil, nil //nolint:nilnil // there is none
+	}
+	answer, err := w.ask(ctx, i, decidePrompt(w.task.Role, w.offered), historyPrompt(w.task, w.last))
+	if err != nil {
+		return nil, err
+	}
+	d, err := readDecision(answer)
+	if err != nil {
+		return nil, err
+	}
+	w.think(record.ThoughtDecision, i, decided(d), nil)
+	return d.Step, nil
 }

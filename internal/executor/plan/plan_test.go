@@ -23,6 +23,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+var _ engine.Callable = plan.Executor{} // of templates
+
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 type object = enginetest.Object

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 )
 
@@ -60,6 +61,16 @@ func taskPrompt(t task) string {
 	return "Task: " + t.Task + "\n\nContext:\n" + t.Context
 }
 
+// observation is what came of an operation.
+type observation struct {
+	iteration int
+	step      step
+	tool.Result
+}
+
+// maxHistory is how many observations the model is told.
+const maxHistory = 5
+
 // historyPrompt is what a model is told of a task and its last observations.
 func historyPrompt(t task, last []observation) string {
 	var b strings.Builder
@@ -68,11 +79,11 @@ func historyPrompt(t task, last []observation) string {
 		b.WriteString("\n\nWhat was done:")
 	}
 	for _, o := range last {
-		fmt.Fprintf(&b, "\nIteration %d:\n  Action: %s\n  Result: %t\n", o.iteration, o.step.name(), o.success)
-		if o.success {
-			fmt.Fprintf(&b, "  Output: %s\n", o.output)
+		fmt.Fprintf(&b, "\nIteration %d:\n  Action: %s\n  Result: %t\n", o.iteration, o.step.name(), !o.Failed)
+		if o.Failed {
+			fmt.Fprintf(&b, "  Error: %s\n", o.Text)
 		} else {
-			fmt.Fprintf(&b, "  Error: %s\n", o.error)
+			fmt.Fprintf(&b, "  Output: %s\n", tool.Cut(o.Text, maxOutput))
 		}
 	}
 	return b.String()
@@ -81,11 +92,11 @@ func historyPrompt(t task, last []observation) string {
 // analysis is the first thought.
 func analysis(t task) string {
 	mode := "full execution"
-	if !*t.EnableWrite {
+	if !t.EnableWrite {
 		mode = "planning only"
 	}
-	if *t.Constraints.Iterative {
-		if mode = "iterative execution"; !*t.EnableWrite {
+	if t.Constraints.Iterative {
+		if mode = "iterative execution"; !t.EnableWrite {
 			mode += ", planning only"
 		}
 	}
@@ -112,13 +123,34 @@ func abort(what string, number int, why string) error {
 	return &engine.RunError{Kind: stepFailed, Message: fmt.Sprintf("%s %d failed: %s", what, number, why)}
 }
 
-func stoppedAt(done, planned int) string {
+// stopped says that max_operations ended the work; it is empty if all that was planned was done by then.
+func stopped(t task, done, planned int) string {
+	if t.Constraints.Iterative {
+		return stoppedAfter("max_operations", done)
+	}
+	if done == planned {
+		return ""
+	}
 	return fmt.Sprintf("Truncated by max_operations: %d of %d planned steps were executed.", done, planned)
 }
 
 func stoppedAfter(constraint string, done int) string {
 	return fmt.Sprintf("Truncated by %s after %d iterations.", constraint, done)
 }
+
+// summaryOf returns one line about a result.
+func summaryOf(r tool.Result) string {
+	if r.Summary != "" {
+		return r.Summary
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
+	return tool.Cut(line, maxSummary)
+}
+
+const (
+	maxSummary = 500     // bytes of a result that stand in a thought
+	maxOutput  = 4 << 10 // bytes of it that the model is told
+)
 
 func conclusion(success bool, operations int, artifacts []string, truncated string) string {
 	outcome := "Task failed."
@@ -134,7 +166,7 @@ func conclusion(success bool, operations int, artifacts []string, truncated stri
 
 // notAllowed says that a role may not use a tool, or not that operation of it.
 func notAllowed(patterns []string, name string) string {
-	of, _ := split(name, "")
+	of, _ := tool.SplitName(name, "")
 	var allowed []string
 	for _, p := range patterns {
 		p = strings.TrimSuffix(strings.TrimSuffix(p, ".*"), "-*")

@@ -1,9 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
@@ -22,6 +22,8 @@ type work struct {
 	acting  engine.Thinking // how operations are called
 	offered capabilities
 
+	plan       plan // of a task that is planned at once
+	last       []observation
 	thoughts   int // so far
 	operations int // made, in all
 	failed     int // of them
@@ -38,7 +40,7 @@ func (w *work) prepare(ctx context.Context) error {
 	if w.acting.Tools, err = tool.NewSet(tools...); err != nil {
 		return &engine.RunError{Kind: "configuration", Message: err.Error()}
 	}
-	w.offered = describe(w.role, *w.task.EnableWrite, tools)
+	w.offered = describe(w.role, w.task.EnableWrite, tools)
 	return nil
 }
 
@@ -47,7 +49,7 @@ func (w *work) refuse(call model.ToolCall, _ int) string {
 	if !allows(w.role, call.Name) {
 		return notAllowed(w.role.Tools, call.Name)
 	}
-	if known, ok := w.acting.Tools.Get(call.Name); ok && !*w.task.EnableWrite && w.role.Policy(known.Spec()).Writes {
+	if known, ok := w.acting.Tools.Get(call.Name); ok && !w.task.EnableWrite && w.role.Policy(known.Spec()).Writes {
 		return readOnly
 	}
 	return ""
@@ -79,40 +81,23 @@ func (w *work) ask(ctx context.Context, seq int, system, user string) (string, e
 
 // operate makes an operation in the cycle of its iteration.
 func (w *work) operate(ctx context.Context, iteration int, s step) (observation, error) {
-	o := observation{iteration: iteration, step: s}
 	w.think(record.ThoughtAction, iteration, executing(s), nil, s.name())
 	call := model.ToolCall{Name: w.offered.nameOf(s), Arguments: string(s.Params)}
 	results, err := w.step.Act(ctx, int64(iteration), []model.ToolCall{call}, w.acting)
 	if err != nil {
-		return o, err
+		return observation{}, err
 	}
-	w.operations++
-	if r := results[0]; r.Failed {
+	o := observation{iteration, s, results[0]}
+	if w.operations++; o.Failed {
 		w.failed++
-		if o.error = r.Text; o.error == "" {
-			o.error = "Unknown error"
-		}
-		w.think(record.ThoughtObservation, iteration, "❌ Operation failed: "+o.error, new(0.0), s.name())
+		o.Text = cmp.Or(o.Text, "Unknown error")
+		w.think(record.ThoughtObservation, iteration, "❌ Operation failed: "+o.Text, new(0.0), s.name())
 	} else {
-		o.success, o.output = true, tool.Cut(r.Text, maxOutput)
-		w.think(record.ThoughtObservation, iteration, "✅ Operation succeeded. "+summaryOf(r), new(1.0), s.name())
+		w.think(record.ThoughtObservation, iteration, "✅ Operation succeeded. "+summaryOf(o.Result), new(1.0), s.name())
 	}
+	w.last = append(w.last, o)[max(0, len(w.last)+1-maxHistory):]
 	return o, nil
 }
-
-// summaryOf returns one line about a result.
-func summaryOf(r tool.Result) string {
-	if r.Summary != "" {
-		return r.Summary
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(r.Text), "\n")
-	return tool.Cut(line, maxSummary)
-}
-
-const (
-	maxSummary = 500
-	maxOutput  = 4 << 10
-)
 
 // conclude ends the work with what came of it.
 func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
@@ -121,7 +106,7 @@ func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
 		return "", err
 	}
 	if w.truncated != "" {
-		m, err := json.Marshal(w.task.metadata(true))
+		m, err := json.Marshal(metadata{w.task.Role, w.task.EnableWrite, w.task.Constraints, true})
 		if err != nil {
 			return "", err
 		}
@@ -138,9 +123,10 @@ func (w *work) conclude(ctx context.Context, iteration int) (string, error) {
 
 // full reports whether the work has made as many operations as it may.
 func (w *work) full() bool {
-	if w.operations < *w.task.Constraints.MaxOperations {
+	if w.operations < w.task.Constraints.MaxOperations {
 		return false
 	}
 	w.run.Log().Warn("Max operations limit reached", "operations", w.operations)
+	w.truncated = stopped(w.task, w.operations, len(w.plan.Steps))
 	return true
 }

@@ -1,4 +1,4 @@
-package runapi
+package runs
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 // besidePage is how many rows beside a plan are read at once.
 const besidePage = 1000
 
-// beside reads all rows of a kind beside a plan.
-func beside(ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change)) error {
+// Beside reads all rows of a kind beside a plan.
+func Beside(ctx context.Context, reader *store.Reader, kind record.Kind, p *record.Plan, take func(record.Change)) error {
 	for after := new(store.Position); after != nil; {
 		rows, next, err := reader.Beside(ctx, kind, p.RootPlanID, p.CurrentPlanID, *after, besidePage)
 		if err != nil {

@@ -4,20 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
 )
-
-// observation is how an operation ended.
-type observation struct {
-	iteration int
-	step      step
-	success   bool
-	output    string // the beginning of it
-	error     string
-}
 
 // capabilities is what a role can do, as its model is told.
 type capabilities struct {
@@ -43,7 +33,7 @@ func describe(role config.Definition, enableWrite bool, tools []tool.Tool) capab
 	}
 	for _, t := range tools {
 		s := t.Spec()
-		of, name := split(s.Name, s.Server)
+		of, name := tool.SplitName(s.Name, s.Server)
 		c.names[[2]string{of, name}] = s.Name
 		if !allows(role, s.Name) || !enableWrite && role.Policy(s).Writes {
 			continue
@@ -67,20 +57,6 @@ func (c capabilities) nameOf(s step) string {
 		return name
 	}
 	return s.name()
-}
-
-// split returns the tool and the operation that a name stands for: those of files.read_file are files and
-// read_file, those of a tool of an MCP server begin with the server. A name of one part is both.
-func split(name, server string) (of, operation string) {
-	if server != "" {
-		if rest, ok := strings.CutPrefix(name, server+"-"); ok {
-			return server, rest
-		}
-	}
-	if of, operation, ok := strings.Cut(name, "."); ok {
-		return of, operation
-	}
-	return name, name
 }
 
 // summary says in a line what a role can use.
