@@ -158,7 +158,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 	defer func() {
 		if p := recover(); p != nil {
 			e.run.Log().Error("a node failed", "panic", p, "stack", string(debug.Stack()))
-			end.err = errPanicked
+			end.err = errors.New("a node panicked")
 		}
 	}()
 	n := &e.graph.Nodes[at]
@@ -171,8 +171,6 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 	}
 	return ending{n.ID, text, err}
 }
-
-var errPanicked = errors.New("A node failed in a way that was not foreseen.") //nolint:staticcheck // people read it as it is
 
 // blocked is the reason why a node does not begin.
 const blocked = "Cannot proceed - dependencies failed"

@@ -492,7 +492,7 @@ func TestPanic(t *testing.T) {
 	h.Parts.Models["small"] = broken{}
 	h.Work(h.Engine)
 	p := h.Ended(start(h, task))
-	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "internal" || !strings.HasPrefix(text(p.Record.ErrorMessage), "A node failed in a way") {
+	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "internal" || text(p.Record.ErrorMessage) != "a node panicked" {
 		t.Errorf("%s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
 	}
 	h.Await(start(h, object{"prompt": "Go.", "provider": "scripted"}), record.Completed)
