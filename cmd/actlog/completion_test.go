@@ -31,8 +31,7 @@ func TestBashCompletion(t *testing.T) {
 		{[]string{"list", "--u"}, "--until --user"},
 		{[]string{"delete", "--y"}, "--yes"},
 		{[]string{"show", ""}, ""},
-		{[]string{"run", "--e"}, "--executor"},
-		{[]string{"run", "--executor", ""}, "agent"},
+		{[]string{"run", "--orch"}, "--orchestrate"},
 		{[]string{"runs", "--state", "W"}, "WAITING"},
 		{[]string{"answer", "plan-1", "--decision", "re"}, "reject retry"},
 	} {

@@ -148,7 +148,7 @@ Their model is a script. The worker that runs them is a process of its own: %d.
 An agent is asked: %s
 
 `, d.config, filepath.Join(dir, "shop"), d.worker.pid(), demoQuestion)
-	started, err := client.start(ctx, startBody{Executor: "agent", Input: map[string]string{"agent": "analyst", "request": demoQuestion}, Tags: []string{"demo"}})
+	started, err := client.start(ctx, startBody{what: "analyst", Executor: "agent", Input: map[string]any{"agent": "analyst", "request": demoQuestion}, Tags: []string{"demo"}})
 	if err != nil {
 		return err
 	}

@@ -18,9 +18,11 @@ import (
 )
 
 type runCmd struct {
-	Name         string   `arg:"" name:"agent" help:"Name of the agent, as the server's configuration has it."`
-	Request      string   `arg:"" help:"What it is to do; - reads it from stdin."`
-	Executor     string   `help:"What carries the run." default:"agent" enum:"agent"`
+	Words        []string `arg:"" name:"words" help:"The name of an agent and what it is to do; after --plan, --orchestrate, --dag or --workflow, what is to be done. - reads that from stdin."`
+	Plan         bool     `help:"Let a model plan the task, and carry its operations out in order." xor:"executor"`
+	Orchestrate  bool     `help:"Let an orchestrator plan the task and hand it to agents." xor:"executor"`
+	Dag          bool     `help:"Let a model plan the task as a graph." xor:"executor"`
+	Workflow     string   `help:"Run this workflow. What follows is its input: JSON, or a text." placeholder:"NAME" xor:"executor"`
 	Tag          []string `help:"A tag of the run, as often as you like." placeholder:"TAG"`
 	Project      string   `help:"Project of the run." placeholder:"NAME"`
 	User         string   `help:"User for whom it runs." placeholder:"ID"`
@@ -33,7 +35,7 @@ type runCmd struct {
 
 // Help explains the command.
 func (*runCmd) Help() string {
-	return `The result goes to stdout; what happens meanwhile, and questions, go to stderr. If stdin is no terminal, forms
+	return `actlog run AGENT REQUEST runs an agent, actlog run --plan TASK another executor. The result goes to stdout; what happens meanwhile, and questions, go to stderr. If stdin is no terminal, forms
 and approvals wait for actlog answer. Ctrl-C leaves the run going. Exit code 0: the run is COMPLETED; 1: it
 failed or was stopped. If the server has API keys, the key needs the scopes run and read, and decide to answer.`
 }
@@ -56,7 +58,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	f := newFollowing(client, started.PlanID, e.stderr)
-	if p := newPrompt(e); p != nil && c.Request != "-" {
+	if p := newPrompt(e); p != nil && !c.fromStdin() {
 		p.view.w, p.question, f.ask = f.story, f.story.question, p.ask
 	}
 	r, raw, err := f.follow(ctx)
@@ -82,8 +84,9 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 
 // startBody is the request that starts a run.
 type startBody struct {
+	what           string                 // is started, for messages
 	Executor       string                 `json:"executor"`
-	Input          map[string]string      `json:"input"`
+	Input          map[string]any         `json:"input"`
 	ConversationID string                 `json:"conversationId,omitempty"`
 	Project        string                 `json:"project,omitempty"`
 	UserID         string                 `json:"userId,omitempty"`
@@ -94,8 +97,39 @@ type startBody struct {
 // maxRequest bounds a request that is read from stdin, in bytes, like the server does.
 const maxRequest = record.MaxTextBytes
 
+// fromStdin reports whether what is to be done is read from stdin.
+func (c *runCmd) fromStdin() bool { return c.Words[len(c.Words)-1] == "-" }
+
+// ask completes a request with what carries the run, and its input.
+func (c *runCmd) ask(b *startBody, request string) {
+	switch {
+	case c.Plan:
+		b.Executor, b.Input = "plan", map[string]any{"task": request}
+	case c.Orchestrate:
+		b.Executor, b.Input = "orchestrator", map[string]any{"request": request}
+	case c.Dag:
+		b.Executor, b.Input = "dag", map[string]any{"prompt": request}
+	case c.Workflow != "":
+		b.Executor, b.Input = "workflow", map[string]any{"workflow": c.Workflow, "input": request}
+		if json.Valid([]byte(request)) {
+			b.Input["input"] = json.RawMessage(request)
+		}
+	default:
+		b.Executor, b.Input = "agent", map[string]any{"agent": c.Words[0], "request": request}
+	}
+	if b.what = b.Executor; b.what == "agent" || b.what == "workflow" {
+		b.what = cmp.Or(c.Workflow, c.Words[0])
+	}
+}
+
 func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
-	request := c.Request
+	words := c.Words
+	if !c.Plan && !c.Orchestrate && !c.Dag && c.Workflow == "" {
+		if words = words[1:]; len(words) == 0 {
+			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", clean(c.Words[0])))
+		}
+	}
+	request := strings.Join(words, " ")
 	if request == "-" {
 		input := interruptible(ctx, e.stdin)
 		defer input.Close()
@@ -108,10 +142,8 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 		}
 		request = string(read)
 	}
-	b = startBody{
-		Executor: c.Executor, Input: map[string]string{"agent": c.Name, "request": request},
-		ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag,
-	}
+	b = startBody{ConversationID: c.Conversation, Project: c.Project, UserID: c.User, Tags: c.Tag}
+	c.ask(&b, request)
 	for _, limit := range c.Limit {
 		name, number, _ := strings.Cut(limit, "=")
 		if !json.Valid([]byte(number)) || strings.Trim(number, "0123456789.eE+-") != "" {
@@ -131,7 +163,7 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 	var sent time.Time // when the server may have got the request first; zero: it has not
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
-		err = c.post(ctx, "start "+b.Input["agent"], "/api/v1/runs", header, b, &started)
+		err = c.post(ctx, "start "+b.what, "/api/v1/runs", header, b, &started)
 		failed, ok := errors.AsType[*callError](err)
 		switch {
 		case err == nil:

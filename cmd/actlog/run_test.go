@@ -392,6 +392,61 @@ func TestRunFails(t *testing.T) {
 	wantAll(t, must(t, "runs", "--server", s.url), "FAILED", "Work.: The agent answered three times")
 }
 
+// A1, D1, E5: TestRunOfExecutors starts a run of each executor from the command line. Its result is on stdout.
+func TestRunOfExecutors(t *testing.T) {
+	t.Parallel()
+	text := func(name, system, content string) scriptmodel.Scene {
+		return scriptmodel.Scene{Name: name, Match: scriptmodel.Match{System: system}, Turns: []scriptmodel.Turn{{Content: content}}}
+	}
+	h := newHouse(t, "  sayer: {description: Says, systemPrompt: Sayer.}\nworkflows:\n  talk: {steps: [sayer]}\n",
+		text("plan", "software developer", `{"reasoning": "Look.", "steps": [{"tool": "files", "operation": "list_files", "params": {}}]}`),
+		text("graph", "acyclic graph", `{"title":"One","nodes":[{"id":"a"}]}`), text("sayer", "Sayer.", "Said."), text("node", "", "Done."))
+	s := h.serve(t, 1)
+	for _, tt := range []struct {
+		args    []string
+		wants   []string
+		request string
+	}{
+		{[]string{"--plan", "List", "the files."}, []string{`"operations": [`, `"tool_name": "files"`, `"success": true`}, "List the files."},
+		{[]string{"--dag", "One thing."}, []string{"Done."}, ""},
+		{[]string{"--workflow", "talk", "Say it."}, []string{"Said."}, ""},
+	} {
+		code, stdout, stderr := actlog(t, append(append([]string{"run"}, tt.args...), "--server", s.url)...)
+		if code != exitDone {
+			t.Errorf("%q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
+		}
+		wantAll(t, stdout, tt.wants...)
+		if tt.request != "" {
+			wantAll(t, must(t, "runs", "--server", s.url), tt.request)
+		}
+	}
+	for _, args := range [][]string{{"run", "reader"}, {"run", "--plan"}, {"run", "--plan", "--dag", "Go."}} {
+		if code, _, stderr := actlog(t, append(args, "--server", s.url)...); code != exitUsage {
+			t.Errorf("%q: exit code %d\n%s", args, code, stderr)
+		}
+	}
+}
+
+// TestRunInput: the input is that of the executor.
+func TestRunInput(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]runCmd{
+		`agent {"agent":"a","request":"b c"}`:       {Words: []string{"a", "b", "c"}},
+		`plan {"task":"b c"}`:                       {Words: []string{"b", "c"}, Plan: true},
+		`orchestrator {"request":"b"}`:              {Words: []string{"b"}, Orchestrate: true},
+		`dag {"prompt":"b"}`:                        {Words: []string{"b"}, Dag: true},
+		`workflow {"input":"b","workflow":"w"}`:     {Words: []string{"b"}, Workflow: "w"},
+		`workflow {"input":{"n":1},"workflow":"w"}`: {Words: []string{`{"n":1}`}, Workflow: "w"},
+		`plan {"task":"from stdin"}`:                {Words: []string{"-"}, Plan: true},
+	} {
+		b, err := c.body(t.Context(), &env{stdin: strings.NewReader("from stdin")})
+		input, _ := json.Marshal(b.Input)
+		if got := b.Executor + " " + string(input); err != nil || got != want {
+			t.Errorf("%s, want %s: %v", got, want, err)
+		}
+	}
+}
+
 // TestRunStartsOnce loses the answer to the request that starts a run: the run begins once. A server that is
 // not there at the beginning is not waited for.
 func TestRunStartsOnce(t *testing.T) {

@@ -114,3 +114,29 @@ func TestAgentResult(t *testing.T) {
 		})
 	}
 }
+
+// A35: the operations of a result by tool, operation and success, its thoughts by type, iteration and the last
+// ones. The lengths of the lists are the counts. What a filter has wrong is named.
+func TestTaskFilters(t *testing.T) {
+	t.Parallel()
+	c := planning(t, `{"steps":[{"tool":"words","operation":"produce","params":{}},{"tool":"words","operation":"fail"}]}`)
+	id := c.post("/api/v1/runs", obj{"executor": "plan", "input": obj{"task": "Do it"}}, "Prefer", "wait=60").JSON(t).(obj)["planId"].(string)
+	for query, want := range map[string][2]int{
+		"": {2, 6}, "tool=words": {2, 6}, "tool=x": {0, 6}, "operation=fail": {1, 6}, "success=true": {1, 6}, "tool=words&operation=fail&success=true": {0, 6},
+		"thoughtType=action": {2, 2}, "iteration=2": {2, 2}, "iteration=-1": {2, 0}, "last=4": {2, 4}, "last=0": {2, 0}, "last=99": {2, 6},
+		"iteration=1&thoughtType=observation&last=1&success=false": {1, 1},
+	} {
+		a := c.Get("/api/v1/runs/" + id + "?" + query)
+		wantStatus(t, a, http.StatusOK)
+		r := a.JSON(t).(obj)["result"].(obj)
+		if got := [2]int{len(r["operations"].([]any)), len(r["reasoning_log"].([]any))}; got != want {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	for query, field := range map[string]string{
+		"success=yes": "success", "thoughtType=x": "thoughtType", "iteration=-2": "iteration", "iteration=a": "iteration", "last=-1": "last", "last=1000001": "last",
+		"tool=a&tool=b": "tool", "tools=a": "tools", "operation=%00": "operation",
+	} {
+		wantProblem(t, c.Get("/api/v1/runs/"+id+"?"+query), http.StatusBadRequest, field)
+	}
+}

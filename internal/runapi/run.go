@@ -116,7 +116,7 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 	if seconds > 0 && runs.Settled(d) {
-		return s.sendRun(c, d)
+		return s.sendRun(c, d, taskQuery{})
 	}
 	out.State = d.State
 	return c.JSON(http.StatusAccepted, out)
@@ -192,18 +192,22 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if q := httpd.QueryOf(c); q.Err != nil {
-		return q.Err
+	q, err := taskQueryOf(c)
+	if err != nil {
+		return err
 	}
 	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	return s.sendRun(c, d)
+	return s.sendRun(c, d, q)
 }
 
 // sendRun answers with a run as it stands, with the result as its executor gives it.
-func (s *Server) sendRun(c echo.Context, d *store.RunDetail) error {
+func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error {
+	if q.given != "" && d.Executor != "plan" {
+		return httpd.BadField(q.given, "is for runs of executor plan; this one is of "+d.Executor)
+	}
 	out := toRun(d)
 	ctx := c.Request().Context()
 	switch d.Executor {
@@ -213,6 +217,7 @@ func (s *Server) sendRun(c echo.Context, d *store.RunDetail) error {
 			return err
 		}
 		if result != nil {
+			q.narrow(result)
 			out.Result = result
 		}
 	case dagExecutor:
