@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/record"
 )
 
@@ -74,4 +76,67 @@ func (r *Runtime) startGraph(ctx context.Context, g Graph) (string, error) {
 		Limits: new(engine.Limits(g.Limits)), IdempotencyKey: g.IdempotencyKey, Body: body,
 	})
 	return started.PlanID, asField(err)
+}
+
+// GraphResult is what came of a run of a graph.
+type GraphResult struct {
+	PlanID string // of the run that planned the graph
+	// Status is completed if all nodes have completed, else failed.
+	Status string
+	// Nodes are in the order of the graph.
+	Nodes []GraphNode
+	// Logs are the lines of the log, in order.
+	Logs []string
+}
+
+// GraphNode is what came of a node.
+type GraphNode struct {
+	ID, Name     string
+	Dependencies []string // ids
+	// Status is completed, failed, or pending: a node that it needs failed.
+	Status string
+	Result string
+	Error  string
+}
+
+// WaitGraph returns what came of a graph when its run has ended. A graph that fails is no error: the status says so. The
+// errors are those of [Runtime.Wait]; a run that carries out no graph is a [*record.InvalidError].
+func (r *Runtime) WaitGraph(ctx context.Context, planID string) (*GraphResult, error) {
+	result, err := r.waitGraph(ctx, planID)
+	if err != nil {
+		return nil, fmt.Errorf("wait for graph %s: %w", planID, err)
+	}
+	return result, nil
+}
+
+func (r *Runtime) waitGraph(ctx context.Context, planID string) (*GraphResult, error) {
+	done, err := r.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d, err := r.detail(ctx, planID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.ended(ctx, engine.Started{PlanID: planID, RootPlanID: d.Plan.RootPlanID}); err != nil {
+		return nil, err
+	}
+	e, err := runs.ReadExecution(ctx, r.store.Reader, planID)
+	if errors.Is(err, record.ErrNotFound) {
+		err = invalid("planId", "is none of a graph that is carried out")
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &GraphResult{PlanID: e.PlanID(), Status: e.Status(), Logs: e.Logs}
+	results := e.Results()
+	for i, n := range e.Graph.Nodes {
+		node := GraphNode{ID: n.ID, Name: n.Name, Dependencies: n.Dependencies, Status: runs.NodeStatus(e.Steps[i]), Result: results[n.ID]}
+		if node.Status == "failed" {
+			node.Error = orZero(e.Steps[i].ErrorMessage)
+		}
+		out.Nodes = append(out.Nodes, node)
+	}
+	return out, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/actlog/actlog/agent"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/pgtest"
@@ -13,7 +15,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// E5, E6, E9: a Go program plans a graph, and carries it out: once planned, as often as it likes.
+// E5, E6, E9, E15: a Go program plans a graph, and carries it out: once planned, as often as it likes.
 func TestGraph(t *testing.T) {
 	t.Parallel()
 	script := scriptmodel.Script{Scenes: []scriptmodel.Scene{
@@ -58,6 +60,27 @@ func TestGraph(t *testing.T) {
 		if r := ended(g); r.Result != "done\n\ndone" || r.Title != "Two" {
 			t.Errorf("%+v", r)
 		}
+	}
+	last := ended(agent.Graph{PlanID: draft.PlanID})
+	result, err := a.WaitGraph(t.Context(), last.PlanID)
+	want := &agent.GraphResult{PlanID: draft.PlanID, Status: "completed", Nodes: []agent.GraphNode{
+		{ID: "a", Name: "a", Dependencies: []string{}, Status: "completed", Result: "done"}, {ID: "b", Name: "b", Dependencies: []string{}, Status: "completed", Result: "done"},
+	}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(result.Logs); n != 7 {
+		t.Errorf("%q", result.Logs)
+	}
+	result.Logs = nil
+	if diff := cmp.Diff(want, result); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := a.WaitGraph(t.Context(), draft.PlanID); !errors.As(err, new(*record.InvalidError)) {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.WaitGraph(t.Context(), "none"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("%v", err)
 	}
 	first, second := ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"}), ended(agent.Graph{Prompt: "Go.", IdempotencyKey: "k"})
 	if first.PlanID != second.PlanID {

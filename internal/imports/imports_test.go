@@ -77,7 +77,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
-	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/store", "internal/tree"}, nil},
+	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},
 
 	// What is served of the runtime.
 	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},

@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/graph"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -48,7 +49,7 @@ func (s *Server) planGraph(c echo.Context) error {
 		}
 		return &httpd.Problem{Status: http.StatusInternalServerError, Detail: detail}
 	}
-	g, err := readGraph(c.Request().Context(), s.reader(c), d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	g, err := runs.ReadGraph(c.Request().Context(), s.reader(c), d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (s *Server) storedGraph(c echo.Context) error {
 		return err
 	}
 	ctx, reader := c.Request().Context(), s.reader(c)
-	g, err := readGraph(ctx, reader, id, id)
+	g, err := runs.ReadGraph(ctx, reader, id, id)
 	if err != nil {
 		return err
 	}
@@ -97,14 +98,14 @@ func (s *Server) storedGraph(c echo.Context) error {
 	if at := slices.IndexFunc(newest, func(r store.RunSummary) bool { return r.State != record.Pending }); at >= 0 {
 		of = newest[at].Plan.CurrentPlanID
 	}
-	e, err := readExecution(ctx, reader, of)
+	e, err := runs.ReadExecution(ctx, reader, of)
 	if errors.Is(err, record.ErrNotFound) { // it was not executed
 		return c.JSON(http.StatusOK, toGraph(id, "draft", g, nil))
 	}
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, toGraph(id, e.status(), g, e.states()))
+	return c.JSON(http.StatusOK, toGraph(id, e.Status(), g, e.States()))
 }
 
 // executingJSON says which execution of a graph is ready to be started.
@@ -128,7 +129,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 	case id == "":
 		return refused(missing("plan_id"))
 	}
-	if _, err := readGraph(c.Request().Context(), s.reader(c), id, id); err != nil {
+	if _, err := runs.ReadGraph(c.Request().Context(), s.reader(c), id, id); err != nil {
 		return err
 	}
 	started, err := s.startGraph(c, map[string]any{"plan_id": id, "scheduling": scheduling}, raw, true)
@@ -141,7 +142,7 @@ func (s *Server) executeGraph(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		out.Status = executionStatus(d.State)
+		out.Status = runs.ExecutionStatus(d.State)
 	}
 	return c.JSON(http.StatusOK, out)
 }
@@ -161,7 +162,7 @@ func (s *Server) startExecution(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	if _, err := readExecution(ctx, s.reader(c), id); err != nil {
+	if _, err := runs.ReadExecution(ctx, s.reader(c), id); err != nil {
 		return err
 	}
 	err = s.store.Begin(ctx, id, httpd.KeyOf(c))
@@ -177,13 +178,13 @@ func (s *Server) startExecution(c echo.Context) error {
 }
 
 // execution serves an execution as it stands, in a form.
-func (s *Server) execution(form func(*graphExecution) any) echo.HandlerFunc {
+func (s *Server) execution(form func(*runs.Execution) any) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id, err := httpd.NativeID(c, "executionId")
 		if err != nil {
 			return err
 		}
-		e, err := readExecution(c.Request().Context(), s.reader(c), id)
+		e, err := runs.ReadExecution(c.Request().Context(), s.reader(c), id)
 		if err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func (s *Server) executions(c echo.Context) error {
 		}
 		for i := range found {
 			r := &found[i]
-			item := executionItemJSON{r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, executionStatus(r.State), r.Plan.StartTime, r.Plan.EndTime}
+			item := executionItemJSON{r.Plan.CurrentPlanID, r.Plan.CurrentPlanID, r.Plan.Title, runs.ExecutionStatus(r.State), r.Plan.StartTime, r.Plan.EndTime}
 			if item.StartedAt == nil {
 				item.StartedAt = r.CreatedAt
 			}

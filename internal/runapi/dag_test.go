@@ -344,7 +344,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// E19: without a change there is a frame a second, and with one at once: with the default beat, the end is told at once.
+// E19: without a change there is a frame a second, and with one at once: with a beat of an hour, the end is told all the same.
 func TestSocketTellsChanges(t *testing.T) {
 	t.Parallel()
 	c := graphs(t, twoNodes, apitest.Options{Server: func(c *apitest.Config) { c.Runs.SocketBeat = time.Hour }})

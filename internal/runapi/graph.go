@@ -3,7 +3,6 @@ package runapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/actlog/actlog/internal/graph"
@@ -16,116 +15,6 @@ import (
 // plan. What is said of it follows from the record.
 
 const dagExecutor = "dag"
-
-// graphExecution is an execution of a graph as its record has it.
-type graphExecution struct {
-	run   *store.RunDetail
-	graph *graph.Graph
-	steps []*record.AgentExecution // of the nodes; nil: it has not begun
-	logs  []string
-}
-
-// readExecution reads a run of executor dag. The error is [record.ErrNotFound] if there is none that carries out
-// a graph. Before a graph is planned it has no nodes.
-func readExecution(ctx context.Context, reader *store.Reader, planID string) (*graphExecution, error) {
-	d, err := reader.RunDetail(ctx, planID)
-	if err != nil {
-		return nil, err
-	}
-	if d.Executor != dagExecutor || textOf(d.Name) == graph.Draft {
-		return nil, record.ErrNotFound
-	}
-	return executionOf(ctx, reader, d)
-}
-
-func executionOf(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*graphExecution, error) {
-	e := &graphExecution{run: d, logs: []string{}}
-	var err error
-	if e.graph, err = readGraph(ctx, reader, d.Plan.RootPlanID, d.Plan.CurrentPlanID); errors.Is(err, record.ErrNotFound) {
-		e.graph, err = &graph.Graph{Prompt: textOf(d.Plan.UserRequest), Title: textOf(d.Plan.Title)}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.steps = make([]*record.AgentExecution, len(e.graph.Nodes))
-	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
-	if err != nil {
-		return nil, err
-	}
-	for _, each := range plan.Steps {
-		if at := each.Record.StepIndex; at != nil && *at > 0 && *at <= int64(len(e.steps)) { // 0 is the planner
-			e.steps[*at-1] = &each.Record
-		}
-	}
-	err = runs.Beside(ctx, reader, record.KindThought, &d.Plan, func(c record.Change) { e.logs = append(e.logs, textOf(c.(*record.Thought).Content)) })
-	return e, err
-}
-
-// readGraph reads the graph of a plan. The error is [record.ErrNotFound] if it has none.
-func readGraph(ctx context.Context, reader *store.Reader, rootPlanID, planID string) (*graph.Graph, error) {
-	row, err := reader.Row(ctx, record.Key{Kind: record.KindArtifact, Root: rootPlanID, Parent: planID, ID: graph.Artifact})
-	if err != nil {
-		return nil, err
-	}
-	return graph.Read(row.(*record.Artifact).Value)
-}
-
-// planID returns the plan whose graph is carried out.
-func (e *graphExecution) planID() string {
-	if name := textOf(e.run.Name); name != "" && name != graph.Draft {
-		return name
-	}
-	return e.run.Plan.CurrentPlanID
-}
-
-func (e *graphExecution) status() string { return executionStatus(e.run.State) }
-
-// executionStatus is a state in the words of source 004.
-func executionStatus(s record.State) string {
-	switch {
-	case s == record.Pending:
-		return "starting"
-	case s == record.Completed:
-		return "completed"
-	case s.Terminal():
-		return "failed"
-	}
-	return "executing"
-}
-
-// nodeStatus is the state of a node in the words of source 004. One that cannot begin stays pending.
-func nodeStatus(step *record.AgentExecution) string {
-	switch {
-	case step == nil || step.State == nil || *step.State == record.Idle || *step.State == record.Blocked:
-		return "pending"
-	case *step.State == record.Completed:
-		return "completed"
-	case step.State.Terminal():
-		return "failed"
-	}
-	return "running"
-}
-
-// states returns the status of each node.
-func (e *graphExecution) states() map[string]string {
-	states := map[string]string{}
-	for i, n := range e.graph.Nodes {
-		states[n.ID] = nodeStatus(e.steps[i])
-	}
-	return states
-}
-
-// results returns what each node found; nothing, if it has not completed.
-func (e *graphExecution) results() map[string]string {
-	results := map[string]string{}
-	for i, n := range e.graph.Nodes {
-		results[n.ID] = ""
-		if nodeStatus(e.steps[i]) == "completed" {
-			results[n.ID] = textOf(e.steps[i].Result)
-		}
-	}
-	return results
-}
 
 // graphNodeJSON is a node of a graph, and how far it has come.
 type graphNodeJSON struct {
@@ -165,12 +54,12 @@ type executionInfoJSON struct {
 	Logs        []string          `json:"logs"`
 }
 
-func executionInfo(e *graphExecution) any {
-	started := e.run.Plan.StartTime
+func executionInfo(e *runs.Execution) any {
+	started := e.Run.Plan.StartTime
 	if started == nil {
-		started = e.run.CreatedAt
+		started = e.Run.CreatedAt
 	}
-	return executionInfoJSON{e.run.Plan.CurrentPlanID, e.planID(), e.status(), started, e.run.Plan.EndTime, e.states(), e.logs}
+	return executionInfoJSON{e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), started, e.Run.Plan.EndTime, e.States(), e.Logs}
 }
 
 // nodeResultJSON is what came of a node.
@@ -193,7 +82,7 @@ func nodeTime(step *record.AgentExecution) *float64 {
 
 // failureOf returns why a node failed; nil: it did not.
 func failureOf(step *record.AgentExecution) *string {
-	if nodeStatus(step) != "failed" {
+	if runs.NodeStatus(step) != "failed" {
 		return nil
 	}
 	return step.ErrorMessage
@@ -209,11 +98,11 @@ type executionResultJSON struct {
 	Logs        []string         `json:"execution_logs"`
 }
 
-func executionResult(e *graphExecution) any {
-	out := executionResultJSON{e.run.Plan.CurrentPlanID, e.planID(), e.status(), e.run.Plan.ErrorMessage, make([]nodeResultJSON, len(e.steps)), e.logs}
-	texts := e.results()
-	for i, n := range e.graph.Nodes {
-		out.Results[i] = nodeResultJSON{n.ID, n.Name, nodeStatus(e.steps[i]), texts[n.ID], failureOf(e.steps[i]), nodeTime(e.steps[i])}
+func executionResult(e *runs.Execution) any {
+	out := executionResultJSON{e.Run.Plan.CurrentPlanID, e.PlanID(), e.Status(), e.Run.Plan.ErrorMessage, make([]nodeResultJSON, len(e.Steps)), e.Logs}
+	texts := e.Results()
+	for i, n := range e.Graph.Nodes {
+		out.Results[i] = nodeResultJSON{n.ID, n.Name, runs.NodeStatus(e.Steps[i]), texts[n.ID], failureOf(e.Steps[i]), nodeTime(e.Steps[i])}
 	}
 	return out
 }
@@ -239,16 +128,16 @@ type documentJSON struct {
 	Logs        []string           `json:"execution_logs"`
 }
 
-func executionDocument(e *graphExecution) any {
+func executionDocument(e *runs.Execution) any {
 	out := documentJSON{
-		e.run.Plan.CurrentPlanID, e.planID(), e.graph.Prompt, e.graph.Title, e.run.Plan.EndTime, e.status(), make([]documentNodeJSON, len(e.steps)), e.results(), e.logs,
+		e.Run.Plan.CurrentPlanID, e.PlanID(), e.Graph.Prompt, e.Graph.Title, e.Run.Plan.EndTime, e.Status(), make([]documentNodeJSON, len(e.Steps)), e.Results(), e.Logs,
 	}
 	if out.Timestamp == nil {
-		out.Timestamp = e.run.UpdatedAt
+		out.Timestamp = e.Run.UpdatedAt
 	}
-	for i, n := range e.graph.Nodes {
-		step := e.steps[i]
-		out.Nodes[i] = documentNodeJSON{graphNodeJSON: graphNodeJSON{n, nodeStatus(step)}, Error: failureOf(step), Time: nodeTime(step)}
+	for i, n := range e.Graph.Nodes {
+		step := e.Steps[i]
+		out.Nodes[i] = documentNodeJSON{graphNodeJSON: graphNodeJSON{n, runs.NodeStatus(step)}, Error: failureOf(step), Time: nodeTime(step)}
 		if step != nil {
 			out.Nodes[i].Result = step.Result
 		}
@@ -268,16 +157,16 @@ func graphResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) 
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	e, err := executionOf(ctx, reader, d)
+	e, err := runs.ExecutionOf(ctx, reader, d)
 	switch {
 	case err != nil:
 		return nil, err
 	case textOf(d.Name) != graph.Draft:
-		return graphResultJSON{e.status(), e.results(), e.logs}, nil
+		return graphResultJSON{e.Status(), e.Results(), e.Logs}, nil
 	case d.State != record.Completed:
 		return nil, nil //nolint:nilnil // there is none
 	}
-	return toGraph(d.Plan.CurrentPlanID, "draft", e.graph, nil), nil
+	return toGraph(d.Plan.CurrentPlanID, "draft", e.Graph, nil), nil
 }
 
 // frameJSON is what a WebSocket is told of an execution.
@@ -298,11 +187,11 @@ type frame struct {
 
 // readFrame reads the frame of an execution as it stands, and whether it is the last one.
 func readFrame(ctx context.Context, reader *store.Reader, planID string) (f frame, last bool, err error) {
-	e, err := readExecution(ctx, reader, planID)
+	e, err := runs.ReadExecution(ctx, reader, planID)
 	if err != nil {
 		return f, false, err
 	}
-	text, err := json.Marshal(frameJSON{e.status(), e.states(), e.logs[max(0, len(e.logs)-frameLogs):]})
-	last = e.run.State.Terminal()
+	text, err := json.Marshal(frameJSON{e.Status(), e.States(), e.Logs[max(0, len(e.Logs)-frameLogs):]})
+	last = e.Run.State.Terminal()
 	return frame{text, last}, last, err
 }

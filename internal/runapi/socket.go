@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
 )
 
 // socket sends the frames of an execution over a WebSocket: whenever something changed, and each second, until
@@ -21,7 +22,7 @@ func (s *Server) socket(c echo.Context) error {
 		return err
 	}
 	r := c.Request()
-	e, err := readExecution(r.Context(), s.reader(c), id)
+	e, err := runs.ReadExecution(r.Context(), s.reader(c), id)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (s *Server) socket(c echo.Context) error {
 		return nil
 	}
 	defer func() { _ = conn.CloseNow() }()
-	frames, stop := s.frames.Follow(e.run.Plan.RootPlanID, id)
+	frames, stop := s.frames.Follow(e.Run.Plan.RootPlanID, id)
 	defer stop()
 	s.sendFrames(conn.CloseRead(r.Context()), conn, frames)
 	return nil

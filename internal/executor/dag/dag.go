@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
@@ -78,7 +79,7 @@ type ending struct {
 // carry runs what is ready, and again, until nothing is. A wave begins when nothing runs any more; eager nodes do
 // not wait for that. The error is one that ends the run, or that the handle gave.
 func (e *execution) carry(ctx context.Context) (broken error) {
-	endings := make(chan ending)
+	endings := make(chan ending, len(e.graph.Nodes))
 	for running := 0; ; {
 		if broken == nil && (running == 0 || e.eager) {
 			for _, at := range e.next() {
@@ -152,8 +153,14 @@ func (e *execution) inputs(at int) string {
 	return strings.Join(told, "\n\n")
 }
 
-// node carries out a node. Several run at the same time.
-func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prompt string) ending {
+// node carries out a node. Several run at the same time. A panic, such as that of a model, fails the run.
+func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prompt string) (end ending) {
+	defer func() {
+		if p := recover(); p != nil {
+			e.run.Log().Error("a node failed", "panic", p, "stack", string(debug.Stack()))
+			end.err = errors.New("a node panicked")
+		}
+	}()
 	n := &e.graph.Nodes[at]
 	step, text, err := do(ctx, e.run, at+1, info, func(ask asking) (string, error) { return ask(0, nodeSystem(n), prompt) })
 	switch {

@@ -476,6 +476,28 @@ func TestProviderIsGone(t *testing.T) {
 	}
 }
 
+// broken is a model that panics.
+type broken struct{ model.Model }
+
+func (broken) Provider() string { return "broken" }
+func (broken) Name() string     { return "panics" }
+func (broken) Generate(context.Context, model.Request, func(model.Delta)) (*model.Response, error) {
+	panic("oh")
+}
+
+// E13: a panic in a node fails its run, and neither the worker nor other runs.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	h := house(t, planned(`{"title":"T","nodes":[{"id":"a"},{"id":"b","provider":"small"}]}`), nodes())
+	h.Parts.Models["small"] = broken{}
+	h.Work(h.Engine)
+	p := h.Ended(start(h, task))
+	if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "internal" || text(p.Record.ErrorMessage) != "a node panicked" {
+		t.Errorf("%s %q %q", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+	}
+	h.Await(start(h, object{"prompt": "Go.", "provider": "scripted"}), record.Completed)
+}
+
 // E13: a limit of the run ends the run, and not only a node.
 func TestLimit(t *testing.T) {
 	t.Parallel()
