@@ -12,8 +12,9 @@
 //	run, err := a.Wait(ctx, planID)
 //
 // Models come from packages [model/openai] and [model/anthropic] or are the program's own. Tools are Go
-// functions ([tool.Func]), toolsets ([tool/files], [tool/git]) and those of MCP servers. What a tool may do
-// without asking, and what happens to a call whose worker was lost, is its [tool.Policy].
+// functions ([tool.Func]), toolsets ([tool/files], [tool/git], [tool/code], [tool/search], [tool/tests]) and
+// those of MCP servers. What a tool may do without asking, and what happens to a call whose worker was lost, is
+// its [tool.Policy].
 //
 // A run goes on in whatever process has what it needs: the executor, the model, the MCP servers, and the
 // tools that its agent names. Until there is one the run stays PENDING, and [Run.WaitingFor] says why. So
@@ -23,6 +24,9 @@
 // [model/anthropic]: https://pkg.go.dev/github.com/actlog/actlog/agent/model/anthropic
 // [tool/files]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/files
 // [tool/git]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/git
+// [tool/code]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/code
+// [tool/search]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/search
+// [tool/tests]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool/tests
 // [tool.Func]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Func
 // [tool.Policy]: https://pkg.go.dev/github.com/actlog/actlog/agent/tool#Policy
 package agent

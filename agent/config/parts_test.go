@@ -211,3 +211,51 @@ func TestOpenFails(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// C16: with an embedder, the toolset search finds by its vectors, which are kept when the file is loaded again.
+func TestSearchWithEmbedder(t *testing.T) {
+	t.Parallel()
+	api, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{{Name: "only", Turns: []scriptmodel.Turn{{Content: "hi"}}}}}, &scriptmodel.Options{APIKey: "key-12345678"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := api.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.go"), "package apple\n")
+	write(t, filepath.Join(dir, "b.go"), "package banana\n")
+	path := filepath.Join(dir, "actlog.yaml")
+	const file = "models: {default: {provider: openai, model: m}}\nembedder: {provider: openai, model: words, baseURL: \"${URL}\", apiKey: \"${KEY}\"}\ntoolsets: {search: {}}\n"
+	write(t, path, file)
+	current, err := config.Open(path, config.Options{Lookup: environment("URL", api.URL(), "KEY", "key-12345678")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer current.Close()
+	for i, more := range []string{"", "redact: [email]\n"} {
+		if write(t, path, file+more); i > 0 {
+			if err := current.Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		parts, release, err := current.Use()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := tool.Do(t.Context(), parts.Tools[0], tool.Policy{}, tool.Call{Arguments: json.RawMessage(`{"query":"banana"}`)}, 0)
+		if err != nil || result.Failed || len(result.Sources) != 1 || result.Sources[0].URI != "b.go" || result.Sources[0].Score < 0.7 {
+			t.Errorf("%+v %v", result, err)
+		}
+		release()
+	}
+	asked := 0
+	for _, r := range api.Requests() {
+		asked += strings.Count(string(r.Body), "package ")
+	}
+	if asked != 2 {
+		t.Errorf("%d parts were embedded", asked)
+	}
+}

@@ -52,11 +52,9 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 		if !d.Type().IsRegular() || !included(include, at) {
 			return nil
 		}
-		if info, err := d.Info(); err != nil || info.Size() > MaxText {
-			if err == nil {
-				left.Large++
-			}
-			return nil //nolint:nilerr // it has gone
+		if info, err := d.Info(); err == nil && info.Size() > MaxText {
+			left.Large++
+			return nil
 		}
 		if files == MaxTexts || total > MaxTotal {
 			left.More = true

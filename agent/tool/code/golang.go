@@ -20,6 +20,7 @@ func (m *measured) parse() bool {
 		m.Problem = err.Error()
 		return false
 	}
+	m.generated = ast.IsGenerated(file)
 	g := golang{set}
 	for _, each := range file.Imports {
 		name, _ := strconv.Unquote(each.Path.Value) // cannot fail: it was parsed

@@ -13,9 +13,10 @@ type measured struct {
 	Functions []function `json:"functions"`
 	Problem   string     `json:"problem,omitempty"` // why a parser could not read it
 
-	imports []imported
-	text    []string // its lines
-	content []byte
+	generated bool // by a program, which its comment says
+	imports   []imported
+	text      []string // its lines
+	content   []byte
 }
 
 // function is one that has a body. Lines are counted from 1 and include the last one.

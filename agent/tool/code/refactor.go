@@ -14,7 +14,7 @@ func refactorings(m measured) []finding {
 	if m.Language != "Go" {
 		return repeatedImports(m)
 	}
-	if m.Estimate {
+	if m.Estimate || m.generated {
 		return nil
 	}
 	return refactoringsOfGo(m)

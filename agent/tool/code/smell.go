@@ -29,19 +29,22 @@ type finding struct {
 	Patch     string  `json:"patch,omitempty"` // for code.apply_refactoring
 
 	snippet string
+	times   float64 // how many times the limit the value is; 0 if there is none
 }
 
 // weight is the score of a value that is above a limit: 0.5 at the limit, 1 from the double on.
 func weight(value, limit int) float64 { return min(float64(value)/float64(2*limit), 1) }
 
-// smells returns what smells, with what to do about it, the worst first.
+// smells returns what smells, with what to do about it, the worst first. Nobody reads code that is
+// generated.
 func smells(files []measured) (found []finding) {
+	files = slices.DeleteFunc(slices.Clone(files), func(m measured) bool { return m.generated })
 	for _, m := range files {
 		add := func(kind string, start, end, value, limit int, what, why, advice string) {
 			if value > limit {
 				found = append(found, finding{
 					Kind: kind, Path: m.Path, LineStart: start, LineEnd: end, What: what, Why: why, Advice: advice,
-					Score: weight(value, limit), Estimate: m.Estimate, snippet: m.snippet(start, end),
+					Score: weight(value, limit), Estimate: m.Estimate, snippet: m.snippet(start, end), times: float64(value) / float64(limit),
 				})
 			}
 		}
@@ -61,19 +64,15 @@ func smells(files []measured) (found []finding) {
 	for _, d := range duplicates(files) {
 		m, other := files[d.file], files[d.earlier]
 		found = append(found, finding{
-			Kind: "duplicated_block", Path: m.Path, LineStart: d.start, LineEnd: d.end, Score: weight(d.lines, sameLines), snippet: m.snippet(d.start, d.end),
+			Kind: "duplicated_block", Path: m.Path, LineStart: d.start, LineEnd: d.end, Score: weight(d.lines, sameLines), snippet: m.snippet(d.start, d.end), times: float64(d.lines) / sameLines,
 			What: fmt.Sprintf("%d lines of code are the same as lines %d to %d of %s", d.lines, d.fromStart, d.fromEnd, other.Path),
 			Why:  "who changes one place has to find the other", Advice: fmt.Sprintf("Move lines %d to %d into a function that both places call.", d.start, d.end),
 		})
 	}
-	sortFindings(found)
-	return found
-}
-
-func sortFindings(found []finding) {
 	slices.SortStableFunc(found, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Path, b.Path), cmp.Compare(a.LineStart, b.LineStart))
+		return cmp.Or(cmp.Compare(b.times, a.times), cmp.Compare(a.Path, b.Path), cmp.Compare(a.LineStart, b.LineStart))
 	})
+	return found
 }
 
 // takeOut says how a function can become smaller.

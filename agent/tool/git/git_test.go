@@ -89,8 +89,8 @@ func (r repository) call(t *testing.T, name string, arguments any) tool.Result {
 
 type args map[string]any
 
-// Operations have the names of settled detail 9; git.commit needs approval and is absent unless
-// writing is enabled (C8, C15).
+// C8, C15: the operations of git have their names; git.commit needs approval and is absent unless writing
+// is enabled.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	r := open(t)

@@ -79,19 +79,21 @@ func (f *Folder) find(ctx context.Context, query string, wanted func(at string) 
 
 // compare returns the parts that match a text.
 func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, err error) {
-	scores, least := []float64(nil), math.SmallestNonzeroFloat64
-	if f.vectors != nil {
-		least = minScore
-		scores, err = f.byVectors(ctx, query, all)
-	} else {
+	var scores []float64
+	least := 0.0
+	if f.vectors == nil {
 		scores = byWords(query, all)
+	} else if scores, err = f.byVectors(ctx, query, all); err != nil {
+		return nil, err
+	} else {
+		least = minScore
 	}
 	for i, score := range scores {
-		if score >= least {
+		if score > 0 && score >= least {
 			matches = append(matches, match{all[i], score})
 		}
 	}
-	return matches, err
+	return matches, nil
 }
 
 // minScore is the least score of a match by vectors.
