@@ -97,35 +97,18 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	if err := engine.ReadInput(r.Input, "an object with prompt, or with the plan_id of a stored graph", &in); err != nil {
 		return p, err
 	}
+	if in.Scheduling != "" && in.Scheduling != waves && in.Scheduling != eager {
+		return p, engine.BadInput("input.scheduling", "must be waves or eager")
+	}
 	d := definition{Models: engine.Models(parts), Graph: r.From}
 	slices.SortStableFunc(d.Models, func(a, b engine.ModelInfo) int { return rank(a) - rank(b) })
-	switch {
-	case in.Scheduling != "" && in.Scheduling != waves && in.Scheduling != eager:
-		return p, engine.BadInput("input.scheduling", "must be waves or eager")
-	case in.PlanID != "" && (in.Prompt+in.Provider+in.Model != "" || in.Draft):
-		return p, engine.BadInput("input.plan_id", "must stand alone, or with scheduling: its graph is planned")
-	case in.PlanID != "":
-		g, err := graph.Read(r.From)
-		if err != nil {
-			return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
-		}
-		p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: r.From}}
-		names, _ := d.choose(g, input{}) // the run says what is not there
-		for _, name := range names {
-			p.Needs = append(p.Needs, "model:"+name)
-		}
-	case strings.TrimSpace(in.Prompt) == "":
-		return p, engine.NoInput("input.prompt")
-	default:
-		m, err := d.find(in.Provider, in.Model)
-		if err != nil {
-			return p, engine.BadInput("input.provider", err.Error())
-		}
-		if in.Draft {
-			p.Name = graph.Draft
-		}
-		in.Prompt = parts.Redact(in.Prompt)
-		p.Title, p.UserRequest, p.ModelName, p.Needs = firstWords(in.Prompt), in.Prompt, m.Name, []string{"model:" + m.Name}
+	if in.Prompt = parts.Redact(in.Prompt); in.PlanID != "" {
+		p, err = d.stored(in)
+	} else {
+		p, err = d.planned(in)
+	}
+	if err != nil {
+		return p, err
 	}
 	slices.Sort(p.Needs)
 	p.Needs = slices.Compact(p.Needs)
@@ -133,6 +116,39 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		p.Definition, err = json.Marshal(d)
 	}
 	return p, err
+}
+
+// stored prepares a run of a stored graph.
+func (d definition) stored(in input) (p engine.Prepared, err error) {
+	if in.Prompt+in.Provider+in.Model != "" || in.Draft {
+		return p, engine.BadInput("input.plan_id", "must stand alone, or with scheduling: its graph is planned")
+	}
+	g, err := graph.Read(d.Graph)
+	if err != nil {
+		return p, engine.BadInput("input.plan_id", "is not that of a stored graph")
+	}
+	p.Name, p.Title, p.UserRequest, p.Artifacts = in.PlanID, g.Title, g.Prompt, []tool.Artifact{{Name: graph.Artifact, Type: graph.Artifact, Value: d.Graph}}
+	names, _ := d.choose(g, input{}) // the run says what is not there
+	for _, name := range names {
+		p.Needs = append(p.Needs, "model:"+name)
+	}
+	return p, nil
+}
+
+// planned prepares a run that plans a graph.
+func (d definition) planned(in input) (p engine.Prepared, err error) {
+	if strings.TrimSpace(in.Prompt) == "" {
+		return p, engine.NoInput("input.prompt")
+	}
+	m, err := d.find(in.Provider, in.Model)
+	if err != nil {
+		return p, engine.BadInput("input.provider", err.Error())
+	}
+	if in.Draft {
+		p.Name = graph.Draft
+	}
+	p.Title, p.UserRequest, p.ModelName, p.Needs = firstWords(in.Prompt), in.Prompt, m.Name, []string{"model:" + m.Name}
+	return p, nil
 }
 
 func rank(m engine.ModelInfo) int {
