@@ -57,7 +57,7 @@ func (ender) Advance(ctx context.Context, run *engine.Run) (engine.Result, error
 func TestEndInState(t *testing.T) {
 	t.Parallel()
 	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, tool.WithPolicy(tool.Policy{Approval: true}))
-	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "nobody asks", Turns: []scriptmodel.Turn{{}}}}, Tools: []tool.Tool{pay}, Executors: []engine.Executor{ender{}}})
+	h := enginetest.Build(t, enginetest.Plans{Scenes: []scriptmodel.Scene{{Name: "nobody asks", Turns: []scriptmodel.Turn{{Content: "."}}}}, Tools: []tool.Tool{pay}, Executors: []engine.Executor{ender{}}})
 	h.Work(h.Engine)
 	started, err := h.Engine.Start(t.Context(), engine.Request{Executor: "ender", Input: json.RawMessage("{}")})
 	if err != nil {

@@ -160,7 +160,11 @@ func (h *house) decide(w record.Wait, as human) {
 	h.T.Helper()
 	key := record.Key{Kind: record.KindWait, Root: w.RootPlanID, Parent: w.PlanID, ID: w.WaitID}
 	err := runs.Decide(h.T.Context(), h.Store, key, func(w *record.Wait) (decision.Decision, error) {
-		h.seen = append(h.seen, *w)
+		row, err := h.Store.Row(h.T.Context(), key)
+		if err != nil {
+			return decision.Decision{}, err
+		}
+		h.seen = append(h.seen, *row.(*record.Wait))
 		return as(w), nil
 	})
 	if err != nil && !errors.Is(err, store.ErrDecided) && !errors.Is(err, record.ErrUnavailable) {
@@ -204,4 +208,10 @@ func (h *house) story(p *tree.Plan) string {
 		}
 	}
 	return b.String()
+}
+
+// control asks a run to stop, to pause or to resume.
+func (h *house) control(id string, a store.Action) error {
+	h.T.Helper()
+	return h.Store.Control(h.T.Context(), id, a, "ann")
 }

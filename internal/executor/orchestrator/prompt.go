@@ -114,7 +114,7 @@ func rejected(by, text string) string {
 		why += " by " + by
 	}
 	if text != "" {
-		why += ": " + text
+		return why + ": " + text
 	}
 	return why + "."
 }
