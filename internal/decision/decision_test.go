@@ -191,7 +191,7 @@ func TestAcceptWithForm(t *testing.T) {
 		{decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage(`"perhaps"`)}}, "auto_approve"},
 		{decision.Decision{Decision: decision.Reject, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}, "values"},
 	} {
-		got := ""
+		var got string
 		if decided, err := tt.d.About(w); err != nil {
 			got = err.Error()
 		} else {

@@ -3,6 +3,7 @@ package runapi
 import (
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -18,7 +19,7 @@ func (s *Server) agentResponse(c echo.Context, d *store.RunDetail) (any, error) 
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	t, err := s.traceOf(c, d)
+	t, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func orchestrated(t *testing.T, planned string) *client {
 	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
 }
 
-// C1, C7, C8, C19, C20, C21, C22, C24: docs/orchestrator.md. Its commands carry a run to its end: the plan is accepted,
+// C1, C7, C8, C19, C20, C21, C22, C23, C24: docs/orchestrator.md. Its commands carry a run to its end: the plan is accepted,
 // an action rejected, and the trace has the steps, the sources and the metrics.
 func TestDocsOrchestrator(t *testing.T) {
 	t.Parallel()
@@ -135,9 +135,27 @@ func TestDocsOrchestrator(t *testing.T) {
 			t.Errorf("the Markdown lacks %q:\n%s", part, md)
 		}
 	}
+	wantHeard(t, c, id, "MINIMAL", "onStepStarted onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
+	wantHeard(t, c, id, "STANDARD", "onStepStarted onSourcesDiscovered onStepCompleted onStepStarted onStepCompleted onExecutionCompleted")
+	wantHeard(t, c, id, "VERBOSE", "onStepStarted onReasoningCaptured onSourcesDiscovered onStepCompleted onStepStarted onReasoningCaptured onStepCompleted onExecutionCompleted")
+	wantProblem(t, c.Get("/api/v1/runs/"+id+"/listen?level=LOUD"), http.StatusBadRequest, "level")
 	// What was decided stays; what a plan cannot be is told.
 	wantProblem(t, c.post("/api/v1/runs/"+id+"/waits/"+wait, obj{"decision": "approve"}), http.StatusConflict, nil)
 	wantProblem(t, c.post("/api/v1/runs", obj{"executor": "orchestrator", "input": obj{"request": "x", "maxPlanSteps": 11}}), http.StatusUnprocessableEntity, "input.maxPlanSteps")
+}
+
+// wantHeard checks which events a listener is told of a run that has ended.
+func wantHeard(t *testing.T, c *client, id, level, want string) {
+	t.Helper()
+	var names []string
+	for line := range strings.Lines(string(c.Get("/api/v1/runs/" + id + "/listen?level=" + level).Body)) {
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("%s: %s, want %s", level, got, want)
+	}
 }
 
 // until waits until a run, or what it waits for, is as wanted.

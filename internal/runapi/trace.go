@@ -31,7 +31,7 @@ func (s *Server) trace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := s.traceOf(c, d)
+	out, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
 	if err != nil {
 		return err
 	}
@@ -42,20 +42,19 @@ func (s *Server) trace(c echo.Context) error {
 }
 
 // traceOf reads how a run went. Only so many are read at once.
-func (s *Server) traceOf(c echo.Context, d *store.RunDetail) (out traceJSON, err error) {
+func (s *Server) traceOf(c echo.Context, reader *store.Reader, take func(int64) error, d *store.RunDetail) (out traceJSON, err error) {
 	ctx := c.Request().Context()
 	done, err := s.long.Take(ctx, httpd.ClientOf(c))
 	if err != nil {
 		return out, err
 	}
 	defer done()
-	reader := s.reader(c)
 	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 	if err != nil {
 		return out, err
 	}
 	plan.Cut(maxDepth)
-	b := newTracer(httpd.AnswerTo(c).Take)
+	b := newTracer(take)
 	if err := b.read(ctx, reader, d.Plan.RootPlanID); err != nil {
 		return out, err
 	}
