@@ -31,8 +31,8 @@ func run(t *testing.T, d config.OrchestratorDefinition, all []scriptmodel.Scene,
 	return h, h.ended(h.start(object{"request": "Do it"}), as)
 }
 
-// C1, C2, C14: a request is planned with the agents and a schema at temperature 0.3, accepted, carried out and answered. A
-// later step is told what earlier ones found.
+// C1, C2, C14, C17: a request is planned with the agents and a schema at temperature 0.3, accepted, carried out and answered. A
+// later step is told what earlier ones found, and the sources of a result are on record.
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
