@@ -26,7 +26,9 @@ type Config struct {
 	Workflows  map[string]Workflow `json:"workflows,omitempty"`
 	Plans      map[string]Plan     `json:"plans,omitempty"`
 	Roles      map[string]Role     `json:"roles,omitempty"`
-	Redact     []string            `json:"redact,omitempty"` // as [redact.New] takes them
+	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
+	Orchestrator *Orchestrator `json:"orchestrator,omitempty"`
+	Redact       []string      `json:"redact,omitempty"` // as [redact.New] takes them
 
 	// Warnings are what may be a mistake, but need not be one: log them.
 	Warnings []Problem `json:"-"`
@@ -102,7 +104,7 @@ func byLine(problems []Problem) []Problem {
 func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
-	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "redact"} {
+	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "redact"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)
@@ -132,6 +134,9 @@ func (c *Config) read(top node, dir string, o Options) {
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
 	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })
 	c.Roles = section(sections["roles"], "", func(_ string, n node) Role { return readRole(n, there) })
+	if n, ok := sections["orchestrator"]; ok {
+		c.Orchestrator = new(readOrchestrator(n, there))
+	}
 	checkRings(sections["workflows"], c.Workflows)
 	if n, ok := sections["embedder"]; ok {
 		c.Embedder = readEmbedder(n)

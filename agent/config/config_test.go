@@ -130,10 +130,10 @@ func TestProblems(t *testing.T) {
 		{"a list", "- a\n", []string{"1: want a mapping, not a list"}},
 		{"unknown keys", "modles: {}\nzebra: 1\n", []string{
 			"1: modles: no such key; did you mean models?",
-			"2: zebra: no such key; there are: agents, embedder, mcpServers, models, plans, policies, redact, roles, toolsets, workflows"}},
+			"2: zebra: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, toolsets, workflows"}},
 		{"twice", "models: {}\nroles: {}\nmodels: {}\n", []string{"3: models: it is there twice, first in line 1"}},
 		{"merge", "x: 1\nmodels:\n  a: &a {provider: openai, model: m}\n  b: {<<: *a}\n", []string{
-			"1: x: no such key; there are: agents, embedder, mcpServers, models, plans, policies, redact, roles, toolsets, workflows",
+			"1: x: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, toolsets, workflows",
 			"4: models.b: want a name as key", "4: models.b.provider: required", "4: models.b.model: required"}},
 		{"model", `models:
   a: {provider: opnai, model: "", baseURL: "ftp://x", temperature: 3, maxTokens: 0, timeout: 10, maxConcurrent: -1, maxPerMinute: 1.5}
@@ -287,6 +287,12 @@ plans:
 			`13: plans.p.steps[5].stepRequirement: no agent is called "READER"; did you mean reader?`,
 			`14: plans.p.steps[6].modelName: no model is called "no"; there are: default`, `14: plans.p.steps[6].selectedToolKeys[0]: no tool is called "nothing"; there are: form, terminate, agent.reader, plan.p`,
 			"15: plans.p.planType: want dynamic_agent"}},
+		{"orchestrator", "orchestrator: {maxPlanSteps: 11, agents: {GIT: {enabled: maybe}, ORCHESTRATOR: {description: x}, TIDY: {tools: [\"git.*\"]}}}\n", []string{
+			"1: orchestrator.maxPlanSteps: want a whole number from 1 to 10", "1: orchestrator.agents.GIT.enabled: want true or false, not a text",
+			"1: orchestrator.agents.ORCHESTRATOR: ORCHESTRATOR is the orchestrator itself; the agent needs another name",
+			`1: orchestrator.agents.TIDY.tools[0]: no tool matches "git.*"; there are: form, terminate`, "1: orchestrator.agents.TIDY.description: required",
+			`1: orchestrator.model: no model is called "default"; there are: none`,
+		}},
 		{"roles", "roles: {QA: {tools: [\"tests.*\", \"a b\"]}, DEV: {}}\n", []string{
 			`1: roles.QA.tools[1]: pattern "a b" may only have letters, digits, '_', '-', '.' and '*'`, "1: roles.DEV.tools: required"}},
 		{"redact", "redact:\n- emial\n- email\n- \"hunter2(\"\n- \"x*\"\n- 5\n- \"\"\n", []string{

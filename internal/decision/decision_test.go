@@ -175,3 +175,30 @@ func FuzzForm(f *testing.F) {
 		}
 	})
 }
+
+// TestAcceptWithForm checks that what is accepted may come with a form, which need not be filled in.
+func TestAcceptWithForm(t *testing.T) {
+	t.Parallel()
+	w := &record.Wait{
+		Type: new(record.WaitPlanValidation), FormInputs: json.RawMessage(`[{"name":"auto_approve","label":"All","type":"select","options":"false,true","value":""}]`),
+	}
+	for _, tt := range []struct {
+		d    decision.Decision
+		want string // the form, or the error
+	}{
+		{decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}, `"value":"true"`},
+		{decision.Decision{Decision: decision.Accept}, `"value":""`},
+		{decision.Decision{Decision: decision.Accept, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage(`"perhaps"`)}}, "auto_approve"},
+		{decision.Decision{Decision: decision.Reject, Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}, "values"},
+	} {
+		var got string
+		if decided, err := tt.d.About(w); err != nil {
+			got = err.Error()
+		} else {
+			got = string(decided.FormInputs)
+		}
+		if !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s, want %s", tt.d.Decision, got, tt.want)
+		}
+	}
+}

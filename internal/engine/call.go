@@ -42,6 +42,15 @@ func (s *Step) Act(ctx context.Context, seq int64, calls []model.ToolCall, t Thi
 	return results, worst(errs)
 }
 
+// Told returns the message that tells the model what came of the calls that it asked for.
+func Told(calls []model.ToolCall, results []tool.Result) model.Message {
+	said := make([]model.ToolResult, len(calls))
+	for i, r := range results {
+		said[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: r.Text, Failed: r.Failed}
+	}
+	return model.Results(said...)
+}
+
 // worst returns the error to act on: any but that the run waits, else that, with the earliest time.
 func worst(errs []error) error {
 	var waits *parkedError
@@ -145,11 +154,11 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
-			return c.end(record.Failed, tool.Failure(why), "refused")
+			return c.end(record.Failed, tool.Failure(why), Refused)
 		}
 	}
 	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), "no_such_tool")
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
@@ -173,6 +182,12 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	}
 	return c.run(ctx)
 }
+
+// The error kinds of calls that were not made: [Thinking.Refuse] gave a reason, or there is no such tool.
+const (
+	Refused    = "refused"
+	NoSuchTool = "no_such_tool"
+)
 
 func (c *calling) names() string {
 	if c.t.Tools == nil {
@@ -279,6 +294,9 @@ func (c *calling) subject(touches []string, decisions ...string) json.RawMessage
 	return b
 }
 
+// maxAction bounds what a human reads of what the step is asked to do, in bytes.
+const maxAction = 2 << 10
+
 // approve asks a human to approve the call. refused reports that it is not made.
 func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
 	var touches []string
@@ -297,7 +315,7 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	}
 	waits := c.change(record.AwaitingApproval)
 	answer, err := c.step.run.ask(ctx, fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number()), WaitInfo{
-		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Subject: c.subject(touches),
+		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Description: tool.Cut(c.step.info.Request, maxAction), Subject: c.subject(touches),
 		StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 	}, waits)
 	switch {

@@ -133,7 +133,7 @@ func (r *Run) settle(result Result, err error) error {
 	case errors.Is(err, errDeadline):
 		return r.abort(record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."}, Result{})
 	case errors.As(err, &failure):
-		return r.abort(record.Failed, failure, result)
+		return r.abort(failure.state(), failure, result)
 	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
 		r.log.Warn("a run is handed back", "error", err)
 		return r.release()

@@ -133,7 +133,7 @@ func begun(t *record.ActTool) bool { return t.StartTime != nil }
 
 // mismatch is the failure of a run whose code does other things than are on record.
 func mismatch(format string, args ...any) error {
-	return &RunError{Kind: "record_mismatch", Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
+	return &RunError{Kind: recordMismatch, Message: "The code does not go on from the record: " + fmt.Sprintf(format, args...) + "."}
 }
 
 // ID returns the id of the step.
@@ -163,12 +163,24 @@ func (s *Step) Ended() (result string, ended bool, err error) {
 		return "", false, nil
 	}
 	if *s.ended.State != record.Completed {
-		return "", true, &RunError{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage)}
+		return "", true, &RunError{Kind: textOf(s.ended.ErrorKind), Message: textOf(s.ended.ErrorMessage), State: *s.ended.State}
 	}
 	return textOf(s.ended.Result), true, nil
 }
 
-// End ends the step with its result, or as failed. It is put on record with the next thing that is, at
+// Called returns how a call of a cycle stands, with the kind of its error; empty: there is no such call.
+func (s *Step) Called(seq int64, index int) (state record.State, errorKind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.cycles[seq]; c != nil {
+		if call := c.calls[derive("toolcall-", s.id, seq, index)]; call != nil {
+			return *call.State, textOf(call.ErrorKind)
+		}
+	}
+	return "", ""
+}
+
+// End ends the step with its result, or with a failure. It is put on record with the next thing that is, at
 // the latest with the end of the run.
 func (s *Step) End(result string, failure *RunError) {
 	s.mu.Lock()
@@ -179,7 +191,7 @@ func (s *Step) End(result string, failure *RunError) {
 	end := s.row()
 	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
-		end.State, end.ErrorKind, end.ErrorMessage = new(record.Failed), some(failure.Kind), some(s.run.redact(failure.Message))
+		end.State, end.ErrorKind, end.ErrorMessage = new(failure.state()), some(failure.Kind), some(s.run.redact(failure.Message))
 	} else {
 		end.Result = new(s.run.redact(result))
 	}

@@ -5,6 +5,7 @@ import (
 	definition "github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/executor/dag"
+	"github.com/actlog/actlog/internal/executor/orchestrator"
 	"github.com/actlog/actlog/internal/executor/plan"
 	"github.com/actlog/actlog/internal/executor/thinkact"
 	"github.com/actlog/actlog/internal/executor/workflow"
@@ -12,5 +13,5 @@ import (
 
 // All returns one executor of each kind. functions returns those of custom workflows that the program has.
 func All(functions func(name string) (definition.Func, bool)) []engine.Executor {
-	return []engine.Executor{thinkact.Executor{}, plan.Executor{}, workflow.Executor{Functions: functions}, dag.Executor{}}
+	return []engine.Executor{thinkact.Executor{}, plan.Executor{}, workflow.Executor{Functions: functions}, dag.Executor{}, orchestrator.Executor{}}
 }

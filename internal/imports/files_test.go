@@ -58,11 +58,12 @@ var upward = map[string]int{
 	"internal/otlp":     0,
 	"internal/live":     31,
 
-	"internal/engine":            1, // executors are given a Run, which knows the executors that its calls start
-	"internal/executor/follow":   0,
-	"internal/executor/plan":     0,
-	"internal/executor/thinkact": 0,
-	"internal/executor/workflow": 0,
+	"internal/engine":                1, // executors are given a Run, which knows the executors that its calls start
+	"internal/executor/follow":       0,
+	"internal/executor/plan":         0,
+	"internal/executor/orchestrator": 0,
+	"internal/executor/thinkact":     0,
+	"internal/executor/workflow":     0,
 
 	"agent/model":           0,
 	"agent/model/openai":    0,

@@ -98,15 +98,16 @@ var rules = map[string]rule{
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
-	"internal/engine":            {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
-	"internal/executor":          {[]string{"agent/workflow", "internal/engine", "internal/executor/dag", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
-	"internal/parts":             {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
-	"internal/executor/dag":      {[]string{"record", "agent/model", "agent/tool", "internal/engine", "internal/graph"}, nil},
-	"internal/graph":             {[]string{"agent/tool"}, nil},
-	"internal/executor/follow":   {[]string{"agent/config", "agent/tool", "internal/engine", "internal/executor/thinkact", "internal/template"}, nil},
-	"internal/executor/plan":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
-	"internal/executor/thinkact": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
-	"internal/executor/workflow": {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, []string{"github.com/google/jsonschema-go"}},
+	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
+	"internal/executor":              {[]string{"agent/workflow", "internal/engine", "internal/executor/dag", "internal/executor/orchestrator", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
+	"internal/parts":                 {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
+	"internal/executor/dag":          {[]string{"record", "agent/model", "agent/tool", "internal/engine", "internal/graph"}, nil},
+	"internal/graph":                 {[]string{"agent/tool"}, nil},
+	"internal/executor/follow":       {[]string{"agent/config", "agent/tool", "internal/engine", "internal/executor/thinkact", "internal/template"}, nil},
+	"internal/executor/orchestrator": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/thinkact"}, nil},
+	"internal/executor/plan":         {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
+	"internal/executor/thinkact":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
+	"internal/executor/workflow":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, []string{"github.com/google/jsonschema-go"}},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
 	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},
@@ -128,7 +129,7 @@ var rules = map[string]rule{
 	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
-	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/plan", "agent/tool/files", "agent/workflow", "examples/..."}, nil},
+	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/plan", "agent/tool/files", "agent/tool/git", "agent/workflow", "examples/..."}, nil},
 }
 
 // reserved are the modules that only these lines of the table may have.

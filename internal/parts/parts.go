@@ -153,8 +153,8 @@ func keysOf[A, B any](a map[string]A, b map[string]B) []string {
 	return slices.Compact(keys)
 }
 
-// Definition implements [engine.Parts]. The kinds are agent, role, plan, which is a template, and those of
-// workflows. Each name is that of a role.
+// Definition implements [engine.Parts]. The kinds are agent, role, plan, which is a template, those of
+// workflows, and orchestrator, of which there is one without a name. Each name is that of a role.
 func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 	var d any
 	ok := false
@@ -163,6 +163,8 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 		d, ok = p.agent(name, func(*config.Agent) {})
 	case "role":
 		d, ok = p.role(name), true
+	case "orchestrator":
+		d, ok = p.orchestrator(), name == ""
 	case "plan":
 		var template config.Plan
 		if template, ok = p.configured.Config.Plans[name]; ok {
@@ -203,6 +205,14 @@ func (p *parts) role(name string) config.Definition {
 		r = config.DefaultRole(name)
 	}
 	return r.Definition(name, p.model(r.Model), p.servers(), p.policies())
+}
+
+func (p *parts) orchestrator() config.OrchestratorDefinition {
+	o := p.configured.Config.Orchestrator
+	if o == nil {
+		o = new(config.DefaultOrchestrator())
+	}
+	return o.Definition(p.model, p.servers(), p.policies())
 }
 
 // model returns what definitions say of a model.

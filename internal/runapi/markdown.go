@@ -48,6 +48,9 @@ func (p *page) trace(t *traceJSON, level int) {
 	p.WriteByte('\n')
 	p.text(level+1, "Request", t.Request)
 	p.text(level+1, "Result", t.Result)
+	if t.Planning != nil {
+		p.step(t.Planning, level+1)
+	}
 	if len(t.StepTraces) > 0 {
 		p.heading(level+1, fmt.Sprintf("Steps (%d of %d completed)", t.CompletedSteps, len(t.StepTraces)))
 	}
@@ -67,14 +70,18 @@ func (p *page) trace(t *traceJSON, level int) {
 	p.WriteString("| metric | value |\n|---|---|\n")
 	for _, row := range [][2]any{
 		{"LLM calls", m.TotalLLMCalls}, {"Tokens in", m.TotalTokensInput}, {"Tokens out", m.TotalTokensOutput}, {"Estimated cost", cost(m.EstimatedCost)},
-		{"LLM time", seconds(&m.LLMTotalTime)}, {"Tool calls", m.ToolCalls}, {"Tool time", seconds(&m.ToolExecutionTime)}, {"Failures", m.Failures}, {"Retries", m.Retries},
+		{"LLM time", seconds(&m.LLMTotalTime)}, {"Tool calls", m.ToolCalls}, {"Tool time", seconds(&m.ToolExecutionTime)}, {"Validation time", seconds(&m.ValidationTime)}, {"Failures", m.Failures}, {"Retries", m.Retries},
 	} {
 		fmt.Fprintf(p, "| %v | %v |\n", row[0], row[1])
 	}
 }
 
 func (p *page) step(s *stepTraceJSON, level int) {
-	p.heading(level, strings.TrimSpace(fmt.Sprintf("%d. %s", s.StepNumber, line(textOf(s.AgentType))))+" — "+string(s.State))
+	name := line(textOf(s.AgentType))
+	if s.StepNumber > 0 {
+		name = strings.TrimSpace(fmt.Sprintf("%d. %s", s.StepNumber, name))
+	}
+	p.heading(level, name+" — "+string(s.State))
 	p.item("Action", line(textOf(s.Action)))
 	p.item("Started", moment(s.StartTime))
 	p.item("Ended", moment(s.EndTime))

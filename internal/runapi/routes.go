@@ -30,7 +30,10 @@ func (s *Server) Routes() []httpd.Route {
 	}
 	socket := graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)
 	socket.Stream = true
+	listen := runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)
+	listen.Long = true
 	return []httpd.Route{
+		listen,
 		runs(post, "", httpd.ScopeRun, s.start),
 		runs(get, "", httpd.ScopeRead, s.list),
 		runs(get, "/:planId", httpd.ScopeRead, s.run),

@@ -220,6 +220,12 @@ func (s *Server) sendRun(c echo.Context, d *store.RunDetail, q taskQuery) error 
 			q.narrow(result)
 			out.Result = result
 		}
+	case orchestratorExecutor:
+		result, err := s.agentResponse(c, d)
+		if err != nil {
+			return err
+		}
+		out.Result = result
 	case dagExecutor:
 		result, err := graphResult(ctx, s.reader(c), d)
 		if err != nil {

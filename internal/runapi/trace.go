@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
 )
 
 // maxDepth is how many levels of sub-plans a trace shows, as a tree does if no other number is asked for.
@@ -26,29 +27,36 @@ func (s *Server) trace(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
-	ctx := c.Request().Context()
-	done, err := s.long.Take(ctx, httpd.ClientOf(c))
+	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
-	defer done()
-	reader := s.reader(c)
-	d, err := reader.RunDetail(ctx, id)
+	out, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
 	if err != nil {
 		return err
 	}
-	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, id)
-	if err != nil {
-		return err
-	}
-	plan.Cut(maxDepth)
-	b := newTracer(httpd.AnswerTo(c).Take)
-	if err := b.read(ctx, reader, d.Plan.RootPlanID); err != nil {
-		return err
-	}
-	out := b.plan(plan)
 	if format == "markdown" {
 		return c.Blob(http.StatusOK, "text/markdown; charset=UTF-8", markdown(&out))
 	}
 	return c.JSON(http.StatusOK, out)
+}
+
+// traceOf reads how a run went. Only so many are read at once.
+func (s *Server) traceOf(c echo.Context, reader *store.Reader, take func(int64) error, d *store.RunDetail) (out traceJSON, err error) {
+	ctx := c.Request().Context()
+	done, err := s.long.Take(ctx, httpd.ClientOf(c))
+	if err != nil {
+		return out, err
+	}
+	defer done()
+	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	if err != nil {
+		return out, err
+	}
+	plan.Cut(maxDepth)
+	b := newTracer(take)
+	if err := b.read(ctx, reader, d.Plan.RootPlanID); err != nil {
+		return out, err
+	}
+	return b.plan(plan), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// C19-C24: the trace of a run has its steps with their tools, reasoning, sources and logs, and metrics; as JSON
+// C18, C19, C20, C21, C22, C24: the trace of a run has its steps with their tools, reasoning, sources and logs, and metrics; as JSON
 // and as Markdown.
 func TestTrace(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ type traceJSON struct {
 	Error          *string         `json:"error"`
 	ErrorKind      *string         `json:"errorKind"`
 	CompletedSteps int             `json:"completedSteps"`
+	Planning       *stepTraceJSON  `json:"planning"` // of executor orchestrator: what made the plan, beside its steps
 	StepTraces     []stepTraceJSON `json:"stepTraces"`
 	SubTraces      []traceJSON     `json:"subTraces"`
 	AllSources     []sourceJSON    `json:"allSources"`
@@ -92,14 +93,19 @@ type metricsJSON struct {
 	LLMTotalTime      int64    `json:"llmTotalTime"`
 	ToolCalls         int64    `json:"toolCalls"`
 	ToolExecutionTime int64    `json:"toolExecutionTime"`
-	Failures          int64    `json:"failures"`
-	Retries           int64    `json:"retries"`
+	// ValidationTime is how long humans took to decide.
+	ValidationTime int64 `json:"validationTime"`
+	Failures       int64 `json:"failures"`
+	Retries        int64 `json:"retries"`
+	// AverageRelevanceScore is that of the sources which have one; nil: none has.
+	AverageRelevanceScore *float64 `json:"averageRelevanceScore"`
 }
 
 // tracer makes traces of the rows of a tree.
 type tracer struct {
 	take     func(bytes int64) error
 	cycles   map[string][]*record.ThinkAct // by step
+	requests map[*record.ThinkAct]int      // how many messages were new in the input of a cycle
 	calls    map[string][]*record.ActTool  // by step
 	thoughts map[string][]*record.Thought  // by plan
 	sources  map[string][]*record.Source   // by plan
@@ -108,7 +114,7 @@ type tracer struct {
 
 func newTracer(take func(bytes int64) error) *tracer {
 	return &tracer{
-		take: take, cycles: map[string][]*record.ThinkAct{}, calls: map[string][]*record.ActTool{},
+		take: take, cycles: map[string][]*record.ThinkAct{}, requests: map[*record.ThinkAct]int{}, calls: map[string][]*record.ActTool{},
 		thoughts: map[string][]*record.Thought{}, sources: map[string][]*record.Source{}, waits: map[string][]*record.Wait{},
 	}
 }
@@ -125,6 +131,10 @@ func (b *tracer) read(ctx context.Context, reader *store.Reader, rootPlanID stri
 			size := 0
 			switch r := row.Record.(type) {
 			case *record.ThinkAct:
+				var said []json.RawMessage
+				if r.ThinkInput != nil && json.Unmarshal([]byte(*r.ThinkInput), &said) == nil { // else it is no list of messages
+					b.requests[r] = len(said)
+				}
 				r.ThinkInput, r.Message = nil, nil
 				size = length(r.ThinkOutput) + length(r.ErrorMessage)
 				b.cycles[r.StepID] = append(b.cycles[r.StepID], r)
@@ -194,14 +204,51 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 	for i := range out.SubTraces {
 		out.add(&out.SubTraces[i])
 	}
-	out.Logs = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime)
+	for _, w := range b.waits[r.CurrentPlanID] {
+		if took := tree.Duration(w.StartTime, w.EndTime); took != nil {
+			out.Metrics.ValidationTime += *took
+		}
+	}
+	out.Logs, out.Metrics.AverageRelevanceScore = b.logs(r.CurrentPlanID, "", r.ErrorMessage, r.EndTime), averageScore(out.AllSources)
+	out.separate()
 	return out
+}
+
+// The executor whose runs have a planner beside the steps of their plans, and the agent type of that.
+const (
+	orchestratorExecutor = "orchestrator"
+	plannerType          = "ORCHESTRATOR"
+)
+
+// separate takes the step in which the orchestrator plans and answers out of the steps of its plan.
+func (t *traceJSON) separate() {
+	if last := len(t.StepTraces) - 1; textOf(t.Executor) == orchestratorExecutor && last >= 0 && textOf(t.StepTraces[last].AgentType) == plannerType {
+		t.Planning, t.StepTraces = &t.StepTraces[last], t.StepTraces[:last]
+		if t.Planning.StepNumber = 0; t.Planning.State == record.Completed {
+			t.CompletedSteps--
+		}
+	}
+}
+
+// averageScore returns the average relevance of the sources that have one; nil: none has.
+func averageScore(sources []sourceJSON) *float64 {
+	total, n := 0.0, 0.0
+	for i := range sources {
+		if score := sources[i].RelevanceScore; score != nil {
+			total, n = total+*score, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(total / n)
 }
 
 // add adds what a trace has of one below it.
 func (t *traceJSON) add(below *traceJSON) {
 	t.AllSources = append(t.AllSources, below.AllSources...)
 	t.Metrics.Retries += below.Metrics.Retries
+	t.Metrics.ValidationTime += below.Metrics.ValidationTime
 }
 
 func (b *tracer) plans(plans []*tree.Plan) []traceJSON {
@@ -282,12 +329,15 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	of := func(step *string) bool { return step == nil && stepID == "" || step != nil && *step == stepID }
 	for _, c := range b.cycles[stepID] {
 		at := cmp.Or(c.ThinkEndTime, c.ThinkStartTime)
+		if n := b.requests[c]; n > 0 {
+			l.add(c.ThinkStartTime, "LLM Request: %d messages", n)
+		}
 		switch {
 		case c.ErrorMessage != nil:
 			l.add(at, "LLM Error: %s", *c.ErrorMessage)
 		case c.ThinkEndTime != nil:
 			l.add(at, "LLM Response: %d tokens in %s", sum(c.InputTokens, c.OutputTokens), took(tree.Duration(c.ThinkStartTime, c.ThinkEndTime)))
-		case c.ThinkStartTime != nil:
+		case c.ThinkStartTime != nil && b.requests[c] == 0:
 			l.add(at, "LLM Request")
 		}
 	}

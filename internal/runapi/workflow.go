@@ -207,6 +207,11 @@ func sendEvent(c echo.Context, planID string, e runs.Event) error {
 	if e.Number > 0 {
 		text = fmt.Sprintf("id: %s/%d\n%s", planID, e.Number, text)
 	}
+	return flushText(c, text)
+}
+
+// flushText sends a part of a stream.
+func flushText(c echo.Context, text string) error {
 	if _, err := c.Response().Write([]byte(text)); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (e *execution) carry(ctx context.Context) (broken error) {
 		switch {
 		case end.err == nil:
 			e.completed[end.id], e.results[end.id] = true, end.text
-		case broken == nil && ofRun(end.err):
+		case broken == nil && engine.OfRun(end.err):
 			broken = end.err
 		}
 		if broken == nil && running > 0 {
@@ -166,7 +166,7 @@ func (e *execution) node(ctx context.Context, at int, info engine.StepInfo, prom
 	switch {
 	case err == nil:
 		e.log(lineOf(at, lineEnd), step, record.ThoughtObservation, "Completed node %s: %s (took %.2fs)", n.ID, n.Name, step.Took().Seconds())
-	case !ofRun(err):
+	case !engine.OfRun(err):
 		e.log(lineOf(at, lineEnd), step, record.ThoughtError, "Failed node %s: %s - %s", n.ID, n.Name, err)
 	}
 	return ending{n.ID, text, err}

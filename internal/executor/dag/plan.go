@@ -15,7 +15,7 @@ import (
 type asking func(seq int64, system, user string) (string, error)
 
 // do does a step, unless it has ended, and returns its result. The error is a [*engine.RunError] if the step
-// failed, of whose kind [ofRun] says whether the run goes on.
+// failed, of whose kind [engine.OfRun] says whether the run goes on.
 func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, work func(asking) (string, error)) (*engine.Step, string, error) {
 	step, err := run.Step(ctx, index, info)
 	if err != nil {
@@ -36,16 +36,10 @@ func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, w
 		return strings.TrimSpace(answer.Message.Text()), nil
 	})
 	failure, ok := errors.AsType[*engine.RunError](err)
-	if err == nil || ok && !ofRun(err) {
+	if err == nil || ok && !engine.OfRun(err) {
 		step.End(text, failure)
 	}
 	return step, text, err
-}
-
-// ofRun reports whether an error is that of the whole run, and not of one step.
-func ofRun(err error) bool {
-	f, ok := errors.AsType[*engine.RunError](err)
-	return !ok || strings.HasPrefix(f.Kind, "limit_") || f.Kind == "record_mismatch"
 }
 
 // plan returns the graph of a task, as JSON.
@@ -58,7 +52,7 @@ func plan(ctx context.Context, run *engine.Run, in input, d definition) (string,
 	_, text, err := do(ctx, run, 0, info, func(ask asking) (string, error) {
 		text, err := planned(ask, in, d)
 		failure, ok := errors.AsType[*engine.RunError](err)
-		if ok && !ofRun(err) && !strings.HasPrefix(failure.Message, notJSON) {
+		if ok && !engine.OfRun(err) && !strings.HasPrefix(failure.Message, notJSON) {
 			return "", &engine.RunError{Kind: failure.Kind, Message: "Planning failed: " + failure.Message}
 		}
 		return text, err
@@ -88,7 +82,7 @@ func planned(ask asking, in input, d definition) (string, error) {
 	}
 	if strings.TrimSpace(g.Title) == "" {
 		title, err := ask(1, fill("title system", data), fill("title user", data))
-		if err != nil && ofRun(err) {
+		if err != nil && engine.OfRun(err) {
 			return "", err
 		}
 		if g.Title = strings.Trim(title, `"`); len(strings.Fields(title)) == 0 || len(title) > maxTitle {

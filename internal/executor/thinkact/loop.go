@@ -91,11 +91,7 @@ func (l *loop) act(ctx context.Context, calls []model.ToolCall, t engine.Thinkin
 	if err != nil {
 		return nil, err
 	}
-	said := make([]model.ToolResult, len(calls))
-	for i, r := range results {
-		said[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: r.Text, Failed: r.Failed}
-	}
-	l.talk = append(l.talk, model.Results(said...))
+	l.talk = append(l.talk, engine.Told(calls, results))
 	return results, nil
 }
 

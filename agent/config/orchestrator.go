@@ -1,0 +1,130 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/actlog/actlog/agent/tool"
+)
+
+// Orchestrator says how requests are planned, and which agents carry out the steps.
+type Orchestrator struct {
+	Model string `json:"model"` // of Config.Models; plans and answers
+	// MaxPlanSteps bounds the steps of a plan, from 1 to 10.
+	MaxPlanSteps int `json:"maxPlanSteps"`
+	// ExecutionTimeout bounds a run, with the time that humans take.
+	ExecutionTimeout Duration `json:"executionTimeout"`
+	// WaitTimeout bounds how long a plan or an action waits for a human. 0: as long as the run.
+	WaitTimeout Duration `json:"waitTimeout,omitempty"`
+	// Agents are the specialised agents by their types.
+	Agents map[string]Specialist `json:"agents"`
+}
+
+// Specialist is an agent that carries out steps of a kind.
+type Specialist struct {
+	Description  string   `json:"description,omitempty"` // for the planner
+	SystemPrompt string   `json:"systemPrompt,omitempty"`
+	Model        string   `json:"model,omitempty"` // empty: that of the orchestrator
+	Temperature  *float64 `json:"temperature,omitempty"`
+	Tools        []string `json:"tools,omitempty"` // names and patterns
+	MCPServers   []string `json:"mcpServers,omitempty"`
+	EnableWrite  bool     `json:"enableWrite"`
+	Enabled      bool     `json:"enabled"`
+}
+
+// MaxPlanSteps is the most steps that a plan can have.
+const MaxPlanSteps = 10
+
+// PlannerType is the agent type of the orchestrator itself.
+const PlannerType = "ORCHESTRATOR"
+
+// DefaultOrchestrator returns what holds where the file says nothing.
+func DefaultOrchestrator() Orchestrator {
+	specialist := func(description string, writes bool, tools ...string) Specialist {
+		return Specialist{Description: description, Tools: tools, EnableWrite: writes, Enabled: true}
+	}
+	return Orchestrator{Model: defaultModel, MaxPlanSteps: 5, ExecutionTimeout: Duration(300 * time.Second), Agents: map[string]Specialist{
+		"RAG_SEARCH":    specialist("Searches code and documentation by meaning, and finds code that is like other code.", false, "search.*"),
+		"GIT":           specialist("Shows the status, the changes and the history of the Git repository, and commits.", true, "git.*"),
+		"REFACTORING":   specialist("Analyses code, suggests refactorings, and applies them.", true, "code.*", "refactoring.*"),
+		"CODE_ANALYSIS": specialist("Measures the complexity of code, finds dependencies and code smells.", false, "code.*"),
+	}}
+}
+
+// OrchestratorDefinition is what a run of the orchestrator pins when it starts. It has no secrets.
+type OrchestratorDefinition struct {
+	Model            DefinitionModel `json:"model"`
+	MaxPlanSteps     int             `json:"maxPlanSteps"`
+	ExecutionTimeout Duration        `json:"executionTimeout"`
+	WaitTimeout      Duration        `json:"waitTimeout,omitempty"`
+	Agents           []Definition    `json:"agents"` // that are enabled, in order of their types
+}
+
+// Definition returns what a run pins, among the models, MCP servers and policies that there are.
+func (o Orchestrator) Definition(model func(name string) DefinitionModel, servers []string, policies tool.Rules) OrchestratorDefinition {
+	d := OrchestratorDefinition{Model: model(o.Model), MaxPlanSteps: o.MaxPlanSteps, ExecutionTimeout: o.ExecutionTimeout, WaitTimeout: o.WaitTimeout}
+	for _, name := range slices.Sorted(maps.Keys(o.Agents)) {
+		s := o.Agents[name]
+		if !s.Enabled {
+			continue
+		}
+		if s.Model == "" {
+			s.Model = o.Model
+		}
+		a := Agent{
+			Description: s.Description, SystemPrompt: s.SystemPrompt, Temperature: s.Temperature, Tools: s.Tools, MCPServers: s.MCPServers,
+			EnableWrite: s.EnableWrite, WaitTimeout: o.WaitTimeout,
+		}
+		d.Agents = append(d.Agents, a.Definition(name, model(s.Model), servers, policies))
+	}
+	return d
+}
+
+// readOrchestrator reads the section. What it does not say of an agent stays as it is by default.
+func readOrchestrator(n node, there names) Orchestrator {
+	o := DefaultOrchestrator()
+	g := n.object(fields{
+		"model":            func(n node) { o.Model = n.reference("model", there.models) },
+		"maxPlanSteps":     func(n node) { o.MaxPlanSteps = int(n.positive(MaxPlanSteps)) },
+		"executionTimeout": func(n node) { o.ExecutionTimeout = n.duration() },
+		"waitTimeout":      func(n node) { o.WaitTimeout = n.duration() },
+		"agents": func(n node) {
+			n.entries(func(name string, n node) {
+				n.checkName("", name)
+				if name == PlannerType {
+					n.problem("%s is the orchestrator itself; the agent needs another name", name)
+				}
+				s, known := o.Agents[name]
+				if !known {
+					s = Specialist{EnableWrite: true, Enabled: true}
+				}
+				o.Agents[name] = s.read(n, known, there)
+			})
+		},
+	})
+	if !g.has("model") && g.node.ShortTag() == "!!map" {
+		at := g.node
+		at.path = below(at.path, "model")
+		at.refer("model", o.Model, there.models)
+	}
+	return o
+}
+
+// read reads a specialist over what it is by default.
+func (s Specialist) read(n node, known bool, there names) Specialist {
+	g := n.object(fields{
+		"description":  func(n node) { s.Description = n.text() },
+		"systemPrompt": func(n node) { s.SystemPrompt = n.text() },
+		"model":        func(n node) { s.Model = n.reference("model", there.models) },
+		"temperature":  func(n node) { s.Temperature = n.temperature() },
+		"tools":        func(n node) { s.Tools = n.patterns(there.tools) },
+		"mcpServers":   func(n node) { s.MCPServers = n.references("MCP server", there.servers) },
+		"enableWrite":  func(n node) { s.EnableWrite = n.boolean() },
+		"enabled":      func(n node) { s.Enabled = n.boolean() },
+	})
+	if !known { // the planner chooses by it
+		g.require("description")
+	}
+	return s
+}
