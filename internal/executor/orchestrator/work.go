@@ -115,11 +115,12 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		if err != nil {
 			return "", err
 		}
+		talk = append(talk, response.Message)
 		calls := response.Message.Calls()
-		if len(calls) == 0 && len(tools.Names()) == 0 {
-			return response.Message.Text(), nil
-		}
-		if talk = append(talk, response.Message); len(calls) == 0 {
+		if len(calls) == 0 {
+			if len(tools.Names()) == 0 {
+				return response.Message.Text(), nil
+			}
 			talk = append(talk, model.User(chooseATool))
 			continue
 		}

@@ -107,48 +107,56 @@ func (t *talk) keep() {
 
 // turns goes on until there is a final answer, or no turn is left.
 func (t *talk) turns(ctx context.Context) (answer string, err error) {
-	_, ended, failure := t.step.Ended()
 	if t.schema, err = schemaOf(t.agent.ResponseSchema); err != nil {
 		return "", err
 	}
-	for turn := range t.agent.MaxSteps {
-		answered, acted := t.step.Recorded(int64(turn))
-		if ended && failure != nil && !answered {
-			return "", failure
+	for n := range t.agent.MaxSteps {
+		if answer, final, err := t.turn(ctx, n); final || err != nil {
+			return answer, err
 		}
-		var thinking engine.Thinking
-		if !ended {
-			if thinking, err = t.thinking(ctx); err != nil {
-				return "", turnError(turn, err)
-			}
-		}
-		thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
-		response, err := t.step.Think(ctx, int64(turn), thinking)
-		if err != nil {
-			return "", turnError(turn, err)
-		}
-		t.said = append(t.said, response.Message)
-		calls := response.Message.Calls()
-		if len(calls) == 0 {
-			why := t.fits(response.Message.Text())
-			if why == nil {
-				return response.Message.Text(), nil
-			}
-			t.said = append(t.said, model.User(doesNotFit(why)))
-			continue
-		}
-		if ended && !acted {
-			return "", failure
-		}
-		t.keep()
-		results, err := t.step.Act(ctx, int64(turn), calls, thinking)
-		if err != nil {
-			return "", turnError(turn, err)
-		}
-		t.said = append(t.said, model.Results(told(calls, results)...))
-		t.keep()
 	}
 	return "", &engine.RunError{Kind: outOfTurns, Message: outOfIterations(t.agent.MaxSteps)}
+}
+
+// turn asks the model once, and makes the calls that it asks for. Of a step that has ended it takes what is on
+// record, and returns the failure where the step came to it.
+func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err error) {
+	_, ended, failure := t.step.Ended()
+	answered, acted := t.step.Recorded(int64(n))
+	var thinking engine.Thinking
+	switch {
+	case !ended:
+		if thinking, err = t.thinking(ctx); err != nil {
+			return "", false, turnError(n, err)
+		}
+	case failure != nil && !answered:
+		return "", false, failure
+	}
+	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	response, err := t.step.Think(ctx, int64(n), thinking)
+	if err != nil {
+		return "", false, turnError(n, err)
+	}
+	t.said = append(t.said, response.Message)
+	calls := response.Message.Calls()
+	if len(calls) == 0 {
+		why := t.fits(response.Message.Text())
+		if why != nil {
+			t.said = append(t.said, model.User(doesNotFit(why)))
+		}
+		return response.Message.Text(), why == nil, nil
+	}
+	if ended && !acted {
+		return "", false, failure
+	}
+	t.keep()
+	results, err := t.step.Act(ctx, int64(n), calls, thinking)
+	if err != nil {
+		return "", false, turnError(n, err)
+	}
+	t.said = append(t.said, told(calls, results))
+	t.keep()
+	return "", false, nil
 }
 
 // turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.
@@ -199,21 +207,19 @@ func jsonError(arguments string) error {
 	return json.Unmarshal([]byte(arguments), &any)
 }
 
-// told returns results as the model reads them.
-func told(calls []model.ToolCall, results []tool.Result) []model.ToolResult {
-	said := make([]model.ToolResult, len(calls))
+// told returns the message that tells the model what came of its calls.
+func told(calls []model.ToolCall, results []tool.Result) model.Message {
+	results = slices.Clone(results)
 	for i, r := range results {
-		text := r.Text
 		switch {
 		case r.Failed && jsonError(calls[i].Arguments) != nil: // it says so
 		case r.Failed:
-			text = toolFailed(calls[i].Name, text)
-		case text == "":
-			text = noOutput
+			results[i].Text = toolFailed(calls[i].Name, r.Text)
+		case r.Text == "":
+			results[i].Text = noOutput
 		}
-		said[i] = model.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Text: text, Failed: r.Failed}
 	}
-	return said
+	return engine.Told(calls, results)
 }
 
 // schemaOf returns the schema of final answers; nil: they may be anything.

@@ -12,7 +12,6 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/record"
 )
 
 // definition is what a run keeps: all agents and workflows that it may run.
@@ -64,36 +63,21 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 	}
 	d := definition{Agents: map[string]config.Definition{}, Workflows: map[string]flow{}, Servers: provided(parts, "mcp:")}
 	g := gathering{parts: parts, into: &d}
-	var session string
+	session := agentSession
 	if in.Agent != "" {
-		p.Name, d.Type, session = in.Agent, config.AgentStep, agentSession
-		p.UserRequest = in.Messages[len(in.Messages)-1].Content
-		err = g.agent(in.Agent)
+		p, err = g.ofAgent(in)
 	} else {
-		p.Name, session = in.Workflow, workflowSession
-		p.UserRequest = textOf(in.Input)
-		if d.Type, err = typeOf(in, func(t config.StepType) bool { _, ok := parts.Definition(string(t), in.Workflow); return ok }); err == nil && d.Type == "" {
-			err = &engine.UnknownError{Kind: "workflow", Name: in.Workflow, There: slices.Concat(parts.Names(string(config.SimpleStep)), parts.Names(string(config.CustomStep)))}
-		}
-		if err == nil {
-			err = g.workflow(d.Type, in.Workflow)
-		}
+		p, err = g.ofWorkflow(in)
+		session = workflowSession
 	}
 	if err != nil {
 		return p, err
 	}
 	if r.Name != "" && r.Name != p.Name {
-		return p, invalid("name", "is not that of input")
+		return p, engine.BadInput("name", "is not that of input")
 	}
-	remembers := in.ForceIncludeHistory
-	for _, a := range d.Agents {
-		remembers = remembers || a.IncludeHistory
-	}
-	if remembers {
+	if in.ForceIncludeHistory || g.remembers {
 		p.ConversationID = session + newSession()
-	}
-	if a, ok := d.Agents[in.Agent]; ok {
-		p.ModelName, p.Limits = a.Model.Model, new(engine.Limits(a.Limits))
 	}
 	in.Input, in.UserMessage = json.RawMessage(parts.Redact(string(in.Input))), ""
 	in.SystemPrompt = parts.Redact(in.SystemPrompt)
@@ -101,12 +85,41 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		in.Messages[i].Content = parts.Redact(in.Messages[i].Content)
 	}
 	p.UserRequest = parts.Redact(p.UserRequest)
-	p.Title = title(p.UserRequest)
-	p.Needs = g.needed()
+	p.Title, p.Needs = engine.Title(p.UserRequest), g.needed()
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
 	}
 	return p, err
+}
+
+// ofAgent prepares a run of an agent.
+func (g *gathering) ofAgent(in workflow.Input) (p engine.Prepared, err error) {
+	g.into.Type = config.AgentStep
+	if err := g.agent(in.Agent); err != nil {
+		return p, err
+	}
+	a := g.into.Agents[in.Agent]
+	p.Name, p.UserRequest = in.Agent, in.Messages[len(in.Messages)-1].Content
+	p.ModelName, p.Limits = a.Model.Model, new(engine.Limits(a.Limits))
+	return p, nil
+}
+
+// ofWorkflow prepares a run of a workflow.
+func (g *gathering) ofWorkflow(in workflow.Input) (p engine.Prepared, err error) {
+	g.into.Type, err = typeOf(in, func(t config.StepType) bool { _, ok := g.parts.Definition(string(t), in.Workflow); return ok })
+	if err != nil {
+		return p, err
+	}
+	if g.into.Type == "" {
+		return p, g.unknown(in.Workflow)
+	}
+	p.Name, p.UserRequest = in.Workflow, textOf(in.Input)
+	return p, g.workflow(g.into.Type, in.Workflow)
+}
+
+// unknown returns the error of a workflow that is not there.
+func (g *gathering) unknown(name string) error {
+	return &engine.UnknownError{Kind: "workflow", Name: name, There: slices.Concat(g.parts.Names(string(config.SimpleStep)), g.parts.Names(string(config.CustomStep)))}
 }
 
 // typeOf returns the type of the workflow that is asked for; empty: there is none of its name.
@@ -123,14 +136,15 @@ func typeOf(in workflow.Input, there func(config.StepType) bool) (config.StepTyp
 	case 1:
 		return config.StepType(types[0]), nil
 	}
-	return "", invalid("input.workflow", fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
+	return "", engine.BadInput("input.workflow", fmt.Sprintf("%q found in multiple types (%s)", in.Workflow, strings.Join(types, ", ")))
 }
 
 // gathering collects the definitions of what a run may run.
 type gathering struct {
-	parts engine.Parts
-	into  *definition
-	needs []string
+	parts     engine.Parts
+	into      *definition
+	needs     []string
+	remembers bool // an agent does
 }
 
 func (g *gathering) agent(name string) error {
@@ -144,11 +158,11 @@ func (g *gathering) agent(name string) error {
 	}
 	for _, server := range a.AllOf {
 		if !slices.Contains(g.into.Servers, server) {
-			return invalid("input", fmt.Sprintf("MCP Server '%s' required by agent '%s' not found.", server, name))
+			return engine.BadInput("input", fmt.Sprintf("MCP Server '%s' required by agent '%s' not found.", server, name))
 		}
 	}
 	a.Tools = slices.DeleteFunc(a.Tools, func(tool string) bool { return tool == "terminate" }) // a text is the answer
-	g.into.Agents[name] = a
+	g.into.Agents[name], g.remembers = a, g.remembers || a.IncludeHistory
 	g.needs = append(g.needs, "model:"+a.Model.Name)
 	g.need(a.Tools, a.MCPServers)
 	return nil
@@ -180,7 +194,7 @@ func (g *gathering) workflow(t config.StepType, name string) error {
 	}
 	body, ok := g.parts.Definition(string(t), name)
 	if !ok {
-		return &engine.UnknownError{Kind: "workflow", Name: name, There: g.parts.Names(string(t))}
+		return g.unknown(name)
 	}
 	var f flow
 	if err := json.Unmarshal(body, &f); err != nil {
@@ -191,33 +205,38 @@ func (g *gathering) workflow(t config.StepType, name string) error {
 		g.needs = append(g.needs, "workflow:"+name)
 		g.need(f.Tools, f.MCPServers)
 	}
-	steps := f.Steps
+	steps, err := g.steps(f)
+	for _, s := range steps {
+		if err == nil && s.Type == config.AgentStep {
+			err = g.agent(s.Name)
+		} else if err == nil {
+			err = g.workflow(s.Type, s.Name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("workflow %q: %w", name, err)
+	}
+	return nil
+}
+
+// steps returns what a workflow may run: its steps, or what a custom one names.
+func (g *gathering) steps(f flow) ([]config.WorkflowStep, error) {
+	steps := slices.Clone(f.Steps)
 	for _, name := range f.Agents {
 		steps = append(steps, config.WorkflowStep{Name: name, Type: config.AgentStep})
 	}
 	for _, name := range f.Workflows {
-		found := false
+		before := len(steps)
 		for _, t := range []config.StepType{config.SimpleStep, config.CustomStep} {
 			if _, ok := g.parts.Definition(string(t), name); ok {
-				steps, found = append(steps, config.WorkflowStep{Name: name, Type: t}), true
+				steps = append(steps, config.WorkflowStep{Name: name, Type: t})
 			}
 		}
-		if !found {
-			return &engine.UnknownError{Kind: "workflow", Name: name, There: g.parts.Names(string(config.SimpleStep))}
+		if len(steps) == before {
+			return nil, g.unknown(name)
 		}
 	}
-	for _, s := range steps {
-		var err error
-		if s.Type == config.AgentStep {
-			err = g.agent(s.Name)
-		} else {
-			err = g.workflow(s.Type, s.Name)
-		}
-		if err != nil {
-			return fmt.Errorf("workflow %q: %w", name, err)
-		}
-	}
-	return nil
+	return steps, nil
 }
 
 // provided returns the names of a kind that there are.
@@ -237,17 +256,4 @@ func textOf(raw json.RawMessage) string {
 		return text
 	}
 	return string(raw)
-}
-
-// maxTitle bounds a title, in bytes.
-const maxTitle = 100
-
-// title returns the first line of a request.
-func title(request string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(request), "\n")
-	return tool.Cut(line, maxTitle)
-}
-
-func invalid(field, reason string) error {
-	return &record.InvalidError{Code: record.CodeInvalidValue, Field: field, Reason: reason}
 }
