@@ -380,6 +380,8 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 			switch {
 			case slices.Contains(w.Decisions, "retry"):
 				decision = object{"decision": h.judge(w.ToolCallID)}
+			case slices.Contains(w.Decisions, "accept"):
+				decision = object{"decision": "accept"}
 			case w.Type == "USER_INPUT":
 				decision = object{"decision": "submit", "values": object{"city": city}}
 			case w.Parameters.Item == refused:

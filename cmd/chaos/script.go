@@ -61,6 +61,7 @@ var kinds = []kind{
 	taskOf(planned, object{}), taskOf(iterated, object{"iterative": true}),
 	{"template", object{"executor": "plan", "name": "template", "input": object{"item": "x"}}},
 	{"chain", object{"executor": "workflow", "input": object{"workflow": "chain", "input": "Go."}}},
+	{"orchestrated", object{"executor": "orchestrator", "input": object{"request": "Do it."}}},
 	{"graph", object{"executor": "dag", "input": object{"prompt": "Compare."}}},
 }
 
@@ -75,6 +76,26 @@ var operations = []object{operation(toolAgain, "a"), operation(toolAgain, "b"), 
 
 func operation(tool, item string) object {
 	return object{"tool": toolServer, "operation": tool, "params": object{"item": item}}
+}
+
+// orchestrated is the plan of the orchestrator, of operations.
+func orchestrated() object {
+	var steps []object
+	for i, o := range operations {
+		s := object{"stepNumber": i + 1, "agentType": worker, "action": actionOf(o), "justification": "It is needed.", "expectedOutput": "A result."}
+		if i > 0 {
+			s["dependencies"] = []int{i}
+		}
+		steps = append(steps, s)
+	}
+	return object{"goal": "It is done.", "steps": steps, "estimatedDuration": 5}
+}
+
+// worker is the agent of the orchestrator.
+const worker = "WORKER"
+
+func actionOf(operation object) string {
+	return fmt.Sprintf("Use %s on %s.", operation["operation"], operation["params"].(object)["item"])
 }
 
 // graph is a diamond.
@@ -127,6 +148,19 @@ func script() scriptmodel.Script {
 			}
 			return object{"done": true}
 		}),
+		replying("orchestrated", "specialised agents. Plan", func(string) any { return orchestrated() }),
+		scriptmodel.Scene{Name: "orchestrated answer", Match: scriptmodel.Match{System: "specialised agents. They"}, Turns: []scriptmodel.Turn{{Content: "It is done."}}},
+		scriptmodel.Scene{Name: worker, Match: scriptmodel.Match{System: "You are the agent " + worker}, Turns: []scriptmodel.Turn{{
+			Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+				asked := string(r.Messages[len(r.Messages)-1].Content)
+				for _, o := range operations {
+					if strings.Contains(asked, "Your step: "+actionOf(o)) {
+						return scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use(o["operation"].(string), o["params"].(object)["item"].(string))}}, nil
+					}
+				}
+				return scriptmodel.Turn{}, fmt.Errorf("no action in %q", asked)
+			},
+		}}},
 		replying("graph", "acyclic graph", func(string) any { return graph }),
 		replying("node", "carry out", func(asked string) any { return object{"inputs": strings.Count(asked, "From ")} }),
 	)
@@ -208,7 +242,8 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 		"plans": object{"template": object{"title": "A template", "steps": []object{
 			{"agent": "wide", "request": "Do <<item>>."}, {"agent": "asking", "request": "Do <<item>>, too."},
 		}}},
-		"workflows": object{"chain": object{"steps": []string{"first", "second"}}},
+		"orchestrator": object{"executionTimeout": "2h", "agents": object{worker: object{"description": "Works.", "tools": []string{toolServer + "-*"}}}},
+		"workflows":    object{"chain": object{"steps": []string{"first", "second"}}},
 	}, "", " ")
 	if err == nil {
 		err = os.WriteFile(path, content, 0o600)
