@@ -53,7 +53,8 @@ func whereForm() fields {
 type human struct {
 	cmd    *exec.Cmd
 	tty    *os.File
-	out    *watched // what the terminal shows
+	out    *watched       // what the terminal shows
+	read   sync.WaitGroup // done when all of it was read
 	stdout *bytes.Buffer
 }
 
@@ -72,8 +73,7 @@ func atTerminal(t *testing.T, args ...string) *human {
 		t.Fatal(err)
 	}
 	_ = slave.Close()
-	var read sync.WaitGroup
-	read.Go(func() {
+	h.read.Go(func() {
 		buf := make([]byte, 4<<10)
 		for {
 			n, err := master.Read(buf)
@@ -86,7 +86,7 @@ func atTerminal(t *testing.T, args ...string) *human {
 	t.Cleanup(func() {
 		_ = h.cmd.Process.Kill()
 		_ = h.cmd.Wait()
-		read.Wait()
+		h.read.Wait()
 		_ = master.Close()
 	})
 	return h
@@ -111,9 +111,10 @@ func (h *human) types(t *testing.T, question, line string) {
 	}
 }
 
-// ended waits for the end of the program, and returns its exit code.
+// ended waits for the end of the program, and of what the terminal shows, and returns its exit code.
 func (h *human) ended() int {
 	_ = h.cmd.Wait()
+	h.read.Wait()
 	return h.cmd.ProcessState.ExitCode()
 }
 
