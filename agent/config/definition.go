@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/actlog/actlog/agent/tool"
 )
@@ -82,6 +83,27 @@ func (d Definition) JSON() (text json.RawMessage, sha256sum string, err error) {
 	}
 	sum := sha256.Sum256(text)
 	return text, hex.EncodeToString(sum[:]), nil
+}
+
+// Needs returns what a worker must have for the agent.
+func (d Definition) Needs() []string {
+	return append([]string{"model:" + d.Model.Name}, needsOf(d.Tools, d.MCPServers)...)
+}
+
+// needsOf returns what a worker must have for tools and MCP servers. Tools that a pattern matches may be missing,
+// those of servers are known only when they are asked, and every worker has form and terminate.
+func needsOf(tools, servers []string) (all []string) {
+	for _, server := range servers {
+		all = append(all, "mcp:"+server)
+	}
+	for _, name := range tools {
+		everywhere := name == "terminate" || name == "form"
+		ofServer := slices.ContainsFunc(servers, func(server string) bool { return strings.HasPrefix(name, server+"-") })
+		if !everywhere && !ofServer && !strings.Contains(name, "*") {
+			all = append(all, "tool:"+name)
+		}
+	}
+	return all
 }
 
 // Policy returns the policy by which the agent may call a tool.

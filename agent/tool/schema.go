@@ -59,6 +59,28 @@ func (s *schema) check(arguments json.RawMessage) error {
 	return nil
 }
 
+// Checker returns a function that checks JSON against a schema. Its errors are for a model.
+func Checker(schema json.RawMessage) (check func(text string) error, err error) {
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(schema, s); err != nil {
+		return nil, err
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, err
+	}
+	return func(text string) error {
+		var value any
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			return fmt.Errorf("it is no JSON: %w", err)
+		}
+		if err := resolved.Validate(value); err != nil {
+			return errors.New(readable(err.Error()))
+		}
+		return nil
+	}, nil
+}
+
 // readable turns an error of the schema's library, which has the path in the schema of each part that
 // it was in, into one with the path in the arguments: "validating root: validating
 // /properties/files/items: type: ..." becomes "files[]: type: ...".

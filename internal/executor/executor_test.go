@@ -2,6 +2,8 @@ package executor
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +40,31 @@ func TestComplexity(t *testing.T) {
 	for _, f := range measured.Functions {
 		if f.Complexity > 12 && !strings.HasSuffix(f.Path, "_test.go") {
 			t.Errorf("%s %s has a complexity of %d", f.Path, f.Name, f.Complexity)
+		}
+	}
+}
+
+// TestSize checks that an executor, prompts apart, stays below 500 lines.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	lines := map[string]int{}
+	for _, file := range files {
+		if name := filepath.Base(file); strings.HasPrefix(name, "prompt") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[filepath.Dir(file)] += strings.Count(string(content), "\n")
+	}
+	for executor, n := range lines {
+		if n >= 500 {
+			t.Errorf("executor %s has %d lines", executor, n)
 		}
 	}
 }

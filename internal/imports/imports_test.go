@@ -107,7 +107,8 @@ var rules = map[string]rule{
 	"internal/executor/orchestrator": {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/thinkact"}, nil},
 	"internal/executor/plan":         {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine", "internal/executor/follow"}, nil},
 	"internal/executor/thinkact":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "internal/engine"}, nil},
-	"internal/executor/workflow":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, []string{"github.com/google/jsonschema-go"}},
+	"internal/executor/converse":     {[]string{"agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine"}, nil},
+	"internal/executor/workflow":     {[]string{"record", "agent/config", "agent/model", "agent/tool", "agent/workflow", "internal/engine", "internal/executor/converse"}, nil},
 
 	// What a Go program holds that runs agents: it puts the same rooms together as cmd/actlog.
 	"agent": {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/plan", "agent/redact", "agent/tool", "agent/workflow", "internal/decision", "internal/engine", "internal/executor", "internal/parts", "internal/runs", "internal/store", "internal/tree", "internal/upkeep"}, []string{"github.com/prometheus/client_golang"}},

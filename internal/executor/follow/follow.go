@@ -49,7 +49,7 @@ func Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared, err error
 		return p, err
 	}
 	for _, s := range d.Steps {
-		p.Needs = append(p.Needs, thinkact.Needs(s.Agent)...)
+		p.Needs = append(p.Needs, s.Agent.Needs()...)
 	}
 	slices.Sort(p.Needs)
 	p.Needs = slices.Compact(p.Needs)

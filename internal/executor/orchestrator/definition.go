@@ -10,7 +10,6 @@ import (
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/internal/engine"
-	"github.com/actlog/actlog/internal/executor/thinkact"
 )
 
 // input is what a run is given.
@@ -87,7 +86,7 @@ func (in *input) complete(d config.OrchestratorDefinition) error {
 func needs(d config.OrchestratorDefinition) []string {
 	all := []string{"model:" + d.Model.Name}
 	for _, a := range d.Agents {
-		all = append(all, thinkact.Needs(a)...)
+		all = append(all, a.Needs()...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

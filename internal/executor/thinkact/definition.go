@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
@@ -55,25 +54,8 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 		return p, err
 	}
 	p.Name, p.Definition, p.UserRequest, p.Title, p.ModelName, p.Limits = in.Agent, body, in.Request, engine.Title(in.Request), agent.Model.Model, new(engine.Limits(agent.Limits))
-	p.Needs = Needs(agent)
+	p.Needs = agent.Needs()
 	return p, nil
-}
-
-// Needs returns what a worker must have for an agent. Tools that a pattern matches may be missing, those of
-// MCP servers are known only when they are asked, and every worker has form and terminate.
-func Needs(agent config.Definition) []string {
-	all := []string{"model:" + agent.Model.Name}
-	for _, server := range agent.MCPServers {
-		all = append(all, "mcp:"+server)
-	}
-	for _, name := range agent.Tools {
-		everywhere := name == terminateTool || name == engine.FormTool
-		ofServer := slices.ContainsFunc(agent.MCPServers, func(server string) bool { return strings.HasPrefix(name, server+"-") })
-		if !everywhere && !ofServer && !strings.Contains(name, "*") {
-			all = append(all, "tool:"+name)
-		}
-	}
-	return all
 }
 
 func decode(body json.RawMessage) (d config.Definition, err error) {

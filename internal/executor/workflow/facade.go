@@ -13,6 +13,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/converse"
 )
 
 // maxDepth is how deep workflows may be nested.
@@ -21,7 +22,7 @@ const maxDepth = 10
 // carrier carries the workflows of a run. What they run are the steps of the run, in order.
 type carrier struct {
 	run *engine.Run
-	def definition
+	def config.Pinned
 	// functions returns those of custom workflows; nil: there are none.
 	functions func(name string) (workflow.Func, bool)
 	next      int // the index of the next step
@@ -33,7 +34,7 @@ type carrier struct {
 type place struct {
 	*carrier
 	name    string
-	flow    flow
+	flow    config.Flow
 	session string // of the workflow; empty: none
 	depth   int
 
@@ -99,16 +100,16 @@ func (p *place) RunAgent(ctx context.Context, name, message string) (workflow.Ag
 		return workflow.AgentResult{}, &failed{"configuration", noComponent(name)}
 	}
 	session := engine.Conversation{ID: p.below(), Agent: name, Workflow: p.name, Base: p.run.ConversationID()}
-	return p.agent(ctx, a, asked{messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, session: session})
+	return p.agent(ctx, a, converse.Asked{Messages: []workflow.Message{{Role: string(model.RoleUser), Content: message}}, Session: session})
 }
 
 func noComponent(name string) string { return "No components found with name " + name }
 
 // agent runs an agent as the next step.
-func (p *place) agent(ctx context.Context, a config.Definition, q asked) (workflow.AgentResult, error) {
+func (p *place) agent(ctx context.Context, a config.Definition, q converse.Asked) (workflow.AgentResult, error) {
 	index := p.next
 	p.next++
-	r, err := converse(ctx, p.run, index, a, p.def.Servers, q)
+	r, err := converse.Carry(ctx, p.run, index, a, p.def.Servers, q)
 	if err != nil {
 		err = p.interrupted(err)
 	}
@@ -126,10 +127,10 @@ func (p *place) RunWorkflow(ctx context.Context, name string, in any) (workflow.
 	}
 	defer done()
 	t, err := typeOf(workflow.Input{Workflow: name}, func(t config.StepType) bool { _, ok := p.def.Workflows[string(t)+"."+name]; return ok })
-	if err != nil || t == "" || !slices.Contains(p.flow.Workflows, name) {
-		if err == nil {
-			err = errors.New(noComponent(name))
-		}
+	if err == nil && !slices.Contains(p.flow.Workflows, name) {
+		err = errors.New(noComponent(name))
+	}
+	if err != nil {
 		return workflow.Result{}, &failed{"configuration", err.Error()}
 	}
 	raw, err := json.Marshal(in)
@@ -175,7 +176,7 @@ func (p *place) CallTool(ctx context.Context, name string, arguments any) (strin
 	}
 	p.note(name, toolStep, result.Text)
 	if result.Failed {
-		return result.Text, &failed{"tool", toolFailed(name, result.Text)}
+		return result.Text, &failed{"tool", converse.ToolFailed(name, result.Text)}
 	}
 	return result.Text, nil
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/executor/converse"
 	"github.com/actlog/actlog/record"
 )
 
 // Advance implements [engine.Executor].
 func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, error) {
-	var def definition
+	var def config.Pinned
 	var in workflow.Input
 	if err := errors.Join(json.Unmarshal(run.Definition(), &def), json.Unmarshal(run.Input(), &in)); err != nil {
 		return engine.Result{}, &engine.RunError{Kind: "configuration", Message: "The run cannot be read: " + err.Error()}
@@ -27,9 +28,9 @@ func (x Executor) Advance(ctx context.Context, run *engine.Run) (engine.Result, 
 	var result any
 	var err error
 	if def.Type == config.AgentStep {
-		result, err = root.agent(ctx, def.Agents[in.Agent], asked{
-			messages: in.Messages, systemPrompt: in.SystemPrompt, history: in.ForceIncludeHistory,
-			session: engine.Conversation{ID: root.session, Agent: in.Agent},
+		result, err = root.agent(ctx, def.Agents[in.Agent], converse.Asked{
+			Messages: in.Messages, SystemPrompt: in.SystemPrompt, History: in.ForceIncludeHistory,
+			Session: engine.Conversation{ID: root.session, Agent: in.Agent},
 		})
 	} else {
 		root.flow = def.Workflows[string(def.Type)+"."+in.Workflow]

@@ -1,15 +1,14 @@
-package workflow
+// Package converse carries agents that talk over several turns: a text is their final answer, and sessions
+// remember what was said.
+package converse
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
@@ -27,12 +26,12 @@ const (
 	outOfTurns = "max_iterations"
 )
 
-// asked is what an agent is asked.
-type asked struct {
-	messages     []workflow.Message
-	systemPrompt string // in place of that of the agent; empty: that
-	history      bool   // although the agent does not want it
-	session      engine.Conversation
+// Asked is what an agent is asked.
+type Asked struct {
+	Messages     []workflow.Message
+	SystemPrompt string // in place of that of the agent; empty: that
+	History      bool   // although the agent does not want it
+	Session      engine.Conversation
 }
 
 // talk is the conversation of an agent over several turns.
@@ -40,23 +39,23 @@ type talk struct {
 	run     *engine.Run
 	step    *engine.Step
 	agent   config.Definition
-	servers []string // all MCP servers that there are
-	schema  *jsonschema.Resolved
-	asked   asked
+	servers []string                  // all MCP servers that there are
+	fits    func(answer string) error // says why a text is no final answer; nil: any is
+	asked   Asked
 
 	said  []model.Message
 	first int // of the messages that are its own: before are the prompt and the history
 	kept  int // how many of its own the session has
 }
 
-// converse carries a conversation to its end, as a step of the run. The error is a [*engine.RunError] if the
+// Carry carries a conversation to its end, as a step of the run. servers are all MCP servers that there are. The error is a [*engine.RunError] if the
 // agent did not succeed, with its result, or another of the handle.
-func converse(ctx context.Context, run *engine.Run, index int, a config.Definition, servers []string, q asked) (workflow.AgentResult, error) {
+func Carry(ctx context.Context, run *engine.Run, index int, a config.Definition, servers []string, q Asked) (workflow.AgentResult, error) {
 	if a.MaxSteps == 0 {
 		a.MaxSteps = defaultIterations
 	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
-		Agent: a.Agent, Description: a.Description, Request: q.messages[len(q.messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
 	})
 	if err != nil {
 		return workflow.AgentResult{}, err
@@ -78,19 +77,19 @@ func converse(ctx context.Context, run *engine.Run, index int, a config.Definiti
 // open begins with the system prompt, the history and what the agent is asked.
 func (t *talk) open(ctx context.Context) (err error) {
 	prompt := t.agent.SystemPrompt
-	if t.asked.systemPrompt != "" {
-		prompt = t.asked.systemPrompt
+	if t.asked.SystemPrompt != "" {
+		prompt = t.asked.SystemPrompt
 	}
 	t.said = []model.Message{model.System(strings.TrimSpace(prompt + "\n\n" + toolsAreData))}
-	if t.asked.history || t.agent.IncludeHistory {
-		history, err := t.run.History(ctx, t.asked.session.ID, historyMessages)
+	if t.asked.History || t.agent.IncludeHistory {
+		history, err := t.run.History(ctx, t.asked.Session.ID, historyMessages)
 		if err != nil {
 			return err
 		}
 		t.said = append(t.said, history...)
 	}
 	t.first = len(t.said)
-	for _, m := range t.asked.messages {
+	for _, m := range t.asked.Messages {
 		t.said = append(t.said, model.Message{Role: model.Role(m.Role), Parts: []model.Part{{Text: m.Content}}})
 	}
 	t.keep()
@@ -99,16 +98,18 @@ func (t *talk) open(ctx context.Context) (err error) {
 
 // keep puts what was said since into the session.
 func (t *talk) keep() {
-	if own := t.said[t.first:]; t.asked.session.ID != "" && len(own) > t.kept {
-		t.run.Say(t.asked.session, t.kept, own[t.kept:]...)
+	if own := t.said[t.first:]; t.asked.Session.ID != "" && len(own) > t.kept {
+		t.run.Say(t.asked.Session, t.kept, own[t.kept:]...)
 		t.kept = len(own)
 	}
 }
 
 // turns goes on until there is a final answer, or no turn is left.
 func (t *talk) turns(ctx context.Context) (answer string, err error) {
-	if t.schema, err = schemaOf(t.agent.ResponseSchema); err != nil {
-		return "", err
+	if len(t.agent.ResponseSchema) > 0 {
+		if t.fits, err = tool.Checker(t.agent.ResponseSchema); err != nil {
+			return "", &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
+		}
 	}
 	for n := range t.agent.MaxSteps {
 		if answer, final, err := t.turn(ctx, n); final || err != nil {
@@ -140,11 +141,13 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	t.said = append(t.said, response.Message)
 	calls := response.Message.Calls()
 	if len(calls) == 0 {
-		why := t.fits(response.Message.Text())
-		if why != nil {
-			t.said = append(t.said, model.User(doesNotFit(why)))
+		if t.fits != nil {
+			if why := t.fits(response.Message.Text()); why != nil {
+				t.said = append(t.said, model.User(doesNotFit(why)))
+				return "", false, nil
+			}
 		}
-		return response.Message.Text(), why == nil, nil
+		return response.Message.Text(), true, nil
 	}
 	if ended && !acted {
 		return "", false, failure
@@ -214,7 +217,7 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 		switch {
 		case r.Failed && jsonError(calls[i].Arguments) != nil: // it says so
 		case r.Failed:
-			results[i].Text = toolFailed(calls[i].Name, r.Text)
+			results[i].Text = ToolFailed(calls[i].Name, r.Text)
 		case r.Text == "":
 			results[i].Text = noOutput
 		}
@@ -222,38 +225,10 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 	return engine.Told(calls, results)
 }
 
-// schemaOf returns the schema of final answers; nil: they may be anything.
-func schemaOf(raw json.RawMessage) (*jsonschema.Resolved, error) {
-	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	var s jsonschema.Schema
-	err := json.Unmarshal(raw, &s)
-	if err == nil {
-		var resolved *jsonschema.Resolved
-		if resolved, err = s.Resolve(nil); err == nil {
-			return resolved, nil
-		}
-	}
-	return nil, &engine.RunError{Kind: "configuration", Message: "The response schema is not valid: " + err.Error()}
-}
-
-// fits returns why a text is no final answer.
-func (t *talk) fits(text string) error {
-	if t.schema == nil {
-		return nil
-	}
-	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		return fmt.Errorf("it is no JSON: %w", err)
-	}
-	return t.schema.Validate(value)
-}
-
 // result says how the conversation ended.
 func (t *talk) result(answer string, failure *engine.RunError) workflow.AgentResult {
 	r := workflow.AgentResult{AgentName: t.agent.Agent, Status: workflow.Success, ConversationHistory: workflow.MessagesOf(t.said)}
-	if id := t.asked.session.ID; id != "" {
+	if id := t.asked.Session.ID; id != "" {
 		r.SessionID = &id
 	}
 	if failure == nil {
