@@ -69,9 +69,9 @@ func (w *watcher) ends(c delta.Cycle, with string) func() bool {
 // meet sends deltas of a tree until a watcher receives one: from then on the sender knows of it.
 func meet(t *testing.T, from *delta.Deltas, w *watcher, root string) {
 	t.Helper()
-	meeting := delta.Cycle{RootPlanID: root, PlanID: root, StepID: "meeting"}
+	meeting := delta.Cycle{RootPlanID: root, PlanID: root, StepID: fmt.Sprintf("meeting %p", from)} // of this sender
 	storetest.Until(t, "the watcher is known", func() bool {
-		from.Delta(root, root, "meeting", 0, 1, "x")
+		from.Delta(root, root, meeting.StepID, 0, 1, "x")
 		text, _ := w.text(meeting)
 		return text != ""
 	})
