@@ -537,6 +537,7 @@ func TestConfigurationFile(t *testing.T) {
 	t.Parallel()
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "file", Match: scriptmodel.Match{System: "Of the file."}, Turns: []scriptmodel.Turn{calls("echo", map[string]string{"text": "hi"}), says("file is done")}},
+		{Name: "reader", Match: scriptmodel.Match{User: "Read a.go."}, Turns: []scriptmodel.Turn{says("It is read.")}},
 		{Name: "program", Match: scriptmodel.Match{System: "Of the program: $5 ${X}."}, Turns: []scriptmodel.Turn{calls("agent.file", map[string]string{"request": "Help."}), says("program is done")}},
 	}}, nil)
 	if err != nil {
@@ -544,7 +545,7 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	text := fmt.Sprintf("models:\n  default: {provider: openai, model: of-the-file, baseURL: %q}\nagents:\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
+	text := fmt.Sprintf("models:\n  default: {provider: openai, model: of-the-file, baseURL: %q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nagents:\n  reader: {}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -585,13 +586,26 @@ func TestConfigurationFile(t *testing.T) {
 	if err != nil || sub.ParentPlanID != id || sub.RootPlanID != id || sub.Result != "file is done" {
 		t.Errorf("%+v %v", sub, err)
 	}
+	// A template of the file. Its run is none of a task.
+	if id, err = a.StartTemplate(t.Context(), agent.Template{Name: "nightly", Values: map[string]string{"path": "a.go"}}); err != nil {
+		t.Fatal(err)
+	}
+	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
+		t.Errorf("%+v", run)
+	}
+	if _, err := a.WaitTask(t.Context(), id); !named(err, "planId") {
+		t.Error(err)
+	}
+	if _, err := a.StartTemplate(t.Context(), agent.Template{Name: "nightly"}); !named(err, "path") {
+		t.Error(err)
+	}
 	var body string
 	if err := db.Pool.QueryRow(t.Context(), "SELECT body::text FROM actlog.definition WHERE definition_id = 'agent.program'").Scan(&body); err != nil {
 		t.Fatal(err)
 	}
 	// What the file has when it is loaded again counts for workers that are at work.
 	text += "  later: {model: second, systemPrompt: Of the file., tools: [echo]}\n"
-	text = strings.Replace(text, "agents:", fmt.Sprintf("  second: {provider: openai, model: second, baseURL: %q}\nagents:", server.URL()), 1)
+	text = strings.Replace(text, "plans:", fmt.Sprintf("  second: {provider: openai, model: second, baseURL: %q}\nplans:", server.URL()), 1)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ type Template struct {
 func (t Template) request() (q engine.Request, err error) {
 	for name, text := range t.Values {
 		if len(text) > record.MaxTextBytes || !storable(text) {
-			return q, invalid("input."+name, fmt.Sprintf("must be UTF-8 without NUL of at most %d bytes", record.MaxTextBytes))
+			return q, invalid(name, fmt.Sprintf("must be UTF-8 without NUL of at most %d bytes", record.MaxTextBytes))
 		}
 	}
 	if t.Name == "" {

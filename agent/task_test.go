@@ -81,7 +81,7 @@ func TestTask(t *testing.T) {
 	if _, err := good.StartTemplate(t.Context(), agent.Template{Name: "none"}); !errors.Is(err, record.ErrNotFound) {
 		t.Error(err)
 	}
-	for field, q := range map[string]agent.Template{"name": {}, "input.x": {Name: "n", Values: map[string]string{"x": "\x00"}}} {
+	for field, q := range map[string]agent.Template{"name": {}, "x": {Name: "n", Values: map[string]string{"x": "\x00"}}} {
 		_, err := good.StartTemplate(t.Context(), q)
 		if bad := new(record.InvalidError); !errors.As(err, &bad) || bad.Field != field {
 			t.Errorf("%s: %v", field, err)

@@ -67,10 +67,9 @@ func serveTools() {
 	}
 }
 
-// remoteTools serves the tools over HTTP, and returns the URL.
-func remoteTools(t *testing.T) string {
+// serveMCP serves a server over HTTP, and returns the URL.
+func serveMCP(t *testing.T, s *sdk.Server) string {
 	t.Helper()
-	s := toolServer()
 	over := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
 	t.Cleanup(func() {
 		for session := range s.Sessions() { // of clients that were killed, too
@@ -96,7 +95,7 @@ func TestToolsOfServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	remote := remoteTools(t)
+	remote := serveMCP(t, toolServer())
 	dir := t.TempDir()
 	file, begun := filepath.Join(dir, "actlog.yaml"), filepath.Join(dir, "begun")
 	config := fmt.Sprintf(`

@@ -57,7 +57,7 @@ agents:
   refused: {description: Is refused, model: refused}
   lost: {description: Has no tools, mcpServers: [lost]}
 redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
-`, m.URL(), refusing.URL, os.Args[0], beServer, remoteTools(t), mail)
+`, m.URL(), refusing.URL, os.Args[0], beServer, serveMCP(t, toolServer()), mail)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -75,6 +75,7 @@ func newStory(root string, v *view) *story {
 type storyRow struct {
 	tailRow
 	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy string
+	Time                                                                   *time.Time // of a thought
 	attempted
 }
 
@@ -147,7 +148,7 @@ func (s *story) placed(r *storyRow) bool {
 
 // moments returns what is new in a row.
 func (s *story) moments(r *storyRow) []moment {
-	begin, end := cmp.Or(r.StartTime, r.ThinkStartTime), cmp.Or(r.EndTime, r.ThinkEndTime)
+	begin, end := cmp.Or(r.StartTime, r.ThinkStartTime, r.Time), cmp.Or(r.EndTime, r.ThinkEndTime)
 	later := time.Now()
 	at := func(t *time.Time) time.Time { // what has no time yet comes last
 		if t == nil {

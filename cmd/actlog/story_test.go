@@ -65,6 +65,11 @@ func TestStory(t *testing.T) {
 				`rows {"rows":[{"kind":"actTool","stepId":"s2","toolCallId":"t","name":"look","parameters":"{}","state":"FAILED","errorMessage":"no"}]}`},
 			"One\n   → look  {}\n two\n   ← look  FAILED  no\n",
 		},
+		"thoughts in the order of their times": {
+			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t2","planId":"p","type":"action","content":"Do it","time":"2026-01-01T00:00:02Z"},` +
+				`{"kind":"thought","thoughtId":"t1","planId":"p","type":"analysis","content":"Look","time":"2026-01-01T00:00:01Z"}]}`},
+			"thought  analysis  Look\nthought  action  Do it\n",
+		},
 		"what else there is": {
 			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"PAUSED"}]}`,
 				`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"RUNNING"},{"kind":"wait","waitId":"w","title":"May it?","state":"TIMED_OUT"}]}`,

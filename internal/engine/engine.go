@@ -180,7 +180,21 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 			}
 		}
 	}
-	return executor.Prepare(parts, r)
+	p, err := executor.Prepare(parts, r)
+	if err != nil {
+		return p, err
+	}
+	for _, need := range p.Needs { // no worker is to be waited for that nobody has configured
+		name, isModel := strings.CutPrefix(need, "model:")
+		if _, known := parts.Model(name); isModel && !known {
+			unknown := &UnknownError{Kind: "model", Name: name}
+			for _, m := range Models(parts) {
+				unknown.There = append(unknown.There, m.Name)
+			}
+			return p, unknown
+		}
+	}
+	return p, nil
 }
 
 // begin returns what is on record of a run from its start. The caller has set the place of the plan.

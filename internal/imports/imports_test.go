@@ -238,6 +238,7 @@ func breaches(all map[string]*pkg) (found []string) {
 	return found
 }
 
+// TestImports checks the table. A37: executors depend on the handle of the engine, and on no store, server or provider.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	all := list(t)

@@ -569,6 +569,12 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
+	gone := role()
+	gone.Model.Name = "gone"
+	_, err := build(t, gone, says("x"), words).Engine.Start(t.Context(), request("", object{"task": "t"}))
+	if !errors.Is(err, record.ErrNotFound) || !strings.Contains(err.Error(), `no model is called "gone"; there are: default`) {
+		t.Error(err)
+	}
 	// Missing constraints, or those that are null, are the defaults.
 	var p struct{ Metadata json.RawMessage }
 	id := start(h, object{"task": "t", "constraints": nil})
