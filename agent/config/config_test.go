@@ -214,7 +214,7 @@ func TestProblems(t *testing.T) {
 		{"agents", base + `toolsets: {files: {enableWrite: false}}
 mcpServers: {srv: {command: [x]}}
 agents:
-  a: {model: gpt, tools: [files.read_fil, files.write_file, agent.b, agent.nobody, "git.*", "files.*", form, srv-x, "s*", other-x], mcpServers: [srv, svr]}
+  a: {model: gpt, tools: [files.read_fil, files.write_file, agent.b, agent.nobody, "git.*", "files.*", form, srv-x, "s*", other-x], mcpServers: [srv, svr], exclude: [files.list_file]}
   b:
     maxSteps: 0
     limits: {rounds: 0, toolCalls: many, tokens: 1, costUsd: -1, seconds: .nan, money: 1}
@@ -231,7 +231,7 @@ agents:
 			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`,
+			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`, `6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
 			"8: agents.b.maxSteps: want a whole number from 1 to 2147483647",
 			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647", "9: agents.b.limits.toolCalls: want a whole number, not a text",
 			"9: agents.b.limits.costUsd: want a number above 0", "9: agents.b.limits.seconds: want a number above 0", "9: agents.b.limits.money: no such key; there are: costUsd, rounds, seconds, tokens, toolCalls",
