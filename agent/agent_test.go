@@ -174,6 +174,7 @@ func TestRegisterErrors(t *testing.T) {
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}}, []string{`tools.x.policy.onUnknown: "guess" is not`}},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{Timeout: -1})}}, []string{"tools.x.policy.timeout: "}},
 		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its schema is not one of an object"}},
+		{agent.Parts{MCPServers: map[string]mcp.Server{"a.b": {Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
 		{agent.Parts{Policies: tool.Rules{{Tools: "echo"}, {}}}, []string{"policies[1].tools: an empty pattern matches no tool"}},

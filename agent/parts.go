@@ -166,6 +166,11 @@ func (c *registering) servers(more map[string]mcp.Server) {
 		}
 		return nil
 	})
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if err := mcp.CheckName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
+			c.wrong("mcpServers.%s: %w", name, err)
+		}
+	}
 }
 
 func (c *registering) tools(more []tool.Tool) {

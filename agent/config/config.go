@@ -129,7 +129,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 
 	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
-	c.MCPServers = section(sections["mcpServers"], "", func(_ string, n node) Server { return readServer(n) })
+	c.MCPServers = section(sections["mcpServers"], "", readServer)
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) Agent { return readAgent(n, there) })
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
 	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })

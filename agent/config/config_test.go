@@ -172,6 +172,7 @@ func TestProblems(t *testing.T) {
   f: {url: "http://h?token=x", env: {A: b}}
   g: {command: [x, 1, true], env: {PORT: 80, "A=B": c}, timeout: 0s}
   h: {url: "http://hunter2:x@h", exclude: x, trusted: 1}
+  i.j: {command: [x]}
 `, []string{
 			"2: mcpServers.a.command: a server needs a command or a url",
 			"3: mcpServers.b.url: a server has a command or a url, not both",
@@ -184,7 +185,8 @@ func TestProblems(t *testing.T) {
 			"8: mcpServers.g.env.A=B: a variable cannot have this name",
 			"8: mcpServers.g.timeout: want a time such as 30s or 2m",
 			"9: mcpServers.h.url: a URL cannot have a user or password here: they would be shown",
-			"9: mcpServers.h.exclude: want a list, not a text", "9: mcpServers.h.trusted: want true or false, not a number"}},
+			"9: mcpServers.h.exclude: want a list, not a text", "9: mcpServers.h.trusted: want true or false, not a number",
+			"10: mcpServers.i.j: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{"toolsets", `toolsets:
   files: {root: "/nowhere/at/all", write: true}
   git: {name: Me}
