@@ -61,6 +61,9 @@ func refuseFacade(c echo.Context, err error) error {
 	switch {
 	case invalid:
 		field := strings.TrimPrefix(bad.Field, "input.")
+		if field == "input" { // of a workflow
+			field = "initial_input"
+		}
 		return facadeError(c, http.StatusBadRequest, "ValidationError", strings.TrimSpace(field+" "+bad.Reason), field)
 	case read && problem.Status == http.StatusBadRequest:
 		return facadeError(c, problem.Status, "ValidationError", problem.Detail, problem.Field)

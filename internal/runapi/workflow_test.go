@@ -49,7 +49,7 @@ func facade(t *testing.T, turns ...scriptmodel.Turn) *client {
 		Scenes: []scriptmodel.Scene{{Name: "guide", Turns: turns}}, Tools: []tool.Tool{echo},
 		Definitions: map[string]any{
 			"agent.guide": a, "simple_workflow.chain": config.Workflow{Steps: []config.WorkflowStep{{Name: "guide", Type: config.AgentStep}}},
-			"custom_workflow.own": workflow.Custom{Agents: []string{"guide"}},
+			"custom_workflow.own": workflow.Custom{Agents: []string{"guide"}}, "agent.far": config.Definition{AllOf: []string{"gone"}},
 		},
 		Executors: []engine.Executor{executor.Executor{Functions: functions}},
 		Config:    func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
@@ -71,7 +71,7 @@ func TestResultIsJSON(t *testing.T) {
 	expect(t, a.JSON(t), obj{"state": "COMPLETED", "result.agent_name": "guide", "result.final_response.content": "Done."})
 }
 
-// TestExecution checks the execution API: agents, workflows, errors, sessions. D1, D2, D3, D13, D19, D21, D22.
+// TestExecution checks the execution API: agents, workflows, errors, sessions. D1, D2, D3, D4, D13, D19, D21, D22.
 func TestExecution(t *testing.T) {
 	t.Parallel()
 	c := facade(t, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{use("x")}}, scriptmodel.Turn{Content: "Done."}, scriptmodel.Turn{Content: "Again."}, scriptmodel.Turn{Content: "More."})
@@ -100,14 +100,15 @@ func TestExecution(t *testing.T) {
 	}{
 		{"agents/nobody/run", obj{"user_message": "x"}, 404, "Agent configuration 'nobody' not found."},
 		{"agents/nobody/stream", obj{"user_message": "x"}, 404, "Agent configuration 'nobody' not found."},
+		{"agents/far/run", obj{"user_message": "x"}, 400, "MCP Server 'gone' required by agent 'far' not found."},
 		{"workflows/simple/own/run", obj{"initial_input": "x"}, 404, "Workflow configuration 'own' not found."},
 		{"agents/guide/run", obj{}, 400, "user_message or messages is required"}, {"agents/guide/run", obj{"other": 1}, 400, "other is not known"},
-		{"agents/guide/run", "[]", 400, "must be a JSON object"}, {"agents/guide/run", obj{"user_message": 1}, 400, "user_message must be"},
-		{"workflows/simple/chain/run", obj{}, 400, "input is required"}, {"history/cleanup?days=x", obj{}, 400, "days must be a number"}, {"history/cleanup", obj{"days": -1}, 400, "days must not be negative"},
+		{"agents/guide/run", "[]", 400, "the body must be a JSON object"}, {"agents/guide/run", obj{"user_message": 1}, 400, "user_message must be"},
+		{"workflows/simple/chain/run", obj{}, 400, "initial_input is required"}, {"history/cleanup?days=x", obj{}, 400, "days must be a number"}, {"history/cleanup", obj{"days": -1}, 400, "days must not be negative"},
 	} {
 		a := c.post("/execution/"+row.path, row.body)
 		problem, _ := a.JSON(t).(obj)["error"].(obj)
-		if message, _ := problem["message"].(string); a.Status != row.status || !strings.Contains(message, row.want) || problem["error_type"] == "" || problem["details"] == nil {
+		if message, _ := problem["message"].(string); a.Status != row.status || !strings.HasPrefix(message, row.want) || problem["error_type"] == "" || problem["details"] == nil {
 			t.Errorf("%s: %d %v", row.path, a.Status, a.JSON(t))
 		}
 	}
