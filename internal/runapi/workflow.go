@@ -169,9 +169,12 @@ func (s *Server) streamAgent(c echo.Context) error {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
 	}
 	defer s.talks.Add(-1)
+	told, err := formatOf(c)
+	if err != nil {
+		return refuseFacade(c, err)
+	}
 	var run engine.Started
 	var after int
-	var err error
 	if last := c.Request().Header.Get("Last-Event-ID"); last != "" {
 		run, after, err = s.resumed(c, last)
 	} else {
@@ -194,7 +197,28 @@ func (s *Server) streamAgent(c echo.Context) error {
 		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return s.store.Within(func(int64) error { return nil }) },
 		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: 15 * time.Second,
 	}
-	return talk.Follow(c.Request().Context(), func(e runs.Event) error { return sendEvent(c, run.PlanID, e) })
+	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
+		for _, each := range told(e) {
+			if err := sendEvent(c, run.PlanID, each); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// formatOf returns what a client is told of an event, as the query asks for it.
+func formatOf(c echo.Context) (told func(runs.Event) []runs.Event, err error) {
+	q := httpd.QueryOf(c, "format")
+	switch format := q.Text("format"); {
+	case q.Err != nil:
+		return nil, q.Err
+	case format == "aurite":
+		return new(aurite).of, nil
+	case format != "":
+		return nil, httpd.BadField("format", "must be aurite, or not be there")
+	}
+	return func(e runs.Event) []runs.Event { return []runs.Event{e} }, nil
 }
 
 // sendEvent sends an event, or a comment if it has no type.

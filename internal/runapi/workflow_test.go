@@ -141,8 +141,28 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// told are the events of a stream, without texts as they arrive, and the whole text of each turn.
+// told are the events of a stream, the pieces of a text as one, and all texts.
 func told(t *testing.T, c *client, path string, body any, header ...string) (events []obj, ids []string, texts string) {
+	t.Helper()
+	before := "" // the texts before this one
+	ids = listen(t, c, path, body, func(e obj) {
+		text, isText := e["data"].(obj)["text"].(string)
+		if !isText {
+			text, isText = e["data"].(obj)["content"].(string)
+		}
+		if last := len(events) - 1; !isText || last < 0 || events[last]["type"] != e["type"] {
+			events, before = append(events, e), texts
+		}
+		if e["data"].(obj)["reset"] == true {
+			texts = before
+		}
+		texts += text
+	}, header...)
+	return events, ids, texts
+}
+
+// listen calls on with the events of a stream as they arrive, and returns their ids.
+func listen(t *testing.T, c *client, path string, body any, on func(obj), header ...string) (ids []string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+path, strings.NewReader(string(apitest.JSON(t, body))))
 	if err != nil {
@@ -172,16 +192,9 @@ func told(t *testing.T, c *client, path string, body any, header ...string) (eve
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
 			t.Fatal(err)
 		}
-		if e["type"] == "text_delta" {
-			if e["data"].(obj)["reset"] == true {
-				texts = ""
-			}
-			texts += e["data"].(obj)["text"].(string)
-			continue
-		}
-		events = append(events, e)
+		on(e)
 	}
-	return events, ids, texts
+	return ids
 }
 
 func types(events []obj) string {
@@ -196,17 +209,18 @@ func types(events []obj) string {
 // what it missed. D15, D16.
 func TestStream(t *testing.T) {
 	t.Parallel()
-	c := facade(t, scriptmodel.Turn{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("fail")}}, scriptmodel.Turn{Content: "It is done."})
+	turns := []scriptmodel.Turn{{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("fail")}}, {Content: "It is done."}}
+	c := facade(t, turns...)
 	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
 	const use = " tool_use_start tool_use_input_delta tool_use_end"
-	want := "session_info" + use + use + " tool_result tool_execution_error stream_end"
+	want := "session_info text_delta" + use + use + " tool_result tool_execution_error text_delta stream_end"
 	if got := types(events); got != want || texts != "Let me see.It is done." {
 		t.Fatalf("%s\n%q", got, texts)
 	}
 	if d := events[len(events)-1]["data"].(obj); d["status"] != "success" || d["final_response"].(obj)["content"] != "It is done." {
 		t.Errorf("%v", d)
 	}
-	if d := events[7]["data"].(obj); d["output"] != "one" || d["name"] != "echo" {
+	if d := events[8]["data"].(obj); d["output"] != "one" || d["name"] != "echo" {
 		t.Errorf("%v", d)
 	}
 	// From the middle: what follows, and the texts whole.
@@ -215,8 +229,27 @@ func TestStream(t *testing.T) {
 		t.Errorf("%s %q", got, texts)
 	}
 	all, more, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", strings.Split(ids[0], "/")[0]+"/0")
-	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(want)-len(strings.ReplaceAll(want, " ", ""))+3 {
+	if types(all) != want || texts != "Let me see.It is done." || len(more) != len(all) {
 		t.Errorf("%s %q %v", types(all), texts, more)
+	}
+	// The same under Aurite's names.
+	events, ids, texts = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
+	if got := types(events); got != "session_info llm_response_start llm_response tool_call tool_call tool_output tool_output llm_response llm_response_stop" || texts != "Let me see.It is done." {
+		t.Errorf("%s %q", got, texts)
+	}
+	const toolEvents = `[{"data":{"input":{"text":"one"},"name":"echo"},"type":"tool_call"},{"data":{"input":{"text":"fail"},"name":"echo"},"type":"tool_call"},` +
+		`{"data":{"name":"echo","output":"one"},"type":"tool_output"},{"data":{"name":"echo","output":"it broke"},"type":"tool_output"}]`
+	if got := string(apitest.JSON(t, events[3:7])); got != toolEvents {
+		t.Errorf("%s", got)
+	}
+	if d := events[8]["data"].(obj); d["status"] != "success" || d["reason"] != "message_complete" {
+		t.Errorf("%v", d)
+	}
+	if again, _, _ := told(t, c, "/execution/agents/guide/stream?format=aurite", obj{}, "Last-Event-ID", ids[len(ids)-2]); !strings.HasSuffix(types(again), "llm_response_stop") || len(again) > 3 {
+		t.Errorf("%s", types(again))
+	}
+	if a := c.post("/execution/agents/guide/stream?format=other", obj{"user_message": "Go."}); a.Status != 400 || !strings.Contains(string(a.Body), `"field":"format"`) {
+		t.Errorf("another format: %d %s", a.Status, a.Body)
 	}
 	if a := c.post("/execution/agents/other/stream", obj{}, "Last-Event-ID", ids[0]); a.Status != 400 {
 		t.Errorf("the stream of another agent: %d", a.Status)
@@ -235,9 +268,15 @@ func TestStreamEnds(t *testing.T) {
 	if h := c.Read("/execution/history/s").(obj); h["total"] != float64(7) {
 		t.Errorf("the history has %v messages", h["total"])
 	}
+	events, _, _ = told(t, c, "/execution/agents/guide/stream?format=aurite", obj{"user_message": "Go."})
+	if last := events[len(events)-1]; last["type"] != "llm_response_stop" || last["data"].(obj)["status"] != "error" || last["data"].(obj)["reason"] != "turn_limit_reached" {
+		t.Errorf("%v", last)
+	}
 	c = facade(t, scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "No."}})
-	events, _, _ = told(t, c, "/execution/agents/guide/stream", obj{"user_message": "Go."})
-	if got := types(events); got != "session_info error stream_end" {
-		t.Errorf("%s", got)
+	for format, want := range map[string]string{"": "session_info error stream_end", "?format=aurite": "session_info error"} {
+		events, _, _ = told(t, c, "/execution/agents/guide/stream"+format, obj{"user_message": "Go."})
+		if got := types(events); got != want {
+			t.Errorf("%s", got)
+		}
 	}
 }
