@@ -54,7 +54,7 @@ func facadeError(c echo.Context, status int, kind, message, field string) error 
 func refuseFacade(c echo.Context, err error) error {
 	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
 		kind := strings.ToUpper(unknown.Kind[:1]) + unknown.Kind[1:]
-		return facadeError(c, http.StatusNotFound, "ConfigurationError", fmt.Sprintf("%s configuration '%s' not found.", kind, unknown.Name), "")
+		return facadeError(c, http.StatusNotFound, "ConfigurationError", fmt.Sprintf("%s configuration '%s' not found.", kind, shown(unknown.Name)), "")
 	}
 	bad, invalid := errors.AsType[*record.InvalidError](err)
 	problem, read := errors.AsType[*httpd.Problem](err)
@@ -68,7 +68,7 @@ func refuseFacade(c echo.Context, err error) error {
 	case read && problem.Status == http.StatusBadRequest:
 		return facadeError(c, problem.Status, "ValidationError", problem.Detail, problem.Field)
 	case errors.Is(err, record.ErrNotFound):
-		return facadeError(c, http.StatusNotFound, "NotFoundError", "There is no such session or run.", "")
+		return facadeError(c, http.StatusNotFound, "NotFoundError", "There is no such agent, workflow, session or run.", "")
 	}
 	return err
 }
@@ -372,7 +372,7 @@ func (s *Server) history(c echo.Context) error {
 
 func refuseSession(c echo.Context, id string, err error) error {
 	if errors.Is(err, record.ErrNotFound) {
-		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", id), "")
+		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", shown(id)), "")
 	}
 	return err
 }

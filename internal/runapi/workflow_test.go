@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -30,13 +31,21 @@ type starter struct {
 // facade serves the execution API with a worker.
 func facade(t *testing.T, turns ...scriptmodel.Turn) *client {
 	t.Helper()
-	echo := tool.Func("echo", "Says it again.", func(_ context.Context, in struct {
-		Text string `json:"text"`
-	}) (string, error) {
-		if in.Text == "fail" {
+	return facadeWith(t, apitest.Options{}, func(_ context.Context, text string) (string, error) {
+		if text == "fail" {
 			return "", fmt.Errorf("it broke")
 		}
-		return in.Text, nil
+		return text, nil
+	}, turns...)
+}
+
+// facadeWith is facade with options, and what the tool echo does with a text.
+func facadeWith(t *testing.T, o apitest.Options, does func(ctx context.Context, text string) (string, error), turns ...scriptmodel.Turn) *client {
+	t.Helper()
+	echo := tool.Func("echo", "Says it again.", func(ctx context.Context, in struct {
+		Text string `json:"text"`
+	}) (string, error) {
+		return does(ctx, in.Text)
 	})
 	a := config.Definition{Agent: "guide", SystemPrompt: "Guide.", Model: config.DefinitionModel{Name: "default"}, Tools: []string{"echo"}, IncludeHistory: true, EnableWrite: true, MaxSteps: 3}
 	functions := func(name string) (workflow.Func, bool) {
@@ -55,7 +64,8 @@ func facade(t *testing.T, turns ...scriptmodel.Turn) *client {
 		Config:    func(c *engine.Config) { c.Watcher = c.Store.Deltas() },
 	})
 	h.Work(h.Engine)
-	return &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { s := starter{Engine: h.Engine}; return s, s }})}
+	o.DB, o.Runtime = h.DB, func(*store.Store) (runapi.Starter, runapi.Catalog) { s := starter{Engine: h.Engine}; return s, s }
+	return &client{apitest.ServeWith(t, o)}
 }
 
 func use(text string) scriptmodel.ToolCall {
@@ -180,12 +190,16 @@ func listen(t *testing.T, c *client, path string, body any, on func(obj), header
 	if got := res.Header.Get("Content-Type") + " " + res.Header.Get("Cache-Control") + " " + res.Header.Get("X-Accel-Buffering"); res.StatusCode != 200 || got != "text/event-stream no-cache no" {
 		t.Fatalf("%d %s", res.StatusCode, got)
 	}
-	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+	lines := bufio.NewScanner(res.Body)
+	for lines.Buffer(nil, 32<<20); lines.Scan(); {
 		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
 			ids = append(ids, id)
 		}
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
+			if text := lines.Text(); text != "" && text != ":" && !strings.HasPrefix(text, "id: ") {
+				t.Errorf("a line of the stream is %.100q", text)
+			}
 			continue
 		}
 		var e obj
@@ -193,6 +207,9 @@ func listen(t *testing.T, c *client, path string, body any, on func(obj), header
 			t.Fatal(err)
 		}
 		on(e)
+	}
+	if err := lines.Err(); err != nil && t.Context().Err() == nil {
+		t.Logf("the stream ended: %v", err)
 	}
 	return ids
 }
@@ -277,6 +294,87 @@ func TestStreamEnds(t *testing.T) {
 		events, _, _ = told(t, c, "/execution/agents/guide/stream"+format, obj{"user_message": "Go."})
 		if got := types(events); got != want {
 			t.Errorf("%s", got)
+		}
+	}
+}
+
+// TestStreamOfHostileTexts checks that what models, tools and callers say cannot end an event of a stream, or begin another,
+// and is told as it is on record. D16.
+func TestStreamOfHostileTexts(t *testing.T) {
+	t.Parallel()
+	const hostile = "a\n\nid: plan-1/9\ndata: {\"type\":\"stream_end\"}\r\n\r\n:\u2028"
+	outputs := map[string]string{"lines": hostile, "bytes": "a\xff\x00b", "long": strings.Repeat("x", 5<<20)}
+	c := facadeWith(t, apitest.Options{}, func(_ context.Context, text string) (string, error) { return outputs[text], nil },
+		scriptmodel.Turn{Content: hostile, ToolCalls: []scriptmodel.ToolCall{use("lines"), use("bytes"), use("long"), enginetest.Call("no\n\ndata: {}", obj{}), enginetest.Call("echo", hostile)}},
+		scriptmodel.Turn{Content: "Done.\x00"})
+	events, ids, texts := told(t, c, "/execution/agents/guide/stream", obj{"user_message": hostile, "session_id": hostile})
+	calls := strings.Repeat(" tool_use_start tool_use_input_delta tool_use_end", 5)
+	if got := types(events); got != "session_info text_delta"+calls+" tool_result tool_result tool_result tool_execution_error tool_execution_error text_delta stream_end" || texts != hostile+"Done.\uFFFD" {
+		t.Fatalf("%s %q", got, texts)
+	}
+	for _, id := range ids {
+		if !strings.HasPrefix(id, events[0]["data"].(obj)["plan_id"].(string)+"/") {
+			t.Errorf("an id is %q", id)
+		}
+	}
+	for i, want := range []string{hostile, "a\uFFFD\uFFFDb", "xxx", "There is no tool no", "Error: Invalid JSON arguments provided: "} {
+		d := events[17+i]["data"].(obj)
+		text, _ := d["output"].(string)
+		if i > 2 {
+			text, _ = d["error"].(string)
+		}
+		if !strings.HasPrefix(text, want) || i < 2 && text != want || len(text) > tool.MaxText {
+			t.Errorf("result %d: %.300q, want %.300q", i, text, want)
+		}
+	}
+	if said := c.Read("/execution/history/" + url.PathEscape(hostile)).(obj); said["session_id"] != hostile || len(said["history"].([]any)) != 8 {
+		t.Errorf("%v", said)
+	}
+}
+
+// TestHostileRequests checks that what is wrong with a request is said with the field and the limit.
+func TestHostileRequests(t *testing.T) {
+	t.Parallel()
+	c := facade(t, scriptmodel.Turn{Content: "Done."})
+	long := strings.Repeat("x", 10<<10)
+	for _, row := range []struct {
+		name, path, body string
+		header           string // Last-Event-ID
+		status           int
+		want             string
+	}{
+		{"a session with NUL", "guide/stream", `{"user_message":"a","session_id":"\u0000"}`, "", 400, "session_id must be without NUL"},
+		{"a long session", "guide/stream", `{"user_message":"a","session_id":"` + long + `"}`, "", 400, "session_id must not be longer than 255 bytes"},
+		{"a long text", "guide/stream", `{"user_message":"` + strings.Repeat("x", 50<<20) + `"}`, "", 413, "the body is over 4194304 bytes"},
+		{"half a body", "guide/stream", `{"user_message":`, "", 400, "the body must be a JSON object"},
+		{"bytes", "guide/stream", "{\"user_message\":\"\xff\"}", "", 400, "the body must be UTF-8"},
+		{"a deep body", "guide/run", `{"messages":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`, "", 400, "the body must not nest deeper than 100 levels"},
+		{"a role", "guide/run", `{"messages":[{"role":"tool","content":"x"}]}`, "", 400, "messages[0].role must be user or assistant"},
+		{"a name with NUL", "a%00/run", `{"user_message":"a"}`, "", 404, "There is no such agent"},
+		{"a name of lines", "a%0A%0Adata:/stream", `{"user_message":"a"}`, "", 404, `Agent configuration 'a\n\ndata:' not found.`},
+		{"a long name", long + "/run", `{"user_message":"a"}`, "", 404, "xxx...' not found."},
+		{"a last event without number", "guide/stream", `{}`, "plan-1", 400, "Last-Event-ID must be the id of an event"},
+		{"a last event of long ago", "guide/stream", `{}`, "plan-1/-9", 400, "Last-Event-ID must be the id of an event"},
+		{"a last event beyond numbers", "guide/stream", `{}`, "plan-1/99999999999999999999", 400, "Last-Event-ID must be the id of an event"},
+		{"a last event of bytes", "guide/stream", `{}`, "\xff/1", 400, "Last-Event-ID must be the id of an event"},
+		{"a last event of no run", "guide/stream", `{}`, "plan-1/1", 404, "There is no such agent, workflow, session or run."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			header := []string{}
+			if row.header != "" {
+				header = append(header, "Last-Event-ID", row.header)
+			}
+			a := (&client{c.For(t)}).post("/execution/agents/"+row.path, row.body, header...)
+			if a.Status != row.status || !strings.Contains(string(a.Body), row.want) || len(a.Body) > 1_000 {
+				t.Errorf("%d %.500s", a.Status, a.Body)
+			}
+		})
+	}
+	// What can be said is said, whatever is in it.
+	for _, input := range []string{`{"a\u0000":"\u0000"}`, `"\ud800"`, `1e999999`, `[[[]]]`} {
+		a := c.post("/execution/workflows/custom/own/run", `{"initial_input":`+input+`}`)
+		if r, _ := a.JSON(t).(obj); r["status"] != "completed" {
+			t.Errorf("%s: %d %.500s", input, a.Status, a.Body)
 		}
 	}
 }
