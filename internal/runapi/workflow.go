@@ -166,7 +166,7 @@ const maxTalks = 1_000
 func (s *Server) streamAgent(c echo.Context) error {
 	if s.talks.Add(1) > maxTalks {
 		s.talks.Add(-1)
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
+		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("the server has %d streams, as many as it may; try again soon, or another server", maxTalks), RetryAfter: 5}
 	}
 	defer s.talks.Add(-1)
 	told, err := formatOf(c)

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/tool"
@@ -17,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
 	executor "github.com/actlog/actlog/internal/executor/workflow"
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
@@ -376,5 +380,82 @@ func TestHostileRequests(t *testing.T) {
 		if r, _ := a.JSON(t).(obj); r["status"] != "completed" {
 			t.Errorf("%s: %d %.500s", input, a.Status, a.Body)
 		}
+	}
+}
+
+// TestListenerLeaves checks that events are told as they happen, and that the run goes on when the client leaves. D15, D16.
+func TestListenerLeaves(t *testing.T) {
+	t.Parallel()
+	var log apitest.Log
+	release := make(chan struct{})
+	c := facadeWith(t, apitest.Options{Log: &log}, func(ctx context.Context, text string) (string, error) {
+		if text == "hold" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return text, nil
+	}, scriptmodel.Turn{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("hold")}}, scriptmodel.Turn{Content: "It is done."})
+	res, err := c.HTTP.Post(c.Base+"/execution/agents/guide/stream", "application/json", strings.NewReader(`{"user_message":"Go.","session_id":"s"}`)) //nolint:noctx // it is closed
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), `"type":"tool_result"`) { // of the first call: the second is under way
+	}
+	res.Body.Close()
+	for len(log.Lines("route=/execution/agents/:name/stream")) == 0 {
+		pause(t)
+	}
+	close(release)
+	id := res.Header.Get("Actlog-Plan-Id")
+	for c.run(id).(obj)["state"] != "COMPLETED" {
+		pause(t)
+	}
+	if h := c.Read("/execution/history/s").(obj)["history"].([]any); len(h) != 5 || h[4].(obj)["content"] != "It is done." {
+		t.Errorf("%v", h)
+	}
+}
+
+// pause waits a little for what happens meanwhile.
+func pause(t *testing.T) {
+	t.Helper()
+	if err := pg.Pause(t.Context(), 10*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestListenerStalls checks that a client which does not read is cut, that the run goes on, and that the client can come
+// back for the rest. D16.
+func TestListenerStalls(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 1900<<10)
+	c := facadeWith(t, apitest.Options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 200 * time.Millisecond }},
+		func(_ context.Context, text string) (string, error) { return fmt.Sprint(len(text)), nil },
+		scriptmodel.Turn{Whole: true, ToolCalls: []scriptmodel.ToolCall{use(large)}}, scriptmodel.Turn{Whole: true, Content: large})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"user_message":"Go."}`
+	if _, err := fmt.Fprintf(conn, "POST /execution/agents/guide/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	c.WantMetric("actlog_http_answers_cut_total", 1)
+	var id string
+	for list := []any{nil}; ; pause(t) {
+		list = c.Read("/api/v1/runs").(obj)["items"].([]any)
+		if id = list[0].(obj)["planId"].(string); list[0].(obj)["state"] == "COMPLETED" {
+			break
+		}
+	}
+	events, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
+	if got := types(events); got != "tool_use_start tool_use_input_delta tool_use_end tool_result text_delta stream_end" || texts != large {
+		t.Errorf("%s", got)
 	}
 }
