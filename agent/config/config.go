@@ -114,8 +114,10 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 	there := names{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
-		workflows: keysOf(sections["workflows"]), plans: keysOf(sections["plans"]), custom: o.Workflows,
+		plans: keysOf(sections["plans"]), functions: o.Workflows,
 	}
+	there.workflows, there.custom = withClass(sections["workflows"])
+	there.custom = append(there.custom, o.Workflows...)
 	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, []string{"form", "terminate"})
 	for _, name := range there.agents {
 		there.tools = append(there.tools, "agent."+name)

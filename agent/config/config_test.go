@@ -261,13 +261,18 @@ workflows:
   none: {}
   ring: {steps: [{name: gnir}]}
   gnir: {steps: [ring]}
+  half: {modulePath: news}
+  mixed: {modulePath: news.py, className: News, steps: [half, {name: half, type: simple_workflow}]}
 `, []string{
 			`6: workflows.w.steps[1]: "both" found in multiple types (agent, simple_workflow); write {name: both, type: ...}`,
-			`6: workflows.w.steps[3]: no agent or workflow is called "nobody"; there are: a, both, both, empty, gnir, none, ring, w`,
-			`6: workflows.w.steps[4].name: no custom_workflow is called "a"; there are: none`,
+			`6: workflows.w.steps[3]: no agent or workflow is called "nobody"; there are: a, both, both, empty, gnir, none, ring, w, half, mixed`,
+			`6: workflows.w.steps[4].name: no custom_workflow is called "a"; there are: half, mixed`,
 			"6: workflows.w.steps[5].name: required", "6: workflows.w.steps[6].type: want agent or simple_workflow or custom_workflow",
 			"7: workflows.empty.steps: want at least one step", "8: workflows.none.steps: required",
-			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir"}},
+			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir",
+			"11: workflows.half.className: required",
+			`12: workflows.mixed.steps[1].name: no simple_workflow is called "half"; there are: both, empty, gnir, none, ring, w`,
+			"12: workflows.mixed.steps: a workflow has steps or a class, not both", `12: workflows.mixed.className: no function of the program is called "news.py.News"; there are: none`}},
 		{"plans", base + `agents: {reader: {}}
 plans:
   p:
@@ -360,6 +365,14 @@ func TestThingsOfTheProgram(t *testing.T) {
 	want := []config.WorkflowStep{{Name: "mine", Type: config.CustomStep}, {Name: "mine", Type: config.CustomStep}}
 	if !cmp.Equal(c.Workflows["w"].Steps, want) {
 		t.Errorf("%v", c.Workflows)
+	}
+	// D20: a class stands for a function of the program.
+	c, err = parse(t, base+"workflows: {w: {steps: [news]}, news: {modulePath: flows/news.py, className: News}}\n", config.Options{Workflows: []string{"flows/news.py.News"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.Workflows; w["news"].Function() != "flows/news.py.News" || w["w"].Steps[0].Type != config.CustomStep {
+		t.Errorf("%v", w)
 	}
 }
 

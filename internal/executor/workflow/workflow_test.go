@@ -318,14 +318,21 @@ func TestCustom(t *testing.T) {
 	for name := range calls {
 		definitions["custom_workflow."+name] = uses
 	}
+	definitions["custom_workflow.gone"] = config.Flow{}
+	definitions["custom_workflow.other"] = config.Flow{Function: "bad"}
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
 	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" || out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
 		t.Errorf("%+v", r)
 	}
+	// A worker that says that it has the function, and has not.
+	run(t, h, object{"workflow": "gone", "input": 1}, &r)
+	if r.Status != workflow.Failed || *r.Error != "Workflow setup error: this program has no function gone" {
+		t.Errorf("%+v", r)
+	}
 	for name, want := range map[string]string{
-		"bad": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
+		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
 	} {
 		var r workflow.Result
 		p := run(t, h, object{"workflow": name, "input": "x"}, &r)
