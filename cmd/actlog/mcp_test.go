@@ -202,7 +202,7 @@ func ran[T any](t *testing.T, s *program, what string, input any) (result T) {
 	raw, err := json.Marshal(input)
 	if err == nil {
 		var resp *http.Response
-		if resp, err = http.Post(s.url+"/execution/"+what+"/run", "application/json", bytes.NewReader(raw)); err == nil { //nolint:noctx // the program ends with the test
+		if resp, err = http.Post(s.url+"/execution/"+what+"/run", "application/json", bytes.NewReader(raw)); err == nil {
 			defer resp.Body.Close()
 			if err = json.NewDecoder(resp.Body).Decode(&result); resp.StatusCode != http.StatusOK {
 				err = fmt.Errorf("status %d", resp.StatusCode)

@@ -397,7 +397,7 @@ func TestListenerLeaves(t *testing.T) {
 		}
 		return text, nil
 	}, scriptmodel.Turn{Content: "Let me see.", ToolCalls: []scriptmodel.ToolCall{use("one"), use("hold")}}, scriptmodel.Turn{Content: "It is done."})
-	res, err := c.HTTP.Post(c.Base+"/execution/agents/guide/stream", "application/json", strings.NewReader(`{"user_message":"Go.","session_id":"s"}`)) //nolint:noctx // it is closed
+	res, err := c.HTTP.Post(c.Base+"/execution/agents/guide/stream", "application/json", strings.NewReader(`{"user_message":"Go.","session_id":"s"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,11 +448,9 @@ func TestListenerStalls(t *testing.T) {
 	}
 	c.WantMetric("actlog_http_answers_cut_total", 1)
 	var id string
-	for list := []any{nil}; ; pause(t) {
-		list = c.Read("/api/v1/runs").(obj)["items"].([]any)
-		if id = list[0].(obj)["planId"].(string); list[0].(obj)["state"] == "COMPLETED" {
-			break
-		}
+	for state := ""; state != "COMPLETED"; pause(t) {
+		only := c.Read("/api/v1/runs").(obj)["items"].([]any)[0].(obj)
+		id, state = only["planId"].(string), only["state"].(string)
 	}
 	events, _, texts := told(t, c, "/execution/agents/guide/stream", obj{}, "Last-Event-ID", id+"/1")
 	if got := types(events); got != "tool_use_start tool_use_input_delta tool_use_end tool_result text_delta stream_end" || texts != large {
