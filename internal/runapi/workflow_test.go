@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -430,11 +431,20 @@ func pause(t *testing.T) {
 // back for the rest. D16.
 func TestListenerStalls(t *testing.T) {
 	t.Parallel()
-	large := strings.Repeat("x", 1900<<10)
+	large := strings.Repeat("x", 1<<20)
 	c := facadeWith(t, apitest.Options{Log: io.Discard, Server: func(config *apitest.Config) { config.HTTP.AnswerPatience = 200 * time.Millisecond }},
 		func(_ context.Context, text string) (string, error) { return fmt.Sprint(len(text)), nil },
 		scriptmodel.Turn{Whole: true, ToolCalls: []scriptmodel.ToolCall{use(large)}}, scriptmodel.Turn{Whole: true, Content: large})
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
+	door := httptest.NewUnstartedServer(c.Server)
+	door.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context { // so that what waits in the system is little
+		if err := conn.(*net.TCPConn).SetWriteBuffer(64 << 10); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	door.Start()
+	t.Cleanup(door.Close)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", door.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
