@@ -668,8 +668,8 @@ func serve() error {
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
 
-// TestMCPServer checks that an agent uses the tools of an MCP server of the program, whose secrets go neither
-// on record nor into the log.
+// TestMCPServer checks that an agent, and a workflow in Go, use the tools of an MCP server of the program, whose secrets go
+// neither on record nor into the log. D4, D20.
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -682,6 +682,12 @@ func TestMCPServer(t *testing.T) {
 		Models:     models(t, calls("local-tell", nil), says("It was told.")),
 		MCPServers: map[string]mcp.Server{"local": {Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
 		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}, EnableWrite: true}, "b": {Tools: []string{"local-tell"}, EnableWrite: true}},
+		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"}, Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+			if _, err := f.CallTool(ctx, "local-other", nil); !errors.Is(err, workflow.ErrFailed) || !strings.Contains(err.Error(), "There is no tool local-other") {
+				t.Errorf("another tool: %v", err)
+			}
+			return f.CallTool(ctx, "local-tell", struct{}{})
+		}}},
 	})
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
@@ -689,6 +695,9 @@ func TestMCPServer(t *testing.T) {
 		if run := settled(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
 			t.Errorf("%+v", run)
 		}
+	}
+	if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: "w", Input: 1}); err != nil || r.FinalOutput != "the key is [secret]" {
+		t.Errorf("%+v %v", r, err)
 	}
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")
 	if err != nil {
@@ -703,7 +712,7 @@ func TestMCPServer(t *testing.T) {
 		}
 		n++
 	}
-	if n != 2 || rows.Err() != nil {
+	if n != 3 || rows.Err() != nil {
 		t.Errorf("%d calls, %v", n, rows.Err())
 	}
 	if said := log.String(); strings.Contains(said, "planted") || !strings.Contains(said, "I have the key [secret]") {
