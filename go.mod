@@ -38,6 +38,7 @@ require (
 )
 
 require (
+	github.com/a-h/templ v0.3.977 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/segmentio/asm v1.2.1 // indirect

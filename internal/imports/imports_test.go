@@ -69,6 +69,10 @@ var rules = map[string]rule{
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
+	// How the record is laid out, and said to people.
+	"internal/outline": {[]string{"record", "internal/tree"}, nil},
+	"internal/words":   {nil, nil},
+
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},
 	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
