@@ -62,15 +62,16 @@ build: ## Build bin/actlog.
 lint: ## Check the code with golangci-lint.
 	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
 
-generate: postgres ## Generate package db from queries.
+generate: postgres ## Generate package db from queries, and the pages from their templates.
 	rm -f db/*.sql.go
 	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
+	CGO_ENABLED=0 $(TOOL) templ generate -path internal/web -log-level warn
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
-	git diff --exit-code -- db
+	git diff --exit-code -- db internal/web
 
 # A private Postgres needs server binaries. If there are none, users other than root get
 # instructions from the program itself.
