@@ -13,7 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-//go:embed asset/*.css asset/*.svg
+//go:embed asset/*.css asset/*.js asset/*.svg
 var assetFiles embed.FS
 
 // asset is a file that pages load. Its name has a hash of what is in it, so browsers keep it for good.

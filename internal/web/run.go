@@ -41,25 +41,62 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	id, err := httpd.NativeID(c, "planId")
+	v, err := s.view(c)
 	if err != nil {
 		return err
 	}
-	q := httpd.QueryOf(c, "at", "root")
-	at, root := q.Text("at"), q.Text("root")
-	if q.Err != nil {
-		return q.Err
-	}
-	reader := s.store.Within(httpd.AnswerTo(c).Take)
-	plan, err := reader.Skeleton(c.Request().Context(), root, id)
-	if err != nil {
-		return err
-	}
-	v := newRunView(plan, at, s.now())
 	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, runPage(v))
+}
+
+// rows answers with the rows under one.
+func (s *Server) rows(c echo.Context) error {
+	v, err := s.found(c)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, rows(v, v.under(v.open)))
+}
+
+// rowDetail answers with the detail of a row.
+func (s *Server) rowDetail(c echo.Context) error {
+	v, err := s.found(c)
+	if err != nil {
+		return err
+	}
+	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, detail(v))
+}
+
+// view reads the run for which a request asks.
+func (s *Server) view(c echo.Context) (*runView, error) {
+	id, err := httpd.NativeID(c, "planId")
+	if err != nil {
+		return nil, err
+	}
+	q := httpd.QueryOf(c, "at", "root")
+	at, root := q.Text("at"), q.Text("root")
+	if q.Err != nil {
+		return nil, q.Err
+	}
+	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
+	if err != nil {
+		return nil, err
+	}
+	return newRunView(plan, at, s.now()), nil
+}
+
+// found is view for a request that has to name a row of the run.
+func (s *Server) found(c echo.Context) (*runView, error) {
+	v, err := s.view(c)
+	if err == nil && (v.lost != "" || c.QueryParam("at") == "") {
+		return nil, httpd.BadField("at", "must be the address of a row of the run")
+	}
+	return v, err
 }
 
 // newRunView opens the row of an address; if there is none, the cause of the failure; else what runs now; else the first row.
@@ -116,6 +153,26 @@ func (v *runView) sections() (sections [][]int) {
 		sections, rows = append(sections, rows[:n]), rows[n:]
 	}
 	return sections
+}
+
+// under returns the rows under one, but for those under a folded one.
+func (v *runView) under(row int) (rows []int) {
+	for i := row + 1; i <= row+v.Rows[row].Below; i++ {
+		rows = append(rows, i)
+		if v.folded[i] {
+			i += v.Rows[i].Below
+		}
+	}
+	return rows
+}
+
+// failures returns the addresses of the failures, in the order in which they are visited.
+func (v *runView) failures() string {
+	all := make([]string, len(v.Failures))
+	for i, row := range v.Failures {
+		all[i] = v.Rows[row].At
+	}
+	return strings.Join(all, " ")
 }
 
 // state returns the state of a row.

@@ -49,6 +49,8 @@ func (s *Server) Routes() []httpd.Route {
 	return []httpd.Route{
 		page("/", s.list),
 		page("/runs/:planId", s.run),
+		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/detail", s.rowDetail),
 		{Method: http.MethodGet, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
 	}
 }
