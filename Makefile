@@ -49,7 +49,7 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 
 page: postgres ## Use the pages in a real browser.
-	@if ! command -v chromium google-chrome chromium-browser >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	@if ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "make: no Chromium found; installing Debian's package chromium with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium >/dev/null; \

@@ -126,7 +126,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
+	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/a-h/templ"
@@ -32,13 +33,14 @@ type Lists interface {
 type Server struct {
 	store Store
 	lists Lists
+	door  *httpd.Server
 	log   *slog.Logger
 	now   func() time.Time
 }
 
 // New returns the page of a record.
 func New(s Store, lists Lists, server *httpd.Server) *Server {
-	return &Server{store: s, lists: lists, log: server.Log(), now: time.Now}
+	return &Server{store: s, lists: lists, door: server, log: server.Log(), now: time.Now}
 }
 
 // Routes are those of the page.
@@ -46,12 +48,16 @@ func (s *Server) Routes() []httpd.Route {
 	page := func(path string, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: h, Refuse: refuse}
 	}
+	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
 		page("/", s.list),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/detail", s.rowDetail),
-		{Method: http.MethodGet, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
+		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
+		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
+		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
+		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
 	}
 }
 
@@ -69,8 +75,22 @@ func send(c echo.Context, status int, page templ.Component) error {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	c.Response().WriteHeader(status)
-	return page.Render(context.WithoutCancel(c.Request().Context()), c.Response()) // of a refusal, the context has ended
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
+	return page.Render(ctx, c.Response())
 }
 
-// refuse answers an error with a page that says what is wrong.
-func refuse(c echo.Context, p *httpd.Problem) error { return send(c, p.Status, problemPage(p)) }
+type readerKey struct{}
+
+// reader returns the name of the key with which a page is read; empty: without one.
+func reader(ctx context.Context) string {
+	name, _ := ctx.Value(readerKey{}).(string)
+	return name
+}
+
+// refuse answers an error with a page that says what is wrong. Who is not logged in may do so, and comes back.
+func refuse(c echo.Context, p *httpd.Problem) error {
+	if r := c.Request(); p.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
+		return c.Redirect(http.StatusSeeOther, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
+	}
+	return send(c, p.Status, problemPage(p))
+}

@@ -26,14 +26,16 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 type site struct {
 	t     *testing.T
 	store *store.Store
+	door  *httpd.Server
 	http.Handler
 }
 
 func open(t *testing.T, config httpd.Config) *site {
 	t.Helper()
 	s := storetest.Open(t)
+	config.Logins = s
 	server := apitest.New(t, s, apitest.Config{HTTP: config})
-	return &site{t, s, server.HTTP.Handler(false, web.New(s, server.API, server.HTTP).Routes()...)}
+	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.HTTP).Routes()...)...)}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
@@ -238,29 +240,128 @@ func TestHostile(t *testing.T) {
 	s.get("/", http.StatusOK)
 }
 
-// TestKeys: where keys are set, pages need one; what pages load does not.
-func TestKeys(t *testing.T) {
-	t.Parallel()
-	_, line, err := httpd.NewKey("reader", []httpd.Scope{httpd.ScopeRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := httpd.ReadKeys(strings.NewReader(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, httpd.Config{Keys: keys})
-	p := s.get("/", http.StatusUnauthorized)
-	for _, n := range p.all("rel", "stylesheet") {
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, attr(n, "href"), nil))
-		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/css") {
-			t.Errorf("%d %v", w.Code, w.Header())
-		}
+// send sends a request and returns the answer to it.
+func (s *site) send(method, path, form string, header ...string) *http.Response {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/assets/none.css", nil))
-	if w.Code != http.StatusNotFound {
-		t.Error(w.Code)
+	s.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// keys returns keys of some scopes, and the secret of the first.
+func keys(t *testing.T, scopes ...httpd.Scope) (all *httpd.Keys, secret string) {
+	t.Helper()
+	secret, line, err := httpd.NewKey("reader", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := httpd.NewKey("other", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err = httpd.ReadKeys(strings.NewReader(line + "\n" + other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, secret
+}
+
+// TestLogin: where keys are set, pages need a session, which is begun with a key. It opens what a browser reads, and what pages
+// of this server send. It ends when its user logs out, and with its key.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeWrite)
+	s := open(t, httpd.Config{Keys: all})
+	s.writeFailure("run")
+	want := func(what string, got *http.Response, status int, location string) {
+		t.Helper()
+		if got.StatusCode != status || got.Header.Get("Location") != location {
+			t.Errorf("%s: %d to %q, want %d to %q", what, got.StatusCode, got.Header.Get("Location"), status, location)
+		}
+	}
+	want("without a session", s.send("GET", "/runs/run?at=plan:run", ""), 303, "/login?next=%2Fruns%2Frun%3Fat%3Dplan%3Arun")
+	if form := s.get("/login?next=//evil.example/x", 200); attr(form.one("name", "next"), "value") != "/" {
+		t.Error("the login leads elsewhere")
+	}
+	want("a wrong key", s.send("POST", "/login", "key=actlog_x&next=/runs/run"), 401, "")
+	for next, to := range map[string]string{"/runs/run?at=x": "/runs/run?at=x", "/\\evil.example": "/"} {
+		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode(), "X-Forwarded-Proto", "https", "X-Forwarded-For", next)
+		want("logging in", in, 303, to)
+		c := in.Cookies()[0]
+		if c.Name != "__Host-actlog" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 12*3600 || strings.Contains(c.Value, secret) {
+			t.Errorf("the cookie is %+v", c)
+		}
+	}
+	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode())
+	session := in.Cookies()[0]
+	if session.Name != "actlog" || session.Secure {
+		t.Errorf("without TLS, the cookie is %+v", session)
+	}
+	as := func(method, path, body string, header ...string) *http.Response {
+		return s.send(method, path, body, append(header, "Cookie", session.Name+"="+session.Value)...)
+	}
+	const records, asJSON = `{"records":[]}`, "application/json"
+	want("a page", as("GET", "/runs/run", ""), 200, "")
+	want("the API", as("GET", "/api/v1/plans/run", ""), 200, "")
+	want("a made up session", s.send("GET", "/", "", "Cookie", "actlog=x"), 303, "/login?next=%2F")
+	want("a write from elsewhere", as("POST", "/api/v1/records", records, "Content-Type", asJSON), 403, "")
+	want("a write from another site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "cross-site"), 403, "")
+	want("a write from the same site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-site"), 403, "")
+	want("a write from a page", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-origin"), 200, "")
+	want("what its key may not do", as("DELETE", "/api/v1/plans/run", "", "Sec-Fetch-Site", "same-origin"), 403, "")
+	want("a wrong key beside it", as("GET", "/api/v1/plans/run", "", "Authorization", "Bearer x"), 401, "")
+	want("another site logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "cross-site"), 403, "")
+	want("a page still", as("GET", "/runs/run", ""), 200, "")
+	want("a page logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "same-origin"), 303, "/login")
+	want("a page after that", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
+
+	other, secret := keys(t, httpd.ScopeRead)
+	s.door.SetKeys(other)
+	session = s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0] // the fifth try
+	want("a page with another key", as("GET", "/runs/run", ""), 200, "")
+	s.door.SetKeys(all)
+	want("a page after its key is gone", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
+	want("the sixth try of a minute", s.send("POST", "/login", url.Values{"key": {secret}}.Encode()), 429, "")
+	want("a long form", s.send("POST", "/login", "key="+strings.Repeat("x", 1<<20)), 400, "")
+	s.door.SetKeys(nil)
+	want("a login without keys", s.send("GET", "/login?next=/runs/run", ""), 303, "/runs/run")
+}
+
+// TestLoginNeedsRead: a key that may not read begins no session.
+func TestLoginNeedsRead(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeWrite)
+	s := open(t, httpd.Config{Keys: all})
+	if got := s.send("POST", "/login", "key="+secret); got.StatusCode != 403 || len(got.Cookies()) > 0 {
+		t.Errorf("%d %v", got.StatusCode, got.Cookies())
+	}
+}
+
+// TestAssets: what pages load needs no key, and is kept by browsers for good.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	all, _ := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: all})
+	p := s.get("/login", http.StatusOK)
+	var paths []string
+	for n := range p.root.Descendants() {
+		for _, key := range []string{"href", "src"} {
+			if path := attr(n, key); strings.HasPrefix(path, "/assets/") {
+				paths = append(paths, path)
+			}
+		}
+	}
+	for _, path := range paths {
+		if got := s.send("GET", path, ""); got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
+		}
+	}
+	if got := s.send("GET", "/assets/none.css", ""); len(paths) != 3 || got.StatusCode != 404 {
+		t.Errorf("%d %v", got.StatusCode, paths)
 	}
 }
