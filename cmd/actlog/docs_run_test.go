@@ -142,7 +142,10 @@ func TestDocsWorkflow(t *testing.T) {
 		scene("writer", "You write", scriptmodel.Turn{Content: "The highest mountain of Norway is 2,469 m high."}),
 		scene("critic", "You rate", scriptmodel.Turn{Content: `{"score": 7, "why": "It is short."}`}))
 	commands, shown := under(t, codeBlocks(t, "workflow.md", "sh"), "An example", 6), under(t, codeBlocks(t, "workflow.md", "json"), "An example", 3)
-	for i, want := range map[int]string{1: shown[0], 3: shown[1], 4: shown[2]} {
+	for i, want := range []string{1: shown[0], 3: shown[1], 4: shown[2]} {
+		if want == "" {
+			continue
+		}
 		got := answer[fields](t, s, commands[i])
 		if steps, ok := got["step_results"].([]any); ok {
 			for _, step := range steps {
