@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
-	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -22,6 +22,8 @@ import (
 const (
 	// sectionRows is how many rows of a tree stand in one section, which browsers lay out only when it is near.
 	sectionRows = 100
+	// maxFilled is how many rows a tree may have whose sections are all filled from the beginning.
+	maxFilled = 2_000
 	// maxIndent bounds how far to the right a row is drawn.
 	maxIndent = 32
 )
@@ -29,7 +31,6 @@ const (
 // runView is a run, and the row that is open.
 type runView struct {
 	*outline.Outline
-	root   *tree.Plan
 	open   int // the row whose detail is shown
 	folded map[int]bool
 	// lost is the address that was asked for, if the run has no such row.
@@ -41,7 +42,7 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c)
+	v, err := s.view(c, false)
 	if err != nil {
 		return err
 	}
@@ -51,20 +52,40 @@ func (s *Server) run(c echo.Context) error {
 	return send(c, http.StatusOK, runPage(v))
 }
 
-// rows answers with the rows under one.
+// rows answers with rows of a run: those under one, or a number of those after one.
 func (s *Server) rows(c echo.Context) error {
-	v, err := s.found(c)
+	v, err := s.view(c, true)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, rows(v, v.under(v.open)))
+	under, after := c.QueryParam("under"), c.QueryParam("after")
+	if (under == "") == (after == "") {
+		return httpd.BadField("under", "or after must be given: the address of a row of the run")
+	}
+	if under != "" {
+		row, ok := v.Find(under)
+		if !ok {
+			return httpd.BadField("under", "must be the address of a row of the run")
+		}
+		return send(c, http.StatusOK, rows(v, v.under(row)))
+	}
+	visible := v.Visible(v.folded)
+	at := slices.IndexFunc(visible, func(i int) bool { return v.Rows[i].At == after })
+	if at < 0 {
+		return httpd.BadField("after", "must be the address of a row of the run that is not folded away")
+	}
+	rest := visible[at+1:]
+	return send(c, http.StatusOK, rows(v, rest[:min(len(rest), sectionRows)]))
 }
 
 // rowDetail answers with the detail of a row.
 func (s *Server) rowDetail(c echo.Context) error {
-	v, err := s.found(c)
+	v, err := s.view(c, true)
 	if err != nil {
 		return err
+	}
+	if v.lost != "" || c.QueryParam("at") == "" {
+		return httpd.BadField("at", "must be the address of a row of the run")
 	}
 	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
 		return err
@@ -72,36 +93,38 @@ func (s *Server) rowDetail(c echo.Context) error {
 	return send(c, http.StatusOK, detail(v))
 }
 
-// view reads the run for which a request asks.
-func (s *Server) view(c echo.Context) (*runView, error) {
+// view reads the run for which a request asks. Of a piece of a page, it may be as it was when the page was made.
+func (s *Server) view(c echo.Context, piece bool) (*runView, error) {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return nil, err
 	}
-	q := httpd.QueryOf(c, "at", "root")
+	names := []string{"at", "root"}
+	if piece {
+		names = append(names, "under", "after")
+	}
+	q := httpd.QueryOf(c, names...)
 	at, root := q.Text("at"), q.Text("root")
 	if q.Err != nil {
 		return nil, q.Err
+	}
+	if piece {
+		if o := s.kept.get(id, root, s.now()); o != nil {
+			return newRunView(o, at, s.now()), nil
+		}
 	}
 	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
 	if err != nil {
 		return nil, err
 	}
-	return newRunView(plan, at, s.now()), nil
-}
-
-// found is view for a request that has to name a row of the run.
-func (s *Server) found(c echo.Context) (*runView, error) {
-	v, err := s.view(c)
-	if err == nil && (v.lost != "" || c.QueryParam("at") == "") {
-		return nil, httpd.BadField("at", "must be the address of a row of the run")
-	}
-	return v, err
+	o := outline.Of(plan)
+	s.kept.add(id, root, o, s.now())
+	return newRunView(o, at, s.now()), nil
 }
 
 // newRunView opens the row of an address; if there is none, the cause of the failure; else what runs now; else the first row.
-func newRunView(p *tree.Plan, at string, now time.Time) *runView {
-	v := &runView{Outline: outline.Of(p), root: p, now: now}
+func newRunView(o *outline.Outline, at string, now time.Time) *runView {
+	v := &runView{Outline: o, now: now}
 	open, ok := v.Find(at)
 	if !ok {
 		v.lost = at
@@ -145,14 +168,25 @@ func (v *runView) rowTimes(r *outline.Row) (start, end *time.Time) {
 	return start, end
 }
 
-// sections returns the visible rows in sections.
-func (v *runView) sections() (sections [][]int) {
-	rows := v.Visible(v.folded)
-	for len(rows) > 0 {
-		n := min(len(rows), sectionRows)
-		sections, rows = append(sections, rows[:n]), rows[n:]
+// section is a part of the tree. One of a long tree may be empty: it is filled when it comes near.
+type section struct {
+	rows []int
+	from string // where its rows come from; empty: they are there
+}
+
+// sections returns the visible rows in sections. Of a long tree, only the first one is filled, and that of the open row.
+func (v *runView) sections() (all []section) {
+	visible := v.Visible(v.folded)
+	long := len(visible) > maxFilled
+	for i := 0; i < len(visible); i += sectionRows {
+		s := section{rows: visible[i:min(i+sectionRows, len(visible))]}
+		if long && i > 0 && !slices.Contains(s.rows, v.open) {
+			q := url.Values{"after": {v.Rows[visible[i-1]].At}, "at": {v.Rows[v.open].At}}
+			s = section{from: runPath(v.Plan.Record.CurrentPlanID) + "/rows?" + q.Encode()}
+		}
+		all = append(all, s)
 	}
-	return sections
+	return all
 }
 
 // under returns the rows under one, but for those under a folded one.
@@ -255,7 +289,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 // path returns the address of a row.
 func (v *runView) path(r *outline.Row) string {
 	q := url.Values{"at": {r.At}}
-	return runPath(v.root.Record.CurrentPlanID) + "?" + q.Encode()
+	return runPath(v.Plan.Record.CurrentPlanID) + "?" + q.Encode()
 }
 
 // reason says why a row failed.

@@ -36,6 +36,7 @@ type Server struct {
 	door  *httpd.Server
 	log   *slog.Logger
 	now   func() time.Time
+	kept  kept
 }
 
 // New returns the page of a record.
