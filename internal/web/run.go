@@ -1,9 +1,7 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -78,21 +76,6 @@ func (s *Server) rows(c echo.Context) error {
 	return send(c, http.StatusOK, rows(v, rest[:min(len(rest), sectionRows)]))
 }
 
-// rowDetail answers with the detail of a row.
-func (s *Server) rowDetail(c echo.Context) error {
-	v, err := s.view(c, true)
-	if err != nil {
-		return err
-	}
-	if v.lost != "" || c.QueryParam("at") == "" {
-		return httpd.BadField("at", "must be the address of a row of the run")
-	}
-	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
-		return err
-	}
-	return send(c, http.StatusOK, detail(v))
-}
-
 // view reads the run for which a request asks. Of a piece of a page, it may be as it was when the page was made.
 func (s *Server) view(c echo.Context, piece bool) (*runView, error) {
 	id, err := httpd.NativeID(c, "planId")
@@ -101,7 +84,7 @@ func (s *Server) view(c echo.Context, piece bool) (*runView, error) {
 	}
 	names := []string{"at", "root"}
 	if piece {
-		names = append(names, "under", "after")
+		names = append(names, "under", "after", "name")
 	}
 	q := httpd.QueryOf(c, names...)
 	at, root := q.Text("at"), q.Text("root")
@@ -317,103 +300,4 @@ func (v *runView) why() string {
 		}
 	}
 	return "no error was recorded"
-}
-
-// detailView is the detail of a row: facts, and texts.
-type detailView struct {
-	facts []fact
-	texts []passage
-}
-
-// fact is a short value with its name.
-type fact struct{ name, value string }
-
-// passage is a long text with its name.
-type passage struct {
-	name, text string
-	bad        bool // it says what went wrong
-}
-
-// detail reads what is on record of a row.
-func (s *Server) detail(c echo.Context, r *outline.Row) (*detailView, error) {
-	row, err := s.store.Row(c.Request().Context(), keyOf(r))
-	if err != nil {
-		return nil, err
-	}
-	d := new(detailView)
-	switch row := row.(type) {
-	case *record.Plan:
-		d.fact("executor", row.Executor).fact("name", row.Name).fact("project", row.Project).fact("user", row.UserID).fact("model", row.ModelName).fact("conversation", row.ConversationID)
-		d.failure(row.ErrorMessage).passage("request", row.UserRequest).passage("summary", row.Summary).json("metadata", row.Metadata)
-	case *record.AgentExecution:
-		d.fact("agent", row.AgentName).fact("version", row.AgentVersion).fact("model", row.ModelName)
-		d.failure(row.ErrorMessage).passage("request", row.AgentRequest).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.ThinkAct:
-		d.fact("provider", row.Provider).fact("model", row.ModelName).fact("finish reason", row.FinishReason)
-		d.count("input tokens", row.InputTokens).count("output tokens", row.OutputTokens).count("cached tokens", row.CacheReadInputTokens).count("reasoning tokens", row.ReasoningTokens)
-		d.failure(row.ErrorMessage).passage("answer", row.ThinkOutput).passage("input", row.ThinkInput).passage("action", row.ActionDescription).passage("action result", row.ActionResult).json("metadata", row.Metadata)
-	case *record.ActTool:
-		d.fact("server", row.ServerName).fact("tool", row.Name)
-		d.failure(row.ErrorMessage).passage("parameters", row.Parameters).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.Wait:
-		d.fact("type", (*string)(row.Type)).fact("decided by", row.DecidedBy).fact("decision", row.Decision)
-		d.passage("question", row.FormDescription).passage("answer", row.DecisionText).json("form", row.FormInputs).json("subject", row.Subject)
-	}
-	return d, nil
-}
-
-// keyOf returns the key of what a row shows.
-func keyOf(r *outline.Row) record.Key {
-	switch {
-	case r.Wait != nil:
-		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
-	}
-	return r.Call.Record.Key()
-}
-
-func (d *detailView) fact(name string, value *string) *detailView {
-	if value := orZero(value); value != "" {
-		d.facts = append(d.facts, fact{name, value})
-	}
-	return d
-}
-
-func (d *detailView) count(name string, n *int64) *detailView {
-	if n != nil {
-		d.facts = append(d.facts, fact{name, words.Grouped(*n)})
-	}
-	return d
-}
-
-func (d *detailView) passage(name string, text *string) *detailView {
-	if text := orZero(text); text != "" {
-		d.texts = append(d.texts, passage{name: name, text: readable(text)})
-	}
-	return d
-}
-
-func (d *detailView) failure(message *string) *detailView {
-	if message := orZero(message); message != "" {
-		d.texts = append(d.texts, passage{"error", message, true})
-	}
-	return d
-}
-
-func (d *detailView) json(name string, value json.RawMessage) *detailView {
-	return d.passage(name, new(string(value)))
-}
-
-// readable indents a text that is JSON. Its numbers stay as they are.
-func readable(text string) string {
-	var b bytes.Buffer
-	if first := text[0]; first != '{' && first != '[' || json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return b.String()
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -400,4 +401,23 @@ func TestLongRun(t *testing.T) {
 	for _, path := range []string{"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x"} {
 		s.get("/runs/long/"+path, http.StatusBadRequest)
 	}
+}
+
+// TestLongText: of a long text the page shows the beginning, says so, and leads to all of it.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	long := strings.Repeat("<b>ä</b>\n", 200_000)
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: &long, UserRequest: new("short")})
+	p := s.get("/runs/p", http.StatusOK)
+	if note := text(p.one("class", "note")); note != "The first 64 KiB of 1.9 MiB. All of it" {
+		t.Error(note)
+	}
+	link := p.one("class", "note").FirstChild.NextSibling
+	got := s.send("GET", attr(link, "href"), "")
+	body, err := io.ReadAll(got.Body)
+	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") || !strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
+	}
+	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
 }
