@@ -201,6 +201,34 @@ func (c *client) plan(ctx context.Context, id string, query url.Values) (*planVi
 	return &p, c.get(ctx, "plan "+id, withQuery(planPath(id), query), &p)
 }
 
+// failuresView is what failed in a plan, the cause first.
+type failuresView struct {
+	Recovered bool
+	Items     []struct {
+		placeView
+		ErrorKind, ErrorMessage string
+		Path                    []placeView
+	}
+}
+
+// placeView is a plan, step, cycle or tool call.
+type placeView struct{ At, Kind, Name string }
+
+// name returns what it is called.
+func (p *placeView) name() string {
+	_, seq, _ := strings.Cut(p.At, "/")
+	if n, err := strconv.Atoi(seq); err == nil && p.Kind == "thinkAct" {
+		return "cycle " + strconv.Itoa(n+1)
+	}
+	return words.Shorten(cmp.Or(p.Name, p.At), 60)
+}
+
+// failures reads what failed in a plan.
+func (c *client) failures(ctx context.Context, p *planView) (*failuresView, error) {
+	var f failuresView
+	return &f, c.get(ctx, "failures of plan "+p.CurrentPlanID, withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
+}
+
 // run reads a run. It also returns the answer as it is.
 func (c *client) run(ctx context.Context, id string) (*runView, json.RawMessage, error) {
 	var raw json.RawMessage

@@ -49,7 +49,11 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	view.plan(p)
+	view.head(p)
+	if p.Total.Failures > 0 || p.State == "FAILED" || p.State == "INTERRUPTED" {
+		view.cause(client.failures(ctx, p))
+	}
+	view.rest(p)
 	return view.err
 }
 
@@ -107,6 +111,12 @@ func (v *view) failure(prefix, label, message string, limit int) {
 
 // plan draws a plan and everything below it.
 func (v *view) plan(p *planView) {
+	v.head(p)
+	v.rest(p)
+}
+
+// head draws a plan without what is below it.
+func (v *view) head(p *planView) {
 	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), 100)
 	v.failure("", "", p.ErrorMessage, 100)
@@ -117,6 +127,32 @@ func (v *view) plan(p *planView) {
 	if silent := silence(p.LastSignOfLife, v.now); silent != "" {
 		v.line("", v.faint("last sign of life "+silent+" ago"))
 	}
+}
+
+// cause draws why a plan ended as it did: what failed, and the way to it.
+func (v *view) cause(f *failuresView, err error) {
+	if err != nil {
+		v.failure("", "the cause could not be read: ", err.Error(), 200)
+		return
+	}
+	if len(f.Items) == 0 {
+		return
+	}
+	what := "cause:"
+	if f.Recovered {
+		what = "first failure, recovered:"
+	}
+	first := &f.Items[0]
+	v.line("", v.bold(what), v.bold(first.name()), v.red(words.Shorten(strings.Trim(first.ErrorKind+": "+first.ErrorMessage, ": "), 200)))
+	var path []string
+	for _, p := range first.Path {
+		path = append(path, p.name())
+	}
+	v.line("  ", v.faint(strings.Join(append(path, first.name()), " › ")))
+}
+
+// rest draws what is below a plan.
+func (v *view) rest(p *planView) {
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)

@@ -78,7 +78,7 @@ var rules = map[string]rule{
 	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
 	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/recent", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
-	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
+	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
 	"internal/web": {[]string{"record", "internal/api", "internal/httpd", "internal/outline", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/a-h/templ", echo}},
