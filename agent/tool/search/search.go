@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
@@ -102,7 +101,7 @@ const minScore = 0.7
 func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, error) {
 	vectors, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
 	if err != nil {
-		return nil, fmt.Errorf("embedder: %w", err)
+		return nil, err
 	}
 	scores := make([]float64, len(all))
 	for i := range scores {

@@ -14,17 +14,16 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
-
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/search"
+	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 type files map[string]string
 
