@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/actlog/actlog/internal/folder"
 )
@@ -110,29 +111,34 @@ func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]fl
 	return scores, nil
 }
 
-// saturation is how many times a word must be in a part to count half.
-const saturation = 0.5
+// The parameters of BM25, as most use them.
+const (
+	saturation = 1.2  // how many times a word must be in a part of usual length to count half
+	byLength   = 0.75 // how much it matters that a part has more words than others
+)
 
 // byWords returns how much of a query is in each part: words that are in few parts weigh more. 0 is
 // nothing, and 1 would be each word without end.
 func byWords(query string, all []chunk) []float64 {
 	in := map[string]int{} // index of a word of the query
 	words(query, func(w string) {
-		if _, ok := in[w]; !ok {
-			in[w] = len(in)
+		if _, ok := in[singular(w)]; !ok {
+			in[singular(w)] = len(in)
 		}
 	})
-	counts := make([][]int, len(all))
-	parts := make([]int, len(in)) // how many have the word
+	counts, lengths := make([][]int, len(all)), make([]float64, len(all))
+	parts, total := make([]int, len(in)), 0.0 // how many have the word
 	for i, c := range all {
 		counts[i] = make([]int, len(in))
 		words(c.path+"\n"+c.text, func(w string) {
-			if j, ok := in[w]; ok {
+			lengths[i]++
+			if j, ok := in[singular(w)]; ok {
 				if counts[i][j]++; counts[i][j] == 1 {
 					parts[j]++
 				}
 			}
 		})
+		total += lengths[i]
 	}
 	weights, sum := make([]float64, len(in)), 0.0
 	for j, n := range parts {
@@ -141,9 +147,18 @@ func byWords(query string, all []chunk) []float64 {
 	}
 	scores := make([]float64, len(all))
 	for i := range all {
+		half := saturation * (1 - byLength + byLength*lengths[i]*float64(len(all))/total)
 		for j, n := range counts[i] {
-			scores[i] += weights[j] / sum * float64(n) / (float64(n) + saturation)
+			scores[i] += weights[j] / sum * float64(n) / (float64(n) + half)
 		}
 	}
 	return scores
+}
+
+// singular returns a word without the s of most plurals, so that a query for files finds a file.
+func singular(word string) string {
+	if len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss") {
+		return word[:len(word)-1]
+	}
+	return word
 }

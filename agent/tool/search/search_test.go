@@ -159,6 +159,20 @@ func TestFinds(t *testing.T) {
 	}
 }
 
+// C16: by words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other way round.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, files{"a.go": "package a // drops the lease" + strings.Repeat(" of some other thing", 30) + "\n", "b.go": "package b // drops leases\n"})
+	set := open(t, dir, nil)
+	for _, query := range []string{"drop lease", "drops leases"} {
+		result := call(t, set, "search.search_code", object{"query": query})
+		if len(result.Sources) != 2 || result.Sources[0].URI != "b.go" || result.Sources[0].Score <= result.Sources[1].Score {
+			t.Errorf("%s: %+v", query, result.Sources)
+		}
+	}
+}
+
 // C16: at most ten matches, the best first, and by embeddings none below 0.7.
 func TestMaxAndMinScore(t *testing.T) {
 	t.Parallel()
