@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
 )
 
@@ -41,6 +42,7 @@ type found struct {
 	matches []match
 	files   int // that were searched
 	left    folder.Left
+	used    *tool.Embedding // nil without an embedder
 }
 
 // match is a part that matches.
@@ -71,20 +73,22 @@ func (f *Folder) find(ctx context.Context, query string, wanted func(at string) 
 	if err != nil || len(all) == 0 {
 		return r, err
 	}
-	r.matches, err = f.compare(ctx, query, all)
+	r.matches, r.used, err = f.compare(ctx, query, all)
 	slices.SortStableFunc(r.matches, func(a, b match) int { return cmp.Compare(b.score, a.score) }) // else in the order of paths and lines
-	r.matches = r.matches[:min(len(r.matches), most)]
+	if r.matches = r.matches[:min(len(r.matches), most)]; r.used != nil {
+		r.used.Hits = len(r.matches)
+	}
 	return r, err
 }
 
 // compare returns the parts that match a text.
-func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, err error) {
+func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, used *tool.Embedding, err error) {
 	var scores []float64
 	least := 0.0
 	if f.vectors == nil {
 		scores = byWords(query, all)
-	} else if scores, err = f.byVectors(ctx, query, all); err != nil {
-		return nil, err
+	} else if scores, used, err = f.byVectors(ctx, query, all); err != nil {
+		return nil, nil, err
 	} else {
 		least = minScore
 	}
@@ -93,22 +97,22 @@ func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matche
 			matches = append(matches, match{all[i], score})
 		}
 	}
-	return matches, nil
+	return matches, used, nil
 }
 
 // minScore is the least score of a match by vectors.
 const minScore = 0.7
 
-func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, error) {
-	vectors, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
+func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, *tool.Embedding, error) {
+	vectors, used, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scores := make([]float64, len(all))
 	for i := range scores {
 		scores[i] = relevance(vectors[i], vectors[len(all)])
 	}
-	return scores, nil
+	return scores, used, nil
 }
 
 // The parameters of BM25, as most use them.

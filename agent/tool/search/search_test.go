@@ -224,8 +224,13 @@ func TestUnchangedIsKept(t *testing.T) {
 		{func() { write(t, dir, files{"b.go": "package two\n"}) }, "search.search_code", 5},
 	} {
 		step.change()
-		if result := call(t, set, step.tool, object{"query": "which package"}); result.Failed {
+		before := embedded(t, server)
+		result := call(t, set, step.tool, object{"query": "which package"})
+		if result.Failed {
 			t.Fatalf("%+v", result)
+		}
+		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) || (e.InputTokens != nil) != (e.Texts > 0) {
+			t.Errorf("%+v", e)
 		}
 		if got := embedded(t, server); got != step.want {
 			t.Errorf("%d texts, want %d", got, step.want)
@@ -261,8 +266,9 @@ func TestAtOnce(t *testing.T) {
 type fake func(texts []string) ([][]float32, error)
 
 func (fake) Name() string { return "fake" }
-func (f fake) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	return f(texts)
+func (f fake) Embed(_ context.Context, texts []string) ([][]float32, model.Usage, error) {
+	vectors, err := f(texts)
+	return vectors, model.Usage{}, err
 }
 
 // What an embedder does wrong is a failed result, and nothing worse. What it made before it failed is kept.

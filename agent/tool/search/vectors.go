@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/tool"
 )
 
 // Store keeps vectors where other processes find them, by the model and the SHA-256 of the text. Its methods
@@ -71,26 +72,27 @@ var errMixed = errors.New("the vectors of the embedder do not have the same numb
 
 // of returns the vectors of chunks, in their order. Those that are known are not asked for again. If it
 // fails, those that came before are kept, so that the next call goes on from there.
-func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, error) {
+func (v *Vectors) of(ctx context.Context, chunks []chunk) ([][]float32, *tool.Embedding, error) {
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
+	used := &tool.Embedding{Model: v.embedder.Name()}
 	v.asks++
 	if err := v.read(ctx, v.missing(chunks, maxAge)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found, err := v.complete(ctx, chunks)
+	found, err := v.complete(ctx, chunks, used)
 	if errors.Is(err, errMixed) && v.at() != nil { // the store has those of another model that had the same name
 		for _, c := range chunks {
 			delete(v.kept, c.hash)
 		}
-		found, err = v.complete(ctx, chunks)
+		found, err = v.complete(ctx, chunks, used)
 	}
 	v.forget()
-	return found, err
+	return found, used, err
 }
 
 // missing returns those chunks whose vectors are not in memory, or not known to the store for longer than an
@@ -138,8 +140,8 @@ func (v *Vectors) read(ctx context.Context, chunks []chunk) error {
 	return store.KeepVectors(ctx, v.embedder.Name(), lacks)
 }
 
-// complete returns the vectors of chunks, and asks for those that are not in memory.
-func (v *Vectors) complete(ctx context.Context, chunks []chunk) ([][]float32, error) {
+// complete returns the vectors of chunks, and asks for those that are not in memory. It adds what that used.
+func (v *Vectors) complete(ctx context.Context, chunks []chunk, used *tool.Embedding) ([][]float32, error) {
 	missing := v.missing(chunks, math.MaxInt64)
 	for len(missing) > 0 {
 		n, size := 0, 0
@@ -147,7 +149,7 @@ func (v *Vectors) complete(ctx context.Context, chunks []chunk) ([][]float32, er
 			size += len(missing[n].text)
 			n++
 		}
-		if err := v.add(ctx, missing[:n]); err != nil {
+		if err := v.add(ctx, missing[:n], used); err != nil {
 			return nil, err
 		}
 		missing = missing[n:]
@@ -163,14 +165,20 @@ func (v *Vectors) complete(ctx context.Context, chunks []chunk) ([][]float32, er
 }
 
 // add asks for the vectors of chunks, and keeps them.
-func (v *Vectors) add(ctx context.Context, chunks []chunk) error {
+func (v *Vectors) add(ctx context.Context, chunks []chunk, used *tool.Embedding) error {
 	texts := make([]string, len(chunks))
 	for i, c := range chunks {
 		texts[i] = c.text
 	}
-	vectors, err := v.ask(ctx, texts)
+	vectors, usage, err := v.ask(ctx, texts)
 	if err != nil {
 		return fmt.Errorf("embedder: %w", err)
+	}
+	if used.Texts += len(texts); usage.Input != nil {
+		if used.InputTokens == nil {
+			used.InputTokens = new(int64)
+		}
+		*used.InputTokens += *usage.Input
 	}
 	if len(vectors) != len(chunks) {
 		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(vectors), len(chunks))
@@ -191,17 +199,17 @@ func (v *Vectors) add(ctx context.Context, chunks []chunk) error {
 }
 
 // ask asks the embedder, again if that helps.
-func (v *Vectors) ask(ctx context.Context, texts []string) ([][]float32, error) {
+func (v *Vectors) ask(ctx context.Context, texts []string) ([][]float32, model.Usage, error) {
 	for attempt := 1; ; attempt++ {
-		vectors, err := v.embedder.Embed(ctx, texts)
+		vectors, used, err := v.embedder.Embed(ctx, texts)
 		pause, again := model.Pause(err, attempt+1)
 		if err == nil || !again || attempt == attempts || ctx.Err() != nil {
-			return vectors, err
+			return vectors, used, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, used, ctx.Err()
 		}
 	}
 }
