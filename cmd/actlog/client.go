@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/words"
 )
 
 // planView and the types below it are what the commands read of the API's plans and steps.
@@ -144,7 +145,7 @@ func (f figuresView) took() string {
 	if f.DurationMs == nil {
 		return ""
 	}
-	return duration(time.Duration(*f.DurationMs) * time.Millisecond)
+	return words.Duration(time.Duration(*f.DurationMs) * time.Millisecond)
 }
 
 // client calls the API of a server.
@@ -402,7 +403,7 @@ func (c *client) statusError(what string, resp *http.Response) error {
 		problem.Detail = otlp.Refusal(body)
 	}
 	isActlog := problem.Detail != ""
-	err := fmt.Errorf("%s: %s", what, cmp.Or(clean(problem.Detail), resp.Status))
+	err := fmt.Errorf("%s: %s", what, cmp.Or(words.Clean(problem.Detail), resp.Status))
 	switch status := resp.StatusCode; {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if there is none

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -30,7 +31,7 @@ const maxSubject = 20_000
 
 // draw draws what the wait is about, whole: a human who approves has to see everything.
 func (w *waitView) draw(v *view) {
-	v.line("", v.yellow(cmp.Or(clean(w.Title), "A human is asked")), v.faint(w.WaitID))
+	v.line("", v.yellow(cmp.Or(words.Clean(w.Title), "A human is asked")), v.faint(w.WaitID))
 	v.paragraph("  ", w.FormDescription)
 	v.subject("", w.Parameters)
 	v.subject("plan: ", w.Plan)
@@ -53,7 +54,7 @@ func (v *view) subject(label string, raw json.RawMessage) {
 	}
 	text := []rune(pretty.String())
 	if more := len(text) - maxSubject; more > 0 {
-		text = append(text[:maxSubject], []rune(fmt.Sprintf("… and %s; --json shows all", plural(int64(more), "character")))...)
+		text = append(text[:maxSubject], []rune(fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character")))...)
 	}
 	v.paragraph("  ", label+string(text))
 }
@@ -67,7 +68,7 @@ func (v *view) paragraph(prefix, text string) {
 
 // row is the wait as a line of a table.
 func (w waitView) row() string {
-	return strings.Join([]string{clean(w.WaitID), clean(strings.Join(w.Decisions, ", ")), shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
+	return strings.Join([]string{words.Clean(w.WaitID), words.Clean(strings.Join(w.Decisions, ", ")), words.Shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
 }
 
 const waitsHeader = "WAIT\tDECISION\tTITLE"
@@ -88,7 +89,7 @@ func (w *waitView) check(d decide) error {
 	}
 	_, err = d.about().About(&record.Wait{Type: new(record.WaitType(w.Type)), FormInputs: w.FormInputs, Subject: subject})
 	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
-		return usageError(clean(bad.Field) + " " + clean(bad.Reason))
+		return usageError(words.Clean(bad.Field) + " " + words.Clean(bad.Reason))
 	}
 	return err
 }
