@@ -181,10 +181,8 @@ func TestModelFails(t *testing.T) {
 		t.Errorf("%+v %s", r, *p.State)
 	}
 	// D8: the history is kept also on an error.
-	for id, want := range map[string]string{"s": "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps", "s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps"} {
-		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
-			t.Error(got)
-		}
+	if got := reported(t, h, "s"); !strings.HasPrefix(got, "s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
+		t.Error(got)
 	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 3 || said[0].Role != "user" || said[2].Role != "tool" {
@@ -271,6 +269,11 @@ func TestChain(t *testing.T) {
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
 		if found, err := h.Store.Session(t.Context(), id); err != nil || found.BaseID != base || found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
+		}
+	}
+	for id, want := range map[string]string{"s": "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps", "s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps"} {
+		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
+			t.Error(got)
 		}
 	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
