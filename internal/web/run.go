@@ -1,11 +1,10 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
-	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -22,6 +20,8 @@ import (
 const (
 	// sectionRows is how many rows of a tree stand in one section, which browsers lay out only when it is near.
 	sectionRows = 100
+	// maxFilled is how many rows a tree may have whose sections are all filled from the beginning.
+	maxFilled = 2_000
 	// maxIndent bounds how far to the right a row is drawn.
 	maxIndent = 32
 )
@@ -29,7 +29,6 @@ const (
 // runView is a run, and the row that is open.
 type runView struct {
 	*outline.Outline
-	root   *tree.Plan
 	open   int // the row whose detail is shown
 	folded map[int]bool
 	// lost is the address that was asked for, if the run has no such row.
@@ -41,7 +40,7 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c)
+	v, err := s.view(c, false)
 	if err != nil {
 		return err
 	}
@@ -51,57 +50,64 @@ func (s *Server) run(c echo.Context) error {
 	return send(c, http.StatusOK, runPage(v))
 }
 
-// rows answers with the rows under one.
+// rows answers with rows of a run: those under one, or a number of those after one.
 func (s *Server) rows(c echo.Context) error {
-	v, err := s.found(c)
+	v, err := s.view(c, true)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, rows(v, v.under(v.open)))
+	under, after := c.QueryParam("under"), c.QueryParam("after")
+	if (under == "") == (after == "") {
+		return httpd.BadField("under", "or after must be given: the address of a row of the run")
+	}
+	if under != "" {
+		row, ok := v.Find(under)
+		if !ok {
+			return httpd.BadField("under", "must be the address of a row of the run")
+		}
+		return send(c, http.StatusOK, rows(v, v.under(row)))
+	}
+	visible := v.Visible(v.folded)
+	at := slices.IndexFunc(visible, func(i int) bool { return v.Rows[i].At == after })
+	if at < 0 {
+		return httpd.BadField("after", "must be the address of a row of the run that is not folded away")
+	}
+	rest := visible[at+1:]
+	return send(c, http.StatusOK, rows(v, rest[:min(len(rest), sectionRows)]))
 }
 
-// rowDetail answers with the detail of a row.
-func (s *Server) rowDetail(c echo.Context) error {
-	v, err := s.found(c)
-	if err != nil {
-		return err
-	}
-	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
-		return err
-	}
-	return send(c, http.StatusOK, detail(v))
-}
-
-// view reads the run for which a request asks.
-func (s *Server) view(c echo.Context) (*runView, error) {
+// view reads the run for which a request asks. Of a piece of a page, it may be as it was when the page was made.
+func (s *Server) view(c echo.Context, piece bool) (*runView, error) {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return nil, err
 	}
-	q := httpd.QueryOf(c, "at", "root")
+	names := []string{"at", "root"}
+	if piece {
+		names = append(names, "under", "after", "name")
+	}
+	q := httpd.QueryOf(c, names...)
 	at, root := q.Text("at"), q.Text("root")
 	if q.Err != nil {
 		return nil, q.Err
+	}
+	if piece {
+		if o := s.kept.get(id, root, s.now()); o != nil {
+			return newRunView(o, at, s.now()), nil
+		}
 	}
 	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
 	if err != nil {
 		return nil, err
 	}
-	return newRunView(plan, at, s.now()), nil
-}
-
-// found is view for a request that has to name a row of the run.
-func (s *Server) found(c echo.Context) (*runView, error) {
-	v, err := s.view(c)
-	if err == nil && (v.lost != "" || c.QueryParam("at") == "") {
-		return nil, httpd.BadField("at", "must be the address of a row of the run")
-	}
-	return v, err
+	o := outline.Of(plan)
+	s.kept.add(id, root, o, s.now())
+	return newRunView(o, at, s.now()), nil
 }
 
 // newRunView opens the row of an address; if there is none, the cause of the failure; else what runs now; else the first row.
-func newRunView(p *tree.Plan, at string, now time.Time) *runView {
-	v := &runView{Outline: outline.Of(p), root: p, now: now}
+func newRunView(o *outline.Outline, at string, now time.Time) *runView {
+	v := &runView{Outline: o, now: now}
 	open, ok := v.Find(at)
 	if !ok {
 		v.lost = at
@@ -145,14 +151,25 @@ func (v *runView) rowTimes(r *outline.Row) (start, end *time.Time) {
 	return start, end
 }
 
-// sections returns the visible rows in sections.
-func (v *runView) sections() (sections [][]int) {
-	rows := v.Visible(v.folded)
-	for len(rows) > 0 {
-		n := min(len(rows), sectionRows)
-		sections, rows = append(sections, rows[:n]), rows[n:]
+// section is a part of the tree. One of a long tree may be empty: it is filled when it comes near.
+type section struct {
+	rows []int
+	from string // where its rows come from; empty: they are there
+}
+
+// sections returns the visible rows in sections. Of a long tree, only the first one is filled, and that of the open row.
+func (v *runView) sections() (all []section) {
+	visible := v.Visible(v.folded)
+	long := len(visible) > maxFilled
+	for i := 0; i < len(visible); i += sectionRows {
+		s := section{rows: visible[i:min(i+sectionRows, len(visible))]}
+		if long && i > 0 && !slices.Contains(s.rows, v.open) {
+			q := url.Values{"after": {v.Rows[visible[i-1]].At}, "at": {v.Rows[v.open].At}}
+			s = section{from: runPath(v.Plan.Record.CurrentPlanID) + "/rows?" + q.Encode()}
+		}
+		all = append(all, s)
 	}
-	return sections
+	return all
 }
 
 // under returns the rows under one, but for those under a folded one.
@@ -255,7 +272,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 // path returns the address of a row.
 func (v *runView) path(r *outline.Row) string {
 	q := url.Values{"at": {r.At}}
-	return runPath(v.root.Record.CurrentPlanID) + "?" + q.Encode()
+	return runPath(v.Plan.Record.CurrentPlanID) + "?" + q.Encode()
 }
 
 // reason says why a row failed.
@@ -283,103 +300,4 @@ func (v *runView) why() string {
 		}
 	}
 	return "no error was recorded"
-}
-
-// detailView is the detail of a row: facts, and texts.
-type detailView struct {
-	facts []fact
-	texts []passage
-}
-
-// fact is a short value with its name.
-type fact struct{ name, value string }
-
-// passage is a long text with its name.
-type passage struct {
-	name, text string
-	bad        bool // it says what went wrong
-}
-
-// detail reads what is on record of a row.
-func (s *Server) detail(c echo.Context, r *outline.Row) (*detailView, error) {
-	row, err := s.store.Row(c.Request().Context(), keyOf(r))
-	if err != nil {
-		return nil, err
-	}
-	d := new(detailView)
-	switch row := row.(type) {
-	case *record.Plan:
-		d.fact("executor", row.Executor).fact("name", row.Name).fact("project", row.Project).fact("user", row.UserID).fact("model", row.ModelName).fact("conversation", row.ConversationID)
-		d.failure(row.ErrorMessage).passage("request", row.UserRequest).passage("summary", row.Summary).json("metadata", row.Metadata)
-	case *record.AgentExecution:
-		d.fact("agent", row.AgentName).fact("version", row.AgentVersion).fact("model", row.ModelName)
-		d.failure(row.ErrorMessage).passage("request", row.AgentRequest).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.ThinkAct:
-		d.fact("provider", row.Provider).fact("model", row.ModelName).fact("finish reason", row.FinishReason)
-		d.count("input tokens", row.InputTokens).count("output tokens", row.OutputTokens).count("cached tokens", row.CacheReadInputTokens).count("reasoning tokens", row.ReasoningTokens)
-		d.failure(row.ErrorMessage).passage("answer", row.ThinkOutput).passage("input", row.ThinkInput).passage("action", row.ActionDescription).passage("action result", row.ActionResult).json("metadata", row.Metadata)
-	case *record.ActTool:
-		d.fact("server", row.ServerName).fact("tool", row.Name)
-		d.failure(row.ErrorMessage).passage("parameters", row.Parameters).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.Wait:
-		d.fact("type", (*string)(row.Type)).fact("decided by", row.DecidedBy).fact("decision", row.Decision)
-		d.passage("question", row.FormDescription).passage("answer", row.DecisionText).json("form", row.FormInputs).json("subject", row.Subject)
-	}
-	return d, nil
-}
-
-// keyOf returns the key of what a row shows.
-func keyOf(r *outline.Row) record.Key {
-	switch {
-	case r.Wait != nil:
-		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
-	}
-	return r.Call.Record.Key()
-}
-
-func (d *detailView) fact(name string, value *string) *detailView {
-	if value := orZero(value); value != "" {
-		d.facts = append(d.facts, fact{name, value})
-	}
-	return d
-}
-
-func (d *detailView) count(name string, n *int64) *detailView {
-	if n != nil {
-		d.facts = append(d.facts, fact{name, words.Grouped(*n)})
-	}
-	return d
-}
-
-func (d *detailView) passage(name string, text *string) *detailView {
-	if text := orZero(text); text != "" {
-		d.texts = append(d.texts, passage{name: name, text: readable(text)})
-	}
-	return d
-}
-
-func (d *detailView) failure(message *string) *detailView {
-	if message := orZero(message); message != "" {
-		d.texts = append(d.texts, passage{"error", message, true})
-	}
-	return d
-}
-
-func (d *detailView) json(name string, value json.RawMessage) *detailView {
-	return d.passage(name, new(string(value)))
-}
-
-// readable indents a text that is JSON. Its numbers stay as they are.
-func readable(text string) string {
-	var b bytes.Buffer
-	if first := text[0]; first != '{' && first != '[' || json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return b.String()
 }

@@ -36,6 +36,7 @@ type Server struct {
 	door  *httpd.Server
 	log   *slog.Logger
 	now   func() time.Time
+	kept  kept
 }
 
 // New returns the page of a record.
@@ -54,6 +55,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/detail", s.rowDetail),
+		page("/runs/:planId/text", s.text),
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
@@ -67,16 +69,21 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // send answers with a page.
 func send(c echo.Context, status int, page templ.Component) error {
+	setHeaders(c)
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
+	c.Response().WriteHeader(status)
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
+	return page.Render(ctx, c.Response())
+}
+
+// setHeaders says what a browser may do with an answer.
+func setHeaders(c echo.Context) {
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	h.Set("Content-Security-Policy", policy)
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	c.Response().WriteHeader(status)
-	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
-	return page.Render(ctx, c.Response())
 }
 
 type readerKey struct{}

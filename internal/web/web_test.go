@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -364,4 +365,59 @@ func TestAssets(t *testing.T) {
 	if got := s.send("GET", "/assets/none.css", ""); len(paths) != 3 || got.StatusCode != 404 {
 		t.Errorf("%d %v", got.StatusCode, paths)
 	}
+}
+
+// TestLongRun: of a long tree, sections come empty, and each is filled with the rows that follow the one before.
+func TestLongRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	changes := []record.Change{&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)}}
+	const calls = 3_000
+	for i := range calls {
+		changes = append(changes, &record.ActTool{RootPlanID: "long", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)), State: new(map[bool]record.State{true: record.Failed, false: record.Completed}[i == 1_500])})
+	}
+	storetest.Write(t, s.store, changes...)
+	p := s.get("/runs/long", http.StatusOK)
+	if open := p.one("aria-selected", "true"); attr(open, "id") != "call:s/0/1500" {
+		t.Errorf("%s is open", attr(open, "id"))
+	}
+	var ids []string
+	for _, section := range p.all("class", "section") {
+		if from := attr(section, "data-from"); from != "" {
+			section = s.get(from, http.StatusOK).root
+		}
+		for n := range section.Descendants() {
+			if attr(n, "role") == "treeitem" {
+				ids = append(ids, attr(n, "id"))
+			}
+		}
+	}
+	if len(ids) != calls+3 || ids[3] != "call:s/0/0" || ids[calls+2] != fmt.Sprint("call:s/0/", calls-1) || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
+		t.Errorf("%d rows", len(ids))
+	}
+	if under := s.get("/runs/long/rows?under=cycle:s/0", http.StatusOK).all("role", "treeitem"); len(under) != calls {
+		t.Errorf("%d rows are under the cycle", len(under))
+	}
+	for _, path := range []string{"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x"} {
+		s.get("/runs/long/"+path, http.StatusBadRequest)
+	}
+}
+
+// TestLongText: of a long text the page shows the beginning, says so, and leads to all of it.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	long := strings.Repeat("<b>ä</b>\n", 200_000)
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: &long, UserRequest: new("short")})
+	p := s.get("/runs/p", http.StatusOK)
+	if note := text(p.one("class", "note")); note != "The first 64 KiB of 1.9 MiB. All of it" {
+		t.Error(note)
+	}
+	link := p.one("class", "note").FirstChild.NextSibling
+	got := s.send("GET", attr(link, "href"), "")
+	body, err := io.ReadAll(got.Body)
+	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") || !strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
+	}
+	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
 }

@@ -194,12 +194,20 @@ func (t *talk) refuse(call model.ToolCall, _ int) string {
 	if err := jsonError(call.Arguments); err != nil {
 		return badArguments(err)
 	}
-	for _, server := range t.servers {
-		if strings.HasPrefix(call.Name, server+"-") && !slices.Contains(t.agent.MCPServers, server) {
-			return notItsServer(t.agent.Agent, call.Name)
-		}
+	if server := t.serverOf(call.Name); server != "" && !slices.Contains(t.agent.MCPServers, server) {
+		return notItsServer(t.agent.Agent, call.Name)
 	}
 	return ""
+}
+
+// serverOf returns the server whose tool has a name: of servers a and a-b, the tool a-b-c is one of a-b.
+func (t *talk) serverOf(name string) (server string) {
+	for _, each := range t.servers {
+		if strings.HasPrefix(name, each+"-") && len(each) > len(server) {
+			server = each
+		}
+	}
+	return server
 }
 
 // jsonError returns why arguments are no JSON.

@@ -72,7 +72,7 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 	}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo}, Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
-		Servers: []string{"other"},
+		Servers: []string{"other", "other-side"},
 	})
 	h.Work(h.Engine)
 	return h
@@ -140,16 +140,17 @@ func TestAgent(t *testing.T) {
 // among those of the agent.
 func TestToolTexts(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil,
-		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{})), says("Done.")))
+	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}}}, nil,
+		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
-	if r.Status != workflow.Success || len(r.ConversationHistory) != 8 {
+	if r.Status != workflow.Success || len(r.ConversationHistory) != 9 {
 		t.Fatalf("%+v", r)
 	}
 	for i, want := range []string{
 		"Error executing tool 'echo': it broke", "Tool returned no output.", "Error: Invalid JSON arguments provided: ",
 		"Error executing tool 'nothing': There is no tool nothing", "PermissionError: agent 'a' may not use the tool 'other-find'",
+		"Error executing tool 'other-side-gone': There is no tool other-side-gone",
 	} {
 		if got := r.ConversationHistory[2+i]; got.Role != "tool" || !strings.Contains(got.Content, want) {
 			t.Errorf("result %d: %q, want %q", i, got.Content, want)
@@ -337,14 +338,21 @@ func TestCustom(t *testing.T) {
 	for name := range calls {
 		definitions["custom_workflow."+name] = uses
 	}
+	definitions["custom_workflow.gone"] = config.Flow{}
+	definitions["custom_workflow.other"] = config.Flow{Function: "bad"}
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
 	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" || out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
 		t.Errorf("%+v", r)
 	}
+	// A worker that says that it has the function, and has not.
+	run(t, h, object{"workflow": "gone", "input": 1}, &r)
+	if r.Status != workflow.Failed || *r.Error != "Workflow setup error: this program has no function gone" {
+		t.Errorf("%+v", r)
+	}
 	for name, want := range map[string]string{
-		"bad": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
+		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
 	} {
 		var r workflow.Result
 		p := run(t, h, object{"workflow": name, "input": "x"}, &r)

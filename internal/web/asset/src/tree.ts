@@ -8,8 +8,12 @@ export function openTree(tree: HTMLElement): void {
   const all = (): HTMLAnchorElement[] => [...tree.querySelectorAll<HTMLAnchorElement>(".row:not([hidden])")];
   const level = (row: Element): number => Number(row.getAttribute("aria-level"));
   const at = (): HTMLAnchorElement | null => tree.querySelector<HTMLAnchorElement>("[aria-selected=true]");
-  // next returns the row after one in the document; rows stand in sections.
-  const next = (row: Element): Element | null => row.nextElementSibling ?? row.parentElement?.nextElementSibling?.firstElementChild ?? null;
+  // next returns the row after one in the document; rows stand in sections, of which some may be empty.
+  function next(row: Element): Element | null {
+    if (row.nextElementSibling) return row.nextElementSibling;
+    for (let s = row.parentElement?.nextElementSibling; s; s = s.nextElementSibling) if (s.firstElementChild) return s.firstElementChild;
+    return null;
+  }
 
   // below returns the rows under one, hidden ones included.
   function below(row: Element): HTMLElement[] {
@@ -52,7 +56,7 @@ export function openTree(tree: HTMLElement): void {
     if (!row.hasAttribute("aria-expanded")) return;
     const rows = below(row);
     if (open && rows.length === 0) {
-      const piece = await fragment(`${run}/rows?at=${encodeURIComponent(row.id)}`);
+      const piece = await fragment(`${run}/rows?under=${encodeURIComponent(row.id)}`);
       row.after(piece);
     }
     row.setAttribute("aria-expanded", String(open));
@@ -84,7 +88,13 @@ export function openTree(tree: HTMLElement): void {
     void select(row);
   }
 
-  function move(step: number): void {
+  // move goes some rows down or up; Infinity is the last row. Sections on the way are filled.
+  async function move(step: number): Promise<void> {
+    const sections = [...tree.children] as HTMLElement[];
+    const here = sections.indexOf(at()?.parentElement as HTMLElement);
+    const to = Number.isFinite(step) ? here + Math.sign(step) : step > 0 ? sections.length - 1 : 0;
+    const section = sections[to];
+    if (section) await fill(section);
     const rows = all();
     const row = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(at() as HTMLAnchorElement) + step))];
     if (row) void select(row);
@@ -96,7 +106,7 @@ export function openTree(tree: HTMLElement): void {
       return;
     }
     if (open) {
-      if (row.hasAttribute("aria-expanded")) move(1);
+      if (row.hasAttribute("aria-expanded")) void move(1);
       return;
     }
     const rows = all();
@@ -107,9 +117,9 @@ export function openTree(tree: HTMLElement): void {
   }
 
   const keys: Record<string, (row: HTMLAnchorElement) => void> = {
-    ArrowDown: () => move(1), j: () => move(1),
-    ArrowUp: () => move(-1), k: () => move(-1),
-    Home: () => move(-Infinity), End: () => move(Infinity),
+    ArrowDown: () => void move(1), j: () => void move(1),
+    ArrowUp: () => void move(-1), k: () => void move(-1),
+    Home: () => void move(-Infinity), End: () => void move(Infinity),
     ArrowRight: (row) => sideways(row, true), ArrowLeft: (row) => sideways(row, false),
     f: (row) => void fold(row),
     e: () => failure(1), E: () => failure(-1),
@@ -132,6 +142,33 @@ export function openTree(tree: HTMLElement): void {
     if (target.closest(".fold")) void fold(row);
     else void select(row);
   });
+  // fill brings the rows of a section that is empty.
+  async function fill(section: HTMLElement): Promise<void> {
+    const from = section.dataset.from;
+    if (!from) return;
+    delete section.dataset.from;
+    try {
+      const piece = await fragment(from);
+      for (const row of piece.querySelectorAll(".row")) row.setAttribute("tabindex", "-1");
+      section.replaceChildren(piece);
+    } catch {
+      section.dataset.from = from; // it is tried again when it comes near
+    }
+  }
+  const near = new IntersectionObserver((entries) => {
+    for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
+  }, { rootMargin: "2000px" });
+  const empty = tree.querySelectorAll<HTMLElement>("[data-from]");
+  for (const section of empty) near.observe(section);
+  // When there is nothing else to do, the rest is filled, so that the browser's own search finds it.
+  const most = 100;
+  async function fillAll(): Promise<void> {
+    for (const section of [...empty].slice(0, most)) {
+      await new Promise((done) => requestIdleCallback(done));
+      await fill(section);
+    }
+  }
+  void fillAll();
   for (const row of tree.querySelectorAll<HTMLElement>(".row")) row.setAttribute("tabindex", row.classList.contains("at") ? "0" : "-1");
   at()?.scrollIntoView({ block: "nearest" });
 }
