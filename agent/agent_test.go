@@ -542,6 +542,7 @@ func TestConfigurationFile(t *testing.T) {
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "file", Match: scriptmodel.Match{System: "Of the file."}, Turns: []scriptmodel.Turn{calls("echo", map[string]string{"text": "hi"}), says("file is done")}},
 		{Name: "reader", Match: scriptmodel.Match{User: "Read a.go."}, Turns: []scriptmodel.Turn{says("It is read.")}},
+		{Name: "finder", Match: scriptmodel.Match{User: "Find it."}, Turns: []scriptmodel.Turn{calls("search.search_documentation", map[string]string{"query": "a kiwi"}), says("It is found.")}},
 		{Name: "news", Match: scriptmodel.Match{User: "Tell."}, Turns: []scriptmodel.Turn{{Content: "It rains."}}},
 		{Name: "program", Match: scriptmodel.Match{System: "Of the program: $5 ${X}."}, Turns: []scriptmodel.Turn{calls("agent.file", map[string]string{"request": "Help."}), says("program is done")}},
 	}}, nil)
@@ -550,7 +551,10 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	text := fmt.Sprintf("models:\n  default: {provider: openai, model: of-the-file, baseURL: %q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n  morning: {steps: [news]}\n  news: {modulePath: flows/news.py, className: News}\nagents:\n  reader: {}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fruit.md"), []byte("A kiwi.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("embedder: {provider: openai, model: words, baseURL: %[1]q}\ntoolsets: {search: {}}\nmodels:\n  default: {provider: openai, model: of-the-file, baseURL: %[1]q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n  morning: {steps: [news]}\n  news: {modulePath: flows/news.py, className: News}\nagents:\n  reader: {}\n  finder: {tools: [search.search_documentation]}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -605,6 +609,13 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
 		t.Errorf("%+v", run)
+	}
+	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
+	settled(t, a, start(t, a, agent.Request{Agent: "finder", Request: "Find it."}), record.Completed)
+	var used string
+	if err := db.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
+		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
+		t.Error(used, err)
 	}
 	for _, name := range []string{"morning", "news"} {
 		if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: name, Input: 7}); err != nil || r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {

@@ -94,6 +94,9 @@ func (r *Runtime) register(p Parts) error {
 		return err
 	}
 	r.own, r.redact, r.current = c.own, c.redact, c.current
+	if r.current != nil {
+		r.current.KeepVectors(r.store)
+	}
 	r.source.Set(r.current, r.own)
 	return nil
 }

@@ -91,7 +91,7 @@ var rules = map[string]rule{
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
 	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
-	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/git":    {[]string{"record", "agent/tool"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},

@@ -56,6 +56,7 @@ func Carry(ctx context.Context, run *engine.Run, index int, a config.Definition,
 	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+		ConversationID: q.Session.ID,
 	})
 	if err != nil {
 		return workflow.AgentResult{}, err

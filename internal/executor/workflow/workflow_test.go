@@ -16,6 +16,7 @@ import (
 	executor "github.com/actlog/actlog/internal/executor/workflow"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -181,6 +182,9 @@ func TestModelFails(t *testing.T) {
 		t.Errorf("%+v %s", r, *p.State)
 	}
 	// D8: the history is kept also on an error.
+	if got := reported(t, h, "s"); !strings.HasPrefix(got, "s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
+		t.Error(got)
+	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 3 || said[0].Role != "user" || said[2].Role != "tool" {
 		t.Errorf("%+v %v", said, err)
@@ -197,6 +201,14 @@ func TestSchema(t *testing.T) {
 	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 || !strings.Contains(r.ConversationHistory[4].Content, "score") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// reported is what the view of sessions says of one.
+func reported(t *testing.T, h *enginetest.House, id string) string {
+	t.Helper()
+	return strings.Join(storetest.Lines(t, h.DB.Pool, `SELECT concat(session_id, ' ', COALESCE(agent_name, '-'), ' ', COALESCE(workflow_name, '-'), ' ', messages, ' messages, ',
+		runs, ' runs, ', open_runs, ' open, ', ended_runs, ' ended, ', failed_runs, ' failed, ', last_state, ', ', steps, ' steps, ', model_calls, ' calls, ', tool_calls, ' tool calls')
+		FROM report.session WHERE session_id = $1`, id), "; ")
 }
 
 // TestHistory checks sessions. D8: earlier messages come first, with tool calls; a session is made up if there is
@@ -223,6 +235,9 @@ func TestHistory(t *testing.T) {
 	found, err := h.Store.Session(t.Context(), session)
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
+	}
+	if got := reported(t, h, session); got != session+" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
+		t.Error(got)
 	}
 	run(t, h, object{"agent": "b", "user_message": "Go.", "system_prompt": "Other prompt."}, &r)
 	if r.Text() != "Other." || r.SessionID != nil {
@@ -255,6 +270,11 @@ func TestChain(t *testing.T) {
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
 		if found, err := h.Store.Session(t.Context(), id); err != nil || found.BaseID != base || found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
+		}
+	}
+	for id, want := range map[string]string{"s": "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps", "s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps"} {
+		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
+			t.Error(got)
 		}
 	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
