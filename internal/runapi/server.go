@@ -57,6 +57,9 @@ type Server struct {
 	talks atomic.Int64 // streams that are open
 	// frames are those of executions whose WebSockets are open.
 	frames *runs.Shared[frame]
+	// heard is what the listeners of runs are told, of which hearing is read at once.
+	heard   *runs.Shared[[]heard]
+	hearing chan struct{}
 }
 
 const (
@@ -77,8 +80,9 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
-	out.frames = runs.NewShared(out.watch, func(ctx context.Context, planID string) (f frame, last bool, err error) {
+	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long, hearing: make(chan struct{}, maxHearings)}
+	out.heard = runs.NewShared(out.watch, out.hearings)
+	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
 		return readFrame(ctx, s.Within(func(int64) error { return nil }), planID) // no answer holds it
 	})
 	return out

@@ -2,6 +2,7 @@ package runapi
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -31,7 +32,7 @@ func (s *Server) trace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
+	out, err := s.traceOf(c, d)
 	if err != nil {
 		return err
 	}
@@ -42,20 +43,25 @@ func (s *Server) trace(c echo.Context) error {
 }
 
 // traceOf reads how a run went. Only so many are read at once.
-func (s *Server) traceOf(c echo.Context, reader *store.Reader, take func(int64) error, d *store.RunDetail) (out traceJSON, err error) {
+func (s *Server) traceOf(c echo.Context, d *store.RunDetail) (traceJSON, error) {
 	ctx := c.Request().Context()
 	done, err := s.long.Take(ctx, httpd.ClientOf(c))
 	if err != nil {
-		return out, err
+		return traceJSON{}, err
 	}
 	defer done()
-	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	return readTrace(ctx, s.reader(c), httpd.AnswerTo(c).Take, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+}
+
+// readTrace reads how a run went. take counts its bytes.
+func readTrace(ctx context.Context, reader *store.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
+	plan, _, err := reader.PlanTree(ctx, rootPlanID, planID)
 	if err != nil {
 		return out, err
 	}
 	plan.Cut(maxDepth)
 	b := newTracer(take)
-	if err := b.read(ctx, reader, d.Plan.RootPlanID); err != nil {
+	if err := b.read(ctx, reader, rootPlanID); err != nil {
 		return out, err
 	}
 	return b.plan(plan), nil
