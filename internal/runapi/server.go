@@ -42,6 +42,8 @@ type Config struct {
 	SocketBeat time.Duration
 	// SocketPatience is how long the client of a WebSocket may take to read a frame. Default 10 s.
 	SocketPatience time.Duration
+	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default 10 s.
+	PlanPatience time.Duration
 }
 
 // Server answers requests of the runtime.
@@ -77,6 +79,9 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	if config.SocketPatience == 0 {
 		config.SocketPatience = 10 * time.Second
+	}
+	if config.PlanPatience == 0 {
+		config.PlanPatience = 10 * time.Second
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
