@@ -187,7 +187,7 @@ func TestGraphs(t *testing.T) {
 	expect(t, c.run(id), obj{"state": "COMPLETED", "name": planID, "result.status": "completed", "result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8})
 	again := c.prepared(planID)
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed"}) // until that one is started
-	var stuck int // or silent
+	var stuck int                                                      // or silent
 	if err := c.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM report.running AS r JOIN report.run AS h USING (root_plan_id) WHERE r.root_plan_id = $1 AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
 		t.Errorf("what was not started yet counts as stuck: %d, %v", stuck, err)
 	}
