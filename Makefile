@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz clients chaos bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz clients page chaos bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,14 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	$(GO) test -tags clients -count=1 -v ./clients
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 
+page: postgres ## Use the pages in a real browser.
+	@if ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: no Chromium found; installing Debian's package chromium with apt-get" >&2; \
+		set -e; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium >/dev/null; \
+	fi
+	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/web
+
 chaos: build postgres ## Inject faults under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
@@ -62,15 +70,17 @@ build: ## Build bin/actlog.
 lint: ## Check the code with golangci-lint.
 	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
 
-generate: postgres ## Generate package db from queries.
+generate: postgres ## Generate package db from queries, and the pages from their templates.
 	rm -f db/*.sql.go
 	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
+	CGO_ENABLED=0 $(TOOL) templ generate -path internal/web -log-level warn
+	CGO_ENABLED=0 $(TOOL) esbuild internal/web/asset/src/page.ts --bundle --minify --target=es2022 --format=esm --log-level=warning --outfile=internal/web/asset/page.js
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
-	git diff --exit-code -- db
+	git diff --exit-code -- db internal/web
 
 # A private Postgres needs server binaries. If there are none, users other than root get
 # instructions from the program itself.

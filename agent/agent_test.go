@@ -22,6 +22,7 @@ import (
 	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/storetest"
@@ -174,6 +175,7 @@ func TestRegisterErrors(t *testing.T) {
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}}, []string{`tools.x.policy.onUnknown: "guess" is not`}},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{Timeout: -1})}}, []string{"tools.x.policy.timeout: "}},
 		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its schema is not one of an object"}},
+		{agent.Parts{MCPServers: map[string]mcp.Server{"a.b": {Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
 		{agent.Parts{Policies: tool.Rules{{Tools: "echo"}, {}}}, []string{"policies[1].tools: an empty pattern matches no tool"}},
@@ -186,6 +188,7 @@ func TestRegisterErrors(t *testing.T) {
 		{agent.Parts{Workflows: map[string]agent.Workflow{"w": {Agents: []string{"nobody"}, Workflows: []string{"w", "none"}, Tools: []string{"echo", "eco"}, MCPServers: []string{"s"}}}}, []string{
 			"workflows.w.run: it is nil", `workflows.w.agents[0]: no agent is called "nobody"`, `workflows.w.workflows[1]: no workflow is called "none"`, `workflows.w.tools[1]: no tool is called "eco"`, `workflows.w.mcpServers[0]: no MCP server is called "s"`}},
 		{agent.Parts{Agents: map[string]agent.Agent{"": {}}}, []string{"agents.: a name has at most"}},
+		{agent.Parts{Workflows: map[string]agent.Workflow{"a\x00": {}}}, []string{`workflows."a\x00": a name has at most 255 bytes`}},
 	} {
 		err := a.Register(row.parts)
 		if err == nil || !strings.HasPrefix(err.Error(), "register: ") {
@@ -532,12 +535,15 @@ func named(err error, field string) bool {
 	return errors.As(err, &bad) && bad.Field == field
 }
 
-// TestConfigurationFile checks that a program and its configuration file share models, tools and agents.
+// TestConfigurationFile checks that a program and its configuration file share models, tools, agents and workflows. D20: a
+// class that the file names is a function of the program.
 func TestConfigurationFile(t *testing.T) {
 	t.Parallel()
 	server, err := scriptmodel.Start(scriptmodel.Script{Scenes: []scriptmodel.Scene{
 		{Name: "file", Match: scriptmodel.Match{System: "Of the file."}, Turns: []scriptmodel.Turn{calls("echo", map[string]string{"text": "hi"}), says("file is done")}},
 		{Name: "reader", Match: scriptmodel.Match{User: "Read a.go."}, Turns: []scriptmodel.Turn{says("It is read.")}},
+		{Name: "finder", Match: scriptmodel.Match{User: "Find it."}, Turns: []scriptmodel.Turn{calls("search.search_documentation", map[string]string{"query": "a kiwi"}), says("It is found.")}},
+		{Name: "news", Match: scriptmodel.Match{User: "Tell."}, Turns: []scriptmodel.Turn{{Content: "It rains."}}},
 		{Name: "program", Match: scriptmodel.Match{System: "Of the program: $5 ${X}."}, Turns: []scriptmodel.Turn{calls("agent.file", map[string]string{"request": "Help."}), says("program is done")}},
 	}}, nil)
 	if err != nil {
@@ -545,20 +551,31 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	path := filepath.Join(t.TempDir(), "actlog.yaml")
-	text := fmt.Sprintf("models:\n  default: {provider: openai, model: of-the-file, baseURL: %q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nagents:\n  reader: {}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "fruit.md"), []byte("A kiwi.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("embedder: {provider: openai, model: words, baseURL: %[1]q}\ntoolsets: {search: {}}\nmodels:\n  default: {provider: openai, model: of-the-file, baseURL: %[1]q}\nplans:\n  nightly: {title: Nightly, steps: [{agent: reader, request: Read <<path>>.}]}\nworkflows:\n  morning: {steps: [news]}\n  news: {modulePath: flows/news.py, className: News}\nagents:\n  reader: {}\n  finder: {tools: [search.search_documentation]}\n  file: {systemPrompt: Of the file., tools: [echo]}\n", server.URL())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	current, err := config.Open(path, config.Options{Tools: []string{"echo"}})
+	current, err := config.Open(path, config.Options{Tools: []string{"echo"}, Workflows: []string{"flows/news.py.News"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(current.Close)
 	db := pgtest.New(t)
 	a := open(t, db.URL)
+	if err := a.Register(agent.Parts{Config: current, Tools: []tool.Tool{echo}}); err == nil || !strings.Contains(err.Error(), "workflows.news: no function is registered as flows/news.py.News") {
+		t.Errorf("without the function: %v", err)
+	}
+	news := func(ctx context.Context, f workflow.Facade, input json.RawMessage, _ string) (any, error) {
+		r, err := f.RunAgent(ctx, "reader", "Tell.")
+		return string(input) + " " + r.Text(), err
+	}
 	register(t, a, agent.Parts{
 		Config: current, Tools: []tool.Tool{echo}, Policies: tool.Rules{{Tools: "echo", Approval: new(true)}},
-		Agents: map[string]agent.Agent{"program": {SystemPrompt: "Of the program: $5 ${X}.", Tools: []string{"agent.file"}, Temperature: new(0.5)}},
+		Workflows: map[string]agent.Workflow{"flows/news.py.News": {Agents: []string{"reader"}, Run: news}},
+		Agents:    map[string]agent.Agent{"program": {SystemPrompt: "Of the program: $5 ${X}.", Tools: []string{"agent.file"}, Temperature: new(0.5)}},
 	})
 	for want, p := range map[string]agent.Parts{
 		"config: there is one already":         {Config: new(config.Current)},
@@ -592,6 +609,18 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	if run = settled(t, a, id, record.Completed); run.Result != "It is read." {
 		t.Errorf("%+v", run)
+	}
+	// C21: what the embedder was used for is on record. Its vectors are where other workers find them.
+	settled(t, a, start(t, a, agent.Request{Agent: "finder", Request: "Find it."}), record.Completed)
+	var used string
+	if err := db.Pool.QueryRow(t.Context(), `SELECT concat_ws(' ', metadata -> 'embedding', (SELECT count(*) FROM actlog.text_vector WHERE model = 'words'))
+		FROM actlog.act_tool_info WHERE name = 'search.search_documentation'`).Scan(&used); err != nil || used != `{"model":"words","texts":2,"inputTokens":4,"hits":1} 2` {
+		t.Error(used, err)
+	}
+	for _, name := range []string{"morning", "news"} {
+		if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: name, Input: 7}); err != nil || r.Status != workflow.Completed || r.FinalOutput != "7 It rains." {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
 	}
 	if _, err := a.WaitTask(t.Context(), id); !named(err, "planId") {
 		t.Error(err)
@@ -650,8 +679,8 @@ func serve() error {
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
 
-// TestMCPServer checks that an agent uses the tools of an MCP server of the program, whose secrets go neither
-// on record nor into the log.
+// TestMCPServer checks that an agent, and a workflow in Go, use the tools of an MCP server of the program, whose secrets go
+// neither on record nor into the log. D4, D20.
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -664,6 +693,12 @@ func TestMCPServer(t *testing.T) {
 		Models:     models(t, calls("local-tell", nil), says("It was told.")),
 		MCPServers: map[string]mcp.Server{"local": {Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
 		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}, EnableWrite: true}, "b": {Tools: []string{"local-tell"}, EnableWrite: true}},
+		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"}, Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {
+			if _, err := f.CallTool(ctx, "local-other", nil); !errors.Is(err, workflow.ErrFailed) || !strings.Contains(err.Error(), "There is no tool local-other") {
+				t.Errorf("another tool: %v", err)
+			}
+			return f.CallTool(ctx, "local-tell", struct{}{})
+		}}},
 	})
 	go func() { _ = a.Work(t.Context()) }()
 	for _, name := range []string{"a", "b"} {
@@ -671,6 +706,9 @@ func TestMCPServer(t *testing.T) {
 		if run := settled(t, a, id, record.Completed); run.Result != "It was told." || run.Figures.Failures != 0 {
 			t.Errorf("%+v", run)
 		}
+	}
+	if r, err := a.RunWorkflow(t.Context(), agent.Flow{Workflow: "w", Input: 1}); err != nil || r.FinalOutput != "the key is [secret]" {
+		t.Errorf("%+v %v", r, err)
 	}
 	rows, err := db.Pool.Query(t.Context(), "SELECT result FROM actlog.act_tool_info WHERE name = 'local-tell'")
 	if err != nil {
@@ -685,7 +723,7 @@ func TestMCPServer(t *testing.T) {
 		}
 		n++
 	}
-	if n != 2 || rows.Err() != nil {
+	if n != 3 || rows.Err() != nil {
 		t.Errorf("%d calls, %v", n, rows.Err())
 	}
 	if said := log.String(); strings.Contains(said, "planted") || !strings.Contains(said, "I have the key [secret]") {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/mcp"
@@ -15,6 +16,7 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/parts"
+	"github.com/actlog/actlog/record"
 )
 
 // Agent is what an agent is: its prompt, model, tools and limits, as a configuration file has them. A run
@@ -92,6 +94,9 @@ func (r *Runtime) register(p Parts) error {
 		return err
 	}
 	r.own, r.redact, r.current = c.own, c.redact, c.current
+	if r.current != nil {
+		r.current.KeepVectors(r.store)
+	}
 	r.source.Set(r.current, r.own)
 	return nil
 }
@@ -166,6 +171,11 @@ func (c *registering) servers(more map[string]mcp.Server) {
 		}
 		return nil
 	})
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if err := mcp.CheckName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
+			c.wrong("mcpServers.%s: %w", name, err)
+		}
+	}
 }
 
 func (c *registering) tools(more []tool.Tool) {
@@ -265,12 +275,27 @@ func (c *registering) agents(more map[string]Agent) {
 }
 
 func (c *registering) workflows(more map[string]Workflow) {
-	c.own.Workflows = add(c, "workflows", c.own.Workflows, more, map[string]bool{}, func(w Workflow) error {
-		if w.Run == nil {
-			return errors.New(".run: it is nil")
+	c.own.Workflows = maps.Clone(c.own.Workflows)
+	if c.own.Workflows == nil {
+		c.own.Workflows = map[string]Workflow{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		_, twice := c.own.Workflows[name]
+		switch {
+		case strings.TrimSpace(name) == "" || len(name) > record.MaxIDBytes || strings.ContainsRune(name, 0) || !utf8.ValidString(name): // it may be a path with a class
+			c.wrong("workflows.%q: a name has at most %d bytes, UTF-8 without NUL", name, record.MaxIDBytes)
+		case twice:
+			c.wrong("workflows.%s: there is one already", name)
+		case more[name].Run == nil:
+			c.wrong("workflows.%s.run: it is nil", name)
 		}
-		return nil
-	})
+		c.own.Workflows[name] = more[name]
+	}
+	for name, w := range c.configured.Config.Workflows {
+		if _, ok := c.own.Workflows[w.Function()]; !ok && w.Function() != "" {
+			c.wrong("workflows.%s: no function is registered as %s", name, w.Function())
+		}
+	}
 	tools := map[string]bool{"form": true}
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		tools[t.Spec().Name] = true

@@ -15,6 +15,8 @@ type Agent struct {
 	// Tools are names and patterns. MCPServers are the servers all of whose tools the agent has.
 	Tools      []string `json:"tools,omitempty"`
 	MCPServers []string `json:"mcpServers,omitempty"`
+	// Exclude are names and patterns of tools that the agent does not have all the same.
+	Exclude []string `json:"exclude,omitempty"`
 	// MaxSteps bounds the rounds. 0 means the default of the executor.
 	MaxSteps int `json:"maxSteps,omitempty"`
 	// IncludeHistory puts the earlier messages of the conversation first.
@@ -49,6 +51,7 @@ func readAgent(n node, there names) Agent {
 		"temperature":    func(n node) { a.Temperature = n.temperature() },
 		"tools":          func(n node) { a.Tools = n.patterns(there.tools) },
 		"mcpServers":     func(n node) { a.MCPServers = n.references("MCP server", there.servers) },
+		"exclude":        func(n node) { a.Exclude = n.patterns(there.tools) },
 		"maxSteps":       func(n node) { a.MaxSteps = int(n.positive(math.MaxInt32)) },
 		"includeHistory": func(n node) { a.IncludeHistory = n.boolean() },
 		"responseSchema": func(n node) { a.ResponseSchema = n.schema() },

@@ -114,8 +114,10 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 	there := names{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),
-		workflows: keysOf(sections["workflows"]), plans: keysOf(sections["plans"]), custom: o.Workflows,
+		plans: keysOf(sections["plans"]), functions: o.Workflows,
 	}
+	there.workflows, there.custom = withClass(sections["workflows"])
+	there.custom = append(there.custom, o.Workflows...)
 	there.tools = slices.Concat(c.Toolsets.tools(), o.Tools, []string{"form", "terminate"})
 	for _, name := range there.agents {
 		there.tools = append(there.tools, "agent."+name)
@@ -129,7 +131,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 
 	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
-	c.MCPServers = section(sections["mcpServers"], "", func(_ string, n node) Server { return readServer(n) })
+	c.MCPServers = section(sections["mcpServers"], "", readServer)
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) Agent { return readAgent(n, there) })
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
 	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })

@@ -172,6 +172,7 @@ func TestProblems(t *testing.T) {
   f: {url: "http://h?token=x", env: {A: b}}
   g: {command: [x, 1, true], env: {PORT: 80, "A=B": c}, timeout: 0s}
   h: {url: "http://hunter2:x@h", exclude: x, trusted: 1}
+  i.j: {command: [x]}
 `, []string{
 			"2: mcpServers.a.command: a server needs a command or a url",
 			"3: mcpServers.b.url: a server has a command or a url, not both",
@@ -184,7 +185,8 @@ func TestProblems(t *testing.T) {
 			"8: mcpServers.g.env.A=B: a variable cannot have this name",
 			"8: mcpServers.g.timeout: want a time such as 30s or 2m",
 			"9: mcpServers.h.url: a URL cannot have a user or password here: they would be shown",
-			"9: mcpServers.h.exclude: want a list, not a text", "9: mcpServers.h.trusted: want true or false, not a number"}},
+			"9: mcpServers.h.exclude: want a list, not a text", "9: mcpServers.h.trusted: want true or false, not a number",
+			"10: mcpServers.i.j: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{"toolsets", `toolsets:
   files: {root: "/nowhere/at/all", write: true}
   git: {name: Me}
@@ -214,7 +216,7 @@ func TestProblems(t *testing.T) {
 		{"agents", base + `toolsets: {files: {enableWrite: false}}
 mcpServers: {srv: {command: [x]}}
 agents:
-  a: {model: gpt, tools: [files.read_fil, files.write_file, agent.b, agent.nobody, "git.*", "files.*", form, srv-x, "s*", other-x], mcpServers: [srv, svr]}
+  a: {model: gpt, tools: [files.read_fil, files.write_file, agent.b, agent.nobody, "git.*", "files.*", form, srv-x, "s*", other-x], mcpServers: [srv, svr], exclude: [files.list_file]}
   b:
     maxSteps: 0
     limits: {rounds: 0, toolCalls: many, tokens: 1, costUsd: -1, seconds: .nan, money: 1}
@@ -231,7 +233,7 @@ agents:
 			`6: agents.a.tools[3]: no tool is called "agent.nobody"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[4]: no tool matches "git.*"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
 			`6: agents.a.tools[9]: no tool is called "other-x"; there are: files.list_files, files.read_file, files.search_in_files, form, terminate, agent.a, agent.b, agent.c d, srv-*`,
-			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`,
+			`6: agents.a.mcpServers[1]: no MCP server is called "svr"; did you mean srv?`, `6: agents.a.exclude[0]: no tool is called "files.list_file"; did you mean files.list_files?`,
 			"8: agents.b.maxSteps: want a whole number from 1 to 2147483647",
 			"9: agents.b.limits.rounds: want a whole number from 1 to 2147483647", "9: agents.b.limits.toolCalls: want a whole number, not a text",
 			"9: agents.b.limits.costUsd: want a number above 0", "9: agents.b.limits.seconds: want a number above 0", "9: agents.b.limits.money: no such key; there are: costUsd, rounds, seconds, tokens, toolCalls",
@@ -259,13 +261,18 @@ workflows:
   none: {}
   ring: {steps: [{name: gnir}]}
   gnir: {steps: [ring]}
+  half: {modulePath: news}
+  mixed: {modulePath: news.py, className: News, steps: [half, {name: half, type: simple_workflow}]}
 `, []string{
 			`6: workflows.w.steps[1]: "both" found in multiple types (agent, simple_workflow); write {name: both, type: ...}`,
-			`6: workflows.w.steps[3]: no agent or workflow is called "nobody"; there are: a, both, both, empty, gnir, none, ring, w`,
-			`6: workflows.w.steps[4].name: no custom_workflow is called "a"; there are: none`,
+			`6: workflows.w.steps[3]: no agent or workflow is called "nobody"; there are: a, both, both, empty, gnir, none, ring, w, half, mixed`,
+			`6: workflows.w.steps[4].name: no custom_workflow is called "a"; there are: half, mixed`,
 			"6: workflows.w.steps[5].name: required", "6: workflows.w.steps[6].type: want agent or simple_workflow or custom_workflow",
 			"7: workflows.empty.steps: want at least one step", "8: workflows.none.steps: required",
-			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir"}},
+			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir",
+			"11: workflows.half.className: required",
+			`12: workflows.mixed.steps[1].name: no simple_workflow is called "half"; there are: both, empty, gnir, none, ring, w`,
+			"12: workflows.mixed.steps: a workflow has steps or a class, not both", `12: workflows.mixed.className: no function of the program is called "news.py.News"; there are: none`}},
 		{"plans", base + `agents: {reader: {}}
 plans:
   p:
@@ -358,6 +365,14 @@ func TestThingsOfTheProgram(t *testing.T) {
 	want := []config.WorkflowStep{{Name: "mine", Type: config.CustomStep}, {Name: "mine", Type: config.CustomStep}}
 	if !cmp.Equal(c.Workflows["w"].Steps, want) {
 		t.Errorf("%v", c.Workflows)
+	}
+	// D20: a class stands for a function of the program.
+	c, err = parse(t, base+"workflows: {w: {steps: [news]}, news: {modulePath: flows/news.py, className: News}}\n", config.Options{Workflows: []string{"flows/news.py.News"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := c.Workflows; w["news"].Function() != "flows/news.py.News" || w["w"].Steps[0].Type != config.CustomStep {
+		t.Errorf("%v", w)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/actlog/actlog/agent/tool/search"
 )
 
 // ErrClosed says that a Current was closed.
@@ -17,7 +19,8 @@ type Current struct {
 	reloading sync.Mutex // one at a time
 
 	mu      sync.Mutex
-	inForce *generation // nil after Close
+	inForce *generation  // nil after Close
+	vectors search.Store // nil: none
 	stats   Stats
 }
 
@@ -59,6 +62,16 @@ func (c *Current) load(before *Parts) (*generation, error) {
 	return &generation{parts: parts, users: 1}, nil
 }
 
+// KeepVectors lets the embedder's vectors be kept in a store, where other workers find them.
+func (c *Current) KeepVectors(in search.Store) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.vectors = in
+	if c.inForce != nil {
+		c.inForce.parts.keepVectors(in)
+	}
+}
+
 // Use returns the parts that are in force. They stay open until release is called, once or more often,
 // also when another configuration comes into force or the Current is closed.
 func (c *Current) Use() (parts *Parts, release func(), err error) {
@@ -97,6 +110,7 @@ func (c *Current) Reload() error {
 		return ErrClosed
 	}
 	c.inForce = g
+	g.parts.keepVectors(c.vectors)
 	c.stats.Reloads++
 	c.stats.Stale = false
 	c.stats.Held++

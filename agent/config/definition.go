@@ -22,6 +22,7 @@ type Definition struct {
 	Tools          []string        `json:"tools,omitempty"`
 	MCPServers     []string        `json:"mcpServers,omitempty"`
 	AllOf          []string        `json:"allOf,omitempty"`
+	Exclude        []string        `json:"exclude,omitempty"` // names and patterns of tools that it does not have
 	MaxSteps       int             `json:"maxSteps,omitempty"`
 	IncludeHistory bool            `json:"includeHistory,omitempty"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
@@ -50,7 +51,7 @@ func (m Model) Definition(name string) DefinitionModel {
 func (a Agent) Definition(name string, m DefinitionModel, servers []string, policies tool.Rules) Definition {
 	d := Definition{
 		Agent: name, Description: a.Description, SystemPrompt: a.SystemPrompt, Model: m,
-		Tools: a.Tools, AllOf: a.MCPServers, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory, ResponseSchema: a.ResponseSchema,
+		Tools: a.Tools, AllOf: a.MCPServers, Exclude: a.Exclude, MaxSteps: a.MaxSteps, IncludeHistory: a.IncludeHistory, ResponseSchema: a.ResponseSchema,
 		Limits: a.Limits, WaitTimeout: a.WaitTimeout, EnableWrite: a.EnableWrite,
 	}
 	if a.Temperature != nil {
@@ -110,14 +111,15 @@ func needsOf(tools, servers []string) (all []string) {
 func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Policy(s.Name, s.Policy) }
 
 // Select returns the tools that the agent has, in their order: those that match its patterns, and
-// those of its servers. Tools that write are not among them unless EnableWrite is set. The tool
+// those of its servers, but for those that it excludes. Tools that write are not among them unless EnableWrite is set. The tool
 // terminate, which every agent has, is up to the executor.
 func (d Definition) Select(tools []tool.Tool) (selected []tool.Tool) {
 	for _, t := range tools {
 		s := t.Spec()
+		matches := func(pattern string) bool { return tool.Match(pattern, s.Name) }
 		has := s.Server != "" && slices.Contains(d.AllOf, s.Server) ||
-			slices.ContainsFunc(d.Tools, func(pattern string) bool { return tool.Match(pattern, s.Name) })
-		if has && (d.EnableWrite || !d.Policy(s).Writes) {
+			slices.ContainsFunc(d.Tools, matches)
+		if has && !slices.ContainsFunc(d.Exclude, matches) && (d.EnableWrite || !d.Policy(s).Writes) {
 			selected = append(selected, t)
 		}
 	}

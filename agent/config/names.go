@@ -12,7 +12,8 @@ import (
 // names are what parts of a configuration can refer to.
 type names struct {
 	models, servers, agents, workflows, plans []string
-	custom                                    []string // workflows of the program
+	custom                                    []string // workflows that are functions of the program
+	functions                                 []string // of the program
 	// tools are names, and patterns where only the servers know them.
 	tools []string
 }

@@ -76,6 +76,13 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 	return p, nil
 }
 
+// keepVectors lets the vectors be kept in a store.
+func (p *Parts) keepVectors(in search.Store) {
+	if p.vectors != nil {
+		p.vectors.KeepIn(in)
+	}
+}
+
 func (m Model) open() (opened model.Model, err error) {
 	switch m.Provider {
 	case "anthropic":

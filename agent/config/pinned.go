@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,6 +28,8 @@ type Flow struct {
 	Tools       []string       `json:"tools,omitempty"`
 	MCPServers  []string       `json:"mcpServers,omitempty"`
 	Policies    tool.Rules     `json:"policies,omitempty"`
+	// Function is under which name a worker has the function of a custom workflow; empty: its own.
+	Function string `json:"function,omitempty"`
 }
 
 // WorkflowTypes are the types of workflows.
@@ -131,7 +134,7 @@ func (p Pinned) Needs() (all []string) {
 	}
 	for key, f := range p.Workflows {
 		if name, custom := strings.CutPrefix(key, string(CustomStep)+"."); custom {
-			all = append(append(all, "workflow:"+name), needsOf(f.Tools, f.MCPServers)...)
+			all = append(append(all, "workflow:"+cmp.Or(f.Function, name)), needsOf(f.Tools, f.MCPServers)...)
 		}
 	}
 	slices.Sort(all)

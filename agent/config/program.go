@@ -72,6 +72,7 @@ func (a Agent) written() map[string]any {
 	put(out, "temperature", a.Temperature)
 	put(out, "tools", a.Tools)
 	put(out, "mcpServers", a.MCPServers)
+	put(out, "exclude", a.Exclude)
 	put(out, "maxSteps", a.MaxSteps)
 	put(out, "includeHistory", a.IncludeHistory)
 	put(out, "waitTimeout", a.WaitTimeout)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/tool"
 )
 
 // Server is an MCP server: a command or a URL. [mcp.Server] says what the fields mean.
@@ -20,8 +21,11 @@ type Server struct {
 	RegisterTimeout Duration         `json:"registerTimeout,omitempty"`
 }
 
-func readServer(n node) Server {
+func readServer(name string, n node) Server {
 	var s Server
+	if err := mcp.CheckName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
+		n.problem("%v", err)
+	}
 	problems := len(n.file.problems)
 	g := n.object(fields{
 		"command": func(n node) {

@@ -5,10 +5,21 @@ import (
 	"strings"
 )
 
-// Workflow is a chain of steps: the output of each is the input of the next.
+// Workflow is a chain of steps: the output of each is the input of the next. One with a class has no steps: it is a
+// function of the program.
 type Workflow struct {
 	Description string         `json:"description,omitempty"`
-	Steps       []WorkflowStep `json:"steps"`
+	Steps       []WorkflowStep `json:"steps,omitempty"`
+	ModulePath  string         `json:"modulePath,omitempty"`
+	ClassName   string         `json:"className,omitempty"`
+}
+
+// Function returns the name under which the program has the function of a workflow with a class; empty: it has steps.
+func (w Workflow) Function() string {
+	if w.ModulePath == "" && w.ClassName == "" {
+		return ""
+	}
+	return w.ModulePath + "." + w.ClassName
 }
 
 // WorkflowStep is an agent, or another workflow.
@@ -28,7 +39,9 @@ const (
 )
 
 func readWorkflow(n node, there names) (w Workflow) {
-	n.object(fields{
+	g := n.object(fields{
+		"modulePath":  func(n node) { w.ModulePath = n.word() },
+		"className":   func(n node) { w.ClassName = n.word() },
 		"description": func(n node) { w.Description = n.text() },
 		"steps": func(n node) {
 			for _, each := range n.list() {
@@ -38,8 +51,31 @@ func readWorkflow(n node, there names) (w Workflow) {
 				n.problem("want at least one step")
 			}
 		},
-	}).require("steps")
+	})
+	if !g.has("modulePath") && !g.has("className") {
+		g.require("steps")
+		return w
+	}
+	if g.require("modulePath", "className"); g.has("steps") {
+		g.at("steps").problem("a workflow has steps or a class, not both")
+	}
+	if w.ModulePath != "" && w.ClassName != "" {
+		g.at("className").refer("function of the program", w.Function(), there.functions)
+	}
 	return w
+}
+
+// withClass splits the names of workflows: the second are those that have a class.
+func withClass(section node) (simple, custom []string) {
+	for _, name := range keysOf(section) {
+		w := section.child(name)
+		if keys := keysOf(w); slices.Contains(keys, "modulePath") || slices.Contains(keys, "className") {
+			custom = append(custom, name)
+		} else {
+			simple = append(simple, name)
+		}
+	}
+	return simple, custom
 }
 
 // readWorkflowStep reads {name, type}, or only the name, from which the type follows.

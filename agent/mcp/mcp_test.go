@@ -466,7 +466,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// D4: registration has a time-out. Errors name the server and say why, and have no secrets.
+// D4: registration has a time-out. D5: a server has a command or a URL. Errors name the server and say why, and have no secrets.
 func TestRegistrationFails(t *testing.T) {
 	t.Parallel()
 	silent := program(t, "silent")

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"github.com/actlog/actlog/agent/tool"
 )
 
 // Default time-outs.
@@ -35,6 +37,17 @@ type Server struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// RegisterTimeout bounds connecting and listing the tools. 0 means DefaultRegisterTimeout.
 	RegisterTimeout time.Duration `yaml:"registerTimeout,omitempty"`
+}
+
+// maxName leaves room for the name of a tool in <server>-<tool>.
+const maxName = tool.MaxNameBytes - 10
+
+// CheckName returns an error if a server cannot have this name: it is how the names of its tools begin.
+func CheckName(name string) error {
+	if name == "" || len(name) > maxName || tool.CleanName(name) != name {
+		return fmt.Errorf("the name of a server has at most %d letters, digits, '_' and '-'", maxName)
+	}
+	return nil
 }
 
 // Check returns an error that names the field if the configuration cannot be used.

@@ -9,6 +9,7 @@ type Embedder interface {
 	Name() string
 
 	// Embed returns a vector for each text, in their order. All vectors of a model have the same
-	// number of elements. It sends one request, once. Errors are of type [*Error].
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
+	// number of elements. It sends one request, once. Of the usage, only the input counts. Errors are of
+	// type [*Error].
+	Embed(ctx context.Context, texts []string) ([][]float32, Usage, error)
 }

@@ -119,6 +119,16 @@ type Result struct {
 	Sources []Source
 	// Artifacts are what the call produced, by name. The caller chooses which go on record.
 	Artifacts []Artifact
+	// Embedding says what an embedder was used for; nil: none was.
+	Embedding *Embedding
+}
+
+// Embedding is a search by the vectors of an embedder.
+type Embedding struct {
+	Model       string `json:"model"`
+	Texts       int    `json:"texts"`                 // that were embedded for the call; others were known
+	InputTokens *int64 `json:"inputTokens,omitempty"` // of these texts; nil: not said
+	Hits        int    `json:"hits"`                  // that were found
 }
 
 // Source is a reference to something that a tool read or found.

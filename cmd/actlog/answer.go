@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/words"
 )
 
 type answerCmd struct {
@@ -68,7 +69,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 		_, err = fmt.Fprintf(e.stdout, "%s\n", answered)
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", clean(w.WaitID), d.Decision)
+	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", words.Clean(w.WaitID), d.Decision)
 	return err
 }
 
@@ -86,7 +87,7 @@ func (c *answerCmd) decided() (d decide, err error) {
 	for _, value := range c.Value {
 		name, text, ok := strings.Cut(value, "=")
 		if _, twice := d.Values[name]; !ok || twice {
-			return d, usageError(fmt.Sprintf("--value %s: must be NAME=VALUE, once for each name", clean(name)))
+			return d, usageError(fmt.Sprintf("--value %s: must be NAME=VALUE, once for each name", words.Clean(name)))
 		}
 		if d.Values == nil {
 			d.Values, d.Decision = map[string]string{}, c.Decision
@@ -112,14 +113,14 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	case i >= 0:
 		return &r.Waits[i], nil
 	case len(r.Waits) == 0:
-		return nil, fmt.Errorf("run %s is %s and waits for nothing", clean(c.Plan), clean(r.State))
+		return nil, fmt.Errorf("run %s is %s and waits for nothing", words.Clean(c.Plan), words.Clean(r.State))
 	case c.Wait != "":
-		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", clean(c.Plan), clean(c.Wait))
+		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan), words.Clean(c.Wait))
 	}
 	if err := printTable(e.stderr, waitsHeader, r.Waits, waitView.row); err != nil {
 		return nil, err
 	}
-	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", clean(c.Plan), len(r.Waits)))
+	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", words.Clean(c.Plan), len(r.Waits)))
 }
 
 // list prints open waits.

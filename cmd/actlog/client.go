@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/words"
 )
 
 // planView and the types below it are what the commands read of the API's plans and steps.
@@ -151,7 +152,7 @@ func (f figuresView) took() string {
 	if f.DurationMs == nil {
 		return ""
 	}
-	return duration(time.Duration(*f.DurationMs) * time.Millisecond)
+	return words.Duration(time.Duration(*f.DurationMs) * time.Millisecond)
 }
 
 // client calls the API of a server.
@@ -205,6 +206,34 @@ func (f rootFlag) query() url.Values {
 func (c *client) plan(ctx context.Context, id string, query url.Values) (*planView, error) {
 	var p planView
 	return &p, c.get(ctx, "plan "+id, withQuery(planPath(id), query), &p)
+}
+
+// failuresView is what failed in a plan, the cause first.
+type failuresView struct {
+	Recovered bool
+	Items     []struct {
+		placeView
+		ErrorKind, ErrorMessage string
+		Path                    []placeView
+	}
+}
+
+// placeView is a plan, step, cycle or tool call.
+type placeView struct{ At, Kind, Name string }
+
+// name returns what it is called.
+func (p *placeView) name() string {
+	_, seq, _ := strings.Cut(p.At, "/")
+	if n, err := strconv.Atoi(seq); err == nil && p.Kind == "thinkAct" {
+		return "cycle " + strconv.Itoa(n+1)
+	}
+	return words.Shorten(cmp.Or(p.Name, p.At), 60)
+}
+
+// failures reads what failed in a plan.
+func (c *client) failures(ctx context.Context, p *planView) (*failuresView, error) {
+	var f failuresView
+	return &f, c.get(ctx, "failures of plan "+p.CurrentPlanID, withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
 }
 
 // run reads a run. It also returns the answer as it is.
@@ -409,7 +438,7 @@ func (c *client) statusError(what string, resp *http.Response) error {
 		problem.Detail = otlp.Refusal(body)
 	}
 	isActlog := problem.Detail != ""
-	err := fmt.Errorf("%s: %s", what, cmp.Or(clean(problem.Detail), resp.Status))
+	err := fmt.Errorf("%s: %s", what, cmp.Or(words.Clean(problem.Detail), resp.Status))
 	switch status := resp.StatusCode; {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if there is none

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -73,7 +74,7 @@ func (c *controlFlags) control(ctx context.Context, e *env, client *client, acti
 		_, err := fmt.Fprintf(e.stdout, "%s\n", raw)
 		return err
 	}
-	line := clean(c.Plan) + " is " + clean(r.State)
+	line := words.Clean(c.Plan) + " is " + words.Clean(r.State)
 	if !done(record.State(r.State)) {
 		line += ": " + otherwise
 	}

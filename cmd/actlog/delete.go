@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 type deleteCmd struct {
@@ -41,7 +43,7 @@ func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		fmt.Fprintf(e.stdout, "deleted %s\n", clean(id))
+		fmt.Fprintf(e.stdout, "deleted %s\n", words.Clean(id))
 	}
 	return errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -165,7 +166,7 @@ An agent is asked: %s
 		return err
 	}
 	if r.State != string(record.Completed) {
-		return fmt.Errorf("run %s is %s: %s", r.PlanID, r.State, clean(r.Error))
+		return fmt.Errorf("run %s is %s: %s", r.PlanID, r.State, words.Clean(r.Error))
 	}
 	p, err := client.plan(ctx, r.PlanID, nil)
 	if err != nil {

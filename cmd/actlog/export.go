@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 type exportCmd struct {
@@ -54,7 +56,7 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 			return err
 		}
 		if c.Output != "" {
-			fmt.Fprintf(e.stderr, "plan %s: %s records\n", clean(id), grouped(records))
+			fmt.Fprintf(e.stderr, "plan %s: %s records\n", words.Clean(id), words.Grouped(records))
 		}
 	}
 	if err := commit(); err != nil {
@@ -106,7 +108,7 @@ func (c *client) export(ctx context.Context, id string, out io.Writer) (records 
 		}
 		err = io.ErrUnexpectedEOF
 	}
-	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what, plural(records, "record"), cmp.Or(context.Cause(ctx), err))
+	return records, fmt.Errorf("%s: the server stopped after %s, so the output is incomplete: %w", what, words.Plural(records, "record"), cmp.Or(context.Cause(ctx), err))
 }
 
 // atomicFile is a file that gets its name only when it is complete. Only its owner can read it,

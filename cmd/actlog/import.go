@@ -13,6 +13,7 @@ import (
 
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 	"github.com/actlog/actlog/recorder"
 )
@@ -109,9 +110,9 @@ func checkComplete(results []*imported) error {
 	}
 	switch {
 	case rejected > 0:
-		return fmt.Errorf("%s of %s were rejected; the others are on record", grouped(rejected), plural(records, "record"))
+		return fmt.Errorf("%s of %s were rejected; the others are on record", words.Grouped(rejected), words.Plural(records, "record"))
 	case unread > 0:
-		return fmt.Errorf("%s could not be read to the end", plural(unread, "file"))
+		return fmt.Errorf("%s could not be read to the end", words.Plural(unread, "file"))
 	}
 	return nil
 }
@@ -123,7 +124,7 @@ func (c *importCmd) summary(e *env, results []*imported) error {
 		return encodeAll(enc, results)
 	}
 	return printTable(e.stdout, "FILE\tRECORDS\tWRITTEN\tREJECTED", results, func(r *imported) string {
-		return fmt.Sprintf("%s\t%d\t%d\t%d", clean(r.File), r.Records, r.Written, r.Rejected)
+		return fmt.Sprintf("%s\t%d\t%d\t%d", words.Clean(r.File), r.Records, r.Written, r.Rejected)
 	})
 }
 
@@ -224,7 +225,7 @@ func (im *importer) stopped(f *recordFile, line int, err error) error {
 func (im *importer) reject(f *recordFile, line int, err *record.InvalidError) {
 	im.Rejected++
 	r := wire.Reject(0, err)
-	fmt.Fprintf(im.progress, "%s:%d: %s: %s\n", f.name, max(line, 1), r.Code, clean(r.Message))
+	fmt.Fprintf(im.progress, "%s:%d: %s: %s\n", f.name, max(line, 1), r.Code, words.Clean(r.Message))
 }
 
 // hopeless reports whether the import skips the rest of the file.
@@ -232,7 +233,7 @@ func (im *importer) hopeless(f *recordFile) bool {
 	if im.Records > im.Rejected || im.Rejected < hopeless {
 		return false
 	}
-	im.complain(fmt.Errorf("%s: the first %s were all rejected; the rest is skipped", f.name, plural(hopeless, "record")))
+	im.complain(fmt.Errorf("%s: the first %s were all rejected; the rest is skipped", f.name, words.Plural(hopeless, "record")))
 	return true
 }
 

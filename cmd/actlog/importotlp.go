@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -51,9 +52,9 @@ func (im *importer) sendParts(ctx context.Context, f *recordFile, last bool) err
 		im.Rejected += rejected
 		switch {
 		case rejected > 0:
-			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, grouped(rejected), plural(int64(p.Count), "span"), clean(reason))
+			fmt.Fprintf(im.progress, "%s: %s of %s were rejected: %s\n", f.name, words.Grouped(rejected), words.Plural(int64(p.Count), "span"), words.Clean(reason))
 		case reason != "":
-			fmt.Fprintf(im.progress, "%s: %s\n", f.name, clean(reason))
+			fmt.Fprintf(im.progress, "%s: %s\n", f.name, words.Clean(reason))
 		}
 		im.progress.at(f.read, im.Records)
 		im.parts = slices.Delete(im.parts, 0, 1)

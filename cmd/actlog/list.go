@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -115,8 +116,8 @@ func (p *planItem) row(now time.Time) string {
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
-		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, shorten(cmp.Or(p.Title, p.Name), 60))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", words.Clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
+		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, words.Shorten(cmp.Or(p.Title, p.Name), 60))
 }
 
 // parseTime reads the time of a flag, or how long ago it was.

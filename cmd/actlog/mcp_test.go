@@ -1,18 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/actlog/actlog/agent/workflow"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 )
@@ -78,6 +84,135 @@ func serveMCP(t *testing.T, s *sdk.Server) string {
 		over.Close()
 	})
 	return over.URL
+}
+
+// counted serves a server over HTTP, and counts how often a client connects to it.
+func counted(t *testing.T, s *sdk.Server) (url string, connected *atomic.Int32) {
+	t.Helper()
+	connected = new(atomic.Int32)
+	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if method == "initialize" {
+				connected.Add(1)
+			}
+			return next(ctx, method, r)
+		}
+	})
+	return serveMCP(t, s), connected
+}
+
+// TestServersOfAgents runs agents of the facade with MCP servers over stdio and HTTP.
+//
+// D4: a server is registered when the first run needs it, once, and stays so; how registration fails. D5, D7: what the
+// server and what the agent excludes is not offered. D6: the names of tools, one that there is not, and one of a server
+// that the agent may not use.
+func TestServersOfAgents(t *testing.T) {
+	t.Parallel()
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	mute, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mute.Close() })
+	remote, connected := counted(t, toolServer())
+	foreign, foreignConnected := counted(t, toolServer())
+	all := scriptmodel.Turn{}
+	for _, name := range []string{"local-echo", "remote-echo", "local-environment", "remote-headers", "remote-two-echo", "nobody-echo"} {
+		all.ToolCalls = append(all.ToolCalls, scriptmodel.ToolCall{Name: name, Arguments: fields{"a": 1}})
+	}
+	done := scriptmodel.Turn{Content: "Done."}
+	begun := filepath.Join(t.TempDir(), "begun")
+	h := newHouse(t, fmt.Sprintf(`
+  helper: {systemPrompt: Help., mcpServers: [local, remote], exclude: ["remote-h*", "*-block"]}
+  single: {systemPrompt: Alone., tools: [remote-echo]}
+  lost: {mcpServers: [gone]}
+  patient: {mcpServers: [mute]}
+mcpServers:
+  local: {command: [sh, -c, 'echo >> "$STARTED"; exec "$0"', %q], env: {%s: "1", STARTED: %q}, exclude: [env*]}
+  remote: {url: %q}
+  remote-two: {url: %q}
+  gone: {url: %q}
+  mute: {url: "http://%s", registerTimeout: 300ms}
+workflows:
+  chain: {steps: [single, helper, lost]}
+`, os.Args[0], beServer, begun, remote, foreign, closed.URL, mute.Addr()),
+		scriptmodel.Scene{Name: "help", Match: scriptmodel.Match{System: "Help."}, Turns: []scriptmodel.Turn{all, done, all, done, all, done}},
+		scriptmodel.Scene{Name: "alone", Match: scriptmodel.Match{System: "Alone."}, Turns: []scriptmodel.Turn{calls("remote-echo", fields{"a": 1}), done}})
+	s := h.serve(t, 1)
+	started := func() int {
+		text, err := os.ReadFile(begun)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), "\n")
+	}
+	wantStarts := func(local int, over int32) {
+		t.Helper()
+		if started() != local || connected.Load() != over || foreignConnected.Load() != 0 {
+			t.Errorf("local was started %d times, remote connected to %d times, the foreign one %d times; want %d, %d, 0", started(), connected.Load(), foreignConnected.Load(), local, over)
+		}
+	}
+	wantStarts(0, 0)
+	if r := ran[workflow.AgentResult](t, s, "agents/single", fields{"user_message": "Go."}); r.Text() != "Done." || !strings.HasPrefix(r.ConversationHistory[2].Content, `{"a":1}`) {
+		t.Errorf("%+v", r)
+	}
+	wantStarts(0, 1)
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			r := ran[workflow.AgentResult](t, s, "agents/helper", fields{"user_message": "Go."})
+			if r.Text() != "Done." || len(r.ConversationHistory) != 9 {
+				t.Errorf("%+v", r)
+				return
+			}
+			const others = "There are: local-ask, local-echo, local-headers, remote-ask, remote-echo, remote-environment."
+			for i, want := range []string{
+				`{"a":1} toolcall-`, `{"a":1} toolcall-`,
+				"Error executing tool 'local-environment': There is no tool local-environment. " + others,
+				"Error executing tool 'remote-headers': There is no tool remote-headers. " + others,
+				"Error executing tool 'remote-two-echo': PermissionError: agent 'helper' may not use the tool 'remote-two-echo'",
+				"Error executing tool 'nobody-echo': There is no tool nobody-echo. " + others,
+			} {
+				if got := r.ConversationHistory[2+i].Content; !strings.HasPrefix(got, want) {
+					t.Errorf("call %d: %q, want %q", i, got, want)
+				}
+			}
+		})
+	}
+	both.Wait()
+	wantStarts(1, 1)
+	const failed = "Error during conversation turn 1: tools: The tools cannot be had: register MCP server "
+	for agent, want := range map[string]string{"lost": failed + "gone: ", "patient": failed + "mute: no answer within 300ms"} {
+		r := ran[workflow.AgentResult](t, s, "agents/"+agent, fields{"user_message": "Go."})
+		if r.Status != workflow.Error || !strings.HasPrefix(*r.ErrorMessage, want) {
+			t.Errorf("%s: %s %s", agent, r.Status, *r.ErrorMessage)
+		}
+	}
+	r := ran[workflow.Result](t, s, "workflows/simple/chain", fields{"initial_input": "Go."})
+	if r.Status != workflow.Failed || len(r.StepResults) != 3 || !strings.HasPrefix(*r.Error, "Error processing component 'lost': "+failed+"gone: ") {
+		t.Errorf("%+v", r)
+	}
+	wantStarts(1, 1)
+}
+
+// ran runs an agent or a workflow of the facade, and returns its result.
+func ran[T any](t *testing.T, s *program, what string, input any) (result T) {
+	t.Helper()
+	raw, err := json.Marshal(input)
+	if err == nil {
+		var resp *http.Response
+		if resp, err = http.Post(s.url+"/execution/"+what+"/run", "application/json", bytes.NewReader(raw)); err == nil {
+			defer resp.Body.Close()
+			if err = json.NewDecoder(resp.Body).Decode(&result); resp.StatusCode != http.StatusOK {
+				err = fmt.Errorf("status %d", resp.StatusCode)
+			}
+		}
+	}
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	return result
 }
 
 // TestToolsOfServers runs an agent with tools of MCP servers. Its worker is killed while a call is under

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 // encodeAll writes items as JSON, one per line.
@@ -33,29 +33,6 @@ func printTable[T any](out io.Writer, header string, items []T, row func(T) stri
 		fmt.Fprintln(w, row(item))
 	}
 	return w.Flush()
-}
-
-// shorten returns the beginning of a text as one line that is safe for a terminal. Recorded
-// texts may hold anything, including control sequences.
-func shorten(s string, limit int) string {
-	var b strings.Builder
-	n, space := 0, false
-	for _, r := range s {
-		if r == ' ' || !unicode.IsPrint(r) { // no other white space is printable
-			space = b.Len() > 0
-			continue
-		}
-		if n++; n > limit {
-			b.WriteRune('…')
-			break
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // visible returns a text of several lines without anything that a terminal would obey. Its characters stay,
@@ -124,58 +101,13 @@ func columns(line string) (n int) {
 	return n
 }
 
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}
-
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + one + "s"
-}
-
-// grouped formats a number with commas.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// clean is shorten without a limit.
-func clean(s string) string { return shorten(s, utf8.RuneCountInString(s)) }
-
 // joined returns ids as a list for a sentence.
 func joined(ids []string) string {
 	shown := make([]string, len(ids))
 	for i, id := range ids {
-		shown[i] = clean(id)
+		shown[i] = words.Clean(id)
 	}
 	return strings.Join(shown, ", ")
-}
-
-// tokens is empty if there are none.
-func tokens(input, output int64) string {
-	if input+output <= 0 {
-		return ""
-	}
-	return grouped(input) + " → " + grouped(output) + " tokens"
-}
-
-// took is empty until both times are known.
-func took(start, end *time.Time) string {
-	if start == nil || end == nil {
-		return ""
-	}
-	return duration(end.Sub(*start))
 }
 
 // silence is how long ago the last sign of life was; empty if none is known.
@@ -183,13 +115,5 @@ func silence(last *time.Time, now time.Time) string {
 	if last == nil {
 		return ""
 	}
-	return duration(max(now.Sub(*last), 0).Round(time.Second))
-}
-
-// dollars shows an amount to a hundredth of a cent.
-func dollars(usd float64) string {
-	if usd > 0 && usd < 0.0001 {
-		return "<$0.0001"
-	}
-	return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
+	return words.Duration(max(now.Sub(*last), 0).Round(time.Second))
 }

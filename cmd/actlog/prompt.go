@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/words"
 )
 
 // prompt asks a human at a terminal. It is for one goroutine.
@@ -157,7 +158,7 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 				values[decision.Key(field)] = line
 				break
 			}
-			p.view.line("  ", p.view.red(clean(wrong)))
+			p.view.line("  ", p.view.red(words.Clean(wrong)))
 		}
 	}
 	return values, nil
@@ -167,17 +168,17 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 func fieldQuestion(field map[string]string) string {
 	var hints []string
 	if options := decision.Options(field); options != nil {
-		hints = append(hints, "of "+clean(strings.Join(options, ", ")))
-	} else if kind := clean(field["type"]); kind != "" && kind != "text" {
+		hints = append(hints, "of "+words.Clean(strings.Join(options, ", ")))
+	} else if kind := words.Clean(field["type"]); kind != "" && kind != "text" {
 		hints = append(hints, kind)
 	}
-	if hint := shorten(field["placeholder"], 100); hint != "" {
+	if hint := words.Shorten(field["placeholder"], 100); hint != "" {
 		hints = append(hints, "such as "+hint)
 	}
 	if strings.EqualFold(field["required"], "true") {
 		hints = append(hints, "required")
 	}
-	question := clean(field["label"])
+	question := words.Clean(field["label"])
 	if len(hints) > 0 {
 		question += " (" + strings.Join(hints, "; ") + ")"
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -54,7 +55,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		if c.JSON {
 			return client.print(ctx, e.stdout, "run "+started.PlanID, runPath(started.PlanID))
 		}
-		_, err := fmt.Fprintln(e.stdout, clean(started.PlanID))
+		_, err := fmt.Fprintln(e.stdout, words.Clean(started.PlanID))
 		return err
 	}
 	f := newFollowing(client, started.PlanID, e.stderr)
@@ -63,7 +64,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	r, raw, err := f.follow(ctx)
 	if err != nil {
-		more := clean(f.plan) + client.flag()
+		more := words.Clean(f.plan) + client.flag()
 		fmt.Fprintf(e.stderr, "The run goes on. Follow it: actlog tail %s. Stop it: actlog stop %s.\n", more, more)
 		return err
 	}
@@ -75,11 +76,11 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil || r.State == string(record.Completed) {
 		return err
 	}
-	why := clean(r.Error)
+	why := words.Clean(r.Error)
 	if r.ErrorKind != "" {
-		why = strings.TrimSpace(why + " (" + clean(r.ErrorKind) + ")")
+		why = strings.TrimSpace(why + " (" + words.Clean(r.ErrorKind) + ")")
 	}
-	return errors.New(strings.TrimSuffix("run "+clean(f.plan)+" is "+clean(r.State)+": "+why, ": "))
+	return errors.New(strings.TrimSuffix("run "+words.Clean(f.plan)+" is "+words.Clean(r.State)+": "+why, ": "))
 }
 
 // startBody is the request that starts a run.
@@ -123,13 +124,13 @@ func (c *runCmd) ask(b *startBody, request string) {
 }
 
 func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
-	words := c.Words
+	said := c.Words
 	if !c.Plan && !c.Orchestrate && !c.Dag && c.Workflow == "" {
-		if words = words[1:]; len(words) == 0 {
-			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", clean(c.Words[0])))
+		if said = said[1:]; len(said) == 0 {
+			return b, usageError(fmt.Sprintf("what is %s to do? run AGENT REQUEST, or run --plan TASK", words.Clean(c.Words[0])))
 		}
 	}
-	request := strings.Join(words, " ")
+	request := strings.Join(said, " ")
 	if request == "-" {
 		input := interruptible(ctx, e.stdin)
 		defer input.Close()
@@ -147,7 +148,7 @@ func (c *runCmd) body(ctx context.Context, e *env) (b startBody, err error) {
 	for _, limit := range c.Limit {
 		name, number, _ := strings.Cut(limit, "=")
 		if !json.Valid([]byte(number)) || strings.Trim(number, "0123456789.eE+-") != "" {
-			return b, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", clean(limit)))
+			return b, usageError(fmt.Sprintf("--limit %s: must be NAME=NUMBER, such as tokens=200000", words.Clean(limit)))
 		}
 		if b.Limits == nil {
 			b.Limits = map[string]json.Number{}
@@ -272,9 +273,9 @@ func (f *following) attend(ctx context.Context) {
 
 // attendTo asks what is to be decided about a wait, until the server takes the answer or has another.
 func (f *following) attendTo(ctx context.Context, w *waitView) {
-	how := fmt.Sprintf("Answer it: actlog answer %s %s%s", clean(f.plan), clean(w.WaitID), f.client.flag())
+	how := fmt.Sprintf("Answer it: actlog answer %s %s%s", words.Clean(f.plan), words.Clean(w.WaitID), f.client.flag())
 	if f.ask == nil {
-		f.story.say("%s %s", cmp.Or(shorten(w.Title, 200), "The run waits."), how)
+		f.story.say("%s %s", cmp.Or(words.Shorten(w.Title, 200), "The run waits."), how)
 		return
 	}
 	f.story.asking(w.WaitID)
@@ -287,12 +288,12 @@ func (f *following) attendTo(ctx context.Context, w *waitView) {
 	switch {
 	case err == nil || ctx.Err() != nil:
 	case late || errors.Is(err, errDecided):
-		f.story.say("%s", clean(err.Error()))
+		f.story.say("%s", words.Clean(err.Error()))
 	case errors.Is(err, errNoAnswer):
 		f.ask = nil
 		f.story.say("%s", how)
 	default:
-		f.story.say("%s", clean(err.Error())+". "+how)
+		f.story.say("%s", words.Clean(err.Error())+". "+how)
 	}
 }
 

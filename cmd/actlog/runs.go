@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 type runsCmd struct {
@@ -63,10 +65,10 @@ func (r *runView) row() string {
 	if at := cmp.Or(r.StartTime, r.CreatedAt); at != nil {
 		began = at.Local().Format(time.DateTime)
 	}
-	title := shorten(r.Title, 60)
+	title := words.Shorten(r.Title, 60)
 	if r.Error != "" {
-		title += ": " + shorten(r.Error, 80)
+		title += ": " + words.Shorten(r.Error, 80)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", clean(r.PlanID), clean(r.State), clean(r.Executor), cmp.Or(clean(r.Name), "-"), began,
-		cmp.Or(took(r.StartTime, r.EndTime), "-"), r.Takeovers, title)
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s", words.Clean(r.PlanID), words.Clean(r.State), words.Clean(r.Executor), cmp.Or(words.Clean(r.Name), "-"), began,
+		cmp.Or(words.Took(r.StartTime, r.EndTime), "-"), r.Takeovers, title)
 }

@@ -72,6 +72,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		if a.current, err = config.Open(f.Config, config.Options{}); err != nil {
 			return nil, err
 		}
+		a.current.KeepVectors(s)
 		a.source.Set(a.current, parts.Own{})
 		if err := a.warn(); err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/web"
 )
 
 // drainTimeout limits the time to stop: requests, queue, Postgres.
@@ -125,7 +126,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
+	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
@@ -166,7 +167,8 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 // serve serves each door its routes.
 func (s *server) serve(maxConnections int) {
 	receiver := receive.New(s.store, s.http, 0)
-	routes := slices.Concat(api.New(s.store, s.hub, s.http, api.Config{}).Routes(), s.runs.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
+	native := api.New(s.store, s.hub, s.http, api.Config{})
+	routes := slices.Concat(native.Routes(), s.runs.Routes(), web.New(s.store, native, s.http).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
 	if l := s.doors.otlpHTTP; l != nil {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/words"
 )
 
 type showCmd struct {
@@ -48,7 +49,11 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	view.plan(p)
+	view.head(p)
+	if p.Total.Failures > 0 || p.State == "FAILED" || p.State == "INTERRUPTED" {
+		view.cause(client.failures(ctx, p))
+	}
+	view.rest(p)
 	return view.err
 }
 
@@ -93,29 +98,61 @@ func (v *view) line(prefix string, parts ...string) {
 // text draws a line of a text and its label, unless the text is empty.
 func (v *view) text(prefix, label, text string, limit int) {
 	if text != "" {
-		v.line(prefix, label+shorten(text, limit))
+		v.line(prefix, label+words.Shorten(text, limit))
 	}
 }
 
 // failure draws an error message like text, in red.
 func (v *view) failure(prefix, label, message string, limit int) {
 	if message != "" {
-		v.line(prefix, v.red(label+shorten(message, limit)))
+		v.line(prefix, v.red(label+words.Shorten(message, limit)))
 	}
 }
 
 // plan draws a plan and everything below it.
 func (v *view) plan(p *planView) {
+	v.head(p)
+	v.rest(p)
+}
+
+// head draws a plan without what is below it.
+func (v *view) head(p *planView) {
 	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.text("", "", cmp.Or(p.Title, p.UserRequest), 100)
 	v.failure("", "", p.ErrorMessage, 100)
 	if w := p.UserInputWaitState; w != nil {
-		v.line("", v.yellow("waits for "+strings.ToLower(strings.ReplaceAll(clean(w.Type), "_", " "))+":"), shorten(w.Title, 100))
+		v.line("", v.yellow("waits for "+strings.ToLower(strings.ReplaceAll(words.Clean(w.Type), "_", " "))+":"), words.Shorten(w.Title, 100))
 		v.text("", "", w.FormDescription, 100)
 	}
 	if silent := silence(p.LastSignOfLife, v.now); silent != "" {
 		v.line("", v.faint("last sign of life "+silent+" ago"))
 	}
+}
+
+// cause draws why a plan ended as it did: what failed, and the way to it.
+func (v *view) cause(f *failuresView, err error) {
+	if err != nil {
+		v.failure("", "the cause could not be read: ", err.Error(), 200)
+		return
+	}
+	if len(f.Items) == 0 {
+		return
+	}
+	what := "cause:"
+	if f.Recovered {
+		what = "first failure, recovered:"
+	}
+	first := &f.Items[0]
+	v.line("", v.bold(what), v.bold(first.name()), v.red(words.Shorten(strings.Trim(first.ErrorKind+": "+first.ErrorMessage, ": "), 200)))
+	var path []string
+	for _, p := range first.Path {
+		path = append(path, p.name())
+	}
+	v.line("  ", v.faint(strings.Join(append(path, first.name()), " › ")))
+}
+
+// rest draws what is below a plan.
+func (v *view) rest(p *planView) {
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)
@@ -130,13 +167,13 @@ func (v *view) omitted(o *omittedView) {
 	if o.Plans == 1 {
 		are = " is"
 	}
-	v.line("", plural(o.Plans, "plan")+" below"+are+" not shown; use actlog show with a larger --max-depth, or with one of these ids: "+joined(o.PlanIDs))
+	v.line("", words.Plural(o.Plans, "plan")+" below"+are+" not shown; use actlog show with a larger --max-depth, or with one of these ids: "+joined(o.PlanIDs))
 }
 
 // alsoUnder draws which other root plans have a plan of the requested id.
 func (v *view) alsoUnder(p *planView) {
 	if len(p.AlsoUnder) > 0 {
-		v.line("", "plan "+clean(p.CurrentPlanID)+" is shown under root plan "+clean(p.RootPlanID)+"; it is also under these, which --root chooses: "+joined(p.AlsoUnder))
+		v.line("", "plan "+words.Clean(p.CurrentPlanID)+" is shown under root plan "+words.Clean(p.RootPlanID)+"; it is also under these, which --root chooses: "+joined(p.AlsoUnder))
 	}
 }
 
@@ -169,7 +206,7 @@ func (v *view) pastAttempts(prefix string, a attempted) {
 	for _, past := range a.Attempts {
 		if past.Attempt < a.Attempt {
 			first, _, _ := strings.Cut(past.ErrorMessage, "\n")
-			v.line(prefix, "attempt "+strconv.Itoa(past.Attempt), v.state(past.State), took(past.StartTime, past.EndTime), clean(past.ErrorKind), v.red(shorten(first, 100)))
+			v.line(prefix, "attempt "+strconv.Itoa(past.Attempt), v.state(past.State), words.Took(past.StartTime, past.EndTime), words.Clean(past.ErrorKind), v.red(words.Shorten(first, 100)))
 		}
 	}
 }
@@ -178,10 +215,10 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 	branch, under := branches(last)
 	tool := ""
 	if p.ParentActToolCall != nil {
-		tool = clean(p.ParentActToolCall.Name) + ":"
+		tool = words.Clean(p.ParentActToolCall.Name) + ":"
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
-	v.line(indent+branch, tool, shorten(title, 70), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
+	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
 	v.failure(indent+under, "", p.ErrorMessage, 100)
 	v.children(indent+under, p)
 }
@@ -208,12 +245,12 @@ func (v *view) figures(f figuresView) string {
 		one string
 	}{{f.ModelCalls, "model call"}, {f.ToolCalls, "tool call"}, {f.Failures, "failure"}} {
 		if count.n > 0 {
-			out = append(out, plural(count.n, count.one))
+			out = append(out, words.Plural(count.n, count.one))
 		}
 	}
-	out = append(out, tokens(f.InputTokens, f.OutputTokens))
+	out = append(out, words.Tokens(f.InputTokens, f.OutputTokens))
 	if f.CostUSD != nil {
-		out = append(out, dollars(*f.CostUSD))
+		out = append(out, words.Dollars(*f.CostUSD))
 	}
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), ", ")
 }
@@ -225,15 +262,15 @@ func (v *view) step(st *stepView) {
 	v.text("", "asked:   ", st.AgentRequest, 110)
 	for _, c := range st.ThinkActSteps {
 		v.line("")
-		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), clean(c.ModelName), took(c.ThinkStartTime, c.ThinkEndTime), tokens(c.InputTokens, c.OutputTokens), clean(c.FinishReason), c.number())
+		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime), words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
 		v.pastAttempts("   ", c.attempted)
 		if c.ThinkInput != "" {
-			v.line("   ", "in:      "+shorten(c.ThinkInput, 100)+"  "+v.faint("("+grouped(c.InputCharCount)+" characters)"))
+			v.line("   ", "in:      "+words.Shorten(c.ThinkInput, 100)+"  "+v.faint("("+words.Grouped(c.InputCharCount)+" characters)"))
 		}
 		v.text("   ", "thought: ", c.ThinkOutput, 110)
 		v.failure("   ", "", c.ErrorMessage, 110)
 		for _, t := range c.ActToolInfoList {
-			v.line("   ", v.bold(t.Name), shorten(t.Parameters, 80), v.state(t.State), took(t.StartTime, t.EndTime), t.number())
+			v.line("   ", v.bold(t.Name), words.Shorten(t.Parameters, 80), v.state(t.State), words.Took(t.StartTime, t.EndTime), t.number())
 			v.pastAttempts("      ", t.attempted)
 			v.failure("      ", "", t.ErrorMessage, 100)
 			if t.ErrorMessage == "" {
@@ -260,11 +297,11 @@ func shownState(s string, placeholder bool) string {
 	if placeholder {
 		return "(placeholder)"
 	}
-	return clean(s)
+	return words.Clean(s)
 }
 
 func (v *view) state(s string) string {
-	switch s = clean(s); s {
+	switch s = words.Clean(s); s {
 	case "COMPLETED":
 		return v.paint("32", s)
 	case "FAILED", "INTERRUPTED", "CANCELLED", "BLOCKED", "UNKNOWN":
@@ -275,10 +312,10 @@ func (v *view) state(s string) string {
 	return v.faint(s)
 }
 
-func (v *view) bold(s string) string   { return v.paint("1", clean(s)) }
+func (v *view) bold(s string) string   { return v.paint("1", words.Clean(s)) }
 func (v *view) red(s string) string    { return v.paint("31", s) }
 func (v *view) yellow(s string) string { return v.paint("33", s) }
-func (v *view) faint(s string) string  { return v.paint("2", clean(s)) }
+func (v *view) faint(s string) string  { return v.paint("2", words.Clean(s)) }
 
 func (v *view) paint(code, s string) string {
 	if !v.colour || s == "" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 // story tells what happens in a run, line by line: the texts of answers as they arrive, tool calls, the runs
@@ -194,7 +196,7 @@ func (s *story) step(r *storyRow) {
 	}
 	st.told = true
 	depth := s.depth(st.plan)
-	s.line(depth, s.view.bold(r.AgentName)+":", shorten(r.AgentRequest, 100))
+	s.line(depth, s.view.bold(r.AgentName)+":", words.Shorten(r.AgentRequest, 100))
 	s.at[depth] = r.StepID
 }
 
@@ -245,7 +247,7 @@ func (s *story) think(r *storyRow) {
 	why := ""
 	for _, past := range r.Attempts {
 		if past.Attempt == r.Attempt-1 {
-			why = shorten(past.ErrorMessage, 200)
+			why = words.Shorten(past.ErrorMessage, 200)
 		}
 	}
 	s.line(s.place(r.StepID), s.view.faint("the answer begins again, "+r.number()), s.view.red(why))
@@ -282,7 +284,7 @@ func (s *story) thought(r *storyRow) {
 		s.close()
 	}
 	if r.ErrorMessage != "" {
-		s.line(s.place(r.StepID), s.view.state(r.State), s.view.red(shorten(r.ErrorMessage, 200)))
+		s.line(s.place(r.StepID), s.view.state(r.State), s.view.red(words.Shorten(r.ErrorMessage, 200)))
 	}
 }
 
@@ -451,7 +453,7 @@ func (s *story) call(r *storyRow) {
 		return
 	}
 	t.called = true
-	s.line(s.place(r.StepID), "→ "+s.view.bold(r.Name), shorten(r.Parameters, 100), s.view.faint(again))
+	s.line(s.place(r.StepID), "→ "+s.view.bold(r.Name), words.Shorten(r.Parameters, 100), s.view.faint(again))
 }
 
 func (s *story) result(r *storyRow) {
@@ -465,11 +467,11 @@ func (s *story) result(r *storyRow) {
 		return
 	}
 	t.state = r.State
-	said := shorten(r.Result, 100)
+	said := words.Shorten(r.Result, 100)
 	if r.ErrorMessage != "" {
-		said = s.view.red(shorten(r.ErrorMessage, 100))
+		said = s.view.red(words.Shorten(r.ErrorMessage, 100))
 	}
-	s.line(s.place(r.StepID), "← "+s.view.bold(r.Name), s.view.state(r.State), took(r.StartTime, r.EndTime), said)
+	s.line(s.place(r.StepID), "← "+s.view.bold(r.Name), s.view.state(r.State), words.Took(r.StartTime, r.EndTime), said)
 }
 
 func (s *story) wait(r *storyRow) {
@@ -482,9 +484,9 @@ func (s *story) wait(r *storyRow) {
 	}
 	by := ""
 	if r.DecidedBy != "" {
-		by = "by " + clean(r.DecidedBy)
+		by = "by " + words.Clean(r.DecidedBy)
 	}
-	s.line(0, shorten(r.Title, 100), s.view.state(r.State), by)
+	s.line(0, words.Shorten(r.Title, 100), s.view.state(r.State), by)
 }
 
 func (s *story) other(r *storyRow) {
@@ -493,7 +495,7 @@ func (s *story) other(r *storyRow) {
 		return
 	}
 	s.others[id] = true
-	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), clean(r.Type), shorten(cmp.Or(r.Content, r.Name), 100))
+	s.line(s.depth(r.PlanID), s.view.faint(r.Kind), words.Clean(r.Type), words.Shorten(cmp.Or(r.Content, r.Name), 100))
 }
 
 // waiting reports whether a wait is open, as far as was told.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tmaxmax/go-sse"
+
+	"github.com/actlog/actlog/internal/words"
 )
 
 type tailCmd struct {
@@ -208,18 +210,18 @@ func (t *tail) printChanges(event string, data json.RawMessage) error {
 	for i := range changes.Rows {
 		r := &changes.Rows[i]
 		name, parts := t.describe(r)
-		t.print(name, append(parts, v.red(shorten(r.ErrorMessage, 100)))...)
+		t.print(name, append(parts, v.red(words.Shorten(r.ErrorMessage, 100)))...)
 	}
 	for _, p := range changes.Plans {
 		if p.Deleted {
-			t.print(clean(p.RootPlanID), "deleted")
+			t.print(words.Clean(p.RootPlanID), "deleted")
 			continue
 		}
 		steps := ""
 		if p.Steps > 0 {
-			steps = plural(p.Steps, "step")
+			steps = words.Plural(p.Steps, "step")
 		}
-		t.print(clean(p.RootPlanID), clean(p.Name), v.planState(p.State, p.Placeholder), steps, v.figures(p.Total), v.red(clean(p.ErrorKind)))
+		t.print(words.Clean(p.RootPlanID), words.Clean(p.Name), v.planState(p.State, p.Placeholder), steps, v.figures(p.Total), v.red(words.Clean(p.ErrorKind)))
 	}
 	return v.err
 }
@@ -242,19 +244,19 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	state := t.view.state(r.State)
 	switch r.Kind {
 	case "plan":
-		return "plan " + r.CurrentPlanID, []string{shorten(r.Title, 70), state, took(r.StartTime, r.EndTime)}
+		return "plan " + r.CurrentPlanID, []string{words.Shorten(r.Title, 70), state, words.Took(r.StartTime, r.EndTime)}
 	case "agentExecution":
-		return "step " + r.StepID, []string{clean(r.AgentName), state, t.view.figures(r.Figures)}
+		return "step " + r.StepID, []string{words.Clean(r.AgentName), state, t.view.figures(r.Figures)}
 	case "thinkAct":
-		return "cycle " + r.StepID + " #" + strconv.FormatInt(r.Seq, 10), []string{clean(r.ModelName), state, took(r.ThinkStartTime, r.ThinkEndTime), tokens(r.InputTokens, r.OutputTokens)}
+		return "cycle " + r.StepID + " #" + strconv.FormatInt(r.Seq, 10), []string{words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime), words.Tokens(r.InputTokens, r.OutputTokens)}
 	case "actTool":
-		return "tool " + r.ToolCallID, []string{clean(r.Name), state, took(r.StartTime, r.EndTime)}
+		return "tool " + r.ToolCallID, []string{words.Clean(r.Name), state, words.Took(r.StartTime, r.EndTime)}
 	case "thought":
-		return "thought " + r.ThoughtID, []string{clean(r.Type), shorten(r.Content, 100)}
+		return "thought " + r.ThoughtID, []string{words.Clean(r.Type), words.Shorten(r.Content, 100)}
 	case "artifact":
-		return "artifact " + r.Name, []string{clean(r.Type)}
+		return "artifact " + r.Name, []string{words.Clean(r.Type)}
 	case "source":
-		return "source " + r.SourceID, []string{clean(r.Type), shorten(r.URI, 100)}
+		return "source " + r.SourceID, []string{words.Clean(r.Type), words.Shorten(r.URI, 100)}
 	}
-	return r.Kind + " " + r.WaitID, []string{shorten(r.Title, 70), state}
+	return r.Kind + " " + r.WaitID, []string{words.Shorten(r.Title, 70), state}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/words"
 )
 
 type unknownCmd struct {
@@ -56,25 +57,25 @@ func (c *unknownCmd) Run(ctx context.Context, e *env, client *client) error {
 		if n < 0 {
 			n = len(items)
 		}
-		fmt.Fprintf(e.stdout, "\n%s: %s\n", clean(items[0].Reason), clean(items[0].Explanation))
+		fmt.Fprintf(e.stdout, "\n%s: %s\n", words.Clean(items[0].Reason), words.Clean(items[0].Explanation))
 		if err := printTable(e.stdout, "COUNT\tLAST SEEN\tSCOPE\tKIND\tATTRIBUTES", items[:n], unknownItem.row); err != nil {
 			return err
 		}
 		items = items[n:]
 	}
 	if list.Forgotten > 0 {
-		fmt.Fprintf(e.stderr, "actlog: %s are not listed any more, because there were too many\n", plural(list.Forgotten, "kind"))
+		fmt.Fprintf(e.stderr, "actlog: %s are not listed any more, because there were too many\n", words.Plural(list.Forgotten, "kind"))
 	}
 	return nil
 }
 
 func (i unknownItem) row() string {
-	kind, last := clean(i.Kind), "-"
+	kind, last := words.Clean(i.Kind), "-"
 	if i.KindAttribute != "" {
-		kind = clean(i.KindAttribute) + "=" + kind
+		kind = words.Clean(i.KindAttribute) + "=" + kind
 	}
 	if i.LastSeen != nil {
 		last = i.LastSeen.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", i.Count, last, cmp.Or(clean(i.Scope), "-"), cmp.Or(kind, "-"), cmp.Or(clean(strings.Join(i.Attributes, " ")), "-"))
+	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", i.Count, last, cmp.Or(words.Clean(i.Scope), "-"), cmp.Or(kind, "-"), cmp.Or(words.Clean(strings.Join(i.Attributes, " ")), "-"))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
@@ -32,7 +33,7 @@ const maxSubject = 20_000
 
 // draw draws what the wait is about, whole: a human who approves has to see everything.
 func (w *waitView) draw(v *view) {
-	v.line("", v.yellow(cmp.Or(clean(w.Title), "A human is asked")), v.faint(w.WaitID))
+	v.line("", v.yellow(cmp.Or(words.Clean(w.Title), "A human is asked")), v.faint(w.WaitID))
 	if plan := planText(w.Plan); plan != "" {
 		v.paragraph("  ", clipped(plan))
 	} else {
@@ -42,7 +43,7 @@ func (w *waitView) draw(v *view) {
 	rest, texts := apart(w.Parameters)
 	v.subject("", rest)
 	for _, text := range texts {
-		v.line("  ", clean(text[0])+":")
+		v.line("  ", words.Clean(text[0])+":")
 		v.paragraph("    ", clipped(text[1]))
 	}
 	if len(w.Files) > 0 {
@@ -111,7 +112,7 @@ func clipped(s string) string {
 	if more <= 0 {
 		return s
 	}
-	return string(text[:maxSubject]) + fmt.Sprintf("… and %s; --json shows all", plural(int64(more), "character"))
+	return string(text[:maxSubject]) + fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character"))
 }
 
 // subject draws JSON, unless there is none.
@@ -135,7 +136,7 @@ func (v *view) paragraph(prefix, text string) {
 
 // row is the wait as a line of a table.
 func (w waitView) row() string {
-	return strings.Join([]string{clean(w.WaitID), clean(strings.Join(w.Decisions, ", ")), shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
+	return strings.Join([]string{words.Clean(w.WaitID), words.Clean(strings.Join(w.Decisions, ", ")), words.Shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
 }
 
 const waitsHeader = "WAIT\tDECISION\tTITLE"
@@ -156,7 +157,7 @@ func (w *waitView) check(d decide) error {
 	}
 	_, err = d.about().About(&record.Wait{Type: new(record.WaitType(w.Type)), FormInputs: w.FormInputs, Subject: subject})
 	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
-		return usageError(clean(bad.Field) + " " + clean(bad.Reason))
+		return usageError(words.Clean(bad.Field) + " " + words.Clean(bad.Reason))
 	}
 	return err
 }

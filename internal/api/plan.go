@@ -73,7 +73,25 @@ func addItem(o *object, p store.PlanSummary) {
 	o.b = append(o.b, '}')
 }
 
+// PlanPage is a page of a list of root plans.
+type PlanPage struct {
+	Plans []store.PlanSummary
+	Next  *store.Position // of the next page; nil: this is the last one
+	// Incomplete says that a search may have missed some.
+	Incomplete bool
+	Filter     store.PlanFilter
+}
+
 func (s *Server) listPlans(c echo.Context) error {
+	page, err := s.PlanPage(c)
+	if err != nil {
+		return err
+	}
+	return sendTagged(c, func(o *object) { addPlans(o, page.Plans, page.Next, page.Incomplete) })
+}
+
+// PlanPage reads the page of the list of root plans for which the query of a request asks.
+func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 	q := httpd.QueryOf(c, "project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "limit", "cursor")
 	filter := store.PlanFilter{
 		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"), UserID: q.Text("userId"),
@@ -85,27 +103,23 @@ func (s *Server) listPlans(c echo.Context) error {
 		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", joined(record.States(record.KindPlan))))
 	}
 	if q.Err != nil {
-		return q.Err
+		return page, q.Err
 	}
 	if before != nil {
 		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
 	}
-	page := filter.Limit
+	page.Filter = filter
 	filter.Limit++ // one more shows whether there is a next page
-	plans, incomplete, err := s.searchPlans(c, filter)
+	page.Plans, page.Incomplete, err = s.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
+		return page, &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
 	}
-	if err != nil {
-		return err
+	if most := page.Filter.Limit; len(page.Plans) > most {
+		page.Plans = page.Plans[:most]
+		last := page.Plans[most-1].Cursor
+		page.Next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
 	}
-	var next *store.Position
-	if len(plans) > page {
-		plans = plans[:page]
-		last := plans[page-1].Cursor
-		next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
-	}
-	return sendTagged(c, func(o *object) { addPlans(o, plans, next, incomplete) })
+	return page, err
 }
 
 // addPlans adds a page of the list of plans. incomplete says that a search may have missed some.

@@ -422,9 +422,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	if state == record.Failed {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}
-	if result.Summary != "" {
-		end.Metadata, _ = json.Marshal(map[string]string{"summary": result.Summary}) // a text
-	}
+	end.Metadata = r.about(result, *end.EndTime)
 	changes := []record.Change{end}
 	for i, each := range result.Sources {
 		changes = append(changes, r.source(c.step.id, c.row.ToolCallID, i, each))
@@ -439,6 +437,27 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	}
 	c.keep(end)
 	return result, nil
+}
+
+// about returns the metadata of a call; nil: there are none.
+func (r *Run) about(result tool.Result, at time.Time) json.RawMessage {
+	type embedding struct {
+		*tool.Embedding
+		CostUSD *float64 `json:"costUsd,omitempty"`
+	}
+	var about struct {
+		Summary   string     `json:"summary,omitempty"`
+		Embedding *embedding `json:"embedding,omitempty"`
+	}
+	about.Summary = result.Summary
+	if e := result.Embedding; e != nil {
+		about.Embedding = &embedding{e, r.engine.store.InputCost(e.Model, at, e.InputTokens)}
+	}
+	if about.Summary == "" && about.Embedding == nil {
+		return nil
+	}
+	b, _ := json.Marshal(about) // texts and numbers
+	return b
 }
 
 // maxToolError bounds the error message of a call whose whole text is its result.

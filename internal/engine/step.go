@@ -25,7 +25,9 @@ type StepInfo struct {
 	Request     string
 	Model       string // its name in the configuration
 	MaxSteps    int
-	Metadata    json.RawMessage
+	// ConversationID is the session in which the agent talks; empty: none of its own.
+	ConversationID string
+	Metadata       json.RawMessage
 }
 
 // Step is the handle of a step: one agent working on one step of a plan.
@@ -103,6 +105,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 // describe says in the row of a step what it is.
 func (r *Run) describe(row *record.AgentExecution, index int, info StepInfo) {
 	row.StepIndex, row.AgentName, row.ModelName = new(int64(index)), some(info.Agent), some(info.Model)
+	row.ConversationID = some(info.ConversationID)
 	row.AgentDescription, row.AgentRequest = some(r.redact(info.Description)), some(r.redact(info.Request))
 	if info.MaxSteps > 0 {
 		row.MaxSteps = new(int64(info.MaxSteps))

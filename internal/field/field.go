@@ -107,6 +107,9 @@ func (f *Field) Stored() bool { return f.Role != Revision }
 // Readable reports whether every reader may see the field.
 func (f *Field) Readable() bool { return f.Rule != Follows && f.Role != Revision && f.Role != Once }
 
+// Long reports whether values of the field may be long texts, or JSON.
+func (f *Field) Long() bool { return f.Type == JSON || f.limit == record.MaxTextBytes }
+
 // In returns the field of a change, settable.
 func (f *Field) In(c record.Change) reflect.Value { return reflect.ValueOf(c).Elem().Field(f.index) }
 

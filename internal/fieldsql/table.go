@@ -85,6 +85,30 @@ func Readable(k record.Kind, alias string) []Column {
 	return columns
 }
 
+// leanChars is how much of a long text [Lean] returns, in characters.
+const leanChars = 300
+
+// Lean returns the columns of [Readable] without long texts and JSON. Of the fields with the given columns it
+// has the beginnings.
+func Lean(k record.Kind, alias string, beginnings ...string) []Column {
+	long := map[string]bool{"truncated": true}
+	fields := field.Fields(k)
+	for i := range fields {
+		long[fields[i].Shown] = fields[i].Long()
+	}
+	var columns []Column
+	for _, c := range Readable(k, alias) {
+		switch {
+		case !long[c.Name]:
+			columns = append(columns, c)
+		case slices.Contains(beginnings, c.Name):
+			c.SQL = fmt.Sprintf("left(%s, %d)", c.SQL, leanChars)
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
 func columnType(f *field.Field) string {
 	switch {
 	case f.Small:

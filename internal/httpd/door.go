@@ -141,6 +141,8 @@ func (d *door) allowOrigins(origins []string) echo.MiddlewareFunc {
 	})
 }
 
+var crossOrigin http.CrossOriginProtection
+
 // refuseForeignPages refuses requests that a web page of another site makes a browser send, if
 // they may change something: the answer is hidden from such a page, the change would be made.
 // Browsers say where a request comes from; other clients do not, and are no danger. Pages of
@@ -151,10 +153,10 @@ func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 		route, _ := d.routeOf(c)
 		safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && !route.Spends
 		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
-		switch r.Header.Get("Sec-Fetch-Site") {
-		case "", "none", "same-origin", "same-site":
-		default:
-			if !safe && !allowed {
+		if !safe && !allowed {
+			write := *r
+			write.Method = http.MethodPost // also for a GET that changes something
+			if crossOrigin.Check(&write) != nil {
 				return &Problem{Status: http.StatusForbidden, Detail: "a web page of another site must not send this request, because it may change something"}
 			}
 		}
@@ -169,7 +171,10 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Need == ScopeNone {
 			return next(c)
 		}
-		name, refused := d.server.Admit(c.Request().Header.Get(echo.HeaderAuthorization), c.Request().Header.Get(keyHeader), route.Need)
+		name, refused, err := d.server.admit(c.Request(), route.Need)
+		if err != nil {
+			return err
+		}
 		requestOf(c).key = name
 		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {

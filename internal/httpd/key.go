@@ -41,6 +41,9 @@ const (
 // keyPrefix shows people, and programs that look for leaked secrets, what a key is.
 const keyPrefix = "actlog_"
 
+// keyHashBytes is how much of the hash of a key stands for it.
+const keyHashBytes = 16
+
 // maxNameBytes bounds the names of keys.
 const maxNameBytes = 64
 
@@ -168,19 +171,36 @@ func (k *key) allows(need Scope) bool { return need == ScopeAny || slices.Contai
 // keyHeader brings a key if a proxy uses Authorization for itself.
 const keyHeader = "X-Api-Key"
 
-// admit returns the name of the key that a request brings, as a bearer token or in a header of
-// its own, and the problem if it is not good for that.
+// admit returns the key that a request brings, and the problem if it is not good for that.
 func (k *Keys) admit(authorization, bare string, need Scope) (name string, _ *Problem) {
-	secret := bare
+	return k.find(bearer(authorization, bare)).admit(need)
+}
+
+// bearer returns the secret that a request brings in one of the two headers.
+func bearer(authorization, bare string) string {
 	if scheme, token, _ := strings.Cut(authorization, " "); strings.EqualFold(scheme, "Bearer") {
-		secret = token
+		bare = token
 	}
-	found := k.find(strings.TrimSpace(secret))
-	if found == nil {
+	return strings.TrimSpace(bare)
+}
+
+// begins returns the key whose hash begins so, or nil.
+func (k *Keys) begins(hash []byte) (found *key) {
+	for i := range k.keys {
+		if len(hash) == keyHashBytes && subtle.ConstantTimeCompare(k.keys[i].hash[:keyHashBytes], hash) == 1 {
+			found = &k.keys[i]
+		}
+	}
+	return found
+}
+
+// admit returns the name of a key, which is nil if a request has none, and the problem if it is not good for that.
+func (k *key) admit(need Scope) (name string, _ *Problem) {
+	if k == nil {
 		return "", &Problem{Status: http.StatusUnauthorized, Detail: "an API key is needed: send it as Authorization: Bearer KEY; the owner of this server makes one with actlog key"}
 	}
-	if !found.allows(need) {
-		return found.name, &Problem{Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need)}
+	if !k.allows(need) {
+		return k.name, &Problem{Status: http.StatusForbidden, Detail: "this API key is not for that: its scopes lack " + string(need)}
 	}
-	return found.name, nil
+	return k.name, nil
 }

@@ -26,6 +26,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Keys are those that clients need; nil: none is needed. See [Server.SetKeys].
 	Keys *Keys
+	// Logins keeps the sessions of the web page; nil: nobody can log in.
+	Logins Logins
 	// Version is shown by the metrics.
 	Version string
 	// ReadTimeout is how long a read may take. Default 30 s.
@@ -68,6 +70,7 @@ type Server struct {
 	processors chan struct{}
 	metrics    *metrics
 	draining   atomic.Bool
+	tries      tries
 }
 
 // New returns a server without doors.

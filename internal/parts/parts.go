@@ -3,6 +3,7 @@
 package parts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,7 +142,7 @@ func (p *parts) Provides() (all []string) {
 			add("tool", kind+"."+name)
 		}
 	}
-	add("workflow", p.Names(string(config.CustomStep))...)
+	add("workflow", slices.Collect(maps.Keys(p.own.Workflows))...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -171,20 +172,29 @@ func (p *parts) Definition(kind, name string) (json.RawMessage, bool) {
 			d, ok = template.Definition(p.agent)
 		}
 	case string(config.SimpleStep):
-		d, ok = p.configured.Config.Workflows[name]
+		var w config.Workflow
+		w, ok = p.configured.Config.Workflows[name]
+		d, ok = w, ok && w.Function() == ""
 	case string(config.CustomStep):
-		var w workflow.Custom
-		w, ok = p.own.Workflows[name]
-		d = struct {
-			workflow.Custom
-			Policies tool.Rules `json:"policies,omitempty"`
-		}{w, p.policies()}
+		d, ok = p.custom(name)
 	}
 	if !ok {
 		return nil, false
 	}
 	text, err := json.Marshal(d)
 	return text, err == nil
+}
+
+// custom returns the definition of a workflow that is a function of the program: its own, or one of the configuration
+// that names it.
+func (p *parts) custom(name string) (definition any, ok bool) {
+	function := p.configured.Config.Workflows[name].Function()
+	w, ok := p.own.Workflows[cmp.Or(function, name)]
+	return struct {
+		workflow.Custom
+		Policies tool.Rules `json:"policies,omitempty"`
+		Function string     `json:"function,omitempty"`
+	}{w, p.policies(), function}, ok
 }
 
 // agent returns the definition of an agent of a name, after a change.
@@ -237,11 +247,24 @@ func (p *parts) Names(kind string) []string {
 	case "plan":
 		return slices.Sorted(maps.Keys(p.configured.Config.Plans))
 	case string(config.SimpleStep):
-		return slices.Sorted(maps.Keys(p.configured.Config.Workflows))
+		return p.workflows(false)
 	case string(config.CustomStep):
-		return slices.Sorted(maps.Keys(p.own.Workflows))
+		names := slices.AppendSeq(p.workflows(true), maps.Keys(p.own.Workflows))
+		slices.Sort(names)
+		return slices.Compact(names)
 	}
 	return nil
+}
+
+// workflows returns the names of those workflows of the configuration that are functions, or of the others, in order.
+func (p *parts) workflows(functions bool) (names []string) {
+	for name, w := range p.configured.Config.Workflows {
+		if (w.Function() != "") == functions {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Model implements [engine.Parts].

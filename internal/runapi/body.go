@@ -99,13 +99,18 @@ func objectOf(m members, prefix string, known ...string) *object {
 		}
 	}
 	if len(unknown) > 0 {
-		name := slices.Min(unknown)
-		if len(name) > 80 {
-			name = strings.ToValidUTF8(name[:80], "")
-		}
-		o.err = &record.InvalidError{Code: record.CodeUnknownField, Field: prefix + name, Reason: "is not known here; there may be " + strings.Join(known, ", ")}
+		o.err = &record.InvalidError{Code: record.CodeUnknownField, Field: prefix + shown(slices.Min(unknown)), Reason: "is not known here; there may be " + strings.Join(known, ", ")}
 	}
 	return o
+}
+
+// shown returns the beginning of a name, for a message.
+func shown(name string) string {
+	const most = 80
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") + "..."
+	}
+	return name
 }
 
 // value decodes a member, unless it is not there or null.

@@ -71,6 +71,7 @@ func (p *page) trace(t *traceJSON, level int) {
 	for _, row := range [][2]any{
 		{"LLM calls", m.TotalLLMCalls}, {"Tokens in", m.TotalTokensInput}, {"Tokens out", m.TotalTokensOutput}, {"Estimated cost", cost(m.EstimatedCost)},
 		{"LLM time", seconds(&m.LLMTotalTime)}, {"Tool calls", m.ToolCalls}, {"Tool time", seconds(&m.ToolExecutionTime)}, {"Validation time", seconds(&m.ValidationTime)}, {"Failures", m.Failures}, {"Retries", m.Retries},
+		{"Searches by embeddings", m.Searches}, {"Hits", m.Hits}, {"Tokens of the embedder", m.Tokens}, {"Cost of the embedder", cost(m.Cost)},
 	} {
 		fmt.Fprintf(p, "| %v | %v |\n", row[0], row[1])
 	}

@@ -99,6 +99,44 @@ type metricsJSON struct {
 	Retries        int64 `json:"retries"`
 	// AverageRelevanceScore is that of the sources which have one; nil: none has.
 	AverageRelevanceScore *float64 `json:"averageRelevanceScore"`
+	embeddingJSON
+}
+
+// embeddingJSON sums up the searches by an embedder. Their tokens and cost are beside those of models that answer.
+type embeddingJSON struct {
+	Searches int64    `json:"embeddingSearches"`
+	Hits     int64    `json:"embeddingHits"`
+	Tokens   int64    `json:"embeddingTokens"`
+	Cost     *float64 `json:"embeddingCost"` // nil: it is not known
+}
+
+func (e *embeddingJSON) add(other embeddingJSON) {
+	e.Searches, e.Hits, e.Tokens = e.Searches+other.Searches, e.Hits+other.Hits, e.Tokens+other.Tokens
+	if other.Cost != nil {
+		if e.Cost == nil {
+			e.Cost = new(float64)
+		}
+		e.Cost = new(*e.Cost + *other.Cost)
+	}
+}
+
+// embeddingOf returns what the metadata of a call say. Others may have written them.
+func embeddingOf(metadata json.RawMessage) embeddingJSON {
+	var about struct {
+		Embedding *struct {
+			Hits        int64    `json:"hits"`
+			InputTokens int64    `json:"inputTokens"`
+			CostUSD     *float64 `json:"costUsd"`
+		} `json:"embedding"`
+	}
+	if err := json.Unmarshal(metadata, &about); err != nil || about.Embedding == nil {
+		return embeddingJSON{}
+	}
+	e := about.Embedding
+	if e.CostUSD != nil && *e.CostUSD < 0 {
+		e.CostUSD = nil
+	}
+	return embeddingJSON{1, max(e.Hits, 0), max(e.InputTokens, 0), e.CostUSD}
 }
 
 // tracer makes traces of the rows of a tree.
@@ -110,12 +148,13 @@ type tracer struct {
 	thoughts map[string][]*record.Thought  // by plan
 	sources  map[string][]*record.Source   // by plan
 	waits    map[string][]*record.Wait     // by plan
+	embedded map[string]embeddingJSON      // by step
 }
 
 func newTracer(take func(bytes int64) error) *tracer {
 	return &tracer{
 		take: take, cycles: map[string][]*record.ThinkAct{}, requests: map[*record.ThinkAct]int{}, calls: map[string][]*record.ActTool{},
-		thoughts: map[string][]*record.Thought{}, sources: map[string][]*record.Source{}, waits: map[string][]*record.Wait{},
+		thoughts: map[string][]*record.Thought{}, sources: map[string][]*record.Source{}, waits: map[string][]*record.Wait{}, embedded: map[string]embeddingJSON{},
 	}
 }
 
@@ -140,6 +179,9 @@ func (b *tracer) read(ctx context.Context, reader *store.Reader, rootPlanID stri
 				b.cycles[r.StepID] = append(b.cycles[r.StepID], r)
 			case *record.ActTool:
 				size = length(r.Parameters) + length(r.Result) + length(r.ErrorMessage)
+				sum := b.embedded[r.StepID]
+				sum.add(embeddingOf(r.Metadata))
+				b.embedded[r.StepID], r.Metadata = sum, nil
 				b.calls[r.StepID] = append(b.calls[r.StepID], r)
 			case *record.Thought:
 				size = length(r.Content)
@@ -197,6 +239,7 @@ func (b *tracer) plan(p *tree.Plan) traceJSON {
 			out.CompletedSteps++
 		}
 		out.Metrics.Retries += b.retries(step)
+		out.Metrics.add(b.embedded[step.Record.StepID])
 		for i := range traced.SubTraces {
 			out.add(&traced.SubTraces[i])
 		}
@@ -249,6 +292,7 @@ func (t *traceJSON) add(below *traceJSON) {
 	t.AllSources = append(t.AllSources, below.AllSources...)
 	t.Metrics.Retries += below.Metrics.Retries
 	t.Metrics.ValidationTime += below.Metrics.ValidationTime
+	t.Metrics.add(below.Metrics.embeddingJSON)
 }
 
 func (b *tracer) plans(plans []*tree.Plan) []traceJSON {

@@ -54,18 +54,21 @@ func facadeError(c echo.Context, status int, kind, message, field string) error 
 func refuseFacade(c echo.Context, err error) error {
 	if unknown, ok := errors.AsType[*engine.UnknownError](err); ok {
 		kind := strings.ToUpper(unknown.Kind[:1]) + unknown.Kind[1:]
-		return facadeError(c, http.StatusNotFound, "ConfigurationError", fmt.Sprintf("%s configuration '%s' not found.", kind, unknown.Name), "")
+		return facadeError(c, http.StatusNotFound, "ConfigurationError", fmt.Sprintf("%s configuration '%s' not found.", kind, shown(unknown.Name)), "")
 	}
 	bad, invalid := errors.AsType[*record.InvalidError](err)
 	problem, read := errors.AsType[*httpd.Problem](err)
 	switch {
 	case invalid:
 		field := strings.TrimPrefix(bad.Field, "input.")
+		if field == "input" { // of a workflow
+			field = "initial_input"
+		}
 		return facadeError(c, http.StatusBadRequest, "ValidationError", strings.TrimSpace(field+" "+bad.Reason), field)
 	case read && problem.Status == http.StatusBadRequest:
 		return facadeError(c, problem.Status, "ValidationError", problem.Detail, problem.Field)
 	case errors.Is(err, record.ErrNotFound):
-		return facadeError(c, http.StatusNotFound, "NotFoundError", "There is no such session or run.", "")
+		return facadeError(c, http.StatusNotFound, "NotFoundError", "There is no such agent, workflow, session or run.", "")
 	}
 	return err
 }
@@ -163,12 +166,15 @@ const maxTalks = 1_000
 func (s *Server) streamAgent(c echo.Context) error {
 	if s.talks.Add(1) > maxTalks {
 		s.talks.Add(-1)
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
+		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("the server has %d streams, as many as it may; try again soon, or another server", maxTalks), RetryAfter: 5}
 	}
 	defer s.talks.Add(-1)
+	told, err := formatOf(c)
+	if err != nil {
+		return refuseFacade(c, err)
+	}
 	var run engine.Started
 	var after int
-	var err error
 	if last := c.Request().Header.Get("Last-Event-ID"); last != "" {
 		run, after, err = s.resumed(c, last)
 	} else {
@@ -191,7 +197,28 @@ func (s *Server) streamAgent(c echo.Context) error {
 		Watch: s.watch, Deltas: s.store.Deltas(), Reader: func() runs.TalkReader { return s.store.Within(func(int64) error { return nil }) },
 		RootPlanID: run.RootPlanID, PlanID: run.PlanID, After: after, Silence: 15 * time.Second,
 	}
-	return talk.Follow(c.Request().Context(), func(e runs.Event) error { return sendEvent(c, run.PlanID, e) })
+	return talk.Follow(c.Request().Context(), func(e runs.Event) error {
+		for _, each := range told(e) {
+			if err := sendEvent(c, run.PlanID, each); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// formatOf returns what a client is told of an event, as the query asks for it.
+func formatOf(c echo.Context) (told func(runs.Event) []runs.Event, err error) {
+	q := httpd.QueryOf(c, "format")
+	switch format := q.Text("format"); {
+	case q.Err != nil:
+		return nil, q.Err
+	case format == "aurite":
+		return new(aurite).of, nil
+	case format != "":
+		return nil, httpd.BadField("format", "must be aurite, or not be there")
+	}
+	return func(e runs.Event) []runs.Event { return []runs.Event{e} }, nil
 }
 
 // sendEvent sends an event, or a comment if it has no type.
@@ -345,7 +372,7 @@ func (s *Server) history(c echo.Context) error {
 
 func refuseSession(c echo.Context, id string, err error) error {
 	if errors.Is(err, record.ErrNotFound) {
-		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", id), "")
+		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", shown(id)), "")
 	}
 	return err
 }

@@ -55,7 +55,8 @@ type Talk struct {
 
 	live map[int64]*strings.Builder // the texts that were sent as they arrived, by turn
 	told int                        // the number of the last event that was told
-	turn int64                      // the turns before are told
+	turn int64                      // the texts of the turns before are told
+	done int64                      // all of the turns before is told
 }
 
 // Follow sends the events of the run in order, those that are on record and texts as they arrive, until the
@@ -95,7 +96,7 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 				d, ok := backlog.Next()
 				mu.Unlock()
 				if more = ok; ok {
-					if err := t.text(d, send); err != nil {
+					if ended, err := t.arrived(ctx, d, send); ended || err != nil {
 						return err
 					}
 				}
@@ -112,11 +113,21 @@ func (t *Talk) Follow(ctx context.Context, send func(Event) error) error {
 	}
 }
 
+// arrived sends a text that arrives, after all that is on record of the turns before it.
+func (t *Talk) arrived(ctx context.Context, d delta.Delta, send func(Event) error) (ended bool, err error) {
+	if d.Seq > t.done {
+		if ended, err := t.look(ctx, send); ended || err != nil {
+			return ended, err
+		}
+	}
+	if d.Seq < t.turn || d.Seq > t.done { // it was told, or will be when it is on record
+		return false, nil
+	}
+	return false, t.text(d, send)
+}
+
 // text sends a text as it arrives.
 func (t *Talk) text(d delta.Delta, send func(Event) error) error {
-	if d.Seq < t.turn { // it is on record, and was told
-		return nil
-	}
 	said := t.live[d.Seq]
 	if said == nil {
 		said = &strings.Builder{}
@@ -211,6 +222,7 @@ func (t *teller) cycles(cycles []*tree.Cycle) (done bool) {
 				return false
 			}
 		}
+		t.talk.done = max(t.talk.done, c.Record.Seq+1)
 	}
 	return true
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/actlog/actlog/internal/field"
@@ -65,31 +63,14 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 	}
 	st := n.steps[0]
 	finishStep(st)
-	slices.SortFunc(n.cycles, func(a, b *tree.Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
-	slices.SortFunc(n.calls, compareCalls)
-	st.Cycles = n.cycles
-	calls := n.calls
-	for _, c := range st.Cycles { // every call has one: it was there, or is made with the call
+	for _, c := range n.cycles {
 		finishCycle(c)
-		for len(calls) > 0 && calls[0].Record.Seq <= c.Record.Seq {
-			if calls[0].Record.Seq == c.Record.Seq {
-				finishCall(calls[0])
-				c.ToolCalls = append(c.ToolCalls, calls[0])
-			}
-			calls = calls[1:]
-		}
 	}
+	for _, t := range n.calls {
+		finishCall(t)
+	}
+	tree.Nest(n.steps[:1], n.cycles, n.calls)
 	return st, nil
-}
-
-// compareCalls is the order of the tool calls of a step.
-func compareCalls(a, b *tree.ToolCall) int {
-	return cmp.Or(
-		cmp.Compare(a.Record.Seq, b.Record.Seq),
-		tree.CompareNullsLast(a.Record.CallIndex, b.Record.CallIndex, cmp.Compare),
-		tree.CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
-		strings.Compare(a.Record.ToolCallID, b.Record.ToolCallID),
-	)
 }
 
 // The functions below set what is derived.

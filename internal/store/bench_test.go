@@ -75,6 +75,21 @@ func BenchmarkPlanTree(b *testing.B) {
 	}
 }
 
+func BenchmarkSkeleton(b *testing.B) {
+	for _, rows := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			s := storetest.Open(b)
+			root := record.NewPlanID()
+			writePlan(b, s, root, rows/20, 6) // 19 rows a step, and the plan
+			for b.Loop() {
+				if _, err := s.Skeleton(b.Context(), "", root); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkStepDetail(b *testing.B) {
 	s := storetest.Open(b)
 	root := record.NewPlanID()

@@ -121,8 +121,8 @@ func TestSchemaRules(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Fresh(t)
 	storetest.Upkeep(t, storetest.OpenURL(t, db.URL), upkeep.Config{}) // adds partitions
-	// The tables of the runtime that belong to no tree, or of which the record knows nothing.
-	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message')`
+	// The tables that belong to no tree, or of which the record knows nothing.
+	const runtime = `('run', 'worker', 'control_request', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector')`
 	const tables = `(SELECT * FROM pg_class WHERE relnamespace = 'actlog'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'goose_db_version') AS c`
 	for _, tt := range []struct{ rule, sql string }{
 		{"every table has a comment",
@@ -148,10 +148,10 @@ func TestSchemaRules(t *testing.T) {
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
 				OR EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid IN ('json'::regtype, 'jsonb'::regtype)))`},
-		{"primary keys start with the root plan, except those of the feed, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions and conversations",
+		{"primary keys start with the root plan, except those of the feed, dropped periods, daily figures, prices, traces, the index of the search, workers, definitions, conversations, logins and vectors of texts",
 			`SELECT relname FROM ` + tables + ` JOIN pg_constraint AS k ON k.conrelid = c.oid AND k.contype = 'p'
 			JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
+			WHERE attname <> 'root_plan_id' AND relname NOT IN ('change', 'dropped_detail', 'tool_daily', 'model_price', 'worker', 'definition', 'conversation', 'conversation_message', 'login', 'text_vector') AND relname NOT LIKE 'otlp\_%' AND relname NOT LIKE 'search\_%'`},
 		{"every table has a primary key",
 			`SELECT relname FROM ` + tables + ` WHERE NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'p')`},
 		{"foreign keys start with the root plan on both sides, except those to definitions and conversations",

@@ -99,6 +99,20 @@ func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan 
 	if err != nil {
 		return nil, false, err
 	}
+	plan = n.build(planID)
+	if plan == nil {
+		return nil, false, record.ErrNotFound
+	}
+	for _, p := range n.plans {
+		if p.Record.CurrentPlanID == planID {
+			exceptionWaits, p.Wait = p.ExceptionWaits, openWait(n)
+		}
+	}
+	return plan, exceptionWaits, nil
+}
+
+// build nests the plans and steps, and returns the plan that was asked for; nil: it is not among them.
+func (n *nodes) build(planID string) *tree.Plan {
 	for _, st := range n.steps {
 		st.Truncated = field.StillCut(&st.Record, st.Truncated)
 	}
@@ -110,14 +124,8 @@ func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan 
 		if p.Record.ToolCallID != nil {
 			p.ToolCall = calls[*p.Record.ToolCallID]
 		}
-		if p.Record.CurrentPlanID == planID {
-			exceptionWaits, p.Wait = p.ExceptionWaits, openWait(n)
-		}
 	}
-	if plan = tree.Build(planID, plans, n.steps); plan == nil {
-		return nil, false, record.ErrNotFound
-	}
-	return plan, exceptionWaits, nil
+	return tree.Build(planID, plans, n.steps)
 }
 
 // openWait returns the first open wait of a tree, or nil. When the root has ended, only waits of

@@ -166,6 +166,19 @@ func (p *prices) apply(c record.Change) {
 	}
 }
 
+// InputCost returns what input costs that a model reads, in US dollars; nil: it is not known.
+func (p *prices) InputCost(model string, at time.Time, tokens *int64) *float64 {
+	list := p.list.Load()
+	if tokens == nil || list == nil {
+		return nil
+	}
+	price := list.of("", model, at)
+	if price == nil {
+		return nil
+	}
+	return new(float64(*tokens) * price.Input / 1_000_000)
+}
+
 // priceList finds the price of a call.
 type priceList struct {
 	models    []pricedModel // the most specific first, and of one model the newest price

@@ -154,6 +154,12 @@ func TestPriceOfCall(t *testing.T) {
 		if got, _ := cost(t, s, id); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
+		if tt.provider != "" {
+			continue
+		}
+		if got := s.InputCost(tt.model, *c.ThinkStartTime, new(int64(500_000))); (got == nil) != (tt.want < 0) || got != nil && *got != tt.want/2 {
+			t.Errorf("%+v: the input alone costs %v", tt, got)
+		}
 	}
 }
 

@@ -3,9 +3,11 @@ package store_test
 import (
 	stdcmp "cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,6 +62,7 @@ func TestReadsAreOneStatement(t *testing.T) {
 		"tree of the root":   func() { storetest.PlanTree(t, s, root) },
 		"tree of a sub-plan": func() { storetest.PlanTree(t, s, root+"7") },
 		"tree of nothing":    func() { _, _, _ = s.PlanTree(t.Context(), "", "nothing") },
+		"skeleton":           func() { _, _ = s.Skeleton(t.Context(), "", root) },
 		"detail of a step":   func() { storetest.StepDetail(t, s, root+"-s7") },
 		"detail of nothing":  func() { _, _ = s.StepDetail(t.Context(), "", "nothing") },
 	} {
@@ -69,12 +72,69 @@ func TestReadsAreOneStatement(t *testing.T) {
 	}
 }
 
+// TestSkeleton: a skeleton is the tree with the details of its steps, but without texts. Of errors and titles it has the
+// beginnings.
+func TestSkeleton(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	root := record.NewPlanID()
+	storetest.WriteTree(t, s, root, record.Failed)
+	long := strings.Repeat("ä", 1_000)
+	storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: &long, Summary: &long, Metadata: json.RawMessage(`{"a":1}`)},
+		&record.ActTool{RootPlanID: root, StepID: root + "-b", Seq: 1, ToolCallID: root + "-t", ErrorMessage: &long, Parameters: &long})
+	got, err := s.Skeleton(t.Context(), "", root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := storetest.PlanTree(t, s, root)
+	if *got.Record.Title != long[:600] || got.Record.Summary != nil || got.Record.Metadata != nil || len(got.Waits) != 1 {
+		t.Errorf("%+v", got.Record)
+	}
+	var compare func(got, want *tree.Plan)
+	compare = func(got, want *tree.Plan) {
+		if got.Record.CurrentPlanID != want.Record.CurrentPlanID || got.Link != want.Link || *got.Record.State != *want.Record.State || len(got.Steps) != len(want.Steps) || len(got.SubPlans) != len(want.SubPlans) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		for i, step := range want.Steps {
+			detail := storetest.StepDetail(t, s, step.Record.StepID)
+			for _, c := range detail.Cycles {
+				c.Record.ThinkInput, c.Record.InputCharCount = nil, nil
+				for _, call := range c.ToolCalls {
+					call.Record.Result, call.Record.Parameters = nil, nil
+					if e := call.Record.ErrorMessage; e != nil {
+						*e = (*e)[:600]
+					}
+				}
+			}
+			for _, c := range got.Steps[i].Cycles {
+				c.Record.InputCharCount = nil
+			}
+			if diff := cmp.Diff(detail.Cycles, got.Steps[i].Cycles, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("step %s (-detail +skeleton):\n%s", step.Record.StepID, diff)
+			}
+			for j, sub := range step.SubPlans {
+				compare(got.Steps[i].SubPlans[j], sub)
+			}
+		}
+		for i, sub := range want.SubPlans {
+			compare(got.SubPlans[i], sub)
+		}
+	}
+	compare(got, want)
+	if failed := tree.Failures(got); len(failed) != 1 || failed[0].Node().Call == nil {
+		t.Errorf("%+v", failed)
+	}
+}
+
 // TestNotFound checks that a read of an unknown id returns ErrNotFound.
 func TestNotFound(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	if _, _, err := s.PlanTree(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("tree: %v", err)
+	}
+	if _, err := s.Skeleton(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("skeleton: %v", err)
 	}
 	if _, err := s.StepDetail(t.Context(), "", "nothing"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("detail: %v", err)

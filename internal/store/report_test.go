@@ -53,8 +53,8 @@ func questions(t testing.TB) (page string, all []question) {
 	for _, m := range questionPattern.FindAllStringSubmatch(string(content), -1) {
 		all = append(all, question{title: m[1], sql: strings.ReplaceAll(m[2], "now()", "timestamptz '"+reportNow.Format(time.RFC3339)+"'"), answer: m[3]})
 	}
-	if len(all) < 31 {
-		t.Fatalf("%d questions, want 31 or more", len(all))
+	if len(all) < 32 {
+		t.Fatalf("%d questions, want 32 or more", len(all))
 	}
 	return string(content), all
 }
@@ -68,6 +68,8 @@ func TestReportingPage(t *testing.T) {
 	s := storetest.OpenURL(t, db.URL)
 	writeTwoWeeks(t, s)
 	storetest.Exec(t, s, sqlRuns)
+	storetest.Exec(t, s, sqlReviews)
+	storetest.Exec(t, s, sqlSessions)
 	conn := ownConn(t, db, "ANALYZE; SET TimeZone = 'UTC'; SET ROLE actlog_report")
 	for _, q := range all {
 		got := psqlTable(t, conn, q.sql)
@@ -415,6 +417,43 @@ func TestReportRun(t *testing.T) {
 	}
 }
 
+// TestReportSession checks whose runs and steps count for a session: those of its own root plans with all below, and of
+// the session of a step those of that step. Conversations of neither agents nor workflows are no sessions.
+func TestReportSession(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	cycle := func(root, step string, tokens int64, cost float64) record.Change {
+		return &record.ThinkAct{RootPlanID: root, StepID: step, Seq: 0, ModelName: new("m"), InputTokens: &tokens, OutputTokens: new(int64(1)), CostUSD: &cost, State: new(record.Completed)}
+	}
+	talk := new("talk")
+	storetest.Write(t, s,
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", ConversationID: talk, State: new(record.Completed), Project: new("support")},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "first", ConversationID: new("talk-0")}, cycle("p", "first", 10, 0.5),
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "second", ConversationID: new("talk-1")}, cycle("p", "second", 100, 0.25),
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "below", ParentPlanID: new("p"), ToolCallID: new("c"), State: new(record.Completed)},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "below", StepID: "third"}, cycle("p", "third", 1000, 1),
+	)
+	storetest.Write(t, s,
+		&record.Plan{RootPlanID: "q", CurrentPlanID: "q", ConversationID: talk, State: new(record.Failed), ErrorKind: new("limit_cost"), Project: new("sales")},
+		&record.AgentExecution{RootPlanID: "q", PlanID: "q", StepID: "q first", ConversationID: new("talk-0")}, cycle("q", "q first", 10000, 2),
+	)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "r", CurrentPlanID: "r", ConversationID: talk, State: new(record.Waiting)})
+	storetest.Exec(t, s, `INSERT INTO actlog.conversation (conversation_id, user_id, agent_name, workflow_name, base_id) VALUES
+		('talk', 'ada', NULL, 'w', NULL), ('talk-0', 'ada', 'a', 'w', 'talk'), ('talk-1', 'ada', 'b', 'w', 'talk'), ('silent', NULL, 'a', NULL, NULL), ('other', 'ada', NULL, NULL, NULL)`)
+	storetest.Exec(t, s, `INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content) VALUES
+		('talk', 'p', 0, 'user', '-'), ('talk', 'q', 0, 'user', '-'), ('talk-0', 'p', 0, 'user', '-'), ('talk-0', 'p', 1, 'assistant', '-'), ('talk-0', 'q', 0, 'user', '-'), ('talk-1', 'p', 0, 'user', '-')`)
+	got := storetest.Lines(t, s.DB(), `SELECT concat_ws(' ', session_id, is_base, user_id, project, messages, 'runs', runs, open_runs, waiting_runs, ended_runs, failed_runs, last_state, last_error_kind,
+		'figures', steps, model_calls, tool_calls, failures, input_tokens, output_tokens, cost_usd) FROM report.session ORDER BY session_id`)
+	if diff := cmp.Diff([]string{
+		"silent t default 0 runs 0 0 0 0 0 figures 0 0 0 0 0 0",
+		"talk t ada default 2 runs 3 1 1 2 1 WAITING figures 4 4 0 0 11110 4 3.75",
+		"talk-0 f ada sales 3 runs 2 0 0 2 1 FAILED limit_cost figures 2 2 0 0 10010 2 2.5",
+		"talk-1 f ada support 1 runs 1 0 0 1 0 COMPLETED figures 1 1 0 0 100 1 0.25",
+	}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestStuckRuns checks which runs the page and the dashboard list as stuck. A run is not stuck if
 // its sub-plan works, waits for a human or was paused.
 func TestStuckRuns(t *testing.T) {
@@ -480,6 +519,32 @@ const sqlRuns = `
 		CASE WHEN p.state = 'WAITING' THEN 'w-' || 1 + p.n % 2 END, -- other calls of the cycle go on
 		CASE WHEN p.state = 'RUNNING' THEN timestamptz '2026-11-20 04:11:07Z' END
 	FROM plan AS p`
+
+// sqlReviews lets each user have one session for all reviews, and sqlSessions has the sessions of all runs: those of
+// tickets are of a workflow, in which each triage has a session of its own.
+const (
+	sqlReviews  = "UPDATE actlog.plan_execution_record SET conversation_id = 'review-' || user_id WHERE name = 'review-docs' AND root_plan_id = current_plan_id"
+	sqlSessions = `
+	WITH said AS (
+		SELECT p.conversation_id, p.root_plan_id, p.name, p.user_id, p.start_time, COALESCE(p.end_time, p.start_time) AS end_time
+		FROM actlog.plan_execution_record AS p
+		WHERE p.root_plan_id = p.current_plan_id AND p.conversation_id IS NOT NULL
+	), session AS (
+		INSERT INTO actlog.conversation (conversation_id, user_id, agent_name, workflow_name, base_id, created_at, updated_at)
+		SELECT conversation_id, min(user_id), CASE min(name) WHEN 'review-docs' THEN 'reviewer' END, CASE min(name) WHEN 'answer-ticket' THEN 'answer-ticket' END,
+			NULL, min(start_time), max(end_time)
+		FROM said GROUP BY conversation_id
+		UNION ALL
+		SELECT conversation_id || '-0', user_id, 'triage', name, conversation_id, start_time, end_time FROM said WHERE name = 'answer-ticket'
+	), step AS (
+		UPDATE actlog.agent_execution_record AS a SET conversation_id = said.conversation_id || '-0'
+		FROM said WHERE said.name = 'answer-ticket' AND a.root_plan_id = said.root_plan_id AND a.agent_name = 'triage'
+	)
+	INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content, created_at)
+	SELECT said.conversation_id || part.of, root_plan_id, n, CASE n % 2 WHEN 0 THEN 'user' ELSE 'assistant' END, '-', start_time
+	FROM said, generate_series(0, 1) AS n, (VALUES (''), ('-0')) AS part (of)
+	WHERE part.of = '' OR said.name = 'answer-ticket'`
+)
 
 // writeTwoWeeks writes the two weeks of docs/reporting.md: about thirty runs a day, of three kinds
 // of plan. They are the same each time.

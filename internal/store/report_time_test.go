@@ -208,6 +208,8 @@ func TestReportTimesAreIndexed(t *testing.T) {
 		"run WHERE created_at >= now()":                                "run_created",
 		"run WHERE due_at <= now() AND worker_id IS NULL AND NOT done": "run_due",
 		"run WHERE worker_id = 'w'":                                    "run_worker",
+		"session WHERE last_used_at >= now()":                          "conversation_updated",
+		"session WHERE base_session_id = 's'":                          "conversation_base",
 	} {
 		var plan strings.Builder
 		for _, row := range runQuery(t, conn, query, "EXPLAIN SELECT * FROM report."+query).Rows {
@@ -368,6 +370,9 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 			"run WHERE due_at <= '2026-11-20' AND worker_id IS NULL AND NOT done": 500,
 			"run WHERE worker_id = 'w1'":                                          500,
 			"worker":                                                              100,
+			"session WHERE last_used_at >= '2026-11-20'":                          1500, // 20 of 4 runs
+			"session WHERE session_id = 'talk-7'":                                 100,
+			"session WHERE base_session_id = 'talk-7'":                            100,
 		} {
 			sql := "SELECT * FROM report." + query
 			work(t, db, sql) // the first call reads the catalog, too
@@ -382,6 +387,9 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 	if got := work(t, db, "SELECT name, count(*), sum(takeovers) FROM report.run GROUP BY name"); got > 3*runs {
 		t.Errorf("a count of %d runs: %d rows and buffers", runs, got)
 	}
+	if got := work(t, db, "SELECT workflow_name, count(*) FROM report.session WHERE is_base GROUP BY 1"); got > 5*runs {
+		t.Errorf("a count of %d sessions: %d rows and buffers", runs, got)
+	}
 }
 
 // addRuns adds runs with a step and a wait each, from one number to another. Of them 10 are of the last
@@ -389,10 +397,15 @@ func TestReportRunReadsWhatItIsAskedFor(t *testing.T) {
 func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
 	t.Helper()
 	for _, sql := range []string{
-		`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time)
-			SELECT 'run-' || i, 'run-' || i, DATE '2026-01-05', 'COMPLETED', '2026-01-05' FROM generate_series($1::integer + 1, $2::integer) AS i`,
+		`INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time, conversation_id)
+			SELECT 'run-' || i, 'run-' || i, DATE '2026-01-05', 'COMPLETED', '2026-01-05', 'talk-' || (i + 3) / 4 FROM generate_series($1::integer + 1, $2::integer) AS i`,
 		`INSERT INTO actlog.agent_execution_record (root_plan_id, step_id, plan_id, part, tool_calls, cost_usd)
 			SELECT 'run-' || i, 'step', 'run-' || i, DATE '2026-01-05', 1, 0.5 FROM generate_series($1::integer + 1, $2::integer) AS i`,
+		`INSERT INTO actlog.conversation (conversation_id, workflow_name, base_id, updated_at)
+			SELECT 'talk-' || i || of, 'w', CASE of WHEN '' THEN NULL ELSE 'talk-' || i END, CASE WHEN i <= 10 THEN timestamptz '2026-11-20' ELSE timestamptz '2026-01-05' + i * interval '1 second' END
+			FROM generate_series($1::integer / 4 + 1, $2::integer / 4) AS i, (VALUES (''), ('-0')) AS part (of)`,
+		`INSERT INTO actlog.conversation_message (conversation_id, plan_id, position, role, content)
+			SELECT 'talk-' || (i + 3) / 4 || of, 'run-' || i, 0, 'user', '-' FROM generate_series($1::integer + 1, $2::integer) AS i, (VALUES (''), ('-0')) AS part (of)`,
 		`INSERT INTO actlog.wait_state (root_plan_id, plan_id, wait_id) SELECT 'run-' || i, 'run-' || i, 'w' FROM generate_series($1::integer + 1, $2::integer) AS i`,
 		`INSERT INTO actlog.run (root_plan_id, plan_id, executor, needs, input, owner, created_at, due_at, worker_id, done)
 			SELECT 'run-' || i, 'run-' || i, 'agent', '{executor:agent}', '{}', 'run-' || i,
@@ -405,7 +418,7 @@ func addRuns(t *testing.T, db *pgtest.DB, from, to int) {
 			t.Fatal(err)
 		}
 	}
-	execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.run")
+	execSQL(t, db.Pool, "VACUUM ANALYZE actlog.plan_execution_record, actlog.agent_execution_record, actlog.wait_state, actlog.run, actlog.conversation, actlog.conversation_message")
 }
 
 // TestReportRunningIsLinear checks that report.running costs what the trees of its rows cost, however

@@ -16,7 +16,7 @@ const (
 	// roomStep is how much is asked for at once.
 	roomStep = 64 << 10
 	// rowBytesBeside is what the structs of a row take beside its values.
-	rowBytesBeside = 1 << 10
+	rowBytesBeside = 640
 )
 
 // counted runs a query whose rows ask for room.

@@ -124,7 +124,7 @@ var rowPages = func() map[record.Kind]*rowPage {
 		}
 		where := fmt.Sprintf("t.root_plan_id = $1::text AND (%s) > (%s) AND ($2::xid[] IS NULL OR t.xmin = ANY ($2::xid[]))", strings.Join(order, ", "), strings.Join(after, ", "))
 		if fieldsql.TableOf(kind).Partitioned {
-			where += " AND t.part = (SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND p.current_plan_id = $1::text)"
+			where += " AND " + partOfRoot
 		}
 		rows := fieldsql.Page{Kind: kind, Where: where, Order: order, Limit: fmt.Sprint(rowsPage), Bytes: fmt.Sprint(rowsPageBytes)}
 		page.SQL = "SELECT i.found, " + fieldsql.Select(fieldsql.Readable(kind, "i")) + "\nFROM (" + rows.SQL() + ") AS i\nORDER BY i.place"
@@ -133,11 +133,17 @@ var rowPages = func() map[record.Kind]*rowPage {
 	return all
 }()
 
-// rowByKey reads a plan, or a row beside one, by its key.
+// partOfRoot selects the rows t of a partitioned kind that lie where those of the tree $1 do.
+const partOfRoot = "t.part = (SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND p.current_plan_id = $1::text)"
+
+// rowByKey reads a row by its key.
 var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	all := map[record.Kind]*fieldsql.Read{}
-	for _, kind := range []record.Kind{record.KindPlan, record.KindThought, record.KindArtifact, record.KindSource, record.KindWait} {
+	for _, kind := range record.Kinds {
 		keys := []string{"t.root_plan_id = $1::text"}
+		if fieldsql.TableOf(kind).Partitioned {
+			keys = append(keys, partOfRoot)
+		}
 		for i, key := range fieldsql.Keys(kind) {
 			keys = append(keys, fmt.Sprintf("%s = $%d::%s", key.SQL, i+2, key.Type))
 		}
@@ -146,7 +152,7 @@ var rowByKey = func() map[record.Kind]*fieldsql.Read {
 	return all
 }()
 
-// Row reads a plan, or what stands beside one, by its key. The error is [record.ErrNotFound] if there
+// Row reads a row by its key. The error is [record.ErrNotFound] if there
 // is no such row.
 func (r *Reader) Row(ctx context.Context, key record.Key) (record.Change, error) {
 	read := rowByKey[key.Kind]

@@ -54,6 +54,8 @@ type Plan struct {
 	Steps []*Step
 	// SubPlans are the sub-plans that belong to no step.
 	SubPlans []*Plan
+	// Waits are those of the plan, the oldest first. Only a skeleton has them.
+	Waits []*record.Wait
 	// Figures are those of the plan itself. Total includes all plans below it.
 	Figures, Total Figures
 	// LastSignOfLife is the latest time that was reported of a plan that has not ended, or of
@@ -92,7 +94,7 @@ type Step struct {
 	SubPlans []*Plan
 	// Omitted is how many of them [Plan.Cut] left out.
 	Omitted int64
-	// Cycles are set in the detail of a step, not in a tree.
+	// Cycles are set in the detail of a step and in a skeleton, not in a tree.
 	Cycles []*Cycle
 	// AlsoUnder are other roots that have a step of this id. They are set in the detail of a step
 	// that was requested without a root.
@@ -205,6 +207,33 @@ func Build(requested string, plans []*Plan, steps []*Step) *Plan {
 	b.attach(plans)
 	b.root.sum()
 	return b.plans[requested]
+}
+
+// Nest puts cycles and tool calls, in any order, into their steps, in the order of what they did. It sorts them. A
+// cycle without its step, and a call without its cycle, are left out: on record there is none.
+func Nest(steps []*Step, cycles []*Cycle, calls []*ToolCall) {
+	type key struct {
+		step string
+		seq  int64
+	}
+	slices.SortFunc(cycles, func(a, b *Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
+	slices.SortFunc(calls, compareCalls)
+	byID := make(map[string]*Step, len(steps))
+	for _, s := range steps {
+		byID[s.Record.StepID] = s
+	}
+	byKey := make(map[key]*Cycle, len(cycles))
+	for _, c := range cycles {
+		if s := byID[c.Record.StepID]; s != nil {
+			s.Cycles = append(s.Cycles, c)
+			byKey[key{c.Record.StepID, c.Record.Seq}] = c
+		}
+	}
+	for _, t := range calls {
+		if c := byKey[key{t.Record.StepID, t.Record.Seq}]; c != nil {
+			c.ToolCalls = append(c.ToolCalls, t)
+		}
+	}
 }
 
 type builder struct {
@@ -436,6 +465,16 @@ func compareSteps(a, b *Step) int {
 		CompareNullsLast(a.Record.StepIndex, b.Record.StepIndex, cmp.Compare),
 		CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
 		strings.Compare(a.Record.StepID, b.Record.StepID),
+	)
+}
+
+// compareCalls is the order of the tool calls of a step.
+func compareCalls(a, b *ToolCall) int {
+	return cmp.Or(
+		cmp.Compare(a.Record.Seq, b.Record.Seq),
+		CompareNullsLast(a.Record.CallIndex, b.Record.CallIndex, cmp.Compare),
+		CompareNullsLast(a.Began(), b.Began(), time.Time.Compare),
+		strings.Compare(a.Record.ToolCallID, b.Record.ToolCallID),
 	)
 }
 

@@ -84,7 +84,7 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
-// detail, spans and trees that are too old, sweeps the change feed, and adds to the index of the
+// detail, spans, trees and vectors that are too old, sweeps the change feed, and adds to the index of the
 // search what is missing there.
 func (u *Upkeep) Run(ctx context.Context) error {
 	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx))
@@ -105,6 +105,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 func (u *Upkeep) tidy(ctx context.Context) error {
 	done := []error{
 		u.dropDetail(ctx, u.config.DetailDays), u.deleteOutdated(ctx, u.config.KeepDays), u.sweepChanges(ctx, u.config.ChangeHours),
+		u.forgetVectors(ctx, vectorDays),
 	}
 	if u.config.TraceDays > 0 {
 		done = append(done, u.dropSpans(ctx, u.config.TraceDays))

@@ -63,6 +63,20 @@ func TestSweepChanges(t *testing.T) {
 	}
 }
 
+// TestForgetVectors checks that the vectors that nobody used for 30 days are deleted, however many they are.
+func TestForgetVectors(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	storetest.Exec(t, s, `INSERT INTO actlog.text_vector (model, sha256, elements, used_at)
+		SELECT 'm', int4send(i), '', now() - CASE WHEN i <= 2500 THEN interval '31 days' ELSE interval '29 days' END FROM generate_series(1, 2507) AS i`)
+	if err := idle(t, s).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.text_vector"); n != 7 {
+		t.Errorf("%d vectors are left", n)
+	}
+}
+
 // TestUpkeepRunsByItself checks that a started Upkeep does all its tasks without a call of Run,
 // and counts them.
 func TestUpkeepRunsByItself(t *testing.T) {
@@ -124,10 +138,10 @@ func TestStatementsUseIndexes(t *testing.T) {
 	defer conn.Release()
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off; PREPARE unseen (text, timestamptz, timestamptz, text[]) AS "+db.PlanUnseen+
 		"; PREPARE outdated (int, timestamptz, text) AS "+db.PlanOutdated+"; PREPARE changes (bigint) AS "+db.ChangeSweep+
-		"; PREPARE sweepable (int) AS "+db.ChangeSweepable+"; PREPARE live (date, date) AS "+db.PlanLive); err != nil {
+		"; PREPARE sweepable (int) AS "+db.ChangeSweepable+"; PREPARE live (date, date) AS "+db.PlanLive+"; PREPARE forget (int) AS "+db.VectorForget); err != nil {
 		t.Fatal(err)
 	}
-	for _, execute := range []string{"unseen('', now(), now(), NULL)", "outdated(30, '-infinity', '')", "changes(24)", "sweepable(24)", "live('2026-01-01', '2026-02-01')"} {
+	for _, execute := range []string{"unseen('', now(), now(), NULL)", "outdated(30, '-infinity', '')", "changes(24)", "sweepable(24)", "live('2026-01-01', '2026-02-01')", "forget(30)"} {
 		for _, line := range storetest.Lines(t, conn, "EXPLAIN EXECUTE "+execute) {
 			if strings.Contains(line, "Seq Scan on") {
 				t.Errorf("%s reads a whole table: %s", execute, strings.TrimSpace(line))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/internal/modelhttp"
 )
 
@@ -25,15 +26,14 @@ func NewEmbedder(config Config) (*Embedder, error) {
 func (e *Embedder) Name() string { return e.http.Model }
 
 // Embed implements [model.Embedder].
-func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *Embedder) Embed(ctx context.Context, texts []string) (vectors [][]float32, used model.Usage, err error) {
 	if len(texts) == 0 {
-		return nil, nil
+		return nil, used, nil
 	}
 	body := map[string]any{"model": e.Name(), "input": texts, "encoding_format": "float"}
-	var vectors [][]float32
-	err := e.http.Post(ctx, body, func(_ string, data []byte) error {
+	err = e.http.Post(ctx, body, func(_ string, data []byte) error {
 		var err error
-		if vectors, err = readVectors(data, len(texts)); err != nil {
+		if vectors, used, err = readVectors(data, len(texts)); err != nil {
 			return e.http.Unreadable(data, err)
 		}
 		return modelhttp.ErrDone
@@ -41,32 +41,36 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	if err == nil && vectors == nil {
 		err = e.http.Incomplete()
 	}
-	return vectors, err
+	return vectors, used, err
 }
 
 // readVectors reads an answer with this many vectors.
-func readVectors(data []byte, want int) ([][]float32, error) {
+func readVectors(data []byte, want int) (_ [][]float32, used model.Usage, err error) {
 	var answer struct {
 		Data []struct {
 			Index     int       `json:"index"`
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
+		Usage struct {
+			PromptTokens *int64 `json:"prompt_tokens"`
+		} `json:"usage"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, err
+		return nil, used, err
 	}
 	if len(answer.Data) != want {
-		return nil, fmt.Errorf("it has %d vectors for %d texts", len(answer.Data), want)
+		return nil, used, fmt.Errorf("it has %d vectors for %d texts", len(answer.Data), want)
 	}
 	vectors := make([][]float32, want)
 	for _, d := range answer.Data {
 		switch {
 		case d.Index < 0 || d.Index >= want || vectors[d.Index] != nil:
-			return nil, fmt.Errorf("index %d is not that of one text", d.Index)
+			return nil, used, fmt.Errorf("index %d is not that of one text", d.Index)
 		case len(d.Embedding) == 0 || len(d.Embedding) != len(answer.Data[0].Embedding):
-			return nil, errors.New("its vectors have no elements, or not the same number")
+			return nil, used, errors.New("its vectors have no elements, or not the same number")
 		}
 		vectors[d.Index] = d.Embedding
 	}
-	return vectors, nil
+	used.Input = answer.Usage.PromptTokens
+	return vectors, used, nil
 }

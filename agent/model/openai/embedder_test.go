@@ -26,8 +26,8 @@ func TestEmbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var _ model.Embedder = e
-	vectors, err := e.Embed(t.Context(), []string{"a token", "A token!", "zebra", ""})
-	if err != nil || len(vectors) != 4 || e.Name() != "m" {
+	vectors, used, err := e.Embed(t.Context(), []string{"a token", "A token!", "zebra", ""})
+	if err != nil || len(vectors) != 4 || *used.Input != 5 || used.Output != nil || e.Name() != "m" {
 		t.Fatal(len(vectors), err)
 	}
 	near := func(i, j int) (sum float32) {
@@ -39,7 +39,7 @@ func TestEmbed(t *testing.T) {
 	if near(0, 1) < 0.99 || near(0, 2) > 0.01 {
 		t.Error(near(0, 1), near(0, 2))
 	}
-	if none, err := e.Embed(t.Context(), nil); none != nil || err != nil || len(server.Requests()) != 1 {
+	if none, _, err := e.Embed(t.Context(), nil); none != nil || err != nil || len(server.Requests()) != 1 {
 		t.Error(none, err)
 	}
 	if _, err := openai.NewEmbedder(openai.Config{}); err == nil {
@@ -74,7 +74,7 @@ func TestEmbedFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vectors, err := e.Embed(t.Context(), []string{"a", "b"})
+		vectors, _, err := e.Embed(t.Context(), []string{"a", "b"})
 		var failed *model.Error
 		if !errors.As(err, &failed) || failed.Kind != row.kind || vectors != nil || strings.Contains(err.Error(), "12345678") {
 			t.Errorf("%s: %v %v", name, vectors, err)

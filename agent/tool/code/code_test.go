@@ -120,7 +120,7 @@ func TestComplexity(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ file, text, want string }{
 		// for, if, &&, ||, case, case, if, else if
-		"go": {"a.go", tangled, "a.go:8-27: T.Tangle: complexity 9, nesting 5, 3 parameters, 20 lines\na.go:29-29: plain: complexity 1, nesting 0, 0 parameters, 1 lines\n"},
+		"go": {"a.go", tangled, "a.go:8-27: T.Tangle: complexity 9, nesting 5, 3 parameters, 20 lines, cognitive complexity 13\na.go:29-29: plain: complexity 1, nesting 0, 0 parameters, 1 lines, cognitive complexity 0\n"},
 		"python": {"a.py", `import os
 
 class A:

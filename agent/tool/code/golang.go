@@ -6,6 +6,9 @@ import (
 	"go/token"
 	"strconv"
 	"strings"
+
+	"github.com/fzipp/gocyclo"
+	"github.com/uudashr/gocognit"
 )
 
 // parse measures a file of Go. It reports false if it cannot be parsed.
@@ -63,7 +66,8 @@ func (g golang) function(f *ast.FuncDecl) function {
 	if f.Recv != nil && len(f.Recv.List) > 0 {
 		name = receiver(f.Recv.List[0].Type) + "." + name
 	}
-	m := function{Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: 1 + branches(f.Body), Parameters: f.Type.Params.NumFields()}
+	m := function{Name: name, LineStart: g.line(f.Pos()), LineEnd: g.line(f.End()), Complexity: gocyclo.Complexity(f), Parameters: f.Type.Params.NumFields()}
+	m.Cognitive = new(gocognit.ScanComplexity(f, false).Complexity)
 	g.nesting(f.Body, 0, &m)
 	return m
 }
@@ -86,30 +90,6 @@ func receiver(of ast.Expr) string {
 			return "?"
 		}
 	}
-}
-
-// branches counts what makes a path of its own: if, for, case, && and ||.
-func branches(n ast.Node) (count int) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
-			count++
-		case *ast.CaseClause:
-			if n.List != nil {
-				count++
-			}
-		case *ast.CommClause:
-			if n.Comm != nil {
-				count++
-			}
-		case *ast.BinaryExpr:
-			if n.Op == token.LAND || n.Op == token.LOR {
-				count++
-			}
-		}
-		return true
-	})
-	return count
 }
 
 // nesting finds how deep the statements of a body lie within each other. An else if is as deep as its if.
@@ -145,7 +125,7 @@ func (g golang) deeper(n ast.Node, depth int, m *function) {
 		m.Nesting, m.deepest = depth+1, g.line(n.Pos())
 	}
 	// What is the whole function is no part to take out.
-	if b := (block{g.line(n.Pos()), g.line(n.End()), branches(n)}); b.complexity > m.largest.complexity && 2*b.complexity <= m.Complexity+1 {
+	if b := (block{g.line(n.Pos()), g.line(n.End()), gocyclo.Complexity(n) - 1}); b.complexity > m.largest.complexity && 2*b.complexity <= m.Complexity+1 {
 		m.largest = b
 	}
 }

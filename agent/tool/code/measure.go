@@ -24,7 +24,8 @@ type function struct {
 	Name       string `json:"name"`
 	LineStart  int    `json:"lineStart"`
 	LineEnd    int    `json:"lineEnd"`
-	Complexity int    `json:"complexity"` // cyclomatic: 1, and 1 for each branch
+	Complexity int    `json:"complexity"`          // cyclomatic: 1, and 1 for each branch
+	Cognitive  *int   `json:"cognitive,omitempty"` // how hard it is to read; nil: not measured
 	Nesting    int    `json:"nesting"`
 	Parameters int    `json:"parameters"`
 

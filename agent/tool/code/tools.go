@@ -22,7 +22,7 @@ func (f *Folder) Tools() []tool.Tool {
 	read := tool.WithPolicy(tool.Policy{OnUnknown: tool.Retry, Timeout: timeout})
 	tools := []tool.Tool{
 		tool.Func("code.analyze_code", "Gives an overview of code: languages, size, the most complex functions, what smells most, and imports in rings.", f.analyze, read),
-		tool.Func("code.analyze_complexity", "Measures functions: cyclomatic complexity, nesting, parameters and lines, the most complex first.", f.complexity, read),
+		tool.Func("code.analyze_complexity", "Measures functions: cyclomatic and cognitive complexity, nesting, parameters and lines, the most complex first.", f.complexity, read),
 		tool.Func("code.analyze_dependencies", "Says which parts of the code import which others, from where else they import, and which import each other in rings.", f.dependencies, read),
 		tool.Func("code.detect_code_smells", "Finds functions and files that are too long, too complex, too deeply nested or have too many parameters, and duplicated parts.", f.smells, read),
 		tool.Func("code.suggest_refactoring", "Suggests how to improve code, with lines and reasons, and with a patch where the change can be made mechanically.", f.suggest, read),
@@ -100,6 +100,9 @@ func (f *Folder) complexity(ctx context.Context, in limited) (tool.Result, error
 
 func describeFunction(text *strings.Builder, each named) {
 	fmt.Fprintf(text, "%s:%d-%d: %s: complexity %d, nesting %d, %d parameters, %d lines", each.Path, each.LineStart, each.LineEnd, each.Name, each.Complexity, each.Nesting, each.Parameters, each.lines())
+	if each.Cognitive != nil {
+		fmt.Fprintf(text, ", cognitive complexity %d", *each.Cognitive)
+	}
 	if each.Estimate {
 		text.WriteString(" (estimate)")
 	}

@@ -4,7 +4,7 @@
 // With an embedder, parts are compared by their vectors. Without one, by their words. Either way a
 // result has the ten best parts at most, each a source with its lines and a score from 0 to 1.
 //
-// Vectors are kept in the memory of the process, by the SHA-256 of the text that they are of: a text
-// that did not change is not embedded again, wherever it moves. Each process has its own, as each has
-// its own files: what another worker has of the folder may differ.
+// Vectors are kept in memory and, where there is one, in a [Store], by the SHA-256 of the text that they
+// are of: a text that did not change is not embedded again, wherever it moves. Each process searches its
+// own files: what another worker has of the folder may differ.
 package search

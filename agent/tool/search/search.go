@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
 )
 
@@ -41,6 +42,7 @@ type found struct {
 	matches []match
 	files   int // that were searched
 	left    folder.Left
+	used    *tool.Embedding // nil without an embedder
 }
 
 // match is a part that matches.
@@ -71,20 +73,22 @@ func (f *Folder) find(ctx context.Context, query string, wanted func(at string) 
 	if err != nil || len(all) == 0 {
 		return r, err
 	}
-	r.matches, err = f.compare(ctx, query, all)
+	r.matches, r.used, err = f.compare(ctx, query, all)
 	slices.SortStableFunc(r.matches, func(a, b match) int { return cmp.Compare(b.score, a.score) }) // else in the order of paths and lines
-	r.matches = r.matches[:min(len(r.matches), most)]
+	if r.matches = r.matches[:min(len(r.matches), most)]; r.used != nil {
+		r.used.Hits = len(r.matches)
+	}
 	return r, err
 }
 
 // compare returns the parts that match a text.
-func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, err error) {
+func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matches []match, used *tool.Embedding, err error) {
 	var scores []float64
 	least := 0.0
 	if f.vectors == nil {
 		scores = byWords(query, all)
-	} else if scores, err = f.byVectors(ctx, query, all); err != nil {
-		return nil, err
+	} else if scores, used, err = f.byVectors(ctx, query, all); err != nil {
+		return nil, nil, err
 	} else {
 		least = minScore
 	}
@@ -93,47 +97,52 @@ func (f *Folder) compare(ctx context.Context, query string, all []chunk) (matche
 			matches = append(matches, match{all[i], score})
 		}
 	}
-	return matches, nil
+	return matches, used, nil
 }
 
 // minScore is the least score of a match by vectors.
 const minScore = 0.7
 
-func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, error) {
-	vectors, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
+func (f *Folder) byVectors(ctx context.Context, query string, all []chunk) ([]float64, *tool.Embedding, error) {
+	vectors, used, err := f.vectors.of(ctx, append(all[:len(all):len(all)], chunk{text: query, hash: sha256.Sum256([]byte(query))}))
 	if err != nil {
-		return nil, fmt.Errorf("embedder: %w", err)
+		return nil, nil, err
 	}
 	scores := make([]float64, len(all))
 	for i := range scores {
 		scores[i] = relevance(vectors[i], vectors[len(all)])
 	}
-	return scores, nil
+	return scores, used, nil
 }
 
-// saturation is how many times a word must be in a part to count half.
-const saturation = 0.5
+// The parameters of BM25, as most use them.
+const (
+	saturation = 1.2  // how many times a word must be in a part of usual length to count half
+	byLength   = 0.75 // how much it matters that a part has more words than others
+)
 
 // byWords returns how much of a query is in each part: words that are in few parts weigh more. 0 is
 // nothing, and 1 would be each word without end.
 func byWords(query string, all []chunk) []float64 {
 	in := map[string]int{} // index of a word of the query
 	words(query, func(w string) {
-		if _, ok := in[w]; !ok {
-			in[w] = len(in)
+		if _, ok := in[singular(w)]; !ok {
+			in[singular(w)] = len(in)
 		}
 	})
-	counts := make([][]int, len(all))
-	parts := make([]int, len(in)) // how many have the word
+	counts, lengths := make([][]int, len(all)), make([]float64, len(all))
+	parts, total := make([]int, len(in)), 0.0 // how many have the word
 	for i, c := range all {
 		counts[i] = make([]int, len(in))
 		words(c.path+"\n"+c.text, func(w string) {
-			if j, ok := in[w]; ok {
+			lengths[i]++
+			if j, ok := in[singular(w)]; ok {
 				if counts[i][j]++; counts[i][j] == 1 {
 					parts[j]++
 				}
 			}
 		})
+		total += lengths[i]
 	}
 	weights, sum := make([]float64, len(in)), 0.0
 	for j, n := range parts {
@@ -142,9 +151,18 @@ func byWords(query string, all []chunk) []float64 {
 	}
 	scores := make([]float64, len(all))
 	for i := range all {
+		half := saturation * (1 - byLength + byLength*lengths[i]*float64(len(all))/total)
 		for j, n := range counts[i] {
-			scores[i] += weights[j] / sum * float64(n) / (float64(n) + saturation)
+			scores[i] += weights[j] / sum * float64(n) / (float64(n) + half)
 		}
 	}
 	return scores
+}
+
+// singular returns a word without the s of most plurals, so that a query for files finds a file.
+func singular(word string) string {
+	if len(word) > 3 && strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss") {
+		return word[:len(word)-1]
+	}
+	return word
 }

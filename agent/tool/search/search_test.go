@@ -14,17 +14,16 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
-
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/search"
+	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/record"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 type files map[string]string
 
@@ -160,6 +159,20 @@ func TestFinds(t *testing.T) {
 	}
 }
 
+// C16: by words, a part that says it in fewer words comes first, and a plural is found by its singular, and the other way round.
+func TestRanking(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, files{"a.go": "package a // drops the lease" + strings.Repeat(" of some other thing", 30) + "\n", "b.go": "package b // drops leases\n"})
+	set := open(t, dir, nil)
+	for _, query := range []string{"drop lease", "drops leases"} {
+		result := call(t, set, "search.search_code", object{"query": query})
+		if len(result.Sources) != 2 || result.Sources[0].URI != "b.go" || result.Sources[0].Score <= result.Sources[1].Score {
+			t.Errorf("%s: %+v", query, result.Sources)
+		}
+	}
+}
+
 // C16: at most ten matches, the best first, and by embeddings none below 0.7.
 func TestMaxAndMinScore(t *testing.T) {
 	t.Parallel()
@@ -211,8 +224,13 @@ func TestUnchangedIsKept(t *testing.T) {
 		{func() { write(t, dir, files{"b.go": "package two\n"}) }, "search.search_code", 5},
 	} {
 		step.change()
-		if result := call(t, set, step.tool, object{"query": "which package"}); result.Failed {
+		before := embedded(t, server)
+		result := call(t, set, step.tool, object{"query": "which package"})
+		if result.Failed {
 			t.Fatalf("%+v", result)
+		}
+		if e := result.Embedding; e.Model != "words-1" || e.Texts != step.want-before || e.Hits != len(result.Sources) || (e.InputTokens != nil) != (e.Texts > 0) {
+			t.Errorf("%+v", e)
 		}
 		if got := embedded(t, server); got != step.want {
 			t.Errorf("%d texts, want %d", got, step.want)
@@ -248,8 +266,9 @@ func TestAtOnce(t *testing.T) {
 type fake func(texts []string) ([][]float32, error)
 
 func (fake) Name() string { return "fake" }
-func (f fake) Embed(_ context.Context, texts []string) ([][]float32, error) {
-	return f(texts)
+func (f fake) Embed(_ context.Context, texts []string) ([][]float32, model.Usage, error) {
+	vectors, err := f(texts)
+	return vectors, model.Usage{}, err
 }
 
 // What an embedder does wrong is a failed result, and nothing worse. What it made before it failed is kept.

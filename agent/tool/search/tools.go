@@ -85,7 +85,7 @@ func (f *Folder) search(ctx context.Context, field, query string, most int, of r
 	}
 	var text strings.Builder
 	hits := []hit{}
-	result := tool.Result{Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, by)}
+	result := tool.Result{Summary: fmt.Sprintf("Found %d matches in %d files by %s", len(r.matches), r.files, by), Embedding: r.used}
 	for _, m := range r.matches {
 		fmt.Fprintf(&text, "%s:%d-%d (score %.2f)\n%s\n\n", m.path, m.start, m.end, m.score, m.text)
 		hits = append(hits, hit{m.path, m.start, m.end, m.score})

@@ -56,6 +56,7 @@ func Carry(ctx context.Context, run *engine.Run, index int, a config.Definition,
 	}
 	step, err := run.Step(ctx, index, engine.StepInfo{
 		Agent: a.Agent, Description: a.Description, Request: q.Messages[len(q.Messages)-1].Content, Model: a.Model.Model, MaxSteps: a.MaxSteps,
+		ConversationID: q.Session.ID,
 	})
 	if err != nil {
 		return workflow.AgentResult{}, err
@@ -193,12 +194,20 @@ func (t *talk) refuse(call model.ToolCall, _ int) string {
 	if err := jsonError(call.Arguments); err != nil {
 		return badArguments(err)
 	}
-	for _, server := range t.servers {
-		if strings.HasPrefix(call.Name, server+"-") && !slices.Contains(t.agent.MCPServers, server) {
-			return notItsServer(t.agent.Agent, call.Name)
-		}
+	if server := t.serverOf(call.Name); server != "" && !slices.Contains(t.agent.MCPServers, server) {
+		return notItsServer(t.agent.Agent, call.Name)
 	}
 	return ""
+}
+
+// serverOf returns the server whose tool has a name: of servers a and a-b, the tool a-b-c is one of a-b.
+func (t *talk) serverOf(name string) (server string) {
+	for _, each := range t.servers {
+		if strings.HasPrefix(name, each+"-") && len(each) > len(server) {
+			server = each
+		}
+	}
+	return server
 }
 
 // jsonError returns why arguments are no JSON.

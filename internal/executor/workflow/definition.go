@@ -90,7 +90,7 @@ func pin(d *config.Pinned, name string, parts engine.Parts) error {
 		return &engine.UnknownError{Kind: "workflow", Name: unknown.Name, There: there}
 	}
 	if missing, ok := errors.AsType[*config.MissingServerError](err); ok {
-		return engine.BadInput("input", missing.Error())
+		return engine.BadInput("", missing.Error()) // no field of the request is wrong
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -267,10 +268,10 @@ func (p *place) chain(ctx context.Context, in json.RawMessage) (output any, err 
 func (p *place) custom(ctx context.Context, in json.RawMessage) (output any, err error) {
 	var call workflow.Func
 	if p.functions != nil {
-		call, _ = p.functions(p.name)
+		call, _ = p.functions(cmp.Or(p.flow.Function, p.name))
 	}
 	if call == nil {
-		return nil, &failed{"configuration", setupFailed("this program has no function of the workflow " + p.name)}
+		return nil, &failed{"configuration", setupFailed("this program has no function " + cmp.Or(p.flow.Function, p.name))}
 	}
 	defer func() {
 		if problem := recover(); problem != nil {

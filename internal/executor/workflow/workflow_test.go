@@ -16,6 +16,7 @@ import (
 	executor "github.com/actlog/actlog/internal/executor/workflow"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -71,7 +72,7 @@ func house(t *testing.T, definitions map[string]any, calls functions, scenes ...
 	}
 	h := enginetest.Build(t, enginetest.Plans{
 		Scenes: scenes, Definitions: definitions, Tools: []tool.Tool{echo}, Executors: []engine.Executor{executor.Executor{Functions: calls.of}},
-		Servers: []string{"other"},
+		Servers: []string{"other", "other-side"},
 	})
 	h.Work(h.Engine)
 	return h
@@ -139,16 +140,17 @@ func TestAgent(t *testing.T) {
 // among those of the agent.
 func TestToolTexts(t *testing.T) {
 	t.Parallel()
-	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil,
-		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{})), says("Done.")))
+	h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MCPServers: []string{"other-side"}}}, nil,
+		scene("a", callsTo(call("echo", object{"text": "fail"}), call("echo", object{"text": ""}), call("echo", "{bad"), call("nothing", object{}), call("other-find", object{}), call("other-side-gone", object{})), says("Done.")))
 	var r workflow.AgentResult
 	run(t, h, object{"agent": "a", "user_message": "Go."}, &r)
-	if r.Status != workflow.Success || len(r.ConversationHistory) != 8 {
+	if r.Status != workflow.Success || len(r.ConversationHistory) != 9 {
 		t.Fatalf("%+v", r)
 	}
 	for i, want := range []string{
 		"Error executing tool 'echo': it broke", "Tool returned no output.", "Error: Invalid JSON arguments provided: ",
 		"Error executing tool 'nothing': There is no tool nothing", "PermissionError: agent 'a' may not use the tool 'other-find'",
+		"Error executing tool 'other-side-gone': There is no tool other-side-gone",
 	} {
 		if got := r.ConversationHistory[2+i]; got.Role != "tool" || !strings.Contains(got.Content, want) {
 			t.Errorf("result %d: %q, want %q", i, got.Content, want)
@@ -180,6 +182,9 @@ func TestModelFails(t *testing.T) {
 		t.Errorf("%+v %s", r, *p.State)
 	}
 	// D8: the history is kept also on an error.
+	if got := reported(t, h, "s"); !strings.HasPrefix(got, "s a - 3 messages, 1 runs, 0 open, 1 ended, 1 failed, FAILED, 1 steps") {
+		t.Error(got)
+	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
 	if err != nil || len(said) != 3 || said[0].Role != "user" || said[2].Role != "tool" {
 		t.Errorf("%+v %v", said, err)
@@ -196,6 +201,14 @@ func TestSchema(t *testing.T) {
 	if r.Text() != `{"score":7}` || len(r.ConversationHistory) != 6 || !strings.Contains(r.ConversationHistory[4].Content, "score") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// reported is what the view of sessions says of one.
+func reported(t *testing.T, h *enginetest.House, id string) string {
+	t.Helper()
+	return strings.Join(storetest.Lines(t, h.DB.Pool, `SELECT concat(session_id, ' ', COALESCE(agent_name, '-'), ' ', COALESCE(workflow_name, '-'), ' ', messages, ' messages, ',
+		runs, ' runs, ', open_runs, ' open, ', ended_runs, ' ended, ', failed_runs, ' failed, ', last_state, ', ', steps, ' steps, ', model_calls, ' calls, ', tool_calls, ' tool calls')
+		FROM report.session WHERE session_id = $1`, id), "; ")
 }
 
 // TestHistory checks sessions. D8: earlier messages come first, with tool calls; a session is made up if there is
@@ -222,6 +235,9 @@ func TestHistory(t *testing.T) {
 	found, err := h.Store.Session(t.Context(), session)
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
+	}
+	if got := reported(t, h, session); got != session+" a - 6 messages, 2 runs, 0 open, 2 ended, 0 failed, COMPLETED, 2 steps, 3 calls, 1 tool calls" {
+		t.Error(got)
 	}
 	run(t, h, object{"agent": "b", "user_message": "Go.", "system_prompt": "Other prompt."}, &r)
 	if r.Text() != "Other." || r.SessionID != nil {
@@ -254,6 +270,11 @@ func TestChain(t *testing.T) {
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
 		if found, err := h.Store.Session(t.Context(), id); err != nil || found.BaseID != base || found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
+		}
+	}
+	for id, want := range map[string]string{"s": "- outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 2 steps", "s-0": "a outer 2 messages, 1 runs, 0 open, 1 ended, 0 failed, COMPLETED, 1 steps"} {
+		if got := reported(t, h, id); !strings.HasPrefix(got, id+" "+want) {
+			t.Error(got)
 		}
 	}
 	said, err := h.Store.Messages(t.Context(), "s", 10, 0)
@@ -317,14 +338,21 @@ func TestCustom(t *testing.T) {
 	for name := range calls {
 		definitions["custom_workflow."+name] = uses
 	}
+	definitions["custom_workflow.gone"] = config.Flow{}
+	definitions["custom_workflow.other"] = config.Flow{Function: "bad"}
 	h := house(t, definitions, calls, scene("a", says("from a")))
 	var r workflow.Result
 	run(t, h, object{"workflow": "good", "input": object{"n": 1}}, &r, in("s"))
 	if out, ok := r.FinalOutput.(object); !ok || r.Status != workflow.Completed || out["output"] != "from a" || out["session"] != "s" || len(r.StepResults) != 3 || r.StepResults[1].StepType != "tool" {
 		t.Errorf("%+v", r)
 	}
+	// A worker that says that it has the function, and has not.
+	run(t, h, object{"workflow": "gone", "input": 1}, &r)
+	if r.Status != workflow.Failed || *r.Error != "Workflow setup error: this program has no function gone" {
+		t.Errorf("%+v", r)
+	}
 	for name, want := range map[string]string{
-		"bad": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
+		"bad": "no luck", "other": "no luck", "panics": "oops", "foreign": "No components found with name b", "refused": "Error executing tool 'echo': it broke", "odd": "unsupported type",
 	} {
 		var r workflow.Result
 		p := run(t, h, object{"workflow": name, "input": "x"}, &r)

@@ -1,0 +1,92 @@
+package httpd
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/record"
+)
+
+// admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes only
+// if a page of this server sent them: browsers add cookies by themselves.
+func (s *Server) admit(r *http.Request, need Scope) (name string, refused *Problem, err error) {
+	keys := s.keys.Load()
+	if keys == nil {
+		return "", nil, nil
+	}
+	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
+	found := keys.find(secret)
+	if secret == "" {
+		if found, err = s.loggedIn(r.Context(), r, keys); err != nil {
+			return "", nil, err
+		}
+		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
+			return found.name, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
+		}
+	}
+	name, refused = found.admit(need)
+	return name, refused, nil
+}
+
+// Login begins a session for a key that may read, and gives its cookie to the browser.
+func (s *Server) Login(c echo.Context, secret string) error {
+	keys := s.keys.Load()
+	if keys == nil {
+		return nil // nobody needs a key
+	}
+	if !s.tries.allow(ClientOf(c).Name, time.Now()) {
+		return &Problem{Status: http.StatusTooManyRequests, Detail: "too many tries; try again in a minute", RetryAfter: 60}
+	}
+	var found *key
+	if secret = strings.TrimSpace(secret); len(secret) <= maxSecret {
+		found = keys.find(secret)
+	}
+	switch {
+	case found == nil:
+		return &Problem{Status: http.StatusUnauthorized, Detail: "this is no API key of this server", Field: "key"}
+	case !found.allows(ScopeRead):
+		return &Problem{Status: http.StatusForbidden, Detail: "this API key is not for reading: its scopes lack " + string(ScopeRead), Field: "key"}
+	}
+	id := rand.Text() + rand.Text()
+	if err := s.config.Logins.AddLogin(c.Request().Context(), id, found.hash[:keyHashBytes], loginLasts); err != nil {
+		return err
+	}
+	c.SetCookie(cookie(c.Request(), id, loginLasts))
+	return nil
+}
+
+// Logout ends the session of a request.
+func (s *Server) Logout(c echo.Context) error {
+	if id := session(c.Request()); id != "" && s.config.Logins != nil {
+		if err := s.config.Logins.EndLogin(c.Request().Context(), id); err != nil {
+			return err
+		}
+	}
+	c.SetCookie(cookie(c.Request(), "", 0))
+	return nil
+}
+
+// NeedsKey reports whether clients need a key.
+func (s *Server) NeedsKey() bool { return s.keys.Load() != nil }
+
+// loggedIn returns the key with which the session of a request was begun; nil: it has no session, or its key is gone.
+func (s *Server) loggedIn(ctx context.Context, r *http.Request, keys *Keys) (*key, error) {
+	id := session(r)
+	if id == "" || s.config.Logins == nil {
+		return nil, nil //nolint:nilnil // nobody is logged in, and that is no error
+	}
+	hash, err := s.config.Logins.LoginKey(ctx, id)
+	if errors.Is(err, record.ErrNotFound) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err != nil {
+		return nil, err
+	}
+	return keys.begins(hash), nil
+}

@@ -1,0 +1,90 @@
+package httpd
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/actlog/actlog/internal/recent"
+)
+
+// Logins keeps the sessions of people who are logged in to the web page. A session has a secret that only its browser has,
+// and the API key with which it was begun, known by the beginning of its hash.
+type Logins interface {
+	AddLogin(ctx context.Context, secret string, key []byte, lasts time.Duration) error
+	// LoginKey wraps [record.ErrNotFound] if there is no such session, or none any more.
+	LoginKey(ctx context.Context, secret string) (key []byte, err error)
+	EndLogin(ctx context.Context, secret string) error
+}
+
+const (
+	// loginLasts is how long a session lasts.
+	loginLasts = 12 * time.Hour
+	// maxSecret bounds what may be sent as a key.
+	maxSecret = 256
+	// loginTries is how often an address may try in a minute.
+	loginTries = 5
+	// loginAddresses is of how many addresses the tries are counted at least.
+	loginAddresses = 10_000
+)
+
+// cookieName is the name of the cookie with the secret of a session. Behind TLS no other host can set one of that name.
+func cookieName(r *http.Request) string {
+	if overTLS(r) {
+		return "__Host-actlog"
+	}
+	return "actlog"
+}
+
+// overTLS reports whether the browser sent a request over TLS, as a proxy says that ends it.
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+func cookie(r *http.Request, secret string, lasts time.Duration) *http.Cookie {
+	age := int(lasts.Seconds())
+	if secret == "" {
+		age = -1
+	}
+	return &http.Cookie{Name: cookieName(r), Value: secret, Path: "/", MaxAge: age, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode}
+}
+
+// session returns the secret of the session of a request; empty: it has none.
+func session(r *http.Request) string {
+	c, err := r.Cookie(cookieName(r))
+	if err != nil || len(c.Value) > maxSecret {
+		return ""
+	}
+	return c.Value
+}
+
+// tries counts how often addresses tried to log in.
+type tries struct {
+	mu    sync.Mutex
+	since time.Time
+	of    recent.Map[string, int]
+}
+
+// allow reports whether an address may try once more.
+func (t *tries) allow(address string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.since) > time.Minute {
+		t.since, t.of = now, recent.Map[string, int]{Half: loginAddresses}
+	}
+	n, _ := t.of.Get(address)
+	t.of.Set(address, n+1)
+	return n < loginTries
+}
+
+// fromOwnPage reports whether a page of this server sent a request.
+func fromOwnPage(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && origin.Host != "" && origin.Host == r.Host
+}

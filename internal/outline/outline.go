@@ -1,0 +1,272 @@
+// Package outline owns how a tree is laid out in lines: which row stands where, below what, under which address, which
+// rows are open at first, and where the failures are. Pure functions.
+package outline
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// Row is a line of an outline: a plan, a step, a cycle, a tool call or a wait.
+type Row struct {
+	tree.Node
+	Wait *record.Wait // set instead of a node
+	// At is the address of the row in its run, such as step:<stepId>. See [At].
+	At string
+	// Depth is 0 for the first row, and Parent is -1 there; else Parent is the row above that this one is under.
+	Depth, Parent int
+	// Below is how many rows are under this one, at any depth; they are those that follow it.
+	Below int
+	// Failures is how many failures there are below the row, itself not counted. Number is which one it is itself, from
+	// 1 as [Outline.Failures] has them; 0: none.
+	Failures, Number int
+	// Place and Siblings say which of the rows of its parent this is, from 1, and how many these are.
+	Place, Siblings int
+}
+
+// Outline is a tree in lines.
+type Outline struct {
+	Plan *tree.Plan
+	Rows []Row
+	// Failures are the rows that failed by themselves. The first is the cause; after the last row of the tree come those
+	// before the cause.
+	Failures []int
+	// Recovered reports that the run recovered from the first failure: not everything above it failed.
+	Recovered bool
+
+	places map[string]int // of the rows, by their addresses
+}
+
+// Of lays out a skeleton.
+func Of(p *tree.Plan) *Outline {
+	b := builder{Outline: &Outline{Plan: p, places: map[string]int{}}, waits: map[string][]*record.Wait{}, nodes: map[tree.Node]int{}}
+	b.plan(p, -1, 0)
+	b.failures(p)
+	return b.Outline
+}
+
+type builder struct {
+	*Outline
+	waits map[string][]*record.Wait // of the plan being laid out, by step and call
+	nodes map[tree.Node]int
+}
+
+func (b *builder) add(r Row, parent, depth int) (at int) {
+	r.Parent, r.Depth, at = parent, depth, len(b.Rows)
+	b.places[r.At] = at
+	if r.Wait == nil {
+		b.nodes[r.Node] = at
+	}
+	if parent >= 0 {
+		b.Rows[parent].Siblings++ // of its rows, until close
+		r.Place = b.Rows[parent].Siblings
+	}
+	b.Rows = append(b.Rows, r)
+	return at
+}
+
+// close ends a row: all below it was added. children is kept until then in Siblings.
+func (b *builder) close(at int) {
+	r := &b.Rows[at]
+	r.Below = len(b.Rows) - at - 1
+	children := r.Siblings
+	for i := at + 1; i < len(b.Rows); i += b.Rows[i].Below + 1 {
+		b.Rows[i].Siblings = children
+	}
+	if r.Parent < 0 {
+		r.Place, r.Siblings = 1, 1
+	}
+}
+
+// waitKey says what a wait belongs to, as far as that is known.
+func waitKey(step, call *string) string { return text(step) + "\x00" + text(call) }
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (b *builder) plan(p *tree.Plan, parent, depth int) {
+	at := b.add(Row{Node: tree.Node{Plan: p}, At: At("plan", p.Record.CurrentPlanID)}, parent, depth)
+	outer := b.waits
+	b.waits = map[string][]*record.Wait{}
+	for _, w := range p.Waits {
+		key := waitKey(w.StepID, w.ToolCallID)
+		b.waits[key] = append(b.waits[key], w)
+	}
+	for _, s := range p.Steps {
+		b.step(s, at, depth+1)
+	}
+	for _, c := range p.SubPlans {
+		b.plan(c, at, depth+1)
+	}
+	for _, w := range p.Waits { // whose step or call is not on record, or that have none
+		if key := waitKey(w.StepID, w.ToolCallID); b.waits[key] != nil {
+			b.wait(key, at, depth+1)
+		}
+	}
+	b.waits = outer
+	b.close(at)
+}
+
+// wait adds the waits of a key, once.
+func (b *builder) wait(key string, parent, depth int) {
+	for _, w := range b.waits[key] {
+		b.close(b.add(Row{Wait: w, At: At("wait", w.WaitID)}, parent, depth))
+	}
+	delete(b.waits, key)
+}
+
+func (b *builder) step(s *tree.Step, parent, depth int) {
+	at := b.add(Row{Node: tree.Node{Step: s}, At: At("step", s.Record.StepID)}, parent, depth)
+	started, others := s.Started()
+	for _, c := range s.Cycles {
+		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))}, at, depth+1)
+		for _, t := range c.ToolCalls {
+			call := b.add(Row{Node: tree.Node{Call: t}, At: At("call", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10), t.Record.ToolCallID)}, in, depth+2)
+			b.wait(waitKey(&s.Record.StepID, &t.Record.ToolCallID), call, depth+3)
+			for _, p := range started[t] {
+				b.plan(p, call, depth+3)
+			}
+			b.close(call)
+		}
+		b.close(in)
+	}
+	for _, p := range others {
+		b.plan(p, at, depth+1)
+	}
+	b.wait(waitKey(&s.Record.StepID, nil), at, depth+1)
+	b.close(at)
+}
+
+// failures notes what failed, from the cause on.
+func (b *builder) failures(p *tree.Plan) {
+	found := tree.Failures(p)
+	cause, recovered := tree.Cause(found)
+	b.Recovered = recovered
+	for i := range found {
+		f := &found[(cause+i)%len(found)]
+		at := b.nodes[f.Node()]
+		b.Failures = append(b.Failures, at)
+		b.Rows[at].Number = i + 1
+		for above := b.Rows[at].Parent; above >= 0; above = b.Rows[above].Parent {
+			b.Rows[above].Failures++
+		}
+	}
+}
+
+// At returns the address of something in its run: step:<stepId>, cycle:<stepId>/<seq>, call:<stepId>/<seq>/<toolCallId>,
+// plan:<planId> or wait:<waitId>.
+func At(kind string, parts ...string) string {
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return kind + ":" + strings.Join(parts, "/")
+}
+
+// Find returns the row of an address. ok is false if there is none.
+func (o *Outline) Find(at string) (row int, ok bool) {
+	row, ok = o.places[at]
+	return row, ok
+}
+
+// Path returns the rows from the first one down to a row.
+func (o *Outline) Path(row int) (path []int) {
+	for ; row >= 0; row = o.Rows[row].Parent {
+		path = append(path, row)
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// Newest returns the row of the step that began last of those that run. ok is false if none does.
+func (o *Outline) Newest() (row int, ok bool) {
+	for i := range o.Rows {
+		s := o.Rows[i].Step
+		if s == nil || o.Rows[i].State().Status() != record.StatusRunning {
+			continue
+		}
+		if !ok || tree.CompareNullsLast(s.Record.StartTime, o.Rows[row].Step.Record.StartTime, time.Time.Compare) >= 0 {
+			row, ok = i, true
+		}
+	}
+	return row, ok
+}
+
+const (
+	// foldAbove is how many rows a tree has that is not folded at first.
+	foldAbove = 200
+	// foldDepth is how deep sub-plans are open at first in a larger one.
+	foldDepth = 2
+)
+
+// Folded returns which rows are folded at first: in a tree of many rows, sub-plans that have ended without a failure and are
+// some levels deep. What is above the given row is open.
+func (o *Outline) Folded(open int) map[int]bool {
+	folded := map[int]bool{}
+	if len(o.Rows) <= foldAbove {
+		return folded
+	}
+	level := make([]int, len(o.Rows)) // of the plans
+	for i := range o.Rows {
+		r := &o.Rows[i]
+		if r.Parent >= 0 {
+			level[i] = level[r.Parent]
+		}
+		if r.Plan == nil {
+			continue
+		}
+		level[i]++
+		if level[i] > foldDepth && r.Below > 0 && r.State().Terminal() && r.Failures == 0 && r.Number == 0 {
+			folded[i] = true
+		}
+	}
+	for _, i := range o.Path(open) {
+		delete(folded, i)
+	}
+	return folded
+}
+
+// Visible returns the rows that are under no folded one, in their order.
+func (o *Outline) Visible(folded map[int]bool) (rows []int) {
+	for i := 0; i < len(o.Rows); i++ {
+		rows = append(rows, i)
+		if folded[i] {
+			i += o.Rows[i].Below
+		}
+	}
+	return rows
+}
+
+// Name returns what a row is called; empty: it has no name.
+func (r *Row) Name() string {
+	first := func(all ...*string) string {
+		for _, s := range all {
+			if text(s) != "" {
+				return *s
+			}
+		}
+		return ""
+	}
+	switch {
+	case r.Wait != nil:
+		return first(r.Wait.Title)
+	case r.Plan != nil:
+		p := &r.Plan.Record
+		return cmp.Or(first(p.Title, p.UserRequest, p.Name), p.CurrentPlanID)
+	case r.Step != nil:
+		return first(r.Step.Record.AgentName)
+	case r.Call != nil:
+		return first(r.Call.Record.Name)
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// skeleton reads all rows of a tree without their texts. Its parameters are those of planTree.
+var skeleton = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
+	fieldsql.Section{
+		Kind: record.KindPlan,
+		Columns: append(fieldsql.Lean(record.KindPlan, "p", "title", "user_request", "error_message"),
+			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
+			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
+			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
+			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "CASE WHEN p.current_plan_id = $1::text THEN (SELECT also_under FROM asked) END"}),
+		From: `FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+	fieldsql.Section{
+		Kind: record.KindAgentExecution,
+		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", "agent_request", "error_message"),
+			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
+		From: `FROM actlog.agent_execution_record AS a
+WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindThinkAct,
+		Columns: fieldsql.Lean(record.KindThinkAct, "c", "error_message"),
+		From: `FROM actlog.think_act_record AS c
+WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindActTool,
+		Columns: fieldsql.Lean(record.KindActTool, "t", "error_message"),
+		From: `FROM actlog.act_tool_info AS t
+WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindWait,
+		Columns: fieldsql.Lean(record.KindWait, "w", "title"),
+		From: `FROM actlog.wait_state AS w
+WHERE w.root_plan_id = (SELECT root_plan_id FROM asked)`,
+	},
+))
+
+// Skeleton reads everything of a plan down to its tool calls, but without texts, in one statement: of titles,
+// requests and errors it has the beginnings. [tree.Failures] finds in it what failed. The rest is as for
+// [Reader.PlanTree].
+func (r *Reader) Skeleton(ctx context.Context, rootPlanID, planID string) (*tree.Plan, error) {
+	n, err := r.nodes(ctx, skeleton, rootPlanID, planID)
+	if err != nil {
+		return nil, err
+	}
+	plan := n.build(planID)
+	if plan == nil {
+		return nil, record.ErrNotFound
+	}
+	tree.Nest(n.steps, n.cycles, n.calls)
+	slices.SortFunc(n.waits, compareWaits)
+	plans := make(map[string]*planNode, len(n.plans))
+	for _, p := range n.plans {
+		plans[p.Record.CurrentPlanID] = p
+	}
+	for _, w := range n.waits {
+		p := plans[w.PlanID] // every wait has one: it was there, or is made with the wait
+		p.Waits = append(p.Waits, w)
+	}
+	return plan, nil
+}

@@ -1,0 +1,140 @@
+package tree_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/record"
+)
+
+// grow builds a tree from lines: "plan r FAILED", "step s r FAILED" (of a plan), "cycle s/0 COMPLETED 3" (ended at a second),
+// "call s/0/c FAILED 2", and "plan p FAILED by s/0/c" (started by a call).
+func grow(t *testing.T, text string) *tree.Plan {
+	t.Helper()
+	var plans []*tree.Plan
+	var steps []*tree.Step
+	var cycles []*tree.Cycle
+	calls := map[string]*tree.ToolCall{}
+	var all []*tree.ToolCall
+	number := func(text string) int {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	second := func(words []string, i int) *time.Time {
+		if len(words) > i {
+			return at(number(words[i]))
+		}
+		return nil
+	}
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		w := strings.Fields(line)
+		switch w[0] {
+		case "plan":
+			p := &tree.Plan{Record: record.Plan{RootPlanID: root, CurrentPlanID: w[1], State: new(record.State(w[2]))}}
+			if len(w) > 4 {
+				p.ToolCall, p.Record.ParentPlanID, p.Record.ToolCallID = calls[w[4]], new(root), &w[4]
+			}
+			plans = append(plans, p)
+		case "step":
+			steps = append(steps, &tree.Step{Record: record.AgentExecution{RootPlanID: root, StepID: w[1], PlanID: w[2], StepIndex: new(int64(i)), State: new(record.State(w[3]))}})
+		case "cycle":
+			step, rest, _ := strings.Cut(w[1], "/")
+			cycles = append(cycles, &tree.Cycle{Record: record.ThinkAct{StepID: step, Seq: int64(number(rest)), State: new(record.State(w[2])), ThinkEndTime: second(w, 3)}})
+		case "call":
+			parts := strings.Split(w[1], "/")
+			c := &tree.ToolCall{Record: record.ActTool{StepID: parts[0], Seq: int64(number(parts[1])), ToolCallID: parts[2], State: new(record.State(w[2])), EndTime: second(w, 3)}}
+			calls[w[1]], all = c, append(all, c)
+		default:
+			t.Fatal(line)
+		}
+	}
+	p := tree.Build(root, plans, steps)
+	tree.Nest(steps, cycles, all)
+	return p
+}
+
+// path returns the ids on the way to a failure.
+func path(f tree.Failure) string {
+	var ids []string
+	for _, n := range f.Path {
+		switch {
+		case n.Plan != nil:
+			ids = append(ids, n.Plan.Record.CurrentPlanID)
+		case n.Step != nil:
+			ids = append(ids, n.Step.Record.StepID)
+		case n.Cycle != nil:
+			ids = append(ids, fmt.Sprint(n.Cycle.Record.Seq))
+		case n.Call != nil:
+			ids = append(ids, n.Call.Record.ToolCallID)
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+// TestFailures: what failed by itself, in the order of the tree, and which of it is the cause.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tree      string
+		want      []string
+		cause     int
+		recovered bool
+	}{
+		"nothing failed": {"plan root COMPLETED\nstep s root COMPLETED", nil, -1, false},
+		"the call in the deepest plan": {`plan root FAILED
+			step a root FAILED
+			cycle a/0 COMPLETED
+			call a/0/c FAILED 9
+			plan sub FAILED by a/0/c
+			step b sub FAILED
+			cycle b/0 COMPLETED
+			call b/0/d FAILED 5`, []string{"root a 0 c sub b 0 d"}, 0, false},
+		"the last one of which all above failed": {`plan root FAILED
+			step a root FAILED
+			cycle a/0 COMPLETED
+			call a/0/c FAILED 1
+			call a/0/d FAILED 3
+			call a/0/e FAILED 2
+			step b root COMPLETED
+			cycle b/0 FAILED 8`, []string{"root a 0 c", "root a 0 d", "root a 0 e", "root b 0"}, 1, false},
+		"recovered": {`plan root COMPLETED
+			step a root COMPLETED
+			cycle a/0 FAILED 1
+			cycle a/1 FAILED 2`, []string{"root a 0", "root a 1"}, 0, true},
+		"a step that failed by itself": {`plan root FAILED
+			step a root COMPLETED
+			cycle a/0 FAILED 1
+			step b root FAILED`, []string{"root a 0", "root b"}, 1, false},
+		"a call rather than a step": {`plan root FAILED
+			step a root FAILED
+			cycle a/0 COMPLETED
+			call a/0/c FAILED 1
+			step b root INTERRUPTED`, []string{"root a 0 c", "root b"}, 0, false},
+		"the plan alone":            {"plan root INTERRUPTED\nstep a root COMPLETED", []string{"root"}, 0, false},
+		"a plan of an unknown call": {"plan root FAILED\nstep a root FAILED\nplan sub FAILED by gone", []string{"root a sub"}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := tree.Failures(grow(t, tt.tree))
+			var got []string
+			for _, f := range found {
+				got = append(got, path(f))
+			}
+			if diff := gocmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if cause, recovered := tree.Cause(found); cause != tt.cause || recovered != tt.recovered {
+				t.Errorf("the cause is %d (recovered %t), want %d (%t)", cause, recovered, tt.cause, tt.recovered)
+			}
+		})
+	}
+}

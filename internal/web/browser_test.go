@@ -1,0 +1,157 @@
+//go:build page
+
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// browser is a tab of Chromium.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
+	base string
+}
+
+// browse opens a tab on a site. The test fails if a page logs an error, or asks another host for anything.
+func browse(t *testing.T, s *site, width, height int) *browser {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(width, height))
+	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocated)
+	t.Cleanup(cancel)
+	b := &browser{t, ctx, server.URL}
+	b.do() // starts the browser
+	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(cancel)
+	var mu sync.Mutex
+	var wrong []string
+	err := chromedp.Listen(ctx, func(event any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			wrong = append(wrong, fmt.Sprintf("exception: %+v", e.ExceptionDetails))
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError {
+				wrong = append(wrong, fmt.Sprintf("console: %+v", e.Args))
+			}
+		case *network.EventRequestWillBeSent:
+			if !strings.HasPrefix(e.Request.URL, server.URL+"/") && !strings.HasPrefix(e.Request.URL, "about:") {
+				wrong = append(wrong, "asks for "+e.Request.URL)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, w := range wrong {
+			t.Error(w)
+		}
+	})
+	return b
+}
+
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.base + path))
+}
+
+// value returns what an expression is in the page.
+func value[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// until waits until an expression is true in the page.
+func (b *browser) until(what, expression string) {
+	b.t.Helper()
+	storetest.Until(b.t, what, func() bool { return value[bool](b, expression) })
+}
+
+func (b *browser) press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+// TestKeysInBrowser: the cause is open on arrival, and the tree is used by keys and clicks: the detail follows, back leaves the run.
+func TestKeysInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	storetest.Write(t, s.store, &record.ActTool{RootPlanID: "run", StepID: "run-triage", Seq: 0, ToolCallID: "early", Name: new("look"), State: new(record.Failed), ErrorMessage: new("first")})
+	b := browse(t, s, 1440, 900)
+	const detail = `document.querySelector("[aria-label=Detail]").innerText`
+	b.open("/")
+	b.do(chromedp.Click(".runs a"))
+	b.until("the run is there", `document.querySelector("[aria-label=Cause]") !== null`)
+	if got := value[string](b, detail); !strings.Contains(got, "no answer within 10 s") {
+		t.Errorf("on arrival the detail is %q", got)
+	}
+	b.press("e")
+	b.until("the other failure is open", detail+`.includes("first")`)
+	if got := value[string](b, `document.querySelector(".count").innerText`); got != "2 of 2" {
+		t.Errorf("it is %q", got)
+	}
+	b.press("e")
+	b.until("it comes round", detail+`.includes("no answer within 10 s")`)
+	selected := func(name string) {
+		t.Helper()
+		b.until(name+" is selected", `document.querySelector("[aria-selected=true] .name").innerText.includes("`+name+`") && document.activeElement.ariaSelected === "true"`)
+	}
+	b.press(kb.ArrowLeft)
+	selected("cycle 3")
+	before := value[int](b, "document.querySelectorAll('.row:not([hidden])').length")
+	b.press(kb.ArrowLeft) // folds it
+	if after := value[int](b, "document.querySelectorAll('.row:not([hidden])').length"); after != before-1 {
+		t.Errorf("%d rows, then %d", before, after)
+	}
+	b.press(kb.ArrowRight)
+	b.press(kb.ArrowRight)
+	selected("run_sql")
+	b.press(kb.Home)
+	selected("Find stale pages")
+	b.press("jj")
+	selected("cycle 1")
+	b.press("k")
+	selected("triage")
+	b.press(kb.End)
+	selected("run_sql")
+	if n := value[int](b, "history.length"); n > 3 {
+		t.Errorf("%d entries in the history", n)
+	}
+	value[any](b, "history.back()")
+	b.until("back is the list", `document.querySelector(".runs") !== null`)
+}

@@ -1,0 +1,103 @@
+// Package web owns the web page: the list of runs, and a run with its tree, the cause of its failure and the detail of a row.
+// It reads the record as the API does. Every page is whole without scripts.
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
+)
+
+// Store is the record as the page uses it.
+type Store interface {
+	Within(room store.Room) *store.Reader
+	Row(ctx context.Context, key record.Key) (record.Change, error)
+}
+
+// Lists reads the list of runs as the API does.
+type Lists interface {
+	PlanPage(c echo.Context) (api.PlanPage, error)
+}
+
+// Server answers requests for pages.
+type Server struct {
+	store Store
+	lists Lists
+	door  *httpd.Server
+	log   *slog.Logger
+	now   func() time.Time
+	kept  kept
+}
+
+// New returns the page of a record.
+func New(s Store, lists Lists, server *httpd.Server) *Server {
+	return &Server{store: s, lists: lists, door: server, log: server.Log(), now: time.Now}
+}
+
+// Routes are those of the page.
+func (s *Server) Routes() []httpd.Route {
+	page := func(path string, h echo.HandlerFunc) httpd.Route {
+		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: h, Refuse: refuse}
+	}
+	const get, post = http.MethodGet, http.MethodPost
+	return []httpd.Route{
+		page("/", s.list),
+		page("/runs/:planId", s.run),
+		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/detail", s.rowDetail),
+		page("/runs/:planId/text", s.text),
+		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
+		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
+		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
+		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
+	}
+}
+
+// policy is what a page may load and do: nothing but what comes from this server, and no script in the text of a page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types actlog"
+
+// send answers with a page.
+func send(c echo.Context, status int, page templ.Component) error {
+	setHeaders(c)
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
+	c.Response().WriteHeader(status)
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
+	return page.Render(ctx, c.Response())
+}
+
+// setHeaders says what a browser may do with an answer.
+func setHeaders(c echo.Context) {
+	h := c.Response().Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+type readerKey struct{}
+
+// reader returns the name of the key with which a page is read; empty: without one.
+func reader(ctx context.Context) string {
+	name, _ := ctx.Value(readerKey{}).(string)
+	return name
+}
+
+// refuse answers an error with a page that says what is wrong. Who is not logged in may do so, and comes back.
+func refuse(c echo.Context, p *httpd.Problem) error {
+	if r := c.Request(); p.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
+		return c.Redirect(http.StatusSeeOther, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
+	}
+	return send(c, p.Status, problemPage(p))
+}

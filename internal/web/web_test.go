@@ -1,0 +1,423 @@
+package web_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/web"
+	"github.com/actlog/actlog/record"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// site is a server of pages.
+type site struct {
+	t     *testing.T
+	store *store.Store
+	door  *httpd.Server
+	http.Handler
+}
+
+func open(t *testing.T, config httpd.Config) *site {
+	t.Helper()
+	s := storetest.Open(t)
+	config.Logins = s
+	server := apitest.New(t, s, apitest.Config{HTTP: config})
+	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.HTTP).Routes()...)...)}
+}
+
+// get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
+func (s *site) get(path string, status int) *page {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, path, nil))
+	if w.Code != status {
+		s.t.Fatalf("GET %s: %d %s", path, w.Code, w.Body)
+	}
+	h := w.Header()
+	if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cache-Control") != "no-store" {
+		s.t.Errorf("GET %s: %v", path, h)
+	}
+	root, err := html.Parse(w.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &page{s.t, root}
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if slices.Contains([]string{"script", "style", "iframe", "object", "embed", "img", "base", "meta"}, n.Data) && !p.ours(n) {
+			s.t.Errorf("GET %s has a %s: %v", path, n.Data, n.Attr)
+		}
+		for _, a := range n.Attr {
+			switch to, err := url.Parse(a.Val); {
+			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcset":
+				s.t.Errorf("GET %s has an attribute %s", path, a.Key)
+			case (a.Key == "href" || a.Key == "src" || a.Key == "action") && (err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(a.Val, "/")):
+				s.t.Errorf("GET %s leads to %s", path, a.Val)
+			}
+		}
+	}
+	return p
+}
+
+// page is a page as a browser reads it.
+type page struct {
+	t    *testing.T
+	root *html.Node
+}
+
+// ours reports whether an element stands in the template: nothing from the record is in the head.
+func (*page) ours(n *html.Node) bool { return n.Parent != nil && n.Parent.Data == "head" }
+
+// all returns the elements with an attribute of a value.
+func (p *page) all(key, value string) (found []*html.Node) {
+	for n := range p.root.Descendants() {
+		if n.Type == html.ElementNode && attr(n, key) == value {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func (p *page) one(key, value string) *html.Node {
+	p.t.Helper()
+	found := p.all(key, value)
+	if len(found) != 1 {
+		p.t.Fatalf("%d elements have %s=%q", len(found), key, value)
+	}
+	return found[0]
+}
+
+func attr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// text returns the text of an element, with one space wherever there is white space.
+func text(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data + " ")
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+// writeFailure writes a run whose sub-plan failed at a call.
+func (s *site) writeFailure(root string) {
+	s.t.Helper()
+	sub, failed, at := root+"-sub", new(record.Failed), storetest.At
+	storetest.Write(s.t, s.store,
+		&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Find stale pages"), State: failed, StartTime: at(0), EndTime: at(50)},
+		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-triage", StepIndex: new(int64(0)), AgentName: new("triage"), State: new(record.Completed), StartTime: at(0), EndTime: at(2)},
+		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-r", StepIndex: new(int64(1)), AgentName: new("researcher"), State: failed, StartTime: at(2), EndTime: at(50)},
+		&record.ThinkAct{RootPlanID: root, StepID: root + "-r", Seq: 0, State: new(record.Completed), ThinkOutput: new("I search."), InputTokens: new(int64(1812))},
+		&record.ActTool{RootPlanID: root, StepID: root + "-r", Seq: 0, ToolCallID: "c/1", Name: new("search"), State: failed, StartTime: at(3), EndTime: at(40)},
+		&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: &root, ToolCallID: new("c/1"), Title: new("search"), State: failed, StartTime: at(3), EndTime: at(40)},
+		&record.AgentExecution{RootPlanID: root, PlanID: sub, StepID: root + "-counter", AgentName: new("counter"), State: failed, StartTime: at(4), EndTime: at(39)},
+		&record.ActTool{RootPlanID: root, StepID: root + "-counter", Seq: 2, ToolCallID: "x", Name: new("run_sql"), State: failed, StartTime: at(20), EndTime: at(30), Attempt: new(int64(2)),
+			Parameters: new(`{"sql":"SELECT 1","big":12345678901234567890}`), ErrorKind: new("timeout"), ErrorMessage: new("no answer within 10 s")})
+}
+
+// TestRun: a run that failed shows the cause, the way to it and its detail without a click. Every row is a link.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run/1")
+	p := s.get("/runs/run%2F1", http.StatusOK)
+	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1"; got != want {
+		t.Errorf("the cause is %q, want %q", got, want)
+	}
+	detail := text(p.one("aria-label", "Detail"))
+	for _, part := range []string{"run_sql ✗ failed call attempt 2 10s", "error no answer within 10 s", `"big": 12345678901234567890`} {
+		if !strings.Contains(detail, part) {
+			t.Errorf("the detail lacks %q: %s", part, detail)
+		}
+	}
+	rows := p.all("role", "treeitem")
+	var names []string
+	for _, r := range rows {
+		names = append(names, attr(r, "aria-level")+" "+attr(r, "aria-posinset")+"/"+attr(r, "aria-setsize")+" "+text(r))
+		same := s.get(attr(r, "href"), http.StatusOK)
+		if at := same.one("aria-selected", "true"); attr(at, "id") != attr(r, "id") {
+			t.Errorf("%s opens %s", attr(r, "href"), text(at))
+		}
+	}
+	want := []string{
+		"1 1/1 ▾ Find stale pages ✗1 ✗ failed 50s", "2 1/2 triage ✓ completed 2s", "2 2/2 ▾ researcher ✗1 ✗ failed 48s", "3 1/1 ▾ cycle 1 ✗1 ✓ completed",
+		"4 1/1 ▾ search ✗1 ✗ failed 37s", "5 1/1 ▾ search ✗1 ✗ failed 37s", "6 1/1 ▾ counter ✗1 ✗ failed 35s", "7 1/1 ▾ cycle 3 ✗1 ○ pending", "8 1/1 run_sql attempt 2 ✗ failed 10s",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("the rows are\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
+	}
+	p = s.get("/runs/run%2F1?at=cycle:run%252F1-r/0", http.StatusOK)
+	if got := text(p.one("aria-label", "Detail")); !strings.Contains(got, "input tokens 1,812") || !strings.Contains(got, "I search.") || !strings.Contains(got, "calls search ✗ failed") {
+		t.Errorf("the detail of the cycle is %s", got)
+	}
+	p = s.get("/runs/run%2F1?at=call:nobody", http.StatusOK)
+	if got := text(p.one("role", "status")); !strings.Contains(got, "call:nobody") || len(p.all("role", "treeitem")) != len(rows) {
+		t.Errorf("of an unknown row it says %q", got)
+	}
+	if got := text(s.get("/runs/nobody", http.StatusNotFound).one("role", "alert")); got != "nothing of that id is on record" {
+		t.Errorf("of an unknown run it says %q", got)
+	}
+	s.get("/runs/run%2F1?from=x", http.StatusBadRequest)
+}
+
+// TestList: the list shows runs, newest first, a page at a time. Its links keep the filters.
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	if got := text(s.get("/", http.StatusOK).one("class", "empty")); !strings.Contains(got, "Nothing is on record yet") || !strings.Contains(got, "/api/v1/records") {
+		t.Errorf("an empty record says %q", got)
+	}
+	for i := range 5 {
+		id := fmt.Sprint("run", i)
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Project: new("a b"), Title: new("Title " + id), State: new(record.Failed), ErrorMessage: new("broke " + id), StartTime: storetest.At(i), EndTime: storetest.At(i + 2)})
+	}
+	p := s.get("/?project=a+b&limit=3", http.StatusOK)
+	rows := p.all("class", "run")
+	if len(rows) != 3 || text(rows[0]) != "Title run4" || attr(rows[0].FirstChild, "href") != "/runs/run4" || text(p.all("class", "cause")[0]) != "broke run4" {
+		t.Fatalf("%d rows", len(rows))
+	}
+	if got := attr(p.one("name", "project"), "value"); got != "a b" {
+		t.Errorf("the filter shows %q", got)
+	}
+	older := s.get(attr(p.one("rel", "next"), "href"), http.StatusOK)
+	if rows := older.all("class", "run"); len(rows) != 2 || text(rows[1]) != "Title run0" || attr(older.one("name", "project"), "value") != "a b" {
+		t.Errorf("%d older rows", len(rows))
+	}
+	if got := text(s.get("/?state=RUNNING", http.StatusOK).one("class", "empty")); !strings.HasPrefix(got, "No run matches.") {
+		t.Errorf("without a match it says %q", got)
+	}
+	if got := text(s.get("/?state=LOUD", http.StatusBadRequest).one("role", "alert")); !strings.HasPrefix(got, "state must be") {
+		t.Errorf("of a wrong filter it says %q", got)
+	}
+}
+
+// TestHostile: whatever models and tools wrote is text on the page, and nothing else.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	for i, payload := range []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'"></textarea><svg/onload=alert(1)>`, `javascript:alert(1)`, `</pre><iframe src="//evil.example">`,
+		`<a href="javascript:alert(1)">x</a>`, "<!--", `]]><style>*{}</style>`, "\u202eevil\u2066", `{"a":"</script><base href=//evil.example>"}`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
+	} {
+		root, bad := fmt.Sprint("root", i, payload), new(payload)
+		storetest.Write(t, s.store,
+			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: bad, UserRequest: bad, Summary: bad, ErrorMessage: bad, ErrorKind: bad, Name: bad, State: new(record.Failed)},
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root, AgentName: bad, AgentRequest: bad, Result: bad, ErrorMessage: bad, ModelName: bad, State: new(record.Failed)},
+			&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, ThinkInput: bad, ThinkOutput: bad, ErrorMessage: bad, ModelName: bad},
+			&record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: payload, Name: bad, Parameters: bad, Result: bad, ErrorMessage: bad, State: new(record.Failed)},
+			&record.Wait{RootPlanID: root, PlanID: root, WaitID: payload, Title: bad, FormDescription: bad})
+		p := s.get("/runs/"+url.PathEscape(root), http.StatusOK)
+		if shown := strings.Join(strings.Fields(payload), " "); !strings.Contains(text(p.root), shown) {
+			t.Errorf("%q is not shown", payload)
+		}
+		for _, r := range p.all("role", "treeitem") {
+			s.get(attr(r, "href"), http.StatusOK)
+		}
+	}
+	s.get("/", http.StatusOK)
+}
+
+// send sends a request and returns the answer to it.
+func (s *site) send(method, path, form string, header ...string) *http.Response {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result()
+}
+
+// keys returns keys of some scopes, and the secret of the first.
+func keys(t *testing.T, scopes ...httpd.Scope) (all *httpd.Keys, secret string) {
+	t.Helper()
+	secret, line, err := httpd.NewKey("reader", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := httpd.NewKey("other", scopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err = httpd.ReadKeys(strings.NewReader(line + "\n" + other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, secret
+}
+
+// TestLogin: where keys are set, pages need a session, which is begun with a key. It opens what a browser reads, and what pages
+// of this server send. It ends when its user logs out, and with its key.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead, httpd.ScopeWrite)
+	s := open(t, httpd.Config{Keys: all})
+	s.writeFailure("run")
+	want := func(what string, got *http.Response, status int, location string) {
+		t.Helper()
+		if got.StatusCode != status || got.Header.Get("Location") != location {
+			t.Errorf("%s: %d to %q, want %d to %q", what, got.StatusCode, got.Header.Get("Location"), status, location)
+		}
+	}
+	want("without a session", s.send("GET", "/runs/run?at=plan:run", ""), 303, "/login?next=%2Fruns%2Frun%3Fat%3Dplan%3Arun")
+	if form := s.get("/login?next=//evil.example/x", 200); attr(form.one("name", "next"), "value") != "/" {
+		t.Error("the login leads elsewhere")
+	}
+	want("a wrong key", s.send("POST", "/login", "key=actlog_x&next=/runs/run"), 401, "")
+	for next, to := range map[string]string{"/runs/run?at=x": "/runs/run?at=x", "/\\evil.example": "/"} {
+		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode(), "X-Forwarded-Proto", "https", "X-Forwarded-For", next)
+		want("logging in", in, 303, to)
+		c := in.Cookies()[0]
+		if c.Name != "__Host-actlog" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 12*3600 || strings.Contains(c.Value, secret) {
+			t.Errorf("the cookie is %+v", c)
+		}
+	}
+	in := s.send("POST", "/login", url.Values{"key": {secret}}.Encode())
+	session := in.Cookies()[0]
+	if session.Name != "actlog" || session.Secure {
+		t.Errorf("without TLS, the cookie is %+v", session)
+	}
+	as := func(method, path, body string, header ...string) *http.Response {
+		return s.send(method, path, body, append(header, "Cookie", session.Name+"="+session.Value)...)
+	}
+	const records, asJSON = `{"records":[]}`, "application/json"
+	want("a page", as("GET", "/runs/run", ""), 200, "")
+	want("the API", as("GET", "/api/v1/plans/run", ""), 200, "")
+	want("a made up session", s.send("GET", "/", "", "Cookie", "actlog=x"), 303, "/login?next=%2F")
+	want("a write from elsewhere", as("POST", "/api/v1/records", records, "Content-Type", asJSON), 403, "")
+	want("a write from another site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "cross-site"), 403, "")
+	want("a write from the same site", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-site"), 403, "")
+	want("a write from a page", as("POST", "/api/v1/records", records, "Content-Type", asJSON, "Sec-Fetch-Site", "same-origin"), 200, "")
+	want("what its key may not do", as("DELETE", "/api/v1/plans/run", "", "Sec-Fetch-Site", "same-origin"), 403, "")
+	want("a wrong key beside it", as("GET", "/api/v1/plans/run", "", "Authorization", "Bearer x"), 401, "")
+	want("another site logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "cross-site"), 403, "")
+	want("a page still", as("GET", "/runs/run", ""), 200, "")
+	want("a page logs out", as("POST", "/logout", "", "Sec-Fetch-Site", "same-origin"), 303, "/login")
+	want("a page after that", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
+
+	other, secret := keys(t, httpd.ScopeRead)
+	s.door.SetKeys(other)
+	session = s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0] // the fifth try
+	want("a page with another key", as("GET", "/runs/run", ""), 200, "")
+	s.door.SetKeys(all)
+	want("a page after its key is gone", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
+	want("the sixth try of a minute", s.send("POST", "/login", url.Values{"key": {secret}}.Encode()), 429, "")
+	want("a long form", s.send("POST", "/login", "key="+strings.Repeat("x", 1<<20)), 400, "")
+	s.door.SetKeys(nil)
+	want("a login without keys", s.send("GET", "/login?next=/runs/run", ""), 303, "/runs/run")
+}
+
+// TestLoginNeedsRead: a key that may not read begins no session.
+func TestLoginNeedsRead(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeWrite)
+	s := open(t, httpd.Config{Keys: all})
+	if got := s.send("POST", "/login", "key="+secret); got.StatusCode != 403 || len(got.Cookies()) > 0 {
+		t.Errorf("%d %v", got.StatusCode, got.Cookies())
+	}
+}
+
+// TestAssets: what pages load needs no key, and is kept by browsers for good.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	all, _ := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: all})
+	p := s.get("/login", http.StatusOK)
+	var paths []string
+	for n := range p.root.Descendants() {
+		for _, key := range []string{"href", "src"} {
+			if path := attr(n, key); strings.HasPrefix(path, "/assets/") {
+				paths = append(paths, path)
+			}
+		}
+	}
+	for _, path := range paths {
+		if got := s.send("GET", path, ""); got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
+		}
+	}
+	if got := s.send("GET", "/assets/none.css", ""); len(paths) != 3 || got.StatusCode != 404 {
+		t.Errorf("%d %v", got.StatusCode, paths)
+	}
+}
+
+// TestLongRun: of a long tree, sections come empty, and each is filled with the rows that follow the one before.
+func TestLongRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	changes := []record.Change{&record.Plan{RootPlanID: "long", CurrentPlanID: "long", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "long", PlanID: "long", StepID: "s", State: new(record.Failed)}}
+	const calls = 3_000
+	for i := range calls {
+		changes = append(changes, &record.ActTool{RootPlanID: "long", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i), CallIndex: new(int64(i)), State: new(map[bool]record.State{true: record.Failed, false: record.Completed}[i == 1_500])})
+	}
+	storetest.Write(t, s.store, changes...)
+	p := s.get("/runs/long", http.StatusOK)
+	if open := p.one("aria-selected", "true"); attr(open, "id") != "call:s/0/1500" {
+		t.Errorf("%s is open", attr(open, "id"))
+	}
+	var ids []string
+	for _, section := range p.all("class", "section") {
+		if from := attr(section, "data-from"); from != "" {
+			section = s.get(from, http.StatusOK).root
+		}
+		for n := range section.Descendants() {
+			if attr(n, "role") == "treeitem" {
+				ids = append(ids, attr(n, "id"))
+			}
+		}
+	}
+	if len(ids) != calls+3 || ids[3] != "call:s/0/0" || ids[calls+2] != fmt.Sprint("call:s/0/", calls-1) || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) {
+		t.Errorf("%d rows", len(ids))
+	}
+	if under := s.get("/runs/long/rows?under=cycle:s/0", http.StatusOK).all("role", "treeitem"); len(under) != calls {
+		t.Errorf("%d rows are under the cycle", len(under))
+	}
+	for _, path := range []string{"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x"} {
+		s.get("/runs/long/"+path, http.StatusBadRequest)
+	}
+}
+
+// TestLongText: of a long text the page shows the beginning, says so, and leads to all of it.
+func TestLongText(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	long := strings.Repeat("<b>ä</b>\n", 200_000)
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: &long, UserRequest: new("short")})
+	p := s.get("/runs/p", http.StatusOK)
+	if note := text(p.one("class", "note")); note != "The first 64 KiB of 1.9 MiB. All of it" {
+		t.Error(note)
+	}
+	link := p.one("class", "note").FirstChild.NextSibling
+	got := s.send("GET", attr(link, "href"), "")
+	body, err := io.ReadAll(got.Body)
+	if err != nil || string(body) != long || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/plain") || !strings.Contains(got.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
+	}
+	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
+}

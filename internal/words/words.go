@@ -1,0 +1,88 @@
+// Package words owns how numbers, times and texts of the record are said to people: in the terminal and on the page.
+package words
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Shorten returns the beginning of a text as one line that is safe for a terminal. Recorded
+// texts may hold anything, including control sequences.
+func Shorten(s string, limit int) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range s {
+		if r == ' ' || !unicode.IsPrint(r) { // no other white space is printable
+			space = b.Len() > 0
+			continue
+		}
+		if n++; n > limit {
+			b.WriteRune('…')
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// Clean is shorten without a limit.
+func Clean(s string) string { return Shorten(s, utf8.RuneCountInString(s)) }
+
+// Duration says how long something took.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// Plural says how many there are of something.
+func Plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(n) + " " + one + "s"
+}
+
+// Grouped formats a number with commas.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Tokens is empty if there are none.
+func Tokens(input, output int64) string {
+	if input+output <= 0 {
+		return ""
+	}
+	return Grouped(input) + " → " + Grouped(output) + " tokens"
+}
+
+// Took is empty until both times are known.
+func Took(start, end *time.Time) string {
+	if start == nil || end == nil {
+		return ""
+	}
+	return Duration(end.Sub(*start))
+}
+
+// Dollars shows an amount to a hundredth of a cent.
+func Dollars(usd float64) string {
+	if usd > 0 && usd < 0.0001 {
+		return "<$0.0001"
+	}
+	return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
+}
