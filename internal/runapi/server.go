@@ -59,14 +59,15 @@ type Server struct {
 	talks atomic.Int64 // streams that are open
 	// frames are those of executions whose WebSockets are open.
 	frames *runs.Shared[frame]
-	// heard is what the listeners of runs are told, of which hearing is read at once.
-	heard   *runs.Shared[[]heard]
-	hearing chan struct{}
+	// heard is what the listeners of runs are told.
+	heard *runs.Shared[[]heard]
 }
 
 const (
 	maxLong    = 4
 	maxWaiting = 32
+	// maxHearings is how many runs are read for their listeners at once.
+	maxHearings = 2
 )
 
 // New returns the API of a runtime, on what the doors of server share. The caller closes it.
@@ -85,10 +86,20 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
-	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long, hearing: make(chan struct{}, maxHearings)}
-	out.heard = runs.NewShared(out.watch, out.hearings)
+	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
+	free := func(int64) error { return nil } // no answer holds what is read
+	hearing := make(chan struct{}, maxHearings)
+	out.heard = runs.NewShared(out.watch, func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
+		select {
+		case hearing <- struct{}{}:
+			defer func() { <-hearing }()
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+		return readHeard(ctx, s.Within(free), rootPlanID, planID)
+	})
 	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
-		return readFrame(ctx, s.Within(func(int64) error { return nil }), planID) // no answer holds it
+		return readFrame(ctx, s.Within(free), planID)
 	})
 	return out
 }

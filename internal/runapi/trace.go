@@ -2,7 +2,6 @@ package runapi
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -10,9 +9,6 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 )
-
-// maxDepth is how many levels of sub-plans a trace shows, as a tree does if no other number is asked for.
-const maxDepth = 50
 
 // trace serves how a run went, as JSON or as Markdown.
 func (s *Server) trace(c echo.Context) error {
@@ -51,18 +47,4 @@ func (s *Server) traceOf(c echo.Context, d *store.RunDetail) (traceJSON, error) 
 	}
 	defer done()
 	return readTrace(ctx, s.reader(c), httpd.AnswerTo(c).Take, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
-}
-
-// readTrace reads how a run went. take counts its bytes.
-func readTrace(ctx context.Context, reader *store.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
-	plan, _, err := reader.PlanTree(ctx, rootPlanID, planID)
-	if err != nil {
-		return out, err
-	}
-	plan.Cut(maxDepth)
-	b := newTracer(take)
-	if err := b.read(ctx, reader, rootPlanID); err != nil {
-		return out, err
-	}
-	return b.plan(plan), nil
 }
