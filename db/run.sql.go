@@ -515,12 +515,12 @@ func (q *Queries) RunOfPlan(ctx context.Context, db DBTX, planID string) (RunOfP
 }
 
 const RunOpenCounts = `-- name: RunOpenCounts :many
-SELECT r.executor, p.state, count(*) AS runs
+SELECT r.executor, (CASE WHEN p.state = 'PENDING' AND r.desired = 'PAUSE' THEN 'PAUSED' ELSE p.state END)::text AS state, count(*) AS runs
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE NOT r.done
-GROUP BY r.executor, p.state
-ORDER BY r.executor, p.state
+GROUP BY 1, 2
+ORDER BY 1, 2
 `
 
 type RunOpenCountsRow struct {
@@ -529,7 +529,7 @@ type RunOpenCountsRow struct {
 	Runs     int64
 }
 
-// Counts the runs that have not ended, by executor and state.
+// Counts the runs that have not ended, by executor and state. One that is held back before it begins is PAUSED.
 func (q *Queries) RunOpenCounts(ctx context.Context, db DBTX) ([]RunOpenCountsRow, error) {
 	rows, err := db.Query(ctx, RunOpenCounts)
 	if err != nil {

@@ -141,13 +141,13 @@ ORDER BY r.created_at DESC
 LIMIT 1;
 
 -- name: RunOpenCounts :many
--- Counts the runs that have not ended, by executor and state.
-SELECT r.executor, p.state, count(*) AS runs
+-- Counts the runs that have not ended, by executor and state. One that is held back before it begins is PAUSED.
+SELECT r.executor, (CASE WHEN p.state = 'PENDING' AND r.desired = 'PAUSE' THEN 'PAUSED' ELSE p.state END)::text AS state, count(*) AS runs
 FROM actlog.run AS r
 JOIN actlog.plan_execution_record AS p ON p.root_plan_id = r.root_plan_id AND p.current_plan_id = r.plan_id
 WHERE NOT r.done
-GROUP BY r.executor, p.state
-ORDER BY r.executor, p.state;
+GROUP BY 1, 2
+ORDER BY 1, 2;
 
 -- name: RunWait :one
 -- Returns where a wait of a run, or of a run below it, stands: the open one first, if several have its

@@ -128,8 +128,15 @@ type runView struct {
 	Total                                     figuresView
 }
 
-// answer returns the result as it is shown: a text as it is, other JSON indented. It is empty without a result.
+// answer returns the result as it is shown: a text as it is, other JSON indented. It is empty without a result. Of an
+// orchestrator it is the answer: trace and sources are for --json.
 func (r *runView) answer() (text string) {
+	if r.Executor == "orchestrator" {
+		var response struct{ Result string }
+		if json.Unmarshal(r.Result, &response) == nil {
+			return response.Result
+		}
+	}
 	if len(r.Result) == 0 || json.Unmarshal(r.Result, &text) == nil { // also null
 		return text
 	}

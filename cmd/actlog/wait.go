@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,15 +34,85 @@ const maxSubject = 20_000
 // draw draws what the wait is about, whole: a human who approves has to see everything.
 func (w *waitView) draw(v *view) {
 	v.line("", v.yellow(cmp.Or(words.Clean(w.Title), "A human is asked")), v.faint(w.WaitID))
-	v.paragraph("  ", w.FormDescription)
-	v.subject("", w.Parameters)
-	v.subject("plan: ", w.Plan)
+	if plan := planText(w.Plan); plan != "" {
+		v.paragraph("  ", clipped(plan))
+	} else {
+		v.paragraph("  ", w.FormDescription)
+		v.subject("plan: ", w.Plan)
+	}
+	rest, texts := apart(w.Parameters)
+	v.subject("", rest)
+	for _, text := range texts {
+		v.line("  ", words.Clean(text[0])+":")
+		v.paragraph("    ", clipped(text[1]))
+	}
 	if len(w.Files) > 0 {
 		v.line("  ", "files: "+joined(w.Files))
 	}
 	if w.ExpiresAt != nil {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
 	}
+}
+
+// planText returns all that a plan says, for people; empty: it is none.
+func planText(raw json.RawMessage) string {
+	var p struct {
+		Goal              string
+		EstimatedDuration int64
+		Steps             []struct {
+			StepNumber                                       int
+			AgentType, Action, Justification, ExpectedOutput string
+			Dependencies                                     []int
+		}
+	}
+	if json.Unmarshal(raw, &p) != nil || len(p.Steps) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Goal: %s\nEstimated duration: %d s\n", p.Goal, p.EstimatedDuration)
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%d. %s: %s (%s)\n", s.StepNumber, s.AgentType, s.Action, s.Justification)
+		if s.ExpectedOutput != "" {
+			fmt.Fprintf(&b, "   expected: %s\n", s.ExpectedOutput)
+		}
+		if len(s.Dependencies) > 0 {
+			fmt.Fprintf(&b, "   needs: %s\n", strings.Trim(fmt.Sprint(s.Dependencies), "[]"))
+		}
+	}
+	return b.String()
+}
+
+// apart takes texts of several lines, such as patches, out of an object: in JSON nobody can read them.
+func apart(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return raw, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var text string
+		if json.Unmarshal(members[name], &text) == nil && strings.Contains(text, "\n") {
+			texts = append(texts, [2]string{name, text})
+			delete(members, name)
+		}
+	}
+	if len(texts) == 0 {
+		return raw, nil
+	}
+	if len(members) == 0 {
+		return nil, texts
+	}
+	rest, _ = json.Marshal(members) // it was JSON
+	return rest, texts
+}
+
+// clipped returns a text as far as it is shown.
+func clipped(s string) string {
+	text := []rune(s)
+	more := len(text) - maxSubject
+	if more <= 0 {
+		return s
+	}
+	return string(text[:maxSubject]) + fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character"))
 }
 
 // subject draws JSON, unless there is none.
@@ -52,11 +124,7 @@ func (v *view) subject(label string, raw json.RawMessage) {
 	if json.Indent(&pretty, raw, "", "  ") != nil {
 		return
 	}
-	text := []rune(pretty.String())
-	if more := len(text) - maxSubject; more > 0 {
-		text = append(text[:maxSubject], []rune(fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character")))...)
-	}
-	v.paragraph("  ", label+string(text))
+	v.paragraph("  ", label+clipped(pretty.String()))
 }
 
 // paragraph draws a text with all of its lines, unless it is empty.

@@ -1,6 +1,7 @@
 package runapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,12 +37,10 @@ func (s *Server) planGraph(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.await(c, started, forever, func(d *store.RunDetail) bool { return d.State.Terminal() })
+	d, err := s.awaitPlanning(c, started)
 	switch {
 	case err != nil:
 		return err
-	case !d.State.Terminal():
-		return record.ErrClosed
 	case d.State != record.Completed:
 		detail := why(d)
 		if !strings.HasPrefix(detail, "Planning failed: ") && !strings.HasPrefix(detail, "Failed to parse ") {
@@ -54,6 +53,57 @@ func (s *Server) planGraph(c echo.Context) error {
 		return err
 	}
 	return c.JSON(http.StatusOK, toGraph(started.PlanID, "draft", g, nil))
+}
+
+// awaitPlanning waits until a run has planned its graph, but not for a worker that does not live. Then, and when the
+// client is gone before it began, nobody would expect the run to begin later: it is stopped. With an
+// Idempotency-Key it stays, for the client that asks again.
+func (s *Server) awaitPlanning(c echo.Context, started engine.Started) (*store.RunDetail, error) {
+	ctx, look := c.Request().Context(), s.config.PlanPatience/2
+	for lacking := 0; ; {
+		began := time.Now()
+		d, err := s.await(c, started, look, func(d *store.RunDetail) bool { return d.State.Terminal() })
+		gone := ctx.Err() != nil
+		switch {
+		case err != nil && !gone || err == nil && d.State.Terminal():
+			return d, err
+		case !gone && time.Since(began) < look:
+			return nil, record.ErrClosed
+		case !gone && len(d.WaitingFor) > 0:
+			lacking++
+		default:
+			lacking = 0
+		}
+		if lacking < 2 && !gone { // one look may come while a worker takes the place of another
+			continue
+		}
+		after := context.WithoutCancel(ctx)
+		if d, err = s.reader(c).RunDetail(after, started.PlanID); err != nil {
+			return nil, err
+		}
+		kept := c.Request().Header.Get("Idempotency-Key") != ""
+		if d.State == record.Pending && !kept {
+			if err := s.store.Control(after, started.PlanID, store.Stop, httpd.KeyOf(c)); err != nil && !errors.Is(err, store.ErrEnded) {
+				return nil, err
+			}
+		}
+		if gone {
+			return nil, ctx.Err()
+		}
+		return nil, noWorker(d, kept)
+	}
+}
+
+// noWorker says that no worker can plan a graph, and what becomes of the run.
+func noWorker(d *store.RunDetail, kept bool) error {
+	what := "The run was stopped: ask again when one lives."
+	if kept || d.State != record.Pending {
+		what = "The run begins when one lives: GET /api/plan/" + d.Plan.CurrentPlanID + " has its graph then."
+	}
+	return &httpd.Problem{
+		Status: http.StatusServiceUnavailable, RetryAfter: 10,
+		Detail: "No worker can plan it. It needs: " + strings.Join(d.WaitingFor, ", ") + ". actlog serve --config and actlog work start workers. " + what,
+	}
 }
 
 // startGraph starts a run of executor dag. Its errors name the members of the body.

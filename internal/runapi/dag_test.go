@@ -20,6 +20,7 @@ import (
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
 )
 
 // drafter starts runs of an engine, and knows its models.
@@ -186,6 +187,14 @@ func TestGraphs(t *testing.T) {
 	expect(t, c.run(id), obj{"state": "COMPLETED", "name": planID, "result.status": "completed", "result.node_results": obj{"a": "found", "b": "done"}, "result.execution_logs.#": 8})
 	again := c.prepared(planID)
 	expect(t, c.Read("/api/plan/"+planID), obj{"status": "completed"}) // until that one is started
+	var stuck int                                                      // or silent
+	if err := c.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM report.running AS r JOIN report.run AS h USING (root_plan_id) WHERE r.root_plan_id = $1 AND h.desired <> 'PAUSE'", again).Scan(&stuck); err != nil || stuck > 0 {
+		t.Errorf("what was not started yet counts as stuck: %d, %v", stuck, err)
+	}
+	open, err := c.Store.OpenRuns(t.Context())
+	if want := []store.OpenCount{{Executor: "dag", State: record.Paused, Runs: 1}}; err != nil || !cmp.Equal(want, open) {
+		t.Errorf("open runs: %+v, %v", open, err)
+	}
 	expect(t, c.Read("/api/executions"), obj{"executions.#": 2, "executions.0.execution_id": again, "executions.0.status": "starting", "executions.1.execution_id": id, "executions.1.plan_id": planID, "executions.1.status": "completed", "executions.1.title": "Two"})
 	expect(t, c.Read("/api/providers"), obj{"providers": []any{"default", "scripted"}, "default_models": obj{"default": "scripted", "scripted": "scripted"}, "models": obj{"default": []any{"scripted"}, "scripted": []any{"scripted"}}})
 }
@@ -417,4 +426,57 @@ func TestStalledSocketIsCut(t *testing.T) {
 	storetest.Until(t, "the client is cut", func() bool { // a request is logged when it is over
 		return len(log.Lines("route=/ws/:executionId", "status=101")) == 1
 	})
+}
+
+// E1: while no worker lives that can plan, the client is told so after a while, and what becomes of the run: without an Idempotency-Key it
+// is stopped, with one it goes on when a worker lives, and the same request gets its graph. A client that goes away before the run began
+// leaves none behind.
+func TestPlanWithoutWorker(t *testing.T) {
+	t.Parallel()
+	h := enginetest.Build(t, enginetest.Plans{
+		Scenes:    []scriptmodel.Scene{{Name: "plan", Turns: []scriptmodel.Turn{{Content: twoNodes}}}},
+		Executors: []engine.Executor{dag.Executor{}},
+	})
+	d := drafter{Engine: h.Engine, parts: h.Parts}
+	patience := func(c *apitest.Config) { c.Runs.PlanPatience = 400 * time.Millisecond }
+	c := &client{apitest.ServeWith(t, apitest.Options{DB: h.DB, Server: patience, Runtime: func(*store.Store) (runapi.Starter, runapi.Catalog) { return d, d }})}
+	body := obj{"prompt": "Go."}
+	refused := func(stays string, header ...string) string {
+		a := c.post("/api/plan", body, header...)
+		wantProblem(t, a, http.StatusServiceUnavailable, nil)
+		detail, _ := apitest.Lookup(t, a.JSON(t), "detail").(string)
+		if a.Header.Get("Retry-After") != "10" || !strings.HasPrefix(detail, "No worker can plan it. It needs: executor:dag, model:default.") || !strings.Contains(detail, stays) {
+			t.Errorf("%v %s", a.Header, a.Body)
+		}
+		return a.Header.Get("Actlog-Plan-Id")
+	}
+	stopped, kept := refused("The run was stopped"), refused("begins when one lives", "Idempotency-Key", "k")
+	ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
+	go func() {
+		storetest.Until(t, "the third run is there", func() bool {
+			var n int
+			return h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.run").Scan(&n) == nil && n == 3
+		})
+		leave()
+	}()
+	r := c.Request(ctx, http.MethodPost, "/api/plan", strings.NewReader(`{"prompt":"Go away."}`))
+	r.Header.Set("Content-Type", "application/json")
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		_ = answer.Body.Close()
+		t.Errorf("%s", answer.Status)
+	}
+	var left string
+	storetest.Until(t, "the run of the client that left is to stop", func() bool {
+		return h.DB.Pool.QueryRow(t.Context(), "SELECT plan_id FROM actlog.run WHERE desired = 'CANCEL' AND plan_id <> $1", stopped).Scan(&left) == nil
+	})
+	h.Work(h.Engine)
+	a := c.post("/api/plan", body, "Idempotency-Key", "k")
+	wantStatus(t, a, http.StatusOK)
+	expect(t, a.JSON(t), obj{"plan_id": kept, "status": "draft"})
+	for _, id := range []string{stopped, left} {
+		c.until(id, "CANCELLED")
+	}
+	if n := len(h.Model.Requests()); n != 1 {
+		t.Errorf("%d model calls", n)
+	}
 }

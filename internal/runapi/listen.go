@@ -2,7 +2,6 @@ package runapi
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -14,50 +13,15 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/record"
 )
 
 // The levels of listeners, each with what those before it are told.
 var levels = []string{"MINIMAL", "STANDARD", "VERBOSE"}
 
-// heard is what a listener is told.
-type heard struct {
-	name  string
-	level int // from which on
-	key   string
-	data  any
-}
-
-// heardOf returns all that a listener is told of a run as it stands, in order. Each has a key of its own.
-func heardOf(t *traceJSON) (all []heard) {
-	for i := range t.StepTraces {
-		st := &t.StepTraces[i]
-		if st.StartTime != nil {
-			all = append(all, heard{"onStepStarted", 0, "started" + st.StepID, st})
-		}
-		if st.Reasoning != nil {
-			all = append(all, heard{"onReasoningCaptured", 2, "reasoning" + st.StepID, map[string]any{"stepId": st.StepID, "reasoning": st.Reasoning}})
-		}
-		if n := len(st.Sources); n > 0 {
-			all = append(all, heard{"onSourcesDiscovered", 1, fmt.Sprint("sources", n, st.StepID), map[string]any{"stepId": st.StepID, "sources": st.Sources}})
-		}
-		switch {
-		case st.State == record.Failed:
-			all = append(all, heard{"onStepFailed", 0, "ended" + st.StepID, st})
-		case st.State.Terminal():
-			all = append(all, heard{"onStepCompleted", 0, "ended" + st.StepID, st})
-		}
-	}
-	if t.FinalState.Terminal() {
-		all = append(all, heard{"onExecutionCompleted", 0, "execution", t})
-	}
-	return all
-}
-
 // silence is how long a stream says nothing before it says that it goes on.
 const silence = 15 * time.Second
 
-// listen streams what happens in a run until it has ended, from its beginning.
+// listen streams what happens in a run until it has ended, from its beginning, or from what Last-Event-ID names.
 func (s *Server) listen(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
@@ -71,9 +35,16 @@ func (s *Server) listen(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
+	before, err := readTold(c.Request().Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
 	d, err := s.reader(c).RunDetail(c.Request().Context(), id)
 	if err != nil {
 		return err
+	}
+	if before[0][partEnded] {
+		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
 	}
 	if s.talks.Add(1) > maxTalks {
 		s.talks.Add(-1)
@@ -88,46 +59,46 @@ func (s *Server) listen(c echo.Context) error {
 	if err := httpd.AnswerTo(c).Stream(0); err != nil {
 		return err
 	}
-	return s.tell(c, d, level)
+	if err := flushText(c, ":\n\n"); err != nil { // it is heard, before anything happens
+		return err
+	}
+	return s.tell(c, d, level, before)
 }
 
-// tell tells a listener what it has not heard, whenever something changed.
-func (s *Server) tell(c echo.Context, d *store.RunDetail, level int) error {
-	ctx, told, ended := c.Request().Context(), map[string]bool{}, false
-	for !ended && ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, silence)
-		err := s.watch.Wait(limited, d.Plan.RootPlanID, func() (bool, error) {
-			t, err := s.traceOf(c, s.store.Within(func(int64) error { return nil }), func(int64) error { return nil }, d)
-			if err != nil {
-				return false, err
+// tell tells a listener what it has not heard, whenever something changed. What is read of the run all of its
+// listeners share: one that is slow gets the newest when it has read what came before.
+func (s *Server) tell(c echo.Context, d *store.RunDetail, level int, before told) error {
+	values, stop := s.heard.Follow(d.Plan.RootPlanID, d.Plan.CurrentPlanID)
+	defer stop()
+	for {
+		var all []heard
+		var open bool
+		select {
+		case all, open = <-values:
+			if !open {
+				return nil // it has ended, or the listener comes back
 			}
-			for _, e := range heardOf(&t) {
-				if told[e.key] || e.level > level {
-					continue
-				}
-				told[e.key] = true
-				if err := sendHeard(c, e); err != nil {
-					return false, err
-				}
+		case <-time.After(silence):
+			if err := flushText(c, ":\n\n"); err != nil {
+				return err
 			}
-			ended = t.FinalState.Terminal()
-			return ended, nil
-		})
-		cancel()
-		if err == nil && !ended {
-			err = flushText(c, ":\n\n")
+		case <-c.Request().Context().Done():
+			return nil
 		}
-		if err != nil {
-			return err
+		for i := range all {
+			if e := &all[i]; e.level <= level && before.add(e.step, e.part) {
+				if err := sendHeard(c, e, before); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	return nil
 }
 
-func sendHeard(c echo.Context, e heard) error {
+func sendHeard(c echo.Context, e *heard, id told) error {
 	data, err := json.Marshal(e.data)
 	if err != nil {
 		return err
 	}
-	return flushText(c, fmt.Sprintf("event: %s\ndata: %s\n\n", e.name, data))
+	return flushText(c, fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, e.name, data))
 }

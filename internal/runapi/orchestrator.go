@@ -3,7 +3,6 @@ package runapi
 import (
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -19,7 +18,7 @@ func (s *Server) agentResponse(c echo.Context, d *store.RunDetail) (any, error) 
 	if !d.State.Terminal() {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	t, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
+	t, err := s.traceOf(c, d)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type Config struct {
 	SocketBeat time.Duration
 	// SocketPatience is how long the client of a WebSocket may take to read a frame. Default 10 s.
 	SocketPatience time.Duration
+	// PlanPatience is how long a request for a graph waits for a worker, while none lives that can plan it. Default 10 s.
+	PlanPatience time.Duration
 }
 
 // Server answers requests of the runtime.
@@ -57,11 +59,15 @@ type Server struct {
 	talks atomic.Int64 // streams that are open
 	// frames are those of executions whose WebSockets are open.
 	frames *runs.Shared[frame]
+	// heard is what the listeners of runs are told.
+	heard *runs.Shared[[]heard]
 }
 
 const (
 	maxLong    = 4
 	maxWaiting = 32
+	// maxHearings is how many runs are read for their listeners at once.
+	maxHearings = 2
 )
 
 // New returns the API of a runtime, on what the doors of server share. The caller closes it.
@@ -75,11 +81,25 @@ func New(s Store, starter Starter, catalog Catalog, server *httpd.Server, config
 	if config.SocketPatience == 0 {
 		config.SocketPatience = 10 * time.Second
 	}
+	if config.PlanPatience == 0 {
+		config.PlanPatience = 10 * time.Second
+	}
 	long := httpd.NewTurns(maxLong, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("reads of runs")...)
 	out := &Server{store: s, starter: starter, catalog: catalog, server: server, config: config, watch: runs.NewWatch(s.Feed()), long: long}
-	out.frames = runs.NewShared(out.watch, func(ctx context.Context, planID string) (f frame, last bool, err error) {
-		return readFrame(ctx, s.Within(func(int64) error { return nil }), planID) // no answer holds it
+	free := func(int64) error { return nil } // no answer holds what is read
+	hearing := make(chan struct{}, maxHearings)
+	out.heard = runs.NewShared(out.watch, func(ctx context.Context, rootPlanID, planID string) (all []heard, last bool, err error) {
+		select {
+		case hearing <- struct{}{}:
+			defer func() { <-hearing }()
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+		return readHeard(ctx, s.Within(free), rootPlanID, planID)
+	})
+	out.frames = runs.NewShared(out.watch, func(ctx context.Context, _, planID string) (f frame, last bool, err error) {
+		return readFrame(ctx, s.Within(free), planID)
 	})
 	return out
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/actlog/actlog/internal/store"
 )
 
-// maxDepth is how many levels of sub-plans a trace shows, as a tree does if no other number is asked for.
-const maxDepth = 50
-
 // trace serves how a run went, as JSON or as Markdown.
 func (s *Server) trace(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
@@ -31,7 +28,7 @@ func (s *Server) trace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := s.traceOf(c, s.reader(c), httpd.AnswerTo(c).Take, d)
+	out, err := s.traceOf(c, d)
 	if err != nil {
 		return err
 	}
@@ -42,21 +39,12 @@ func (s *Server) trace(c echo.Context) error {
 }
 
 // traceOf reads how a run went. Only so many are read at once.
-func (s *Server) traceOf(c echo.Context, reader *store.Reader, take func(int64) error, d *store.RunDetail) (out traceJSON, err error) {
+func (s *Server) traceOf(c echo.Context, d *store.RunDetail) (traceJSON, error) {
 	ctx := c.Request().Context()
 	done, err := s.long.Take(ctx, httpd.ClientOf(c))
 	if err != nil {
-		return out, err
+		return traceJSON{}, err
 	}
 	defer done()
-	plan, _, err := reader.PlanTree(ctx, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
-	if err != nil {
-		return out, err
-	}
-	plan.Cut(maxDepth)
-	b := newTracer(take)
-	if err := b.read(ctx, reader, d.Plan.RootPlanID); err != nil {
-		return out, err
-	}
-	return b.plan(plan), nil
+	return readTrace(ctx, s.reader(c), httpd.AnswerTo(c).Take, d.Plan.RootPlanID, d.Plan.CurrentPlanID)
 }

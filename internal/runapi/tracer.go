@@ -508,3 +508,20 @@ func toSource(s *record.Source) sourceJSON {
 	}
 	return out
 }
+
+// maxDepth is how many levels of sub-plans a trace shows, as a tree does if no other number is asked for.
+const maxDepth = 50
+
+// readTrace reads how a run went. take counts its bytes.
+func readTrace(ctx context.Context, reader *store.Reader, take func(int64) error, rootPlanID, planID string) (out traceJSON, err error) {
+	plan, _, err := reader.PlanTree(ctx, rootPlanID, planID)
+	if err != nil {
+		return out, err
+	}
+	plan.Cut(maxDepth)
+	b := newTracer(take)
+	if err := b.read(ctx, reader, rootPlanID); err != nil {
+		return out, err
+	}
+	return b.plan(plan), nil
+}

@@ -9,7 +9,7 @@ import (
 // however many follow it.
 type Shared[T any] struct {
 	watch *Watch
-	read  func(ctx context.Context, planID string) (value T, last bool, err error)
+	read  func(ctx context.Context, rootPlanID, planID string) (value T, last bool, err error)
 
 	mu   sync.Mutex
 	open map[string]*following[T] // by plan
@@ -24,7 +24,7 @@ type following[T any] struct {
 
 // NewShared returns what follows runs with a watch. read returns what is told of a run, and whether that is the
 // last of it.
-func NewShared[T any](w *Watch, read func(ctx context.Context, planID string) (value T, last bool, err error)) *Shared[T] {
+func NewShared[T any](w *Watch, read func(ctx context.Context, rootPlanID, planID string) (value T, last bool, err error)) *Shared[T] {
 	return &Shared[T]{watch: w, read: read, open: map[string]*following[T]{}}
 }
 
@@ -60,7 +60,7 @@ func (s *Shared[T]) Follow(rootPlanID, planID string) (values <-chan T, stop fun
 func (s *Shared[T]) follow(ctx context.Context, f *following[T], rootPlanID, planID string) {
 	defer f.cancel()
 	_ = s.watch.Wait(ctx, rootPlanID, func() (last bool, err error) {
-		value, last, err := s.read(ctx, planID)
+		value, last, err := s.read(ctx, rootPlanID, planID)
 		if err != nil {
 			return false, err // it closes the channels
 		}

@@ -20,7 +20,7 @@ func titles(t *testing.T) (s *store.Store, shared *runs.Shared[string], reads *a
 	s, reads = storetest.OpenURL(t, pgtest.New(t).URL), new(atomic.Int64)
 	w := runs.NewWatch(s.Feed())
 	t.Cleanup(w.Close)
-	return s, runs.NewShared(w, func(ctx context.Context, planID string) (string, bool, error) {
+	return s, runs.NewShared(w, func(ctx context.Context, _, planID string) (string, bool, error) {
 		reads.Add(1)
 		row, err := s.Row(ctx, record.Key{Kind: record.KindPlan, Root: planID, ID: planID})
 		if err != nil {
