@@ -20,7 +20,7 @@ test: postgres ## Run the tests, on a private Postgres.
 
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
+SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|outline|words|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
 	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
 
