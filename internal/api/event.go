@@ -16,6 +16,7 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
+	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -37,7 +38,7 @@ func (s *Server) planEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q := httpd.QueryOf(c, "root", "after", "deltas")
+	q := httpd.QueryOf(c, "root", "after", "deltas", "lean")
 	return s.sendEvents(c, q, id)
 }
 
@@ -47,7 +48,7 @@ func (s *Server) allEvents(c echo.Context) error {
 }
 
 func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error {
-	root, after, deltas := q.Text("root"), q.Text("after"), q.Flag("deltas")
+	root, after, deltas, lean := q.Text("root"), q.Text("after"), q.Flag("deltas"), q.Flag("lean")
 	if q.Err != nil {
 		return q.Err
 	}
@@ -57,7 +58,7 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), openTimeout)
 	defer cancel()
-	stream, err := s.openStream(ctx, c, root, planID, after)
+	stream, err := s.openStream(ctx, c, root, planID, after, encoder{lean})
 	switch {
 	case errors.Is(err, live.ErrEnded): // so that browsers do not reconnect
 		return c.NoContent(http.StatusNoContent)
@@ -96,7 +97,7 @@ func (s *Server) sendEvents(c echo.Context, q *httpd.Query, planID string) error
 
 // openStream begins a stream. To find what a client missed may take a scan of a day's changes: that
 // counts as a search.
-func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, after string) (*live.Stream, error) {
+func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, after string, e encoder) (*live.Stream, error) {
 	if after != "" {
 		done, err := s.searches.Take(ctx, httpd.ClientOf(c))
 		if err != nil {
@@ -104,7 +105,7 @@ func (s *Server) openStream(ctx context.Context, c echo.Context, root, planID, a
 		}
 		defer done()
 	}
-	return s.hub.Open(ctx, root, planID, after, encoder{}, httpd.AnswerTo(c))
+	return s.hub.Open(ctx, root, planID, after, e, httpd.AnswerTo(c))
 }
 
 // follow sends the events of a stream until it ends.
@@ -191,8 +192,8 @@ type planEventJSON struct {
 	Total       wire.Figures  `json:"total"`
 }
 
-// encoder makes the data of events.
-type encoder struct{}
+// encoder makes the data of events. A lean one says of rows only which they are, and their states.
+type encoder struct{ lean bool }
 
 // Plans implements [live.Encoder].
 func (encoder) Plans(plans []live.Plan) ([]byte, error) {
@@ -215,7 +216,10 @@ func (encoder) Plans(plans []live.Plan) ([]byte, error) {
 
 // Rows implements [live.Encoder]. Each row has every readable field, null if not set, with the
 // defaults that reads show, and what is derived.
-func (encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
+func (e encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
+	if e.lean {
+		return leanRows(rootPlanID, rows)
+	}
 	o := &object{b: []byte{'{'}}
 	o.text("rootPlanId", &rootPlanID)
 	list(o, "rows", rows, func(o *object, r store.Row) {
@@ -224,4 +228,25 @@ func (encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
 		addRow(o, r)
 	})
 	return append(o.b, '}'), nil
+}
+
+// leanRowJSON is a row of a tree without what it says.
+type leanRowJSON struct {
+	At    string       `json:"at"` // as in the addresses of the page
+	Kind  record.Kind  `json:"kind"`
+	State record.State `json:"state"`
+}
+
+// leanRows has the rows that the tree is made of: plans, steps, cycles, tool calls and waits.
+func leanRows(rootPlanID string, rows []store.Row) ([]byte, error) {
+	out := struct {
+		RootPlanID string        `json:"rootPlanId"`
+		Rows       []leanRowJSON `json:"rows"`
+	}{rootPlanID, make([]leanRowJSON, 0, len(rows))}
+	for i := range rows {
+		if at, state := outline.AtOf(rows[i].Record); at != "" {
+			out.Rows = append(out.Rows, leanRowJSON{at, rows[i].Record.Kind(), state})
+		}
+	}
+	return encode(out)
 }

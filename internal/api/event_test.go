@@ -33,6 +33,7 @@ import (
 // stream is a stream of events that a test reads.
 type stream struct {
 	t      testing.TB
+	lean   bool
 	resp   *http.Response
 	events chan sse.Event
 	err    error // once events is closed
@@ -67,7 +68,7 @@ func (c *client) open(path string, header ...string) *stream {
 		cancel()
 		c.T.Fatalf("GET %s: %d %.500s", path, resp.StatusCode, body)
 	}
-	s := &stream{t: c.T, resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}}
+	s := &stream{t: c.T, lean: strings.Contains(path, "lean=true"), resp: resp, events: make(chan sse.Event), cancel: cancel, rows: map[string]obj{}, plans: map[string]obj{}, texts: map[string]string{}}
 	go func() {
 		defer resp.Body.Close()
 		defer close(s.events)
@@ -98,6 +99,9 @@ func (s *stream) close() {
 // keyOf names the row of an event.
 func keyOf(row obj) string {
 	var key []any
+	if at, lean := row["at"]; lean {
+		return at.(string)
+	}
 	for i := range field.Fields(record.Kind(row["kind"].(string))) {
 		if f := &field.Fields(record.Kind(row["kind"].(string)))[i]; f.Key {
 			key = append(key, row[f.Name])
@@ -137,6 +141,9 @@ func (s *stream) learn(e sse.Event, data *obj) {
 		return
 	}
 	schema := map[string]string{"rows": "EventRows", "plans": "EventPlans", "done": "EventDone", "delta": "EventDelta", "reset": "EventReset"}[e.Type]
+	if schema == "EventRows" && s.lean {
+		schema = "EventLeanRows"
+	}
 	if schema != "" {
 		if err := contract().Validate(*data, "components", "schemas", schema); err != nil {
 			s.t.Errorf("%s: %v", e.Type, err)
@@ -252,6 +259,30 @@ func TestDeltaEvents(t *testing.T) {
 		if got := c.Do(http.MethodGet, path, nil).Status; got != http.StatusBadRequest {
 			t.Errorf("%s: %d", path, got)
 		}
+	}
+}
+
+// TestLeanEvents: a lean stream says which rows changed, and their states. A hub knows from which cursor on.
+func TestLeanEvents(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("p", state("RUNNING")), step("p", "p", "a/b"))
+	cursor, err := c.Server.Hub.Cursor(t.Context())
+	if err != nil || cursor == "" {
+		t.Fatal(cursor, err)
+	}
+	whole, rest := c.open(events("p")+"?lean=true"), c.open(events("p")+"?lean=true&after="+cursor)
+	c.Write(tool("p", "a/b", 2, "x y", state("FAILED"), obj{"result": strings.Repeat("x", 1_000)}), obj{"kind": "wait", "rootPlanId": "p", "planId": "p", "waitId": "w"},
+		obj{"kind": "thought", "rootPlanId": "p", "planId": "p", "thoughtId": "t"})
+	for _, s := range []*stream{whole, rest} {
+		s.until("the call and the wait", func() bool { return s.rows["call:a%2Fb/2/x%20y"] != nil && s.rows["wait:w"] != nil })
+		if got := s.rows["call:a%2Fb/2/x%20y"]; len(got) != 3 || got["state"] != "FAILED" || got["kind"] != "actTool" {
+			t.Errorf("%v", got)
+		}
+	}
+	whole.until("the step", func() bool { return whole.rows["step:a%2Fb"] != nil && whole.rows["plan:p"] != nil })
+	if got := c.Do(http.MethodGet, events("p")+"?lean=1", nil).Status; got != http.StatusBadRequest {
+		t.Errorf("lean=1: %d", got)
 	}
 }
 

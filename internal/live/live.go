@@ -193,6 +193,30 @@ func (h *Hub) Open(ctx context.Context, rootPlanID, planID, after string, encode
 	return s, nil
 }
 
+// Cursor returns a cursor for [Hub.Open]: a stream that is opened with it has all that changes from now on, perhaps with some of
+// what came before. It is empty if that is not known at the moment. The errors are those of [Hub.Open].
+func (h *Hub) Cursor(ctx context.Context) (string, error) {
+	f, err := h.enter()
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.unfollow()
+	}()
+	select {
+	case <-f.begun:
+	case <-ctx.Done():
+		return "", errors.Join(record.ErrUnavailable, ctx.Err())
+	case <-h.ctx.Done():
+		return "", record.ErrClosed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cursor, nil
+}
+
 // enter counts a stream, and starts to follow the feed for the first one.
 func (h *Hub) enter() (*following, error) {
 	h.mu.Lock()
@@ -279,6 +303,11 @@ func (h *Hub) leave(s *Stream) {
 			g.stop()
 		}
 	}
+	h.unfollow()
+}
+
+// unfollow ends what enter began. The hub is locked.
+func (h *Hub) unfollow() {
 	if h.streams--; h.streams == 0 {
 		h.following.stop()
 		h.following = nil

@@ -173,6 +173,27 @@ func At(kind string, parts ...string) string {
 	return kind + ":" + strings.Join(parts, "/")
 }
 
+// AtOf returns the address of a row of the record, and its state; empty: it stands in no outline.
+func AtOf(c record.Change) (at string, state record.State) {
+	var told *record.State
+	switch r := c.(type) {
+	case *record.Plan:
+		at, told = At("plan", r.CurrentPlanID), r.State
+	case *record.AgentExecution:
+		at, told = At("step", r.StepID), r.State
+	case *record.ThinkAct:
+		at, told = At("cycle", r.StepID, strconv.FormatInt(r.Seq, 10)), r.State
+	case *record.ActTool:
+		at, told = At("call", r.StepID, strconv.FormatInt(r.Seq, 10), r.ToolCallID), r.State
+	case *record.Wait:
+		at, told = At("wait", r.WaitID), r.State
+	}
+	if told != nil {
+		state = *told
+	}
+	return at, state
+}
+
 // Find returns the row of an address. ok is false if there is none.
 func (o *Outline) Find(at string) (row int, ok bool) {
 	row, ok = o.places[at]

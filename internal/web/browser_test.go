@@ -5,6 +5,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -98,7 +99,13 @@ func value[T any](b *browser, expression string) T {
 // until waits until an expression is true in the page.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
-	storetest.Until(b.t, what, func() bool { return value[bool](b, expression) })
+	storetest.Until(b.t, what, func() bool {
+		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		if b.ctx.Err() != nil {
+			b.t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil && holds // an error: the next page is on its way
+	})
 }
 
 func (b *browser) press(keys string) {
@@ -154,4 +161,57 @@ func TestKeysInBrowser(t *testing.T) {
 	}
 	value[any](b, "history.back()")
 	b.until("back is the list", `document.querySelector(".runs") !== null`)
+}
+
+// TestLiveInBrowser: what changes appears in its place. Focus, folds, the open detail and what is looked at stay. When the run ends,
+// the page says so and stops listening.
+func TestLiveInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	running, done := new(record.Running), new(record.Completed)
+	call := func(step string, seq, i int, state *record.State) *record.ActTool {
+		return &record.ActTool{RootPlanID: "run", StepID: step, Seq: int64(seq), ToolCallID: fmt.Sprint("c", i), CallIndex: new(int64(i)), Name: new(fmt.Sprint("tool", i)), State: state, Result: new(fmt.Sprint("result ", i))}
+	}
+	changes := []record.Change{
+		&record.Plan{RootPlanID: "run", CurrentPlanID: "run", Title: new("Grow"), State: running, StartTime: storetest.At(0)},
+		&record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "a", StepIndex: new(int64(0)), AgentName: new("first"), State: running},
+	}
+	for i := range 60 {
+		changes = append(changes, call("a", 0, i, done))
+	}
+	storetest.Write(t, s.store, append(changes, &record.ThinkAct{RootPlanID: "run", StepID: "a", Seq: 1, State: done})...)
+	b := browse(t, s, 1200, 500)
+	b.open("/runs/run?at=call:a/0/c30")
+	b.until("it is live", `document.querySelector(".live").innerText.includes("live")`)
+	b.do(chromedp.Click(`[id="call:a/0/c30"]`))
+	b.until("the detail is there", `document.querySelector(".detail").innerText.includes("result 30")`)
+	place := func() float64 {
+		return value[float64](b, `document.getElementById("call:a/0/c30").getBoundingClientRect().top`)
+	}
+	before := place()
+	for i := range 20 { // one after the other, above and below what is looked at
+		storetest.Write(t, s.store, call("a", 1, 100+i, running), call("a", 0, i, new(record.Failed)), &record.Wait{RootPlanID: "run", PlanID: "run", WaitID: fmt.Sprint("w", i), StepID: new("a"), ToolCallID: new("c5"), Title: new("Really?")})
+	}
+	b.until("the new rows are there", `document.getElementById("call:a/1/c119") !== null && document.getElementById("wait:w19") !== null`)
+	b.until("rows are renewed", `document.getElementById("call:a/0/c19").innerText.includes("failed")`)
+	if after := place(); math.Abs(after-before) > 1 {
+		t.Errorf("the row moved from %v to %v", before, after)
+	}
+	if got := value[string](b, "document.activeElement.id"); got != "call:a/0/c30" {
+		t.Errorf("the focus is on %q", got)
+	}
+	order := value[string](b, `[...document.querySelectorAll(".row")].map((r) => r.id).filter((id) => id.startsWith("call:a/1") || id.startsWith("cycle")).join(" ")`)
+	if want := "cycle:a/0 cycle:a/1 call:a/1/c100 call:a/1/c101"; !strings.HasPrefix(order, want) {
+		t.Errorf("the order is %s", order)
+	}
+	b.press(kb.ArrowLeft) // to the cycle
+	b.press(kb.ArrowLeft) // folds it
+	storetest.Write(t, s.store, call("a", 0, 59, new(record.Failed)), call("a", 0, 60, running), &record.AgentExecution{RootPlanID: "run", PlanID: "run", StepID: "b", StepIndex: new(int64(1)), AgentName: new("second"), State: running})
+	b.until("a step is there", `document.getElementById("step:b") !== null`)
+	if value[bool](b, `document.getElementById("cycle:a/0").getAttribute("aria-expanded") !== "false" || !document.getElementById("call:a/0/c59").hidden || (document.getElementById("call:a/0/c60")?.hidden === false)`) {
+		t.Error("what was folded is open")
+	}
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Failed), ErrorMessage: new("it broke"), EndTime: storetest.At(9)})
+	b.until("it has ended", `document.querySelector(".live").innerText === "ended"`)
+	b.until("the cause is there", `document.querySelector("[aria-label=Cause]") !== null && document.querySelector("#head .state").innerText.includes("failed")`)
 }

@@ -34,6 +34,7 @@ type runView struct {
 	// lost is the address that was asked for, if the run has no such row.
 	lost   string
 	detail *detailView
+	events string // where what changes is told; empty: the run has ended
 	now    time.Time
 	from   time.Time // when the run began, and how long the bars of its rows are
 	span   time.Duration
@@ -44,15 +45,71 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if !v.Rows[0].State().Terminal() {
+		if v, err = s.follow(c); err != nil {
+			return err
+		}
+	}
 	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, runPage(v))
 }
 
+// follow reads a run that goes on. What changes after the reading is told from a cursor that was taken before.
+func (s *Server) follow(c echo.Context) (*runView, error) {
+	cursor, err := s.hub.Cursor(c.Request().Context())
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.view(c, false)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"lean": {"true"}, "after": {cursor}, "root": {v.Plan.Record.RootPlanID}}
+	v.events = "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/events?" + q.Encode()
+	return v, nil
+}
+
+// maxPatch is how many rows may be asked for at once.
+const maxPatch = 200
+
+// patch answers with rows as they are now, and those above them.
+func (s *Server) patch(c echo.Context) error {
+	asked := strings.Fields(c.QueryParam("rows"))
+	if len(asked) > maxPatch {
+		return httpd.BadField("rows", "must be at most "+strconv.Itoa(maxPatch)+" addresses")
+	}
+	v, err := s.view(c, false, "rows")
+	if err != nil {
+		return err
+	}
+	var which []int
+	for _, at := range asked {
+		if row, ok := v.Find(at); ok {
+			which = append(which, v.Path(row)...)
+		}
+	}
+	slices.Sort(which)
+	return send(c, http.StatusOK, patch(v, slices.Compact(which)))
+}
+
+// before returns the addresses after which a row may stand, the nearest first: the row before it, and what that is under, as
+// far as this row is not under it, too.
+func (v *runView) before(row int) string {
+	var all []string
+	for at := row - 1; at >= 0; at = v.Rows[at].Parent {
+		all = append(all, v.Rows[at].At)
+		if at == v.Rows[row].Parent {
+			break
+		}
+	}
+	return strings.Join(all, " ")
+}
+
 // rows answers with rows of a run: those under one, or a number of those after one.
 func (s *Server) rows(c echo.Context) error {
-	v, err := s.view(c, true)
+	v, err := s.view(c, true, "under", "after")
 	if err != nil {
 		return err
 	}
@@ -76,17 +133,13 @@ func (s *Server) rows(c echo.Context) error {
 	return send(c, http.StatusOK, rows(v, rest[:min(len(rest), sectionRows)]))
 }
 
-// view reads the run for which a request asks. Of a piece of a page, it may be as it was when the page was made.
-func (s *Server) view(c echo.Context, piece bool) (*runView, error) {
+// view reads the run for which a request asks, whose query may have more than the address of a row. Of a piece of a page, it may be as it was when the page was made.
+func (s *Server) view(c echo.Context, piece bool, more ...string) (*runView, error) {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return nil, err
 	}
-	names := []string{"at", "root"}
-	if piece {
-		names = append(names, "under", "after", "name")
-	}
-	q := httpd.QueryOf(c, names...)
+	q := httpd.QueryOf(c, append([]string{"at", "root"}, more...)...)
 	at, root := q.Text("at"), q.Text("root")
 	if q.Err != nil {
 		return nil, q.Err

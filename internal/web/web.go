@@ -29,10 +29,16 @@ type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 }
 
+// Hub knows where what changes is told from.
+type Hub interface {
+	Cursor(ctx context.Context) (string, error)
+}
+
 // Server answers requests for pages.
 type Server struct {
 	store Store
 	lists Lists
+	hub   Hub
 	door  *httpd.Server
 	log   *slog.Logger
 	now   func() time.Time
@@ -40,8 +46,8 @@ type Server struct {
 }
 
 // New returns the page of a record.
-func New(s Store, lists Lists, server *httpd.Server) *Server {
-	return &Server{store: s, lists: lists, door: server, log: server.Log(), now: time.Now}
+func New(s Store, lists Lists, hub Hub, server *httpd.Server) *Server {
+	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now}
 }
 
 // Routes are those of the page.
@@ -54,6 +60,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/", s.list),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},

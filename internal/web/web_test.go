@@ -36,7 +36,7 @@ func open(t *testing.T, config httpd.Config) *site {
 	s := storetest.Open(t)
 	config.Logins = s
 	server := apitest.New(t, s, apitest.Config{HTTP: config})
-	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.HTTP).Routes()...)...)}
+	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
@@ -420,4 +420,30 @@ func TestLongText(t *testing.T) {
 		t.Errorf("%d bytes, %v, %v", len(body), got.Header, err)
 	}
 	s.get("/runs/p/text?at=plan:p&name=none", http.StatusBadRequest)
+}
+
+// TestPatch: a run that goes on says where its changes are told. A patch has the rows that are asked for, those above them, and what
+// each stands behind.
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	if events := attr(s.get("/runs/run", http.StatusOK).one("role", "tree"), "data-events"); events != "" {
+		t.Errorf("a run that has ended is followed at %q", events)
+	}
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)}, &record.AgentExecution{RootPlanID: "on", PlanID: "on", StepID: "s"})
+	if events := attr(s.get("/runs/on", http.StatusOK).one("role", "tree"), "data-events"); !strings.HasPrefix(events, "/api/v1/plans/on/events?after=") || !strings.HasSuffix(events, "&lean=true&root=on") {
+		t.Errorf("it is followed at %q", events)
+	}
+	p := s.get("/runs/run/patch?rows="+url.QueryEscape("call:run-r/0/c%2F1 step:nobody"), http.StatusOK)
+	var got []string
+	for _, holder := range p.all("class", "new-row") {
+		got = append(got, attr(holder.FirstChild, "id")+" after "+attr(holder, "data-after"))
+	}
+	want := []string{"plan:run after ", "step:run-r after step:run-triage plan:run", "cycle:run-r/0 after step:run-r", "call:run-r/0/c%2F1 after cycle:run-r/0"}
+	if !slices.Equal(got, want) || !strings.Contains(text(p.one("class", "new-head")), "no answer within 10 s") {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.get("/runs/run/patch?rows="+strings.Repeat("+plan:run", 201), http.StatusBadRequest)
+	s.get("/runs/nobody/patch?rows=plan:run", http.StatusNotFound)
 }

@@ -1,4 +1,5 @@
 import { fragment } from "./fragment";
+import { follow } from "./live";
 
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds.
 export function openTree(tree: HTMLElement): void {
@@ -35,12 +36,17 @@ export function openTree(tree: HTMLElement): void {
     if (focus) row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     history.replaceState(null, "", row.href);
+    await show(row);
+  }
+
+  // show brings the detail of a row.
+  async function show(row: HTMLAnchorElement): Promise<void> {
     asked?.abort();
     asked = new AbortController();
     const detail = document.querySelector(".detail");
     try {
       const piece = await fragment(`${run}/detail${new URL(row.href).search}`, asked.signal);
-      detail?.replaceWith(piece);
+      if (detail?.innerHTML !== piece.querySelector(".detail")?.innerHTML) detail?.replaceWith(piece);
     } catch (error) {
       if (!asked.signal.aborted && detail) {
         const message = document.createElement("p");
@@ -71,9 +77,9 @@ export function openTree(tree: HTMLElement): void {
     if (!open) for (const r of rows) r.hidden = true;
   }
 
-  const failures = (document.querySelector<HTMLElement>("[data-failures]")?.dataset.failures ?? "").split(" ").filter(Boolean);
   // failure goes to the next failure, or the one before. It comes round again.
   function failure(step: number): void {
+    const failures = (document.querySelector<HTMLElement>("[data-failures]")?.dataset.failures ?? "").split(" ").filter(Boolean);
     if (failures.length === 0) return;
     const here = failures.indexOf(at()?.id ?? "");
     const to = here < 0 ? 0 : (here + step + failures.length) % failures.length;
@@ -171,4 +177,12 @@ export function openTree(tree: HTMLElement): void {
   void fillAll();
   for (const row of tree.querySelectorAll<HTMLElement>(".row")) row.setAttribute("tabindex", row.classList.contains("at") ? "0" : "-1");
   at()?.scrollIntoView({ block: "nearest" });
+  if (tree.dataset.events) {
+    follow(tree, (ids) => {
+      const row = at();
+      const marked = getSelection();
+      const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
+      if (row && ids.has(row.id) && !reads) void show(row);
+    });
+  }
 }
