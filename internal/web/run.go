@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
@@ -46,7 +48,10 @@ func (s *Server) run(c echo.Context) error {
 		return err
 	}
 	if !v.Rows[0].State().Terminal() {
-		if v, err = s.follow(c); err != nil {
+		switch followed, err := s.follow(c); {
+		case err == nil:
+			v = followed
+		case !errors.Is(err, live.ErrFull): // else the page is as it was a moment ago, until it is loaded again
 			return err
 		}
 	}

@@ -33,9 +33,14 @@ type site struct {
 
 func open(t *testing.T, config httpd.Config) *site {
 	t.Helper()
+	return openWith(t, apitest.Config{HTTP: config})
+}
+
+func openWith(t *testing.T, config apitest.Config) *site {
+	t.Helper()
 	s := storetest.Open(t)
-	config.Logins = s
-	server := apitest.New(t, s, apitest.Config{HTTP: config})
+	config.HTTP.Logins = s
+	server := apitest.New(t, s, config)
 	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
 }
 
@@ -446,4 +451,14 @@ func TestPatch(t *testing.T) {
 	}
 	s.get("/runs/run/patch?rows="+strings.Repeat("+plan:run", 201), http.StatusBadRequest)
 	s.get("/runs/nobody/patch?rows=plan:run", http.StatusNotFound)
+}
+
+// TestTooManyStreams: a run that nobody can follow, because the server has as many streams as it may, is shown all the same.
+func TestTooManyStreams(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, apitest.Config{MaxStreams: -1})
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "on", CurrentPlanID: "on", State: new(record.Running)})
+	if events := attr(s.get("/runs/on", http.StatusOK).one("role", "tree"), "data-events"); events != "" {
+		t.Errorf("it is followed at %q", events)
+	}
 }

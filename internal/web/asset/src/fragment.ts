@@ -5,6 +5,7 @@ const policy = window.trustedTypes?.createPolicy("actlog", { createHTML: (html: 
 export async function fragment(path: string, signal?: AbortSignal): Promise<DocumentFragment> {
   const answer = await fetch(path, { signal, headers: { Accept: "text/html" } });
   if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
+  if (answer.redirected) throw new Error("the session has ended; load the page again");
   const html = await answer.text();
   const holder = document.createElement("template");
   holder.innerHTML = (policy ? policy.createHTML(html) : html) as string;

@@ -20,6 +20,7 @@ export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): 
     if (busy || waiting.size === 0) return;
     busy = true;
     const began = Date.now();
+    let pause = 50;
     const ids = [...waiting].slice(0, 100);
     for (const id of ids) waiting.delete(id);
     try {
@@ -31,8 +32,9 @@ export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): 
       changed(new Set(ids));
     } catch {
       for (const id of ids) waiting.add(id); // they are asked for again
+      pause = 2000;
     }
-    setTimeout(() => { busy = false; void patch(); }, Math.max(50, Date.now() - began));
+    setTimeout(() => { busy = false; void patch(); }, Math.max(pause, Date.now() - began));
   }
 
   const level = (row: Element): number => Number(row.getAttribute("aria-level"));
@@ -98,6 +100,7 @@ export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): 
       source.addEventListener(name, (event) => {
         told(event);
         delete tree.dataset.events;
+        if (name === "deleted") waiting.clear();
         close();
         status.textContent = text;
       });
