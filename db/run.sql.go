@@ -402,11 +402,11 @@ func (q *Queries) RunHandBack(ctx context.Context, db DBTX, workerID string) err
 	return err
 }
 
-const RunHold = `-- name: RunHold :exec
+const RunHold = `-- name: RunHold :one
 
-SELECT CASE WHEN count(*) = 0 THEN actlog.lease_lost() END
+SELECT COALESCE(max(held.desired), actlog.lease_lost()::text)::text AS desired
 FROM (
-    SELECT r.plan_id
+    SELECT r.desired
     FROM actlog.run AS r
     WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
         AND r.worker_id = $3::text AND r.epoch = $4::bigint AND NOT r.done
@@ -424,15 +424,17 @@ type RunHoldParams struct {
 // The runs of the runtime and the workers that hold them. A statement that writes to the record too
 // comes after the one that locks the root plan, as with every writer.
 // Fails with SQLSTATE YA002 unless a worker holds a run under an epoch. From here to the end of the
-// transaction no other worker can claim it.
-func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) error {
-	_, err := db.Exec(ctx, RunHold,
+// transaction no other worker can claim it. Returns what the run should do.
+func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) (string, error) {
+	row := db.QueryRow(ctx, RunHold,
 		arg.RootPlanID,
 		arg.PlanID,
 		arg.WorkerID,
 		arg.Epoch,
 	)
-	return err
+	var desired string
+	err := row.Scan(&desired)
+	return desired, err
 }
 
 const RunMendDue = `-- name: RunMendDue :execrows

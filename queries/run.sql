@@ -1,12 +1,12 @@
 -- The runs of the runtime and the workers that hold them. A statement that writes to the record too
 -- comes after the one that locks the root plan, as with every writer.
 
--- name: RunHold :exec
+-- name: RunHold :one
 -- Fails with SQLSTATE YA002 unless a worker holds a run under an epoch. From here to the end of the
--- transaction no other worker can claim it.
-SELECT CASE WHEN count(*) = 0 THEN actlog.lease_lost() END
+-- transaction no other worker can claim it. Returns what the run should do.
+SELECT COALESCE(max(held.desired), actlog.lease_lost()::text)::text AS desired
 FROM (
-    SELECT r.plan_id
+    SELECT r.desired
     FROM actlog.run AS r
     WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
         AND r.worker_id = @worker_id::text AND r.epoch = @epoch::bigint AND NOT r.done

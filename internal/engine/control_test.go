@@ -433,3 +433,24 @@ func TestConversation(t *testing.T) {
 		t.Errorf("the model was asked %s", body)
 	}
 }
+
+// TestPauseIsToldByAWrite: a pause that is on record before a call has ended holds from the next boundary on, also if the worker hears
+// of it in no other way.
+func TestPauseIsToldByAWrite(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := blocking(t, b, tool.Policy{}, func(c *engine.Config) { c.Lease, c.Beat = 4*time.Hour, time.Hour }) // no heartbeat asks
+	h.Work(h.Engine)
+	id := h.Start("worker", "Go.")
+	<-b.begun
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET desired = 'PAUSE' WHERE plan_id = $1", id) // rings no bell
+	close(b.free)
+	var state record.State
+	storetest.Until(t, "the run is held or has ended", func() bool {
+		state = *h.Plan(id).Record.State
+		return state == record.Paused || state.Terminal()
+	})
+	if state != record.Paused {
+		t.Errorf("the run is %s:\n%s", state, outlineOf(h, h.Plan(id)))
+	}
+}

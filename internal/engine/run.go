@@ -98,6 +98,16 @@ func (r *Run) stop(why error) {
 	}
 }
 
+// heed does what the run is asked for, from its next boundary on.
+func (r *Run) heed(asked store.Desired) {
+	switch asked {
+	case store.DesiredCancel:
+		r.stop(errStopped)
+	case store.DesiredPause:
+		r.stop(errPaused)
+	}
+}
+
 // boundary returns why the run should not go on, if it should not.
 func (r *Run) boundary(ctx context.Context) error {
 	r.mu.Lock()
@@ -148,10 +158,12 @@ func (r *Run) writeNow(changes []record.Change, ops ...store.RunOp) error {
 	later, said := r.later, r.laterSaid
 	r.later, r.laterSaid = nil, nil
 	r.mu.Unlock()
-	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops)...)
+	var asked store.Desired
+	err := r.engine.config.Write(r.leased, r.lease, slices.Concat(later, changes), slices.Concat(said, ops, []store.RunOp{store.Asked(&asked)})...)
 	switch {
 	case err == nil:
 		r.engine.metrics.writes.Inc()
+		r.heed(asked)
 	case errors.Is(err, store.ErrLeaseLost):
 		r.stop(err)
 	default: // the next write has them, too

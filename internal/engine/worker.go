@@ -178,12 +178,8 @@ func (w *worker) apply(wanted []store.Wanted) {
 		if h == nil || h.run.lease.Epoch != each.Epoch {
 			continue
 		}
-		switch each.Desired {
-		case store.DesiredCancel:
-			h.run.stop(errStopped)
+		if h.run.heed(each.Desired); each.Desired == store.DesiredCancel {
 			h.cancel(errStopped)
-		case store.DesiredPause:
-			h.run.stop(errPaused)
 		}
 	}
 }
@@ -255,12 +251,7 @@ func (w *worker) hold(c store.Claimed) {
 	h := &holding{run: e.newHandle(w.leased, c, w.log), cancel: cancel}
 	w.held[c.PlanID] = h
 	w.mu.Unlock()
-	switch c.Desired {
-	case store.DesiredCancel:
-		h.run.stop(errStopped)
-	case store.DesiredPause:
-		h.run.stop(errPaused)
-	}
+	h.run.heed(c.Desired)
 	w.carrying.Go(func() {
 		defer cancel(nil)
 		e.metrics.carried.Inc()

@@ -93,7 +93,11 @@ type Lease struct {
 type RunOp struct {
 	queue func(q *pgx.Batch, l Lease)
 	rings bool // a worker may have something to do then
+	asked *Desired
 }
+
+// Asked sets what the run should do, as it is asked for when the write is committed.
+func Asked(to *Desired) RunOp { return RunOp{asked: to, queue: func(*pgx.Batch, Lease) {}} }
 
 // Park lets go of the run until a signal, or until a time if it is not zero. If a signal came since
 // the run was claimed, the run is due at once.
@@ -275,7 +279,10 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			b.placeholder(rootKey(l.RootPlanID))
 			b.touched.Add(l.RootPlanID, record.KindPlan)
 		}
-		b.locked = func(q *pgx.Batch) { q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch) }
+		var desired Desired
+		b.locked = func(q *pgx.Batch) {
+			q.Queue(db.RunHold, l.RootPlanID, l.PlanID, l.WorkerID, l.Epoch).QueryRow(func(row pgx.Row) error { return row.Scan(&desired) })
+		}
 		b.written = func(q *pgx.Batch) {
 			for _, op := range ops {
 				op.queue(q, l)
@@ -283,7 +290,14 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 		}
 		err := s.send(ctx, b, 0)
 		switch {
-		case err == nil || ctx.Err() != nil:
+		case err == nil:
+			for _, op := range ops {
+				if op.asked != nil {
+					*op.asked = desired
+				}
+			}
+			return nil
+		case ctx.Err() != nil:
 			return err
 		case pg.State(err) == leaseLost:
 			return ErrLeaseLost

@@ -378,8 +378,9 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if _, _, err := s.Beat(t.Context(), worker, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
-	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish()); err != nil {
-		t.Fatal(err)
+	var asked store.Desired
+	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
+		t.Fatal(asked, err)
 	}
 	if err := s.Control(t.Context(), "p", store.Pause, ""); !errors.Is(err, store.ErrEnded) {
 		t.Errorf("pause after the end: %v", err)
