@@ -127,8 +127,6 @@ func (s *story) rows(rows []storyRow) (waits []string) {
 func (s *story) placed(r *storyRow) bool {
 	planID := r.PlanID
 	switch r.Kind {
-	case "wait":
-		return true
 	case "thinkAct", "actTool":
 		st := s.steps[r.StepID]
 		if st == nil {

@@ -70,9 +70,15 @@ func TestStory(t *testing.T) {
 				`{"kind":"thought","thoughtId":"t1","planId":"p","type":"analysis","content":"Look","time":"2026-01-01T00:00:01Z"}]}`},
 			"thought  analysis  Look\nthought  action  Do it\n",
 		},
+		"a question of a plan that is not known yet": {
+			[]string{`rows {"rows":[{"kind":"agentExecution","planId":"q","stepId":"t","agentName":"Two","startTime":"2026-01-01T00:00:01Z"},` +
+				`{"kind":"wait","planId":"q","waitId":"w","title":"May it?","state":"APPROVED","endTime":"2026-01-01T00:00:02Z"}]}`,
+				`rows {"rows":[{"kind":"plan","currentPlanId":"q","parentPlanId":"p"}]}`},
+			"   Two:\nMay it?  APPROVED\n",
+		},
 		"what else there is": {
 			[]string{`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"PAUSED"}]}`,
-				`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"RUNNING"},{"kind":"wait","waitId":"w","title":"May it?","state":"TIMED_OUT"}]}`,
+				`rows {"rows":[{"kind":"thought","thoughtId":"t","planId":"p","type":"PLAN","content":"I think"},{"kind":"plan","currentPlanId":"p","state":"RUNNING"},{"kind":"wait","planId":"p","waitId":"w","title":"May it?","state":"TIMED_OUT"}]}`,
 				"reset {}", "done {}"},
 			"thought  PLAN  I think\npaused  actlog resume p makes it go on\nit goes on\nMay it?  TIMED_OUT\n",
 		},

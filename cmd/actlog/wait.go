@@ -101,8 +101,11 @@ func apart(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
 	if len(members) == 0 {
 		return nil, texts
 	}
-	rest, _ = json.Marshal(members) // it was JSON
-	return rest, texts
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // what is approved is shown as it is
+	_ = e.Encode(members)  // it was JSON
+	return b.Bytes(), texts
 }
 
 // clipped returns a text as far as it is shown.
