@@ -75,7 +75,7 @@ generate: postgres ## Generate package db from queries, and the pages from their
 	$(GO) run ./internal/pgtest/withpg -migrate -- sh -ec \
 		'export SQLC_DATABASE_URL="$$TEST_DATABASE_URL" CGO_ENABLED=0; $(TOOL) sqlc generate; $(TOOL) sqlc vet'
 	CGO_ENABLED=0 $(TOOL) templ generate -path internal/web -log-level warn
-	CGO_ENABLED=0 $(TOOL) esbuild internal/web/asset/src/page.ts --bundle --minify --target=es2022 --format=esm --log-level=warning --outfile=internal/web/asset/page.js
+	CGO_ENABLED=0 $(TOOL) esbuild internal/web/asset/src/page.ts internal/web/asset/src/page.css --bundle --minify --target=es2022 --format=esm --log-level=warning --outdir=internal/web/asset
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
