@@ -321,6 +321,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range int64(1 << 30) {
+				last := stop.Load() // this write begins after the last deletion: it stays
 				step := fmt.Sprintf("%s-s%d", root, w)
 				result, err := s.Write(context.Background(), []record.Change{
 					&record.AgentExecution{RootPlanID: root, PlanID: root + "p", StepID: step},
@@ -330,7 +331,7 @@ func TestDeleteDuringWrites(t *testing.T) {
 				if err != nil || result.Accepted != 3 {
 					t.Errorf("write: %+v, %v", result, err)
 				}
-				if stop.Load() {
+				if last {
 					return
 				}
 				written <- struct{}{}
