@@ -49,10 +49,12 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 
 page: postgres ## Use the pages in a real browser.
-	@if ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: no Chromium found; installing Debian's package chromium with apt-get" >&2; \
+	@need=; command -v chromium >/dev/null || command -v google-chrome >/dev/null || need=chromium; \
+	command -v npm >/dev/null || need="$$need nodejs npm"; \
+	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: installing Debian's packages $$need with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends chromium >/dev/null; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
 	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/web
 

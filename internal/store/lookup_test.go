@@ -75,20 +75,20 @@ func TestWritesLookRowsUp(t *testing.T) {
 					return busy == 0
 				})
 				rows, _ := db.Pool.Query(t.Context(), `
-SELECT 'table ' || relname, COALESCE(seq_tup_read, 0) FROM pg_stat_user_tables
-UNION ALL SELECT 'index ' || indexrelname, COALESCE(idx_tup_read, 0) FROM pg_stat_user_indexes`)
-				var relation string
+SELECT t.relname, t.seq_tup_read + COALESCE((SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes AS i WHERE i.relid = t.relid), 0)
+FROM pg_stat_user_tables AS t`) // which index a statement uses may change at any time
+				var table string
 				var n float64
-				if _, err := pgx.ForEachRow(rows, []any{&relation, &n}, func() error { all[relation] = n; return nil }); err != nil {
+				if _, err := pgx.ForEachRow(rows, []any{&table, &n}, func() error { all[table] = n; return nil }); err != nil {
 					t.Fatal(err)
 				}
 				return all
 			}
 			for _, analyzed := range []bool{false, true} { // Postgres takes its tables for empty, or for small
 				once, more := reads(few, analyzed), reads(few*times, analyzed)
-				for _, relation := range slices.Sorted(maps.Keys(more)) {
-					if more[relation] > 1.5*times*once[relation]+1000 {
-						t.Errorf("analyzed %v: %s: %.0f rows read for %d trees, %.0f for %d", analyzed, relation, once[relation], few, more[relation], few*times)
+				for _, table := range slices.Sorted(maps.Keys(more)) {
+					if more[table] > 1.2*times*once[table]+1000 {
+						t.Errorf("analyzed %v: %s: %.0f rows read for %d trees, %.0f for %d", analyzed, table, once[table], few, more[table], few*times)
 					}
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -86,10 +87,18 @@ func (b *browser) open(path string) {
 	b.do(chromedp.Navigate(b.base + path))
 }
 
-// value returns what an expression is in the page.
+// call gives the browser a command.
+func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, command, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// value returns what an expression is in the page, or what the promise brings that it is.
 func value[T any](b *browser, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -1,19 +1,11 @@
-import { fragment } from "./fragment";
+import { fragment, loggedOut, LoggedOut } from "./fragment";
+import { listen } from "./stream";
 
 // follow keeps the rows of a run as they are on record. A row changes in its place. Focus, selection, folds and what is looked
 // at stay as they are.
 export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): void {
-  const status = document.createElement("span");
-  status.setAttribute("role", "status");
-  status.className = "live";
-  document.querySelector(".top nav")?.append(status);
-
   const waiting = new Set<string>(); // rows that changed
   let busy = false;
-  let last = ""; // the cursor of what was told
-  let source: EventSource | undefined;
-  let failures = 0;
-  let heard = Date.now();
 
   // patch brings what waits. The longer it takes, the more is collected for the next time.
   async function patch(): Promise<void> {
@@ -30,7 +22,8 @@ export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): 
       if (head && newHead && head.innerHTML !== newHead.innerHTML) head.replaceChildren(...newHead.childNodes);
       for (const holder of piece.querySelectorAll<HTMLElement>(".new-row")) place(holder);
       changed(new Set(ids));
-    } catch {
+    } catch (error) {
+      if (error instanceof LoggedOut) return stream.end(...loggedOut());
       for (const id of ids) waiting.add(id); // they are asked for again
       pause = 2000;
     }
@@ -72,54 +65,17 @@ export function follow(tree: HTMLElement, changed: (ids: Set<string>) => void): 
     }
   }
 
-  function told(event: MessageEvent<string>): void {
-    heard = Date.now();
-    failures = 0;
-    if (event.lastEventId) last = event.lastEventId;
-    status.textContent = "● live";
-  }
-
-  function open(): void {
-    const path = tree.dataset.events;
-    if (source || !path || document.hidden) return;
-    const at = new URL(path, location.href);
-    if (last) at.searchParams.set("after", last);
-    source = new EventSource(at);
-    source.addEventListener("open", () => { status.textContent = "● live"; });
-    source.addEventListener("rows", (event) => {
-      told(event);
-      for (const row of (JSON.parse(event.data) as { rows: { at: string }[] }).rows) waiting.add(row.at);
-      void patch();
-    });
-    source.addEventListener("message", told);
-    source.addEventListener("reset", (event) => {
-      told(event);
-      for (const row of tree.querySelectorAll(".row")) waiting.add(row.id);
-    });
-    for (const [name, text] of [["done", "ended"], ["deleted", "deleted"]] as const) {
-      source.addEventListener(name, (event) => {
-        told(event);
-        delete tree.dataset.events;
-        if (name === "deleted") waiting.clear();
-        close();
-        status.textContent = text;
-      });
+  const stream = listen(tree.dataset.events ?? "", (type, data) => {
+    switch (type) {
+      case "rows":
+        for (const row of (data as { rows: { at: string }[] }).rows) waiting.add(row.at);
+        break;
+      case "reset":
+        for (const row of tree.querySelectorAll(".row")) waiting.add(row.id);
+        break;
+      case "deleted":
+        waiting.clear();
     }
-    source.addEventListener("error", () => {
-      status.textContent = `last heard ${Math.round((Date.now() - heard) / 1000)} s ago`;
-      if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
-      close();
-      failures++;
-      setTimeout(open, Math.min(30_000, 500 * 2 ** failures));
-    });
-  }
-
-  function close(): void {
-    source?.close();
-    source = undefined;
-  }
-
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
-  window.addEventListener("pagehide", close);
-  open();
+    void patch();
+  });
 }

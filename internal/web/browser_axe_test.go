@@ -1,0 +1,72 @@
+//go:build page
+
+package web_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// axe returns the script of axe-core, which checks pages for what keeps people from using them.
+var axe = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "axe")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "axe"))); err != nil {
+		return "", err
+	}
+	npm := exec.Command("npm", "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	npm.Dir = dir
+	if out, err := npm.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", npm, err, out)
+	}
+	script, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(script), err
+})
+
+// TestAxeInBrowser: axe-core finds nothing on any page, wide and narrow, light and dark.
+func TestAxeInBrowser(t *testing.T) {
+	t.Parallel()
+	script, err := axe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, httpd.Config{})
+	b := browse(t, s, 1440, 900)
+	check := func(what, path string) {
+		t.Helper()
+		b.open(path)
+		b.until("the page is there", `document.readyState === "complete"`)
+		value[any](b, script+"; true")
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1440, 390} {
+				b.look(scheme, width, 900)
+				found := value[[]string](b, `axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
+				for _, f := range found {
+					t.Errorf("%s, %s, %d: %s", what, scheme, width, strings.Join(strings.Fields(f), " "))
+				}
+			}
+		}
+	}
+	check("no runs", "/")
+	s.writeFailure("run")
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Title: new("Goes on"), State: new(record.Running), StartTime: storetest.At(0)},
+		&record.Wait{RootPlanID: "live", PlanID: "live", WaitID: "w", Title: new("Really?"), State: new(record.Waiting)})
+	for what, path := range map[string]string{
+		"runs": "/", "nothing found": "/?name=nobody", "a run": "/runs/run", "a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",
+		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
+	} {
+		check(what, path)
+	}
+}
