@@ -11,7 +11,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// placeJSON is a plan, step, cycle or tool call of a tree.
+// placeJSON is a row of a tree: a plan, a step, a cycle, a tool call or a wait.
 type placeJSON struct {
 	At    string       `json:"at"` // as in the addresses of the page
 	Kind  record.Kind  `json:"kind"`
@@ -66,6 +66,8 @@ func (s *Server) listFailures(c echo.Context) error {
 func placeOf(r *outline.Row) placeJSON {
 	p := placeJSON{At: r.At, State: r.State()}
 	switch {
+	case r.Wait != nil:
+		p.Kind = record.KindWait
 	case r.Plan != nil:
 		p.Kind = record.KindPlan
 	case r.Step != nil:
