@@ -163,6 +163,13 @@ func orNil(s string) *string {
 	return &s
 }
 
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
 func added[T any](to *[]*T) *T {
 	node := new(T)
 	*to = append(*to, node)
