@@ -2,7 +2,7 @@ import { fragment, loggedOut, LoggedOut } from "./fragment";
 import { copy, type Key } from "./keys";
 import { follow } from "./live";
 import { came, neighbour } from "./neighbour";
-import { beside, edge, find, folded, isEmpty, isRow, level, mark, type Item, type Row } from "./rows";
+import { beside, edge, find, folded, isEmpty, isRow, level, mark, scrolls, type Item, type Row } from "./rows";
 import { say } from "./say";
 
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds. It returns the keys for that.
@@ -291,7 +291,7 @@ export function openTree(tree: HTMLElement): Key[] {
     if (target.closest(".fold")) void fold(row);
     else select(row);
   });
-  document.querySelector(".tools")?.addEventListener("click", (event) => {
+  document.querySelector(".folds")?.addEventListener("click", (event) => {
     const how = (event.target as Element).closest<HTMLElement>("[data-fold]")?.dataset.fold;
     if (how === undefined || (event as MouseEvent).ctrlKey || (event as MouseEvent).metaKey || (event as MouseEvent).shiftKey) return;
     event.preventDefault();
@@ -300,7 +300,7 @@ export function openTree(tree: HTMLElement): Key[] {
 
   const near = new IntersectionObserver((entries) => {
     for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
-  }, { rootMargin: "2000px" });
+  }, { root: scrolls(tree) ? tree : null, rootMargin: "2000px" });
   const live = tree.dataset.events ? follow(tree, ask, (ids) => {
     const row = at();
     const marked = getSelection();
@@ -309,7 +309,7 @@ export function openTree(tree: HTMLElement): Key[] {
   }) : undefined;
   adopt(tree);
   came();
-  at()?.scrollIntoView({ block: "nearest" });
+  if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: "nearest" }); // else the cause is to be seen first
   // When there is nothing else to do, the rest is filled, so that the browser's own search finds it.
   const most = 100;
   void (async () => {
