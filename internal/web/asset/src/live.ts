@@ -34,9 +34,11 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
       const head = document.getElementById("head");
       const newHead = piece.querySelector(".new-head");
       if (head && newHead) {
+        const top = tree.offsetTop;
         newHead.removeAttribute("class");
         newHead.id = head.id;
         morph(head, newHead);
+        if (scrolls(tree)) tree.scrollTop += tree.offsetTop - top; // what is looked at stays where it is
       }
       const view = (scrolls(tree) ? tree : document.scrollingElement) as Element;
       const followed = view.scrollTop > 0 && view.scrollTop + view.clientHeight >= view.scrollHeight - 40;
