@@ -173,7 +173,7 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
   const spoken = document.createElement("p");
   spoken.className = "away";
   spoken.setAttribute("role", "status");
-  tree.after(more, spoken);
+  document.body.append(more, spoken);
   let said = 0;
   function show(): void {
     for (const row of unseen) if (!row.isConnected || (row as Row).hidden) unseen.delete(row);
