@@ -12,7 +12,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// placeJSON is a plan, step, cycle, tool call or wait of a tree.
+// placeJSON is a row of a tree: a plan, a step, a cycle, a tool call or a wait.
 type placeJSON struct {
 	At    string       `json:"at"` // as in the addresses of the page
 	Kind  record.Kind  `json:"kind"`
@@ -98,11 +98,9 @@ func (s *Server) listFailures(c echo.Context) error {
 }
 
 func placeOf(r *outline.Row) placeJSON {
-	p := placeJSON{At: r.At}
-	if r.Wait != nil {
-		p.Kind, p.State = record.KindWait, *r.Wait.State
-	} else {
-		p.Kind, p.State = r.Record().Kind(), r.State()
+	p := placeJSON{At: r.At, State: r.State(), Kind: record.KindWait}
+	if r.Wait == nil {
+		p.Kind = r.Record().Kind()
 	}
 	if name := r.Name(); name != "" {
 		p.Name = &name

@@ -284,6 +284,36 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 	return rows
 }
 
+// Key returns the key of what the row shows.
+func (r *Row) Key() record.Key {
+	switch {
+	case r.Wait != nil:
+		return r.Wait.Key()
+	case r.Plan != nil:
+		return r.Plan.Record.Key()
+	case r.Step != nil:
+		return r.Step.Record.Key()
+	case r.Cycle != nil:
+		return r.Cycle.Record.Key()
+	}
+	return r.Call.Record.Key()
+}
+
+// State returns the state of the row.
+func (r *Row) State() record.State {
+	if r.Wait != nil {
+		return cmp.Or(state(r.Wait.State), record.Waiting)
+	}
+	return r.Node.State()
+}
+
+func state(s *record.State) record.State {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
 // Name returns what a row is called; empty: it has no name.
 func (r *Row) Name() string {
 	first := func(all ...*string) string {

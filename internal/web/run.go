@@ -167,6 +167,14 @@ func (v *runView) next() *outline.Row {
 	return &v.Rows[v.Failures[v.Rows[v.open].Number%len(v.Failures)]]
 }
 
+// start says when the run began, for scripts; empty: that is not known.
+func (v *runView) start() string {
+	if p := &v.Plan.Record; p.StartTime != nil && p.RootPlanID == p.CurrentPlanID {
+		return p.StartTime.UTC().Format(time.RFC3339Nano)
+	}
+	return ""
+}
+
 // newest returns the address of the step that began last of those that run; empty: none does.
 func (v *runView) newest() string {
 	if row, ok := v.Newest(); ok {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -138,14 +139,25 @@ func (v *runView) sections(rows []int, after, most int) (all []section) {
 		}
 		if long && len(all) > 0 && !slices.Contains(part, v.open) {
 			more := []string{"after", v.Rows[after].At}
-			if last := part[len(part)-1]; last != len(v.Rows)-1 && !(v.folded[last] && last+v.Rows[last].Below == len(v.Rows)-1) {
-				more = append(more, "until", v.Rows[last].At) // the last section has also what comes later
+			last := part[len(part)-1]
+			end := last
+			if v.folded[last] {
+				end += v.Rows[last].Below
+			}
+			if end < len(v.Rows)-1 { // the last section has also what comes later
+				more = append(more, "until", v.Rows[last].At)
 			}
 			s.from = v.address("/rows", &v.Rows[v.open], v.fold, more...)
 		}
 		all, after = append(all, s), part[len(part)-1]
 	}
 	return all
+}
+
+// target is the address of the page with a section, from its first row on.
+func (v *runView) target(s *section) string {
+	first := &v.Rows[s.rows[0]]
+	return v.path(first) + "#" + url.PathEscape(first.At)
 }
 
 // spoken is which rows of the run a section has.
