@@ -62,7 +62,7 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 	defer conn.Release()
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
-		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+
+		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+store.CycleDetailSQL+
 		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestReadQueryPlans(t *testing.T) {
 	for _, execute := range []string{
 		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', 'root-5')",
 		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')", "step_rows('root-5-step-3', '2026-01-12', NULL)",
-		"cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
+		"cycle('root-5', 'root-5-step-3', 1)", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
 	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns the error of the query

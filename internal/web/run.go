@@ -31,7 +31,8 @@ const (
 // runView is a run, and the row that is open.
 type runView struct {
 	*outline.Outline
-	open   int // the row whose detail is shown
+	open   int  // the row whose detail is shown
+	chosen bool // the reader chose it
 	folded map[int]bool
 	// lost is the address that was asked for, if the run has no such row.
 	lost   string
@@ -43,7 +44,7 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c, false)
+	v, err := s.view(c, false, lookNames...)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (s *Server) run(c echo.Context) error {
 			return err
 		}
 	}
-	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
+	if err := s.detail(c, v); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, runPage(v))
@@ -67,7 +68,7 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.view(c, false)
+	v, err := s.view(c, false, lookNames...)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func newRunView(o *outline.Outline, at string, now time.Time) *runView {
 			open, _ = v.Newest()
 		}
 	}
-	v.open, v.folded = open, v.Folded(open)
+	v.open, v.chosen, v.folded = open, ok, v.Folded(open)
 	v.from, v.span = v.times()
 	return v
 }

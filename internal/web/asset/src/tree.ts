@@ -1,10 +1,10 @@
+import { choose, openDetail, show } from "./detail";
 import { fragment } from "./fragment";
 import { follow } from "./live";
 
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds.
 export function openTree(tree: HTMLElement): void {
   const run = location.pathname;
-  let asked: AbortController | undefined; // for the detail on its way
 
   const all = (): HTMLAnchorElement[] => [...tree.querySelectorAll<HTMLAnchorElement>(".row:not([hidden])")];
   const level = (row: Element): number => Number(row.getAttribute("aria-level"));
@@ -36,25 +36,8 @@ export function openTree(tree: HTMLElement): void {
     if (focus) row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     history.replaceState(null, "", row.href);
-    await show(row);
-  }
-
-  // show brings the detail of a row.
-  async function show(row: HTMLAnchorElement): Promise<void> {
-    asked?.abort();
-    asked = new AbortController();
-    const detail = document.querySelector(".detail");
-    try {
-      const piece = await fragment(`${run}/detail${new URL(row.href).search}`, asked.signal);
-      if (detail?.innerHTML !== piece.querySelector(".detail")?.innerHTML) detail?.replaceWith(piece);
-    } catch (error) {
-      if (!asked.signal.aborted && detail) {
-        const message = document.createElement("p");
-        message.setAttribute("role", "alert");
-        message.textContent = `The detail could not be read: ${(error as Error).message}`;
-        detail.replaceChildren(message);
-      }
-    }
+    choose(true);
+    await show(location.search);
   }
 
   // fold folds a row or unfolds it. Rows that never were on the page come from the server.
@@ -175,6 +158,11 @@ export function openTree(tree: HTMLElement): void {
     }
   }
   void fillAll();
+  openDetail(() => {
+    choose(false);
+    history.replaceState(null, "", run);
+    at()?.focus();
+  });
   for (const row of tree.querySelectorAll<HTMLElement>(".row")) row.setAttribute("tabindex", row.classList.contains("at") ? "0" : "-1");
   at()?.scrollIntoView({ block: "nearest" });
   if (tree.dataset.events) {
@@ -182,7 +170,8 @@ export function openTree(tree: HTMLElement): void {
       const row = at();
       const marked = getSelection();
       const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
-      if (row && ids.has(row.id) && !reads) void show(row);
+      const looked = new URLSearchParams(location.search).get("at") === row?.id;
+      if (row && ids.has(row.id) && !reads) void show(looked ? location.search : new URL(row.href).search);
     });
   }
 }
