@@ -17,7 +17,8 @@ import (
 
 type showCmd struct {
 	Plan     string `arg:"" help:"Id of a plan, root or not."`
-	Step     string `help:"Show the cycles of this step instead. It may be of any plan in the tree of PLAN." placeholder:"STEP"`
+	Step     string `help:"Show the cycles of this step instead. It may be of any plan in the tree of PLAN." placeholder:"STEP" xor:"what"`
+	Search   string `help:"Show the texts of the plan that have this one instead: requests, prompts, answers, arguments, results, errors, ..." placeholder:"TEXT" xor:"what"`
 	MaxDepth int    `help:"How many levels of sub-plans to show, at most 2000; with --json 20000." default:"50" placeholder:"LEVELS"`
 	JSON     bool   `help:"Print the answer of the API, as JSON."`
 	rootFlag
@@ -40,6 +41,9 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	query := c.query()
 	if c.Step != "" {
 		return c.showStep(ctx, e, client, view, query)
+	}
+	if c.Search != "" {
+		return c.showFound(ctx, e, client, view, query)
 	}
 	query.Set("maxDepth", strconv.Itoa(c.MaxDepth))
 	if c.JSON {

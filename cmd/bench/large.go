@@ -28,6 +28,10 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	if err := write(ctx, s, changes); err != nil {
 		return nil, err
 	}
+	said, changes := b.text.manyCalls(steps)
+	if err := write(ctx, s, changes); err != nil {
+		return nil, err
+	}
 	if err := fillPlans(ctx, db, plans); err != nil {
 		return nil, err
 	}
@@ -38,6 +42,7 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 	defer client.CloseIdleConnections()
 
 	plan := fmt.Sprintf("plan of %d steps", steps)
+	found := fmt.Sprintf("search in a run of %d rows of 4 kB", steps)
 	list := fmt.Sprintf("page of 50 of %d plans", plans)
 	for _, v := range []struct {
 		name, path, encoding string
@@ -46,6 +51,8 @@ func measureLarge(ctx context.Context, b *bench) (figures []figure, err error) {
 		{plan, "/api/executor/details/" + root, "", nil},
 		{plan + ", gzip", "/api/executor/details/" + root, "gzip", atMost(150)},
 		{plan + ", zstd", "/api/executor/details/" + root, "zstd", atMost(150)},
+		{found + ", no hit", "/api/v1/plans/" + said + "/search?q=zyzzyva", "", nil},
+		{found + ", 50 hits", "/api/v1/plans/" + said + "/search?q=e", "", atMost(150)},
 		{list, "/api/v1/plans?limit=50", "", atMost(20)},
 		{list + ", of one user", "/api/v1/plans?limit=50&userId=user-7", "", nil},
 	} {
@@ -156,6 +163,18 @@ func (t *text) manySteps(n int) (root string, changes []record.Change) {
 			},
 			&record.ThinkAct{RootPlanID: root, StepID: step, ThinkOutput: new(t.title(r)), State: new(record.Completed)},
 			&record.ActTool{RootPlanID: root, StepID: step, ToolCallID: record.NewToolCallID(), Name: new("tool"), Parameters: new(g.next(g.object)), State: new(record.Completed)})
+	}
+	return root, changes
+}
+
+// manyCalls makes a plan of many tool calls with results of 4 kB.
+func (t *text) manyCalls(n int) (root string, changes []record.Change) {
+	r := rand.New(rand.NewPCG(t.seed, 8))
+	root = record.NewPlanID()
+	step := record.NewStepID()
+	changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Running)}, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step})
+	for i := range n {
+		changes = append(changes, &record.ActTool{RootPlanID: root, StepID: step, Seq: int64(i / 4), ToolCallID: record.NewToolCallID(), Name: new("tool"), Result: new(t.prompt(r))})
 	}
 	return root, changes
 }

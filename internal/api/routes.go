@@ -35,6 +35,7 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: get, Path: "/api/v1/plans/:planId/sources", Need: read, Handle: s.listBeside(record.KindSource, "sources")},
 		{Method: get, Path: "/api/v1/plans/:planId/waits", Need: read, Handle: s.listBeside(record.KindWait, "waits")},
 		{Method: get, Path: "/api/v1/plans/:planId/failures", Need: read, Handle: s.listFailures},
+		{Method: get, Path: "/api/v1/plans/:planId/search", Need: read, Handle: s.search},
 		{Method: get, Path: "/api/v1/plans/:planId/records", Need: read, Handle: s.exportRecords, Long: true},
 		{Method: get, Path: "/api/v1/plans/:planId/events", Need: read, Handle: s.planEvents, Stream: true},
 		{Method: get, Path: "/api/v1/events", Need: read, Handle: s.allEvents, Stream: true},

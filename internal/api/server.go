@@ -23,6 +23,8 @@ var openAPI []byte
 type Config struct {
 	// ListTimeout is how long Postgres may look for the plans of a list. Default 10 s.
 	ListTimeout time.Duration
+	// FindTime is how long Postgres may read the texts of a run in which something is looked for. Default 1 s.
+	FindTime time.Duration
 	// Heartbeat is how long a stream may be silent. Default 15 s.
 	Heartbeat time.Duration
 }
@@ -34,6 +36,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	setDefault(&c.ListTimeout, 10*time.Second)
+	setDefault(&c.FindTime, time.Second)
 	setDefault(&c.Heartbeat, 15*time.Second)
 	return c
 }

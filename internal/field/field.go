@@ -110,6 +110,9 @@ func (f *Field) Readable() bool { return f.Rule != Follows && f.Role != Revision
 // Long reports whether values of the field may be long texts, or JSON.
 func (f *Field) Long() bool { return f.Type == JSON || f.limit == record.MaxTextBytes }
 
+// worded reports whether the field holds words: a name, a text or JSON.
+func (f *Field) worded() bool { return f.Readable() && f.cuts }
+
 // In returns the field of a change, settable.
 func (f *Field) In(c record.Change) reflect.Value { return reflect.ValueOf(c).Elem().Field(f.index) }
 
@@ -135,6 +138,7 @@ type kindTable struct {
 	attempt   *Field
 	byName    map[string]int
 	searched  []*Field
+	worded    []*Field
 	revisions int
 }
 
@@ -151,6 +155,9 @@ var tables = func() map[record.Kind]*kindTable {
 			if f.Searched {
 				t.searched = append(t.searched, &t.fields[i])
 			}
+			if f.worded() {
+				t.worded = append(t.worded, &t.fields[i])
+			}
 		}
 		all[kind] = t
 	}
@@ -163,6 +170,9 @@ func Fields(k record.Kind) []Field { return tables[k].fields }
 // Searched returns the fields of a kind that the search over runs finds. The slice is shared: do
 // not change it.
 func Searched(k record.Kind) []*Field { return tables[k].searched }
+
+// Worded returns the fields of a kind that hold words: names, texts and JSON. The slice is shared: do not change it.
+func Worded(k record.Kind) []*Field { return tables[k].worded }
 
 // ByName finds a field by its name on the wire and returns its place in [Fields].
 func ByName(k record.Kind, name string) (place int, ok bool) {

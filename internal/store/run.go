@@ -345,13 +345,6 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 	return claimed, nil
 }
 
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // RunUsed returns what a run and all below it have used: tokens, in and out, and cost in US dollars.
 func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string) (tokens int64, costUSD float64, err error) {
 	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {

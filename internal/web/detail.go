@@ -178,7 +178,7 @@ func (v *runView) readable(row *store.Detail) {
 
 // row reads a row, and what is on record of it.
 func (s *Server) row(c echo.Context) (*runView, error) {
-	v, err := s.view(c, true, append([]string{"name"}, lookNames...)...)
+	v, err := s.view(c, settled, append([]string{"name"}, lookNames...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -231,27 +231,31 @@ func fileName(r *outline.Row, p *passage) string {
 
 // textPath returns the address of a whole text of the open row.
 func (v *runView) textPath(p *passage) string {
-	return runPath(v.Plan.Record.CurrentPlanID) + "/text?" + v.lookQuery("name", p.id)
+	return v.address("/text", &v.Rows[v.open], v.fold, v.looking("name", p.id)...)
 }
 
 // lookPath returns the address of the open row, looked at as now, but for one thing. It leads to a text, if that is named.
 func (v *runView) lookPath(name, value, text string) string {
-	path := runPath(v.Plan.Record.CurrentPlanID) + "?" + v.lookQuery(name, value)
+	path := v.address("", &v.Rows[v.open], v.fold, v.looking(name, value)...)
 	if text != "" {
 		path += "#" + url.PathEscape(textID(text))
 	}
 	return path
 }
 
-func (v *runView) lookQuery(name, value string) string {
-	q := url.Values{"at": {v.Rows[v.open].At}, "view": {v.detail.view}}
+// looking returns the members of a query that say how the open row is looked at, but for one of them.
+func (v *runView) looking(name, value string) (query []string) {
+	now := map[string]string{"view": v.detail.view}
 	if v.detail.earlier {
-		q.Set("earlier", "true")
+		now["earlier"] = "true"
 	}
-	if q.Set(name, value); value == "" {
-		q.Del(name)
+	now[name] = value
+	for name, value := range now {
+		if value != "" {
+			query = append(query, name, value)
+		}
 	}
-	return q.Encode()
+	return query
 }
 
 // textID is the id of the element of a text.

@@ -95,7 +95,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		}
 		f.said("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
 	case *record.AgentExecution:
-		f.said("error", r.ErrorKind).said("agent", r.AgentName).said("version", r.AgentVersion).said("model", r.ModelName).add("tools", tools(open.Step))
+		f.said("error", r.ErrorKind).said("agent", r.AgentName).said("version", r.AgentVersion).said("model", r.ModelName).add("tools", toolsOf(open.Step))
 		f.count("cycles at most", r.MaxSteps).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Step.Figures)
 	case *record.ThinkAct:
 		f.said("error", r.ErrorKind).said("provider", r.Provider).said("model", r.ModelName).said("finish reason", r.FinishReason).said("response", r.ResponseID)
@@ -139,8 +139,8 @@ func nonEmpty(all []string) (some []string) {
 // maxTools bounds the tools that a step names.
 const maxTools = 30
 
-// tools says which tools a step called, and how often, in the order of their first calls.
-func tools(s *tree.Step) string {
+// toolsOf says which tools a step called, and how often, in the order of their first calls.
+func toolsOf(s *tree.Step) string {
 	var names []string
 	calls, failed := map[string]int{}, map[string]int{}
 	for _, c := range s.Cycles {
