@@ -134,8 +134,8 @@ var rules = map[string]rule{
 	"internal/imports":     {nil, nil},
 	"clients":              {nil, nil},
 
-	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
-	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
+	// It measures Postgres itself beside us, compresses to describe its texts, exports, and drives a browser.
+	"cmd/bench":    {[]string{"..."}, []string{"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
 	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/plan", "agent/tool/files", "agent/tool/git", "agent/workflow", "examples/..."}, nil},
