@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -74,8 +75,12 @@ func measurePage(ctx context.Context, b *bench) (figures []figure, err error) {
 		}
 		figures = append(figures, of...)
 	}
+	compared, err := b.compared(ctx, srv)
+	if err != nil {
+		return nil, err
+	}
 	seen, err := b.seen(ctx, srv, chrome)
-	return append(figures, seen...), err
+	return append(append(figures, compared), seen...), err
 }
 
 // openings measures how long it takes until a run can be seen and used, and what that costs.
@@ -173,6 +178,37 @@ func pageSize(ctx context.Context, url string) (html, zipped float64, err error)
 	}
 	n, err := io.Copy(io.Discard, z)
 	return float64(n) / 1e3, float64(len(body)) / 1e3, err
+}
+
+// compared measures how long the server takes to compare two runs with texts, of which one lacks each hundredth call.
+func (b *bench) compared(ctx context.Context, srv *served) (f figure, err error) {
+	rows := b.n(10_000, 100)
+	var roots [2]string
+	for side := range roots {
+		var changes []record.Change
+		roots[side], changes = b.text.manyCalls(rows)
+		for i := len(changes) - 1; i > 1 && side == 1; i -= 100 {
+			changes = slices.Delete(changes, i, i+1)
+		}
+		if err := write(ctx, srv.store, changes); err != nil {
+			return f, err
+		}
+	}
+	if err := srv.db.settle(ctx); err != nil {
+		return f, err
+	}
+	client := newClient()
+	defer client.CloseIdleConnections()
+	took, _, err := b.byTurns(ctx, func(ctx context.Context) (float64, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.url+"/compare?"+url.Values{"a": roots[:1], "b": roots[1:]}.Encode(), nil)
+		if err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		_, err = ask(client, r)
+		return ms(time.Since(start)), err
+	}, nil)
+	return alone(fmt.Sprintf("two runs of %d rows of 4 kB, compared", rows), "ms", took, atMost(1_000)), err
 }
 
 // seen measures the time from the commit of a row until it is drawn on the page of a run that goes on.

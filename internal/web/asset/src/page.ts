@@ -1,4 +1,5 @@
 // The script of all pages. They are whole without it: it makes them quicker, and adds keys.
+import { openConversation } from "./conversation";
 import { bindKeys, type Key } from "./keys";
 import { openList } from "./list";
 import { chooseScheme } from "./scheme";
@@ -12,6 +13,9 @@ const search = document.querySelector<HTMLElement>("input[type=search]");
 if (search) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);
+const conversation = document.querySelector<HTMLElement>(".conversation[data-events]");
+if (conversation) openConversation(conversation);
 const tree = document.querySelector<HTMLElement>("[role=tree]");
 if (tree) keys.unshift(...openTree(tree));
+if (document.querySelector(".compared")) keys.unshift({ keys: ["e"], does: "the next difference" }, { keys: ["E"], does: "the difference before" });
 bindKeys(keys);
