@@ -64,7 +64,7 @@ func TestAxeInBrowser(t *testing.T) {
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Title: new("Goes on"), State: new(record.Running), StartTime: storetest.At(0)},
 		&record.Wait{RootPlanID: "live", PlanID: "live", WaitID: "w", Title: new("Really?"), State: new(record.Waiting)})
 	for what, path := range map[string]string{
-		"runs": "/", "nothing found": "/?name=nobody", "a run": "/runs/run", "a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",
+		"runs": "/", "rarer filters": "/?failed=true", "nothing found": "/?name=nobody", "a run": "/runs/run", "a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",
 		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
 	} {
 		check(what, path)
