@@ -88,7 +88,7 @@ func runPage(v *runView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tools(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = folds(v).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
