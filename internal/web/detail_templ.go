@@ -5,12 +5,10 @@ package web
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
-	"github.com/actlog/actlog/internal/outline"
-)
+import "github.com/actlog/actlog/internal/outline"
 
 // detail shows all that is on record of the open row.
 func detail(v *runView) templ.Component {

@@ -192,7 +192,10 @@ func (v *runView) state(r *outline.Row) record.State {
 }
 
 // name returns what a row is called.
-func (v *runView) name(r *outline.Row) string {
+func (v *runView) name(r *outline.Row) string { return rowName(r) }
+
+// rowName returns what a row is called.
+func rowName(r *outline.Row) string {
 	name := words.Shorten(r.Name(), 200)
 	switch {
 	case r.Cycle != nil:
@@ -283,7 +286,11 @@ func reason(r *outline.Row) string {
 	if r.Wait != nil {
 		return ""
 	}
-	kind, message := r.Error()
+	return errorText(r.Error())
+}
+
+// errorText says what went wrong; empty: that is not on record.
+func errorText(kind, message *string) string {
 	switch {
 	case orZero(kind) == "":
 		return orZero(message)

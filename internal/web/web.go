@@ -27,6 +27,7 @@ type Store interface {
 // Lists reads the list of runs as the API does.
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
+	NewerPlans(c echo.Context) (api.PlanPage, error)
 }
 
 // Hub knows where what changes is told from.
@@ -58,6 +59,9 @@ func (s *Server) Routes() []httpd.Route {
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
 		page("/", s.list),
+		page("/list/patch", s.listed),
+		page("/list/newer", s.newer),
+		page("/list/pair", s.pair),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/tree", s.tree),
@@ -80,7 +84,7 @@ func send(c echo.Context, status int, page templ.Component) error {
 	setHeaders(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	c.Response().WriteHeader(status)
-	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), visitorKey{}, visitorOf(c)) // of a refusal, the context has ended
 	return page.Render(ctx, c.Response())
 }
 
@@ -94,12 +98,26 @@ func setHeaders(c echo.Context) {
 	h.Set("Cache-Control", "no-store")
 }
 
-type readerKey struct{}
+// visitor is who looks at a page, and how.
+type visitor struct {
+	key    string // the name of the key with which it is read; empty: without one
+	scheme string // light or dark; empty: as the browser has it
+}
 
-// reader returns the name of the key with which a page is read; empty: without one.
-func reader(ctx context.Context) string {
-	name, _ := ctx.Value(readerKey{}).(string)
-	return name
+type visitorKey struct{}
+
+func visitorOf(c echo.Context) visitor {
+	v := visitor{key: httpd.KeyOf(c)}
+	if chosen, err := c.Cookie("actlog-scheme"); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
+		v.scheme = chosen.Value
+	}
+	return v
+}
+
+// visiting returns who looks at the page that is made in a context.
+func visiting(ctx context.Context) visitor {
+	v, _ := ctx.Value(visitorKey{}).(visitor)
+	return v
 }
 
 // refuse answers an error with a page that says what is wrong. Who is not logged in may do so, and comes back.
