@@ -15,13 +15,11 @@ import (
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/record"
 )
 
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
-	Row(ctx context.Context, key record.Key) (record.Change, error)
 }
 
 // Lists reads the list of runs as the API does.

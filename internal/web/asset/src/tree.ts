@@ -1,4 +1,5 @@
-import { fragment, loggedOut, LoggedOut } from "./fragment";
+import { choose, openDetail, show as showDetail } from "./detail";
+import { fragment } from "./fragment";
 import { copy, type Key } from "./keys";
 import { follow } from "./live";
 import { came, neighbour } from "./neighbour";
@@ -33,6 +34,7 @@ export function openTree(tree: HTMLElement): Key[] {
     row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     count();
+    choose(true);
     clearTimeout(timer); // who holds a key down sees the detail where it ends
     timer = window.setTimeout(() => {
       history.replaceState(null, "", row.href);
@@ -48,23 +50,12 @@ export function openTree(tree: HTMLElement): Key[] {
     if (line) line.textContent = here >= 0 ? `${here + 1} of ${all.length}` : all.length === 1 ? "1 failure" : `${all.length} failures`;
   }
 
-  // show brings the detail of the open row.
-  let asked: AbortController | undefined;
-  async function show(): Promise<void> {
-    asked?.abort();
-    const mine = (asked = new AbortController());
-    const detail = document.querySelector(".detail");
-    try {
-      const piece = await ask("detail", {}, mine.signal);
-      if (detail?.innerHTML !== piece.querySelector(".detail")?.innerHTML) detail?.replaceWith(piece);
-    } catch (error) {
-      if (mine.signal.aborted || !detail) return;
-      const message = document.createElement("p");
-      message.setAttribute("role", "alert");
-      if (error instanceof LoggedOut) message.append(...loggedOut());
-      else message.append(`The detail could not be read: ${(error as Error).message}`);
-      detail.replaceChildren(message);
-    }
+  // show brings the detail of the open row, looked at as the address says, if it is of that row.
+  function show(): Promise<void> {
+    const now = new URLSearchParams(location.search);
+    const looks: Record<string, string> = {};
+    if (now.get("at") === at()?.id) for (const [name, value] of now) looks[name] = value;
+    return showDetail((signal) => ask("detail", looks, signal));
   }
 
   // adopt makes rows that came from the server part of the tree. One that is there already is not taken twice.
@@ -307,6 +298,7 @@ export function openTree(tree: HTMLElement): Key[] {
     const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
     if (row && ids.has(row.id) && !reads) void show();
   }) : undefined;
+  openDetail(show, () => at()?.focus());
   adopt(tree);
   came();
   if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: "nearest" }); // else the cause is to be seen first
