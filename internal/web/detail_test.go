@@ -296,4 +296,8 @@ func TestMarkdown(t *testing.T) {
 	}
 	p = s.get(p.link(p.detail(), "Text"), http.StatusOK)
 	p.has("# Title", "<script>alert(1)</script>")
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new(strings.Repeat("[a](", 10_000))}) // it would take long
+	p = s.get(at("p", "plan:p", "markdown", "summary"), http.StatusOK)
+	p.has("[a]([a](")
+	p.lacks("Markdown")
 }
