@@ -155,8 +155,8 @@ func (s *site) crawl(from ...string) (paths []string) {
 			s.download(path)
 			continue
 		}
-		if strings.HasPrefix(path, "/conversations/") && s.send("GET", path, "").StatusCode == http.StatusNotFound {
-			continue // of a session without messages
+		if s.send("GET", path, "").StatusCode == http.StatusNotFound {
+			continue // such as a session of which nothing else is on record
 		}
 		paths = append(paths, path)
 		p := s.get(path, http.StatusOK)
