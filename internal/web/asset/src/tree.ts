@@ -282,11 +282,15 @@ export function openTree(tree: HTMLElement): Key[] {
     if (target.closest(".fold")) void fold(row);
     else select(row);
   });
-  document.querySelector(".folds")?.addEventListener("click", (event) => {
-    const how = (event.target as Element).closest<HTMLElement>("[data-fold]")?.dataset.fold;
-    if (how === undefined || (event as MouseEvent).ctrlKey || (event as MouseEvent).metaKey || (event as MouseEvent).shiftKey) return;
+  // Links beside the tree fold it, or lead to rows of it.
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a");
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || tree.hidden) return;
+    const id = new URL(link.href).searchParams.get("at");
+    const how = link.dataset.fold;
+    if (how === undefined && !id) return;
     event.preventDefault();
-    void foldAll(how);
+    void (how === undefined ? reveal(id ?? "") : foldAll(how));
   });
 
   const near = new IntersectionObserver((entries) => {
