@@ -155,10 +155,21 @@ func TestStreamInBrowser(t *testing.T) {
 	s.writeRunning("third", 3)
 	b.open("/runs/third")
 	b.until("the third is live", liveText+` === "● live"`)
+	ended := func() {
+		t.Helper()
+		b.until("the session has ended", `document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
+	}
+	other := b.tab()
+	other.open("/")
+	other.do(chromedp.Click("[action='/logout'] button"))
+	ended()
+	b.do(chromedp.Click(".live a"))
+	b.do(chromedp.SendKeys("[name=key]", secret+"\n"))
+	b.until("it is live again", `location.pathname === "/runs/third" && `+liveText+` === "● live"`)
 	none, _ := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(none)
-	storetest.Write(t, s.store, numbered("third", 1, record.Failed))
-	b.until("the session has ended", `document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
+	s.hub.End() // as the command does
+	ended()
 }
 
 // TestUpdatesInBrowser: during a thousand updates, focus, selection, folds, the marked text and what is looked at stay. New rows come
