@@ -27,8 +27,14 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     busy = true;
     const began = Date.now();
     let pause = 50;
-    const ids = [...waiting].slice(0, sectionRows);
-    for (const id of ids) waiting.delete(id);
+    const ids: string[] = [];
+    let length = 0; // of the address: proxies take 8 kB
+    for (const id of waiting) {
+      length += encodeURIComponent(id).length + 3;
+      if (ids.length > 0 && (length > 6000 || ids.length === sectionRows)) break;
+      ids.push(id);
+      waiting.delete(id);
+    }
     try {
       const piece = await ask("patch", { rows: ids.join(" ") });
       const head = document.getElementById("head");
