@@ -145,7 +145,9 @@ SELECT
         WHERE h.root_plan_id = p.root_plan_id
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
-    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms,
+    actlog.failed_rows(p.root_plan_id, p.part) AS failed_rows,
+    w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder, x.is_found
@@ -166,20 +168,42 @@ FROM (
     WHERE x.is_found = ($1::text[] IS NOT NULL)
         AND x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < ($2::timestamptz, $3::text)
-        AND ($4::text IS NULL OR x.state = $4::text AND NOT x.placeholder)
-        AND ($5::text IS NULL OR COALESCE(x.project, 'default') = $5::text)
-        AND ($6::text IS NULL OR x.name = $6::text)
-        AND ($7::text IS NULL OR x.user_id = $7::text)
-        AND ($8::text IS NULL OR x.conversation_id = $8::text)
-        AND ($9::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $9::timestamptz)
-        AND ($10::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $10::timestamptz)
-        AND ($11::text IS NULL OR x.tags @> ARRAY[$11::text])
-        AND ($12::text IS NULL OR EXISTS (
+        AND (x.first_seen_at, x.root_plan_id) > ($4::timestamptz, $5::text)
+        AND ($6::text IS NULL OR x.state = $6::text AND NOT x.placeholder)
+        AND ($7::text IS NULL OR COALESCE(x.project, 'default') = $7::text)
+        AND ($8::text IS NULL OR x.name = $8::text)
+        AND ($9::text IS NULL OR x.user_id = $9::text)
+        AND ($10::text IS NULL OR x.conversation_id = $10::text)
+        AND ($11::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $11::timestamptz)
+        AND ($12::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $12::timestamptz)
+        AND ($13::text IS NULL OR x.tags @> ARRAY[$13::text])
+        AND ($14::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
-            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $12::text
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $14::text
+        ))
+        AND ($15::bigint IS NULL OR x.end_time >= x.start_time + $15::bigint * INTERVAL '1 ms')
+        AND ($16::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $16::bigint * INTERVAL '1 ms')
+        AND ($17::numeric IS NULL OR (
+            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
+        ) >= $17::numeric)
+        AND ($18::numeric IS NULL OR (
+            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
+        ) <= $18::numeric)
+        AND ($19::boolean IS NULL OR $19::boolean = (EXISTS (
+            SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
+        ) OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
+        )))
+        AND ($20::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $20::text
+        ) OR EXISTS (
+            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $20::text
+        ))
+        AND ($21::text IS NULL OR EXISTS (
+            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $21::text
         ))
     ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
-    LIMIT $13::integer
+    LIMIT $22::integer
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
@@ -199,6 +223,13 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
+LEFT JOIN LATERAL (
+    SELECT x.plan_id, x.wait_id, left(COALESCE(NULLIF(x.title, ''), x.form_description), 300) AS title, x.start_time
+    FROM actlog.wait_state AS x
+    WHERE NOT p.completed AND x.root_plan_id = p.root_plan_id AND x.state = 'WAITING'
+    ORDER BY COALESCE(x.type <> 'USER_INPUT', false), x.start_time, x.plan_id, x.wait_id
+    LIMIT 1
+) AS w ON true
 ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
 `
 
@@ -206,6 +237,8 @@ type PlanListParams struct {
 	Found          []string
 	BeforeTime     time.Time
 	BeforeID       string
+	AfterTime      time.Time
+	AfterID        string
 	State          *string
 	Project        *string
 	Name           *string
@@ -215,16 +248,26 @@ type PlanListParams struct {
 	Until          *time.Time
 	Tag            *string
 	Agent          *string
+	MinMs          *int64
+	MaxMs          *int64
+	MinCost        *float64
+	MaxCost        *float64
+	Failed         *bool
+	Model          *string
+	Tool           *string
 	PageSize       int32
 }
 
-// Returns root plans, newest first, behind a cursor, without large texts: all, or those that a search
-// found. Postgres has to plan it for the given filters, see Store.Plans.
+// Returns root plans, newest first, between two cursors, without large texts: all, or those that a search
+// found. Of those in which something failed it has the rows that did, and what open ones ask first. Postgres has to plan
+// it for the given filters, see Store.Plans.
 func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) error {
 	_, err := db.Exec(ctx, PlanList,
 		arg.Found,
 		arg.BeforeTime,
 		arg.BeforeID,
+		arg.AfterTime,
+		arg.AfterID,
 		arg.State,
 		arg.Project,
 		arg.Name,
@@ -234,6 +277,13 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 		arg.Until,
 		arg.Tag,
 		arg.Agent,
+		arg.MinMs,
+		arg.MaxMs,
+		arg.MinCost,
+		arg.MaxCost,
+		arg.Failed,
+		arg.Model,
+		arg.Tool,
 		arg.PageSize,
 	)
 	return err

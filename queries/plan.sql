@@ -53,8 +53,9 @@ fed AS (
 SELECT exception FROM served;
 
 -- name: PlanList :exec
--- Returns root plans, newest first, behind a cursor, without large texts: all, or those that a search
--- found. Postgres has to plan it for the given filters, see Store.Plans.
+-- Returns root plans, newest first, between two cursors, without large texts: all, or those that a search
+-- found. Of those in which something failed it has the rows that did, and what open ones ask first. Postgres has to plan
+-- it for the given filters, see Store.Plans.
 SELECT
     p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
@@ -74,7 +75,9 @@ SELECT
         WHERE h.root_plan_id = p.root_plan_id
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
-    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms,
+    actlog.failed_rows(p.root_plan_id, p.part) AS failed_rows,
+    w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.*
@@ -95,6 +98,7 @@ FROM (
     WHERE x.is_found = (sqlc.narg('found')::text[] IS NOT NULL)
         AND x.root_plan_id = x.current_plan_id
         AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+        AND (x.first_seen_at, x.root_plan_id) > (@after_time::timestamptz, @after_id::text)
         AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT x.placeholder)
         AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
@@ -106,6 +110,27 @@ FROM (
         AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
             WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = sqlc.narg('agent')::text
+        ))
+        AND (sqlc.narg('min_ms')::bigint IS NULL OR x.end_time >= x.start_time + sqlc.narg('min_ms')::bigint * INTERVAL '1 ms')
+        AND (sqlc.narg('max_ms')::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + sqlc.narg('max_ms')::bigint * INTERVAL '1 ms')
+        AND (sqlc.narg('min_cost')::numeric IS NULL OR (
+            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
+        ) >= sqlc.narg('min_cost')::numeric)
+        AND (sqlc.narg('max_cost')::numeric IS NULL OR (
+            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
+        ) <= sqlc.narg('max_cost')::numeric)
+        AND (sqlc.narg('failed')::boolean IS NULL OR sqlc.narg('failed')::boolean = (EXISTS (
+            SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
+        ) OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
+        )))
+        AND (sqlc.narg('model')::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = sqlc.narg('model')::text
+        ) OR EXISTS (
+            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = sqlc.narg('model')::text
+        ))
+        AND (sqlc.narg('tool')::text IS NULL OR EXISTS (
+            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = sqlc.narg('tool')::text
         ))
     ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
     LIMIT @page_size::integer
@@ -128,6 +153,13 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
+LEFT JOIN LATERAL (
+    SELECT x.plan_id, x.wait_id, left(COALESCE(NULLIF(x.title, ''), x.form_description), 300) AS title, x.start_time
+    FROM actlog.wait_state AS x
+    WHERE NOT p.completed AND x.root_plan_id = p.root_plan_id AND x.state = 'WAITING'
+    ORDER BY COALESCE(x.type <> 'USER_INPUT', false), x.start_time, x.plan_id, x.wait_id
+    LIMIT 1
+) AS w ON true
 ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
 
 -- name: PlanHome :one

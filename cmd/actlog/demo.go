@@ -57,7 +57,7 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stderr, "actlog serves on %s\n\n", s.url)
+	fmt.Fprintf(e.stderr, "actlog serves on %s\nThe page of all runs: %s/\n\n", s.url, s.url)
 	d.config, d.database = c.Config, c.DatabaseURL
 	if s.postgres != nil {
 		d.database = s.postgres.URL()
@@ -153,6 +153,7 @@ An agent is asked: %s
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(e.stdout, "In a browser, watch it on its page: %s/runs/%s\n\n", client.base, started.PlanID)
 	f := newFollowing(client, started.PlanID, e.stdout)
 	f.ask = func(ctx context.Context, w *waitView, _ func() bool) (decide, error) {
 		return d.approve(ctx, f.story, w)
@@ -187,6 +188,7 @@ func hints(c *client, p *planView) string {
 	}
 	return strings.NewReplacer("ACTLOG", os.Args[0], "SERVER", c.base, "FLAG", c.flag(), "PLAN", p.CurrentPlanID, "STEP", step, "QUESTION", demoQuestion).Replace(`
 Look at it:
+  SERVER/runs/PLAN
   SERVER/api/executor/details/PLAN
   SERVER/api/executor/agent-execution/STEP
   SERVER/api/v1/runs/PLAN/trace?format=markdown

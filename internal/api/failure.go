@@ -8,10 +8,11 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
 
-// placeJSON is a row of a tree: a plan, a step, a cycle, a tool call or a wait.
+// placeJSON is a plan, step, cycle, tool call or wait of a tree.
 type placeJSON struct {
 	At    string       `json:"at"` // as in the addresses of the page
 	Kind  record.Kind  `json:"kind"`
@@ -19,13 +20,46 @@ type placeJSON struct {
 	State record.State `json:"state"`
 }
 
-type failureJSON struct {
+// reasonJSON is a place with what happened there, and when.
+type reasonJSON struct {
 	placeJSON
-	ErrorKind    *string     `json:"errorKind"`
-	ErrorMessage *string     `json:"errorMessage"`
-	StartTime    *time.Time  `json:"startTime"`
-	EndTime      *time.Time  `json:"endTime"`
-	Path         []placeJSON `json:"path"`
+	ErrorKind    *string    `json:"errorKind"`
+	ErrorMessage *string    `json:"errorMessage"`
+	StartTime    *time.Time `json:"startTime"`
+	EndTime      *time.Time `json:"endTime"`
+}
+
+type failureJSON struct {
+	reasonJSON
+	Path []placeJSON `json:"path"`
+}
+
+// causeJSON is the row that explains the state of a run.
+type causeJSON struct {
+	reasonJSON
+	Recovered bool `json:"recovered"`
+}
+
+// causeOf returns what a run asks a human, else the cause of its failure; nil: there is neither.
+func causeOf(p *store.PlanSummary) *causeJSON {
+	var r outline.Row
+	var c causeJSON
+	switch {
+	case p.Asks != nil:
+		r.Wait = p.Asks
+		c.StartTime = p.Asks.StartTime
+		r.At, _ = outline.AtOf(p.Asks)
+	case p.Failure != nil:
+		r.Node = p.Failure.Node()
+		c.Recovered = p.Recovered
+		c.ErrorKind, c.ErrorMessage = p.Failure.Error()
+		c.StartTime, c.EndTime = r.Times()
+		r.At, _ = outline.AtOf(r.Record())
+	default:
+		return nil
+	}
+	c.placeJSON = placeOf(&r)
+	return &c
 }
 
 // listFailures lists what failed by itself in a plan and below it, the cause first.
@@ -52,7 +86,7 @@ func (s *Server) listFailures(c echo.Context) error {
 	}{plan.Record.CurrentPlanID, plan.Record.RootPlanID, o.Recovered, make([]failureJSON, 0, len(o.Failures))}
 	for _, at := range o.Failures {
 		r := &o.Rows[at]
-		f := failureJSON{placeJSON: placeOf(r), Path: []placeJSON{}}
+		f := failureJSON{reasonJSON: reasonJSON{placeJSON: placeOf(r)}, Path: []placeJSON{}}
 		f.ErrorKind, f.ErrorMessage = r.Error()
 		f.StartTime, f.EndTime = r.Times()
 		for _, above := range o.Path(r.Parent) {
@@ -64,19 +98,7 @@ func (s *Server) listFailures(c echo.Context) error {
 }
 
 func placeOf(r *outline.Row) placeJSON {
-	p := placeJSON{At: r.At, State: r.State()}
-	switch {
-	case r.Wait != nil:
-		p.Kind = record.KindWait
-	case r.Plan != nil:
-		p.Kind = record.KindPlan
-	case r.Step != nil:
-		p.Kind = record.KindAgentExecution
-	case r.Cycle != nil:
-		p.Kind = record.KindThinkAct
-	case r.Call != nil:
-		p.Kind = record.KindActTool
-	}
+	p := placeJSON{At: r.At, Kind: r.Key().Kind, State: r.State()}
 	if name := r.Name(); name != "" {
 		p.Name = &name
 	}

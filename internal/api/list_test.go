@@ -105,11 +105,60 @@ func TestListFilters(t *testing.T) {
 		"since=" + at(0) + "&until=" + at(60):                                                       {"a"},
 		"tag=x&agent=reader&q=of&userId=u&name=report&state=RUNNING&project=default&until=" + at(9): {"a"},
 		"tag=x&agent=writer": nil,
+		"since=1h":           {"c"},
+		"until=1h":           {"b", "a"},
+		"failed=true":        nil,
+		"failed=false":       all,
 	} {
 		if ids, next := c.page(query); !slices.Equal(ids, want) || next != "" {
 			t.Errorf("%q lists %q, %q", query, ids, next)
 		}
 	}
+}
+
+// TestListFiltersByFigures: by what failed, by cost and duration, and by the models and tools that were used, anywhere in a tree.
+func TestListFiltersByFigures(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("a", state("COMPLETED"), obj{"startTime": at(0), "endTime": at(90)}), subPlan("a", "a-sub", "a", "t"), step("a", "a-sub", "a-s"),
+		cycle("a", "a-s", 0, obj{"modelName": "small", "costUsd": 0.25}), tool("a", "a-s", 0, "a-t", state("FAILED"), obj{"name": "search"}))
+	c.Write(plan("b", state("FAILED"), obj{"startTime": at(0), "endTime": at(30)}), step("b", "b", "b-s", obj{"modelName": "large"}),
+		cycle("b", "b-s", 0, obj{"costUsd": 0.5}), cycle("b", "b-s", 1, obj{"costUsd": 0.5}))
+	c.Write(plan("c", state("RUNNING"), obj{"startTime": at(0)}), step("c", "c", "c-s", state("INTERRUPTED")))
+	c.Write(plan("d"))
+	for query, want := range map[string][]string{
+		"failed=true": {"c", "b", "a"}, "failed=false": {"d"}, "failed=true&state=COMPLETED": {"a"},
+		"minCost=0.5": {"b"}, "maxCost=0.5": {"a"}, "minCost=0.25&maxCost=1": {"b", "a"}, "minCost=1.01": nil, "minCost=0": {"b", "a"},
+		"minDuration=30s": {"b", "a"}, "minDuration=30001": {"a"}, "maxDuration=1m": {"b"}, "minDuration=1m&maxDuration=1.5m": {"a"}, "minDuration=1h": nil,
+		"model=small": {"a"}, "model=large": {"b"}, "model=none": nil, "tool=search": {"a"}, "tool=sear": nil,
+		"tool=search&model=small&failed=true&minCost=0.1&maxDuration=2m": {"a"},
+	} {
+		if ids, next := c.page(query); !slices.Equal(ids, want) || next != "" {
+			t.Errorf("%q lists %q, %q", query, ids, next)
+		}
+	}
+}
+
+// TestListSaysWhy: a run that failed has its cause, and one that waits what it asks.
+func TestListSaysWhy(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("a", state("FAILED")), step("a", "a", "s", state("FAILED"), obj{"errorMessage": "of the step"}), cycle("a", "s", 0, obj{"state": "COMPLETED"}),
+		tool("a", "s", 0, "t/1", state("FAILED"), obj{"name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 400), "startTime": at(1), "endTime": at(2)}))
+	c.Write(plan("b", state("COMPLETED")), step("b", "b", "s", state("FAILED"), obj{"agentName": "writer", "errorMessage": "of the step"}), cycle("b", "s", 0, state("FAILED")))
+	c.Write(plan("c", state("WAITING")), step("c", "c", "s", state("FAILED")), obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "late", "startTime": at(9)},
+		obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "w 1", "title": "refund?", "startTime": at(5)}, obj{"kind": "wait", "rootPlanId": "c", "planId": "c", "waitId": "done", "startTime": at(1), "state": "SUBMITTED"})
+	c.Write(plan("d", state("COMPLETED")))
+	expect(t, c.Read("/api/v1/plans"), obj{
+		"items.3.failed": 1,
+		"items.3.cause":  obj{"at": "call:s/0/t%2F1", "kind": "actTool", "name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 300), "recovered": false, "state": "FAILED", "startTime": at(1), "endTime": at(2)},
+		"items.2.failed": 1,
+		"items.2.cause":  obj{"at": "cycle:s/0", "kind": "thinkAct", "name": nil, "errorKind": nil, "errorMessage": "of the step", "recovered": true, "state": "FAILED", "startTime": nil, "endTime": nil},
+		"items.1.failed": 1,
+		"items.1.cause":  obj{"at": "wait:w%201", "kind": "wait", "name": "refund?", "errorKind": nil, "errorMessage": nil, "recovered": false, "state": "WAITING", "startTime": at(5), "endTime": nil},
+		"items.0.failed": 0,
+		"items.0.cause":  nil,
+	})
 }
 
 // N15: q finds words anywhere in a tree, in pages, and an answer says if some runs cannot be found yet.
@@ -189,7 +238,8 @@ func TestListRefusesBadQueries(t *testing.T) {
 		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("plans soon 0 a")}, {"cursor", cursor("plans 1763640000000000")}, {"cursor", cursor("plans 9223372036854775807 0 a")},
 		{"cursor", cursor("plans -9223372036854775808 0 a")}, {"cursor", cursor("plans 1763640000000000 0 \x00")}, {"cursor", cursor("plans 1763640000000000 0 \xff")},
 		{"cursor", cursor("plans 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
-		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"},
+		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"}, {"since", "24"}, {"since", "-1h"}, {"since", "1e9h"}, {"until", "70000d"},
+		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"}, {"minDuration", "-5"}, {"minDuration", "soon"}, {"maxDuration", "99999999999999999"}, {"model", "\x00"}, {"tool", "\xff"},
 		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"}, {"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " ")},
 		{"sort", "name"}, {"State", "RUNNING"}, {"offset", ""},
 		{"state", "running"}, {"state", "IDLE"}, {"state", "\x00"}, {"project", "\x00"}, {"project", "\xff"},

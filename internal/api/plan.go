@@ -69,6 +69,8 @@ func addItem(o *object, p store.PlanSummary) {
 	o.value("lastSignOfLife", p.LastSignOfLife)
 	o.int("steps", p.Steps)
 	o.value("total", wire.FiguresOf(&p.Total))
+	o.int("failed", p.Failed)
+	o.value("cause", causeOf(&p))
 	o.truncated(p.Truncated)
 	o.b = append(o.b, '}')
 }
@@ -92,21 +94,48 @@ func (s *Server) listPlans(c echo.Context) error {
 
 // PlanPage reads the page of the list of root plans for which the query of a request asks.
 func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
-	q := httpd.QueryOf(c, "project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "limit", "cursor")
+	q := httpd.QueryOf(c, append(planQuery, "cursor")...)
+	filter, before := planFilter(q), q.Cursor("plans")
+	if before != nil {
+		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
+	}
+	return s.planPage(c, q, filter)
+}
+
+// NewerPlans reads the root plans that are newer than one in the list for which the query of a request asks. The member after
+// has the place of that one.
+func (s *Server) NewerPlans(c echo.Context) (PlanPage, error) {
+	q := httpd.QueryOf(c, append(planQuery, "after")...)
+	filter, after := planFilter(q), q.CursorAt("after", "plans")
+	if after != nil {
+		filter.After = &store.PlanCursor{FirstSeenAt: after.Time, RootPlanID: after.ID}
+	}
+	return s.planPage(c, q, filter)
+}
+
+// planQuery are the members of a query that narrow the list of root plans.
+var planQuery = []string{
+	"project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "failed", "minCost", "maxCost", "minDuration", "maxDuration",
+	"model", "tool", "limit",
+}
+
+func planFilter(q *httpd.Query) store.PlanFilter {
 	filter := store.PlanFilter{
 		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"), UserID: q.Text("userId"),
 		ConversationID: q.Text("conversationId"), Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
+		Failed: q.Choice("failed"), MinCostUSD: q.Amount("minCost"), MaxCostUSD: q.Amount("maxCost"),
+		MinDuration: q.Duration("minDuration"), MaxDuration: q.Duration("maxDuration"), Model: q.Text("model"), Tool: q.Text("tool"),
 		Limit: q.Limit(),
 	}
-	before := q.Cursor("plans")
 	if q.Err == nil && filter.State != "" && !slices.Contains(record.States(record.KindPlan), filter.State) {
 		q.Err = httpd.BadField("state", fmt.Sprintf("must be a state of plans: %s", joined(record.States(record.KindPlan))))
 	}
+	return filter
+}
+
+func (s *Server) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilter) (page PlanPage, err error) {
 	if q.Err != nil {
 		return page, q.Err
-	}
-	if before != nil {
-		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
 	}
 	page.Filter = filter
 	filter.Limit++ // one more shows whether there is a next page

@@ -89,6 +89,14 @@ func (q *Query) Text(name string) string {
 	return q.values.Get(name)
 }
 
+// Choice is [Query.Flag], but nil if there is no value.
+func (q *Query) Choice(name string) *bool {
+	if q.Text(name) == "" {
+		return nil
+	}
+	return new(q.Flag(name))
+}
+
 // Flag reads true or false, which it is if there is no value.
 func (q *Query) Flag(name string) bool {
 	switch q.Text(name) {
@@ -101,7 +109,7 @@ func (q *Query) Flag(name string) bool {
 	return false
 }
 
-// Time reads a moment, or a day, which is its beginning in UTC.
+// Time reads a moment: a time, a day, which is its beginning in UTC, or how long ago it was.
 func (q *Query) Time(name string) *time.Time {
 	s := q.Text(name)
 	if s == "" {
@@ -112,8 +120,55 @@ func (q *Query) Time(name string) *time.Time {
 			return new(t.UTC())
 		}
 	}
-	q.Err = BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %2B) or a day such as 2026-11-20")
+	if ago, ok := parseSpan(s); ok {
+		return new(time.Now().Add(-ago).UTC())
+	}
+	q.Err = BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %2B), a day such as 2026-11-20, or how long ago, such as 24h or 7d")
 	return nil
+}
+
+// Duration reads how long something takes.
+func (q *Query) Duration(name string) *time.Duration {
+	s := q.Text(name)
+	if s == "" {
+		return nil
+	}
+	if d, ok := parseSpan(s); ok {
+		return &d
+	}
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms >= 0 && ms <= maxSpan.Milliseconds() {
+		return new(time.Duration(ms) * time.Millisecond)
+	}
+	q.Err = BadField(name, "must be a number of milliseconds, or a time with its unit, such as 90s, 5m or 1.5h")
+	return nil
+}
+
+// maxSpan bounds the spans of time that queries name.
+const maxSpan = 100 * 365 * 24 * time.Hour
+
+// parseSpan reads a span of time with its unit: as Go has them, or days.
+func parseSpan(s string) (d time.Duration, ok bool) {
+	if days, found := strings.CutSuffix(s, "d"); found {
+		n, err := strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+		return d, err == nil && d <= maxSpan
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil && d >= 0 && d <= maxSpan && strings.ContainsAny(s, "smh")
+}
+
+// Amount reads a number that is not negative.
+func (q *Query) Amount(name string) *float64 {
+	s := q.Text(name)
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n >= 0 && n <= 1e15) {
+		q.Err = BadField(name, "must be a number that is not negative")
+		return nil
+	}
+	return &n
 }
 
 // Limit reads how many items a page may have.
@@ -144,14 +199,17 @@ func (at Cursor) Format(list string) string {
 }
 
 // Cursor reads the cursor of a list; nil if there is none.
-func (q *Query) Cursor(list string) *Cursor {
-	s := q.Text("cursor")
+func (q *Query) Cursor(list string) *Cursor { return q.CursorAt("cursor", list) }
+
+// CursorAt is [Query.Cursor] for a member with another name.
+func (q *Query) CursorAt(name, list string) *Cursor {
+	s := q.Text(name)
 	if s == "" {
 		return nil
 	}
 	at, err := parseCursor(list, s)
 	if err != nil {
-		q.Err = BadField("cursor", "must be a nextCursor of this list, as it was given")
+		q.Err = BadField(name, "must be a nextCursor of this list, as it was given")
 	}
 	return at
 }

@@ -230,11 +230,24 @@ const (
 	foldDepth = 2
 )
 
-// Folded returns which rows are folded at first: in a tree of many rows, sub-plans that have ended without a failure and are
-// some levels deep. What is above the given row is open.
-func (o *Outline) Folded(open int) map[int]bool {
+// Fold says which rows are folded.
+type Fold string
+
+// The folds of a tree.
+const (
+	FoldFew  Fold = ""     // in a tree of many rows, sub-plans that have ended without a failure and are some levels deep
+	FoldNone Fold = "none" // none
+	FoldOK   Fold = "ok"   // what has ended without a failure
+	FoldAll  Fold = "all"  // all but the first
+)
+
+// Folds are all of them.
+var Folds = []Fold{FoldFew, FoldNone, FoldOK, FoldAll}
+
+// Folded returns which rows are folded. The open row is not, nor what is above it and above the others that are seen.
+func (o *Outline) Folded(how Fold, open int, seen ...int) map[int]bool {
 	folded := map[int]bool{}
-	if len(o.Rows) <= foldAbove {
+	if how == FoldNone || how == FoldFew && len(o.Rows) <= foldAbove {
 		return folded
 	}
 	level := make([]int, len(o.Rows)) // of the plans
@@ -243,16 +256,19 @@ func (o *Outline) Folded(open int) map[int]bool {
 		if r.Parent >= 0 {
 			level[i] = level[r.Parent]
 		}
-		if r.Plan == nil {
-			continue
+		if r.Plan != nil {
+			level[i]++
 		}
-		level[i]++
-		if level[i] > foldDepth && r.Below > 0 && r.State().Terminal() && r.Failures == 0 && r.Number == 0 {
+		well := r.Wait == nil && r.State().Terminal() && r.Failures == 0 && r.Number == 0
+		if r.Below > 0 && (how == FoldAll && i > 0 || how == FoldOK && well || how == FoldFew && well && r.Plan != nil && level[i] > foldDepth) {
 			folded[i] = true
 		}
 	}
-	for _, i := range o.Path(open) {
-		delete(folded, i)
+	delete(folded, open)
+	for _, row := range append(seen, open) {
+		for i := o.Rows[row].Parent; i >= 0; i = o.Rows[i].Parent {
+			delete(folded, i)
+		}
 	}
 	return folded
 }
@@ -270,17 +286,10 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 
 // Key returns the key of what the row shows.
 func (r *Row) Key() record.Key {
-	switch {
-	case r.Wait != nil:
+	if r.Wait != nil {
 		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
 	}
-	return r.Call.Record.Key()
+	return r.Record().Key()
 }
 
 // State returns the state of the row.

@@ -144,18 +144,32 @@ func TestFolded(t *testing.T) {
 		return o, row
 	}
 	small, row := grow(10)
-	if folded := small.Folded(row); len(folded) > 0 {
+	if folded := small.Folded(outline.FoldFew, row); len(folded) > 0 {
 		t.Errorf("of %d rows, %v are folded", len(small.Rows), folded)
 	}
 	large, row := grow(100)
 	var folded []string
 	for i := range large.Rows {
-		if large.Folded(row)[i] {
+		if large.Folded(outline.FoldFew, row)[i] {
 			folded = append(folded, large.Rows[i].At)
 		}
 	}
 	if diff := cmp.Diff([]string{"plan:deep0"}, folded); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	for how, want := range map[outline.Fold]string{
+		outline.FoldNone: "0 []", outline.FoldOK: "113 [cycle:a/0 call:a/0/top0]", outline.FoldAll: "114 [cycle:a/0 call:a/0/top0]",
+	} {
+		folded := large.Folded(how, row)
+		first := []string{}
+		for i := range large.Rows {
+			if folded[i] && len(first) < 2 {
+				first = append(first, large.Rows[i].At)
+			}
+		}
+		if got := fmt.Sprint(len(folded), " ", first); got != want {
+			t.Errorf("%s folds %s, want %s", how, got, want)
+		}
 	}
 	if newest, ok := large.Newest(); !ok || large.Rows[newest].At != "step:sdeep2" {
 		t.Errorf("the newest is %d", newest)

@@ -119,7 +119,7 @@ ANALYZE actlog.plan_execution_record`)
 	before := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	for _, id := range []string{"\U0010FFFF", "root-500"} {
 		rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList,
-			nil, before, id, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
+			nil, before, id, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 var (
 	forever   = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	beginning = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	lastOfAll = "\U0010FFFF"
 )
 
@@ -51,25 +53,42 @@ type PlanSummary struct {
 	Total       tree.Figures
 	// LastSignOfLife is that of [tree.Plan].
 	LastSignOfLife *time.Time
+	Cause
+	// Asks is what a plan that has not ended asks a human first: that wait without its form; nil: nothing.
+	Asks *record.Wait
+}
+
+// beside is what the list reads of a plan in other forms than its summary has.
+type beside struct {
+	FailedRows                 json.RawMessage
+	AskingPlanID, AskingWaitID *string
+	AskingTitle                *string
+	AskingSince                *time.Time
 }
 
 var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own.
 func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
-	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent, p.PageSize}
+	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent,
+		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
 	err = r.before(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}
 		var p *PlanSummary
+		var more beside
 		return planList.Rows(rows, func(record.Kind) ([]any, error) {
 			plans = append(plans, PlanSummary{})
-			p = &plans[len(plans)-1]
-			return []any{&p.Record, &p.Cursor, p, &p.Total}, nil
-		}, func() error {
+			p, more = &plans[len(plans)-1], beside{}
+			return []any{&p.Record, &p.Cursor, p, &p.Total, &more}, nil
+		}, func() (err error) {
 			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
 			p.Truncated = field.StillCut(&p.Record, p.Truncated)
 			p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
-			return nil
+			if more.AskingWaitID != nil {
+				p.Asks = &record.Wait{RootPlanID: p.Record.RootPlanID, PlanID: *more.AskingPlanID, WaitID: *more.AskingWaitID, Title: more.AskingTitle, State: new(record.Waiting), StartTime: more.AskingSince}
+			}
+			p.Cause, err = causeOf(p.Record.RootPlanID, more.FailedRows)
+			return err
 		})
 	})
 	return plans, err

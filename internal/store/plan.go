@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/db"
-	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/tree"
@@ -111,23 +110,6 @@ func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan 
 	return plan, exceptionWaits, nil
 }
 
-// build nests the plans and steps, and returns the plan that was asked for; nil: it is not among them.
-func (n *nodes) build(planID string) *tree.Plan {
-	for _, st := range n.steps {
-		st.Truncated = field.StillCut(&st.Record, st.Truncated)
-	}
-	calls := firstCalls(n)
-	plans := make([]*tree.Plan, len(n.plans))
-	for i, p := range n.plans {
-		plans[i] = &p.Plan
-		p.Truncated = field.StillCut(&p.Record, p.Truncated)
-		if p.Record.ToolCallID != nil {
-			p.ToolCall = calls[*p.Record.ToolCallID]
-		}
-	}
-	return tree.Build(planID, plans, n.steps)
-}
-
 // openWait returns the first open wait of a tree, or nil. When the root has ended, only waits of
 // plans that still run count: nobody waits for the answers to the others any more.
 func openWait(n *nodes) *record.Wait {
@@ -144,31 +126,6 @@ func openWait(n *nodes) *record.Wait {
 		return nil
 	}
 	return slices.MinFunc(waits, compareWaits)
-}
-
-// firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step
-// that started first.
-func firstCalls(n *nodes) map[string]*tree.ToolCall {
-	if len(n.calls) == 0 {
-		return nil
-	}
-	started := make(map[string]*time.Time, len(n.steps))
-	for _, st := range n.steps {
-		started[st.Record.StepID] = st.Began()
-	}
-	calls := make(map[string]*tree.ToolCall, len(n.calls))
-	for _, t := range n.calls {
-		t.Truncated = field.StillCut(&t.Record, t.Truncated)
-		was := calls[t.Record.ToolCallID]
-		if was == nil || cmp.Or(
-			tree.CompareNullsLast(started[t.Record.StepID], started[was.Record.StepID], time.Time.Compare),
-			strings.Compare(t.Record.StepID, was.Record.StepID),
-			cmp.Compare(t.Record.Seq, was.Record.Seq),
-		) < 0 {
-			calls[t.Record.ToolCallID] = t
-		}
-	}
-	return calls
 }
 
 // compareWaits orders waits: those for input first, then the oldest.
@@ -213,11 +170,20 @@ type PlanFilter struct {
 	// Query has words that must all stand in the searchable texts of the tree, in any case. See
 	// package search.
 	Query string
+	// Model and Tool are ones that were used, anywhere in the tree.
+	Model, Tool string
+	// Failed says whether anything failed in the tree: a plan or a step, or one was left behind by a process that died; a cycle or
+	// a tool call.
+	Failed *bool
+	// MinCostUSD and MaxCostUSD bound the cost of the tree, MinDuration and MaxDuration how long the plan took. A plan whose cost
+	// or duration is not known is not listed then.
+	MinCostUSD, MaxCostUSD   *float64
+	MinDuration, MaxDuration *time.Duration
 	// Since and Until bound when a plan started or, if that is not known, was first seen. The
 	// time of Since is included, that of Until is not.
 	Since, Until *time.Time
-	// Before continues a list behind a plan.
-	Before *PlanCursor
+	// Before continues a list behind a plan. After ends it there.
+	Before, After *PlanCursor
 	// Limit bounds the list.
 	Limit int
 	// Timeout is how long the list may take, with the wait for a connection: filters may scan
@@ -225,24 +191,33 @@ type PlanFilter struct {
 	Timeout time.Duration
 }
 
+// listTimeout is how long a list may take if nothing else is said.
+const listTimeout = 10 * time.Second
+
 // Narrows reports whether the list has a filter. Without any, it is read from an index.
 func (f *PlanFilter) Narrows() bool {
-	return f.Since != nil || f.Until != nil || cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query) != ""
+	return f.Since != nil || f.Until != nil || f.Failed != nil || f.MinCostUSD != nil || f.MaxCostUSD != nil || f.MinDuration != nil || f.MaxDuration != nil ||
+		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
 }
 
 // Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many, and a
 // [*record.InvalidError] if the query cannot be searched for.
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
-		BeforeTime: forever, BeforeID: lastOfAll, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
+		BeforeTime: forever, BeforeID: lastOfAll, AfterTime: beginning, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
 		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
 		ConversationID: orNil(f.ConversationID), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
+		Model: orNil(f.Model), Tool: orNil(f.Tool), Failed: f.Failed, MinCost: f.MinCostUSD, MaxCost: f.MaxCostUSD,
+		MinMs: milliseconds(f.MinDuration), MaxMs: milliseconds(f.MaxDuration),
 	}
 	if f.Timeout == 0 {
-		f.Timeout = 10 * time.Second
+		f.Timeout = listTimeout
 	}
 	if f.Before != nil {
 		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
+	}
+	if f.After != nil {
+		params.AfterTime, params.AfterID = f.After.FirstSeenAt, f.After.RootPlanID
 	}
 	deadline := time.Now().Add(f.Timeout)
 	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second)) // Postgres ends it first, and keeps the connection
@@ -257,6 +232,21 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 		return nil, fmt.Errorf("%w: over %v", ErrSlow, f.Timeout)
 	}
 	return plans, err
+}
+
+// PlansAt returns the root plans with these ids that are on record, as a list has them, newest first.
+func (r *Reader) PlansAt(ctx context.Context, rootPlanIDs []string) ([]PlanSummary, error) {
+	params := db.PlanListParams{
+		Found: rootPlanIDs, BeforeTime: forever, BeforeID: lastOfAll, AfterTime: beginning, PageSize: int32(len(rootPlanIDs)),
+	}
+	return pg.Read(ctx, r.db, func() ([]PlanSummary, error) { return r.planList(ctx, params, time.Now().Add(listTimeout)) })
+}
+
+func milliseconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Milliseconds())
 }
 
 // PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and

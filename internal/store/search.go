@@ -62,7 +62,7 @@ func (r *Reader) search(ctx context.Context, text string, list db.PlanListParams
 
 // done reports whether nothing up to a place can be on the page.
 func (s *searching) done(newest PlanCursor) bool {
-	return len(s.found) == s.limit && compareCursors(s.found[s.limit-1].Cursor, newest) >= 0
+	return compareCursors(newest, PlanCursor{s.list.AfterTime, s.list.AfterID}) <= 0 || len(s.found) == s.limit && compareCursors(s.found[s.limit-1].Cursor, newest) >= 0
 }
 
 // add adds those of the trees to the page that the list may have. A tree may come again, because it

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/actlog/actlog/db"
@@ -173,4 +174,46 @@ func added[T any](to *[]*T) *T {
 	node := new(T)
 	*to = append(*to, node)
 	return node
+}
+
+// build nests the plans and steps, and returns the plan that was asked for; nil: it is not among them.
+func (n *nodes) build(planID string) *tree.Plan {
+	for _, st := range n.steps {
+		st.Truncated = field.StillCut(&st.Record, st.Truncated)
+	}
+	calls := firstCalls(n)
+	plans := make([]*tree.Plan, len(n.plans))
+	for i, p := range n.plans {
+		plans[i] = &p.Plan
+		p.Truncated = field.StillCut(&p.Record, p.Truncated)
+		if p.Record.ToolCallID != nil {
+			p.ToolCall = calls[*p.Record.ToolCallID]
+		}
+	}
+	return tree.Build(planID, plans, n.steps)
+}
+
+// firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step
+// that started first.
+func firstCalls(n *nodes) map[string]*tree.ToolCall {
+	if len(n.calls) == 0 {
+		return nil
+	}
+	started := make(map[string]*time.Time, len(n.steps))
+	for _, st := range n.steps {
+		started[st.Record.StepID] = st.Began()
+	}
+	calls := make(map[string]*tree.ToolCall, len(n.calls))
+	for _, t := range n.calls {
+		t.Truncated = field.StillCut(&t.Record, t.Truncated)
+		was := calls[t.Record.ToolCallID]
+		if was == nil || cmp.Or(
+			tree.CompareNullsLast(started[t.Record.StepID], started[was.Record.StepID], time.Time.Compare),
+			strings.Compare(t.Record.StepID, was.Record.StepID),
+			cmp.Compare(t.Record.Seq, was.Record.Seq),
+		) < 0 {
+			calls[t.Record.ToolCallID] = t
+		}
+	}
+	return calls
 }

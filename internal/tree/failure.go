@@ -47,6 +47,19 @@ func (n Node) Error() (kind, message *string) {
 	return n.Call.Record.ErrorKind, n.Call.Record.ErrorMessage
 }
 
+// Record returns the row of the node.
+func (n Node) Record() record.Change {
+	switch {
+	case n.Plan != nil:
+		return &n.Plan.Record
+	case n.Step != nil:
+		return &n.Step.Record
+	case n.Cycle != nil:
+		return &n.Cycle.Record
+	}
+	return &n.Call.Record
+}
+
 // Times returns when the node began and ended. Each may be nil.
 func (n Node) Times() (start, end *time.Time) {
 	switch {
@@ -84,6 +97,18 @@ type Failure struct {
 
 // Node returns what failed.
 func (f *Failure) Node() Node { return f.Path[len(f.Path)-1] }
+
+// Error returns the kind of the error and its message, those of what is above if the record of what failed has none. Each may be
+// nil.
+func (f *Failure) Error() (kind, message *string) {
+	for _, n := range slices.Backward(f.Path) {
+		kind, message = n.Error()
+		if kind != nil && *kind != "" || message != nil && *message != "" {
+			return kind, message
+		}
+	}
+	return nil, nil
+}
 
 // Failures returns what failed by itself in a tree that [Nest] has filled, in the order of the tree.
 func Failures(p *Plan) []Failure {

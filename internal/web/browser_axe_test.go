@@ -11,8 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
-
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
@@ -53,8 +51,7 @@ func TestAxeInBrowser(t *testing.T) {
 		value[any](b, script+"; true")
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1440, 390} {
-				call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-				call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1})
+				b.look(scheme, width, 900)
 				found := value[[]string](b, `axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
 				for _, f := range found {
 					t.Errorf("%s, %s, %d: %s", what, scheme, width, strings.Join(strings.Fields(f), " "))

@@ -25,9 +25,10 @@ import (
 
 // browser is a tab of Chromium.
 type browser struct {
-	t    *testing.T
-	ctx  context.Context //nolint:containedctx // chromedp keeps the tab in it
-	base string
+	t      *testing.T
+	ctx    context.Context //nolint:containedctx // chromedp keeps the tab in it
+	base   string
+	server *httptest.Server
 }
 
 // browse opens a tab on a site. The test fails if a page logs an error, or asks another host for anything.
@@ -40,7 +41,7 @@ func browse(t *testing.T, s *site, width, height int) *browser {
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)
-	b := &browser{t, ctx, server.URL}
+	b := &browser{t, ctx, server.URL, server}
 	b.do() // starts the browser
 	b.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(cancel)

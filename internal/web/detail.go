@@ -80,7 +80,7 @@ func (s *Server) text(c echo.Context) error {
 
 // row reads a row, and what is on record of it.
 func (s *Server) row(c echo.Context) (*runView, error) {
-	v, err := s.view(c, true, "name")
+	v, err := s.view(c, settled, "name")
 	if err != nil {
 		return nil, err
 	}

@@ -44,12 +44,21 @@ func (k *kept) add(id, root string, o *outline.Outline, now time.Time) {
 	}
 }
 
-// get returns the outline of a run; nil: none is kept.
-func (k *kept) get(id, root string, now time.Time) *outline.Outline {
+// age says how old the outline may be of which a piece of a page is made.
+type age int
+
+const (
+	fresh   age = iota // it is read now
+	settled            // of a run that has ended, it is that of its page
+	asPage             // it is that of its page
+)
+
+// get returns the outline of a run; nil: none is kept that is good enough.
+func (k *kept) get(id, root string, now time.Time, most age) *outline.Outline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, e := range k.all {
-		if e.id == id && e.root == root && now.Sub(e.at) <= keptFor {
+		if e.id == id && e.root == root && now.Sub(e.at) <= keptFor && (most == asPage || most == settled && e.outline.Rows[0].State().Terminal()) {
 			return e.outline
 		}
 	}

@@ -19,20 +19,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-const (
-	// sectionRows is how many rows of a tree stand in one section, which browsers lay out only when it is near.
-	sectionRows = 100
-	// maxFilled is how many rows a tree may have whose sections are all filled from the beginning.
-	maxFilled = 2_000
-	// maxIndent bounds how far to the right a row is drawn.
-	maxIndent = 32
-)
-
 // runView is a run, and the row that is open.
 type runView struct {
 	*outline.Outline
 	open   int // the row whose detail is shown
+	fold   outline.Fold
 	folded map[int]bool
+	root   string // under which the plan was asked for; empty: any
 	// lost is the address that was asked for, if the run has no such row.
 	lost   string
 	detail *detailView
@@ -43,11 +36,11 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c, false)
+	v, err := s.view(c, fresh)
 	if err != nil {
 		return err
 	}
-	if !v.Rows[0].State().Terminal() {
+	if !v.ended() {
 		switch followed, err := s.follow(c); {
 		case err == nil:
 			v = followed
@@ -67,7 +60,7 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.view(c, false)
+	v, err := s.view(c, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -76,110 +69,53 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	return v, nil
 }
 
-// maxPatch is how many rows may be asked for at once.
-const maxPatch = 200
-
-// patch answers with rows as they are now, and those above them.
-func (s *Server) patch(c echo.Context) error {
-	asked := strings.Fields(c.QueryParam("rows"))
-	if len(asked) > maxPatch {
-		return httpd.BadField("rows", "must be at most "+strconv.Itoa(maxPatch)+" addresses")
-	}
-	v, err := s.view(c, false, "rows")
-	if err != nil {
-		return err
-	}
-	var which []int
-	for _, at := range asked {
-		if row, ok := v.Find(at); ok {
-			which = append(which, v.Path(row)...)
-		}
-	}
-	slices.Sort(which)
-	return send(c, http.StatusOK, patch(v, slices.Compact(which)))
-}
-
-// before returns the addresses after which a row may stand, the nearest first: the row before it, and what that is under, as
-// far as this row is not under it, too.
-func (v *runView) before(row int) string {
-	var all []string
-	for at := row - 1; at >= 0; at = v.Rows[at].Parent {
-		all = append(all, v.Rows[at].At)
-		if at == v.Rows[row].Parent {
-			break
-		}
-	}
-	return strings.Join(all, " ")
-}
-
-// rows answers with rows of a run: those under one, or a number of those after one.
-func (s *Server) rows(c echo.Context) error {
-	v, err := s.view(c, true, "under", "after")
-	if err != nil {
-		return err
-	}
-	under, after := c.QueryParam("under"), c.QueryParam("after")
-	if (under == "") == (after == "") {
-		return httpd.BadField("under", "or after must be given: the address of a row of the run")
-	}
-	if under != "" {
-		row, ok := v.Find(under)
-		if !ok {
-			return httpd.BadField("under", "must be the address of a row of the run")
-		}
-		return send(c, http.StatusOK, rows(v, v.under(row)))
-	}
-	visible := v.Visible(v.folded)
-	at := slices.IndexFunc(visible, func(i int) bool { return v.Rows[i].At == after })
-	if at < 0 {
-		return httpd.BadField("after", "must be the address of a row of the run that is not folded away")
-	}
-	rest := visible[at+1:]
-	return send(c, http.StatusOK, rows(v, rest[:min(len(rest), sectionRows)]))
-}
-
-// view reads the run for which a request asks, whose query may have more than the address of a row. Of a piece of a page, it may be as it was when the page was made.
-func (s *Server) view(c echo.Context, piece bool, more ...string) (*runView, error) {
+// view reads the run for which a request asks, whose query may have more than that of a page.
+func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error) {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
 		return nil, err
 	}
-	q := httpd.QueryOf(c, append([]string{"at", "root"}, more...)...)
-	at, root := q.Text("at"), q.Text("root")
+	q := httpd.QueryOf(c, append([]string{"at", "root", "fold"}, more...)...)
+	at, root, fold := q.Text("at"), q.Text("root"), outline.Fold(q.Text("fold"))
+	if q.Err == nil && !slices.Contains(outline.Folds, fold) {
+		q.Err = httpd.BadField("fold", "must be none, ok or all")
+	}
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	if piece {
-		if o := s.kept.get(id, root, s.now()); o != nil {
-			return newRunView(o, at, s.now()), nil
+	o := s.kept.get(id, root, s.now(), most)
+	if o == nil {
+		plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
+		if err != nil {
+			return nil, err
 		}
+		o = outline.Of(plan)
+		s.kept.add(id, root, o, s.now())
 	}
-	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
-	if err != nil {
-		return nil, err
-	}
-	o := outline.Of(plan)
-	s.kept.add(id, root, o, s.now())
-	return newRunView(o, at, s.now()), nil
+	v := &runView{Outline: o, root: root, fold: fold, now: s.now()}
+	v.find(at)
+	v.folded = v.Folded(fold, v.open)
+	v.from, v.span = v.times()
+	return v, nil
 }
 
-// newRunView opens the row of an address; if there is none, the cause of the failure; else what runs now; else the first row.
-func newRunView(o *outline.Outline, at string, now time.Time) *runView {
-	v := &runView{Outline: o, now: now}
+// find opens the row of an address; if there is none, what runs now; else the cause of the failure; else the first row.
+func (v *runView) find(at string) {
 	open, ok := v.Find(at)
 	if !ok {
 		v.lost = at
-		switch {
-		case len(v.Failures) > 0:
+		if !v.ended() {
+			open, ok = v.Newest()
+		}
+		if !ok && len(v.Failures) > 0 {
 			open = v.Failures[0]
-		default:
-			open, _ = v.Newest()
 		}
 	}
-	v.open, v.folded = open, v.Folded(open)
-	v.from, v.span = v.times()
-	return v
+	v.open = open
 }
+
+// ended reports whether the run goes on no more.
+func (v *runView) ended() bool { return v.Rows[0].State().Terminal() }
 
 // times returns when the rows of the run began, and how long they took in all.
 func (v *runView) times() (from time.Time, span time.Duration) {
@@ -209,38 +145,6 @@ func (v *runView) rowTimes(r *outline.Row) (start, end *time.Time) {
 	return start, end
 }
 
-// section is a part of the tree. One of a long tree may be empty: it is filled when it comes near.
-type section struct {
-	rows []int
-	from string // where its rows come from; empty: they are there
-}
-
-// sections returns the visible rows in sections. Of a long tree, only the first one is filled, and that of the open row.
-func (v *runView) sections() (all []section) {
-	visible := v.Visible(v.folded)
-	long := len(visible) > maxFilled
-	for i := 0; i < len(visible); i += sectionRows {
-		s := section{rows: visible[i:min(i+sectionRows, len(visible))]}
-		if long && i > 0 && !slices.Contains(s.rows, v.open) {
-			q := url.Values{"after": {v.Rows[visible[i-1]].At}, "at": {v.Rows[v.open].At}}
-			s = section{from: runPath(v.Plan.Record.CurrentPlanID) + "/rows?" + q.Encode()}
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// under returns the rows under one, but for those under a folded one.
-func (v *runView) under(row int) (rows []int) {
-	for i := row + 1; i <= row+v.Rows[row].Below; i++ {
-		rows = append(rows, i)
-		if v.folded[i] {
-			i += v.Rows[i].Below
-		}
-	}
-	return rows
-}
-
 // failures returns the addresses of the failures, in the order in which they are visited.
 func (v *runView) failures() string {
 	all := make([]string, len(v.Failures))
@@ -248,6 +152,35 @@ func (v *runView) failures() string {
 		all[i] = v.Rows[row].At
 	}
 	return strings.Join(all, " ")
+}
+
+// count says which failure is open, of how many.
+func (v *runView) count() string {
+	if n := v.Rows[v.open].Number; n > 0 {
+		return strconv.Itoa(n) + " of " + strconv.Itoa(len(v.Failures))
+	}
+	return words.Plural(int64(len(v.Failures)), "failure")
+}
+
+// next returns the failure after the one that is open. It comes round again.
+func (v *runView) next() *outline.Row {
+	return &v.Rows[v.Failures[v.Rows[v.open].Number%len(v.Failures)]]
+}
+
+// start says when the run began, for scripts; empty: that is not known.
+func (v *runView) start() string {
+	if p := &v.Plan.Record; p.StartTime != nil && p.RootPlanID == p.CurrentPlanID {
+		return p.StartTime.UTC().Format(time.RFC3339Nano)
+	}
+	return ""
+}
+
+// newest returns the address of the step that began last of those that run; empty: none does.
+func (v *runView) newest() string {
+	if row, ok := v.Newest(); ok {
+		return v.Rows[row].At
+	}
+	return ""
 }
 
 // state returns the state of a row.
@@ -328,9 +261,21 @@ func (v *runView) bar(r *outline.Row) (x, width string, ok bool) {
 func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
 // path returns the address of a row.
-func (v *runView) path(r *outline.Row) string {
+func (v *runView) path(r *outline.Row) string { return v.address("", r, v.fold) }
+
+// address returns the address of the page with a row, or of a piece of it.
+func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more ...string) string {
 	q := url.Values{"at": {r.At}}
-	return runPath(v.Plan.Record.CurrentPlanID) + "?" + q.Encode()
+	if fold != outline.FoldFew {
+		q.Set("fold", string(fold))
+	}
+	if v.root != "" {
+		q.Set("root", v.root)
+	}
+	for i := 0; i < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	return runPath(v.Plan.Record.CurrentPlanID) + piece + "?" + q.Encode()
 }
 
 // reason says why a row failed.

@@ -60,6 +60,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/", s.list),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/tree", s.tree),
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
@@ -28,6 +29,7 @@ type site struct {
 	t     *testing.T
 	store *store.Store
 	door  *httpd.Server
+	hub   *live.Hub
 	http.Handler
 }
 
@@ -38,10 +40,15 @@ func open(t *testing.T, config httpd.Config) *site {
 
 func openWith(t *testing.T, config apitest.Config) *site {
 	t.Helper()
-	s := storetest.Open(t)
+	return serve(t, storetest.Open(t), config)
+}
+
+// serve opens a site of a record.
+func serve(t *testing.T, s *store.Store, config apitest.Config) *site {
+	t.Helper()
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
-	return &site{t, s, server.HTTP, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
+	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
@@ -150,7 +157,7 @@ func TestRun(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
 	p := s.get("/runs/run%2F1", http.StatusOK)
-	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1"; got != want {
+	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 copy"; got != want {
 		t.Errorf("the cause is %q, want %q", got, want)
 	}
 	detail := text(p.one("aria-label", "Detail"))

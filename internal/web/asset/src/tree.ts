@@ -1,30 +1,27 @@
-import { fragment } from "./fragment";
+import { fragment, loggedOut, LoggedOut } from "./fragment";
+import { copy, type Key } from "./keys";
 import { follow } from "./live";
+import { came, neighbour } from "./neighbour";
+import { beside, edge, find, folded, isEmpty, isRow, level, mark, type Item, type Row } from "./rows";
+import { say } from "./say";
 
-// openTree makes a tree of rows usable by keyboard, opens details in place, and folds.
-export function openTree(tree: HTMLElement): void {
-  const run = location.pathname;
-  let asked: AbortController | undefined; // for the detail on its way
+// openTree makes a tree of rows usable by keyboard, opens details in place, and folds. It returns the keys for that.
+export function openTree(tree: HTMLElement): Key[] {
+  const at = (): Row | null => tree.querySelector<Row>("[aria-selected=true]");
+  const failures = (): string[] => (document.querySelector<HTMLElement>("[data-failures]")?.dataset.failures ?? "").split(" ").filter(Boolean);
 
-  const all = (): HTMLAnchorElement[] => [...tree.querySelectorAll<HTMLAnchorElement>(".row:not([hidden])")];
-  const level = (row: Element): number => Number(row.getAttribute("aria-level"));
-  const at = (): HTMLAnchorElement | null => tree.querySelector<HTMLAnchorElement>("[aria-selected=true]");
-  // next returns the row after one in the document; rows stand in sections, of which some may be empty.
-  function next(row: Element): Element | null {
-    if (row.nextElementSibling) return row.nextElementSibling;
-    for (let s = row.parentElement?.nextElementSibling; s; s = s.nextElementSibling) if (s.firstElementChild) return s.firstElementChild;
-    return null;
-  }
-
-  // below returns the rows under one, hidden ones included.
-  function below(row: Element): HTMLElement[] {
-    const rows: HTMLElement[] = [];
-    for (let r = next(row); r && level(r) > level(row); r = next(r)) rows.push(r as HTMLElement);
-    return rows;
+  // ask asks for a piece of this page.
+  function ask(name: string, more: Record<string, string> = {}, signal?: AbortSignal): Promise<DocumentFragment> {
+    const now = new URLSearchParams(location.search);
+    const query = new URLSearchParams({ at: at()?.id ?? "" });
+    for (const kept of ["root", "fold"]) if (now.has(kept)) query.set(kept, now.get(kept) ?? "");
+    for (const [key, value] of Object.entries(more)) query.set(key, value);
+    return fragment(`${location.pathname}/${name}?${query}`, signal);
   }
 
   // select opens the detail of a row. Back leaves the run: the address is replaced.
-  async function select(row: HTMLAnchorElement, focus = true): Promise<void> {
+  let timer = 0;
+  function select(row: Row): void {
     for (const old of tree.querySelectorAll("[aria-selected=true]")) {
       old.setAttribute("aria-selected", "false");
       old.classList.remove("at");
@@ -33,156 +30,299 @@ export function openTree(tree: HTMLElement): void {
     row.setAttribute("aria-selected", "true");
     row.classList.add("at");
     row.setAttribute("tabindex", "0");
-    if (focus) row.focus({ preventScroll: true });
+    row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
-    history.replaceState(null, "", row.href);
-    await show(row);
+    count();
+    clearTimeout(timer); // who holds a key down sees the detail where it ends
+    timer = window.setTimeout(() => {
+      history.replaceState(null, "", row.href);
+      void show();
+    }, 40);
   }
 
-  // show brings the detail of a row.
-  async function show(row: HTMLAnchorElement): Promise<void> {
+  // count says which failure is open.
+  function count(): void {
+    const line = document.querySelector(".count");
+    const all = failures();
+    const here = all.indexOf(at()?.id ?? "");
+    if (line) line.textContent = here >= 0 ? `${here + 1} of ${all.length}` : all.length === 1 ? "1 failure" : `${all.length} failures`;
+  }
+
+  // show brings the detail of the open row.
+  let asked: AbortController | undefined;
+  async function show(): Promise<void> {
     asked?.abort();
-    asked = new AbortController();
+    const mine = (asked = new AbortController());
     const detail = document.querySelector(".detail");
     try {
-      const piece = await fragment(`${run}/detail${new URL(row.href).search}`, asked.signal);
+      const piece = await ask("detail", {}, mine.signal);
       if (detail?.innerHTML !== piece.querySelector(".detail")?.innerHTML) detail?.replaceWith(piece);
     } catch (error) {
-      if (!asked.signal.aborted && detail) {
-        const message = document.createElement("p");
-        message.setAttribute("role", "alert");
-        message.textContent = `The detail could not be read: ${(error as Error).message}`;
-        detail.replaceChildren(message);
-      }
+      if (mine.signal.aborted || !detail) return;
+      const message = document.createElement("p");
+      message.setAttribute("role", "alert");
+      if (error instanceof LoggedOut) message.append(...loggedOut());
+      else message.append(`The detail could not be read: ${(error as Error).message}`);
+      detail.replaceChildren(message);
     }
+  }
+
+  // adopt makes rows that came from the server part of the tree. One that is there already is not taken twice.
+  function adopt(piece: ParentNode): Element[] {
+    for (const row of piece.querySelectorAll<Row>(".row")) {
+      const chosen = row.getAttribute("aria-selected") === "true";
+      row.setAttribute("tabindex", chosen ? "0" : "-1");
+      if (find(row.id) && find(row.id) !== row) row.remove();
+    }
+    const sections = [...piece.children].filter((section) => section.firstElementChild || isEmpty(section));
+    for (const section of sections) if (isEmpty(section)) near.observe(section);
+    return sections;
+  }
+
+  // fill brings the rows of an empty section. It returns the sections that took its place; none if that failed.
+  const fills = new WeakMap<Element, Promise<Element[]>>();
+  function fill(section: HTMLElement): Promise<Element[]> {
+    const begun = fills.get(section);
+    if (begun) return begun;
+    const filling = fragment(section.dataset.from ?? "").then((piece) => {
+      const sections = adopt(piece);
+      if (section.hidden) for (const item of piece.querySelectorAll<HTMLElement>(".row, [data-from]")) item.hidden = true;
+      section.replaceWith(...sections);
+      live?.filled();
+      return sections;
+    }, () => {
+      fills.delete(section); // it is tried again
+      return [];
+    });
+    fills.set(section, filling);
+    return filling;
+  }
+
+  // seen returns the first row from an item on that is not folded away. Sections on the way are filled.
+  async function seen(item: Item | null | undefined, back = false): Promise<Row | null> {
+    while (item) {
+      if (isRow(item) && !item.hidden) return item;
+      if (isRow(item) || item.hidden) {
+        item = beside(item, back);
+        continue;
+      }
+      const sections: Element[] = await fill(item);
+      const section = back ? sections.at(-1) : sections[0];
+      item = section && edge(section, back);
+    }
+    return null;
+  }
+
+  // above returns the row that one is under.
+  async function above(row: Row): Promise<Row | null> {
+    let item = beside(row, true);
+    while (item && (isRow(item) ? level(item) >= level(row) : true)) {
+      if (isRow(item) || level(item) >= level(row)) {
+        item = beside(item, true);
+        continue;
+      }
+      const section: Element | undefined = (await fill(item)).at(-1);
+      item = section ? edge(section, true) : null;
+    }
+    return item as Row | null;
   }
 
   // fold folds a row or unfolds it. Rows that never were on the page come from the server.
-  async function fold(row: HTMLElement, open = row.getAttribute("aria-expanded") === "false"): Promise<void> {
-    if (!row.hasAttribute("aria-expanded")) return;
-    const rows = below(row);
-    if (open && rows.length === 0) {
-      const piece = await fragment(`${run}/rows?under=${encodeURIComponent(row.id)}`);
-      row.after(piece);
+  async function fold(row: Row, open = folded(row)): Promise<void> {
+    if (!row.hasAttribute("aria-expanded") || open !== folded(row)) return;
+    mark(row, open);
+    const first = beside(row);
+    if (open && (!first || level(first) <= level(row))) {
+      try {
+        put(row, await ask("rows", { under: row.id }));
+      } catch (error) {
+        mark(row, false);
+        say((error as Error).message);
+      }
+      return;
     }
-    row.setAttribute("aria-expanded", String(open));
-    const sign = row.querySelector(".fold");
-    if (sign) sign.textContent = open ? "▾" : "▸";
-    let under = Infinity; // the level of a folded row above
-    for (const r of rows) {
-      if (level(r) > under) continue;
-      under = r.getAttribute("aria-expanded") === "false" ? level(r) : Infinity;
-      r.hidden = !open;
+    let shut = open ? Infinity : level(row); // how deep the folded row above is
+    let last: Element = row;
+    for (let item = beside(row); item; item = beside(last)) {
+      if (!isRow(item) && level(item) <= level(row)) { // the first of its rows may be under this one
+        if ((await fill(item)).length === 0) break;
+        continue;
+      }
+      if (level(item) <= level(row)) break;
+      if (level(item) <= shut) shut = open ? Infinity : level(row);
+      item.hidden = level(item) > shut;
+      if (!item.hidden && folded(item)) shut = level(item);
+      last = item;
     }
-    if (!open) for (const r of rows) r.hidden = true;
+    if (at()?.hidden) select(row);
+  }
+
+  // put puts the rows under a row, in sections, behind it.
+  function put(row: Row, piece: DocumentFragment): void {
+    const sections = adopt(piece);
+    const section = row.parentElement;
+    if (!section) return;
+    const only = sections[0];
+    if (sections.length === 1 && only && !isEmpty(only)) row.after(...only.childNodes);
+    else {
+      const held = document.activeElement;
+      const rest = section.cloneNode(false) as Element;
+      while (row.nextSibling) rest.append(row.nextSibling);
+      section.after(...sections, ...(rest.firstChild ? [rest] : []));
+      if (rest.contains(held)) (held as HTMLElement).focus({ preventScroll: true });
+    }
+    live?.filled();
+  }
+
+  // redraw brings the whole tree, with a row open in it.
+  async function redraw(id: string, how?: string): Promise<void> {
+    const piece = await ask("tree", how === undefined ? { at: id } : { at: id, fold: how });
+    const held = tree.contains(document.activeElement);
+    tree.replaceChildren(...piece.childNodes);
+    adopt(tree);
+    const row = at();
+    if (row) history.replaceState(null, "", row.href);
+    if (held) row?.focus({ preventScroll: true });
+    row?.scrollIntoView({ block: "nearest" });
+    live?.filled();
+  }
+
+  // foldAll folds the whole tree in one of the ways that the server knows.
+  async function foldAll(how: string): Promise<void> {
+    try {
+      await redraw(at()?.id ?? "", how);
+    } catch (error) {
+      say((error as Error).message);
+    }
+  }
+
+  // reveal goes to a row, wherever it is. What is above it is unfolded.
+  async function reveal(id: string): Promise<void> {
+    try {
+      if (!find(id)) {
+        for (const { firstElementChild: path } of (await ask("patch", { rows: id })).querySelectorAll(".new-row")) {
+          const row = path && find(path.id);
+          if (row && folded(row)) await fold(row, true);
+        }
+      }
+      if (!find(id)) {
+        const all = [...tree.querySelectorAll<Row>("[aria-expanded]")].map((row) => [row.id, folded(row)] as const);
+        await redraw(id);
+        for (const [old, shut] of all) {
+          const row = find(old);
+          if (row && folded(row) !== shut && !(shut && (await holds(row, id)))) await fold(row, !shut);
+        }
+      }
+      const row = find(id);
+      if (!row) return say("The row is not on record any more.");
+      const path: Row[] = [];
+      for (let r = await above(row); r; r = await above(r)) path.unshift(r);
+      for (const r of path) if (folded(r)) await fold(r, true);
+      select(row);
+    } catch (error) {
+      say((error as Error).message);
+    }
+  }
+
+  // holds reports whether a row is above another.
+  async function holds(row: Row, id: string): Promise<boolean> {
+    for (let r = find(id); r; r = await above(r)) if (r === row) return true;
+    return false;
   }
 
   // failure goes to the next failure, or the one before. It comes round again.
   function failure(step: number): void {
-    const failures = (document.querySelector<HTMLElement>("[data-failures]")?.dataset.failures ?? "").split(" ").filter(Boolean);
-    if (failures.length === 0) return;
-    const here = failures.indexOf(at()?.id ?? "");
-    const to = here < 0 ? 0 : (here + step + failures.length) % failures.length;
-    const id = failures[to] ?? "";
-    const row = document.getElementById(id) as HTMLAnchorElement | null;
-    if (!row || row.hidden) {
-      location.assign(`${run}?at=${encodeURIComponent(id)}`); // it is folded away
-      return;
-    }
-    const count = document.querySelector(".count");
-    if (count) count.textContent = `${to + 1} of ${failures.length}`;
-    void select(row);
+    const all = failures();
+    const here = all.indexOf(at()?.id ?? "");
+    const to = all[here < 0 ? 0 : (here + step + all.length) % all.length];
+    if (to) void reveal(to);
+    else say("Nothing failed.");
   }
 
-  // move goes some rows down or up; Infinity is the last row. Sections on the way are filled.
-  async function move(step: number): Promise<void> {
-    const sections = [...tree.children] as HTMLElement[];
-    const here = sections.indexOf(at()?.parentElement as HTMLElement);
-    const to = Number.isFinite(step) ? here + Math.sign(step) : step > 0 ? sections.length - 1 : 0;
-    const section = sections[to];
-    if (section) await fill(section);
-    const rows = all();
-    const row = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(at() as HTMLAnchorElement) + step))];
-    if (row) void select(row);
+  async function go(row: Promise<Row | null>): Promise<void> {
+    const to = await row;
+    if (to) select(to);
   }
-
-  function sideways(row: HTMLAnchorElement, open: boolean): void {
-    if (row.hasAttribute("aria-expanded") && (row.getAttribute("aria-expanded") === "true") !== open) {
-      void fold(row, open);
-      return;
-    }
-    if (open) {
-      if (row.hasAttribute("aria-expanded")) void move(1);
-      return;
-    }
-    const rows = all();
-    for (let i = rows.indexOf(row) - 1; i >= 0; i--) {
-      const r = rows[i];
-      if (r && level(r) < level(row)) return void select(r);
-    }
-  }
-
-  const keys: Record<string, (row: HTMLAnchorElement) => void> = {
-    ArrowDown: () => void move(1), j: () => void move(1),
-    ArrowUp: () => void move(-1), k: () => void move(-1),
-    Home: () => void move(-Infinity), End: () => void move(Infinity),
-    ArrowRight: (row) => sideways(row, true), ArrowLeft: (row) => sideways(row, false),
-    f: (row) => void fold(row),
-    e: () => failure(1), E: () => failure(-1),
-  };
-  document.addEventListener("keydown", (event) => {
-    const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, textarea, select, [contenteditable]")) return;
-    if (target.closest(".detail") && event.key.length > 1) return; // arrows scroll a text
-    const act = keys[event.key];
+  const move = (back: boolean): void => {
     const row = at();
-    if (!act || !row) return;
-    event.preventDefault();
-    act(row);
-  });
+    if (row) void go(seen(beside(row, back), back));
+  };
+
+  function sideways(open: boolean): void {
+    const row = at();
+    if (!row) return;
+    if (row.hasAttribute("aria-expanded") && folded(row) === open) void fold(row, open);
+    else if (!open) void go(above(row));
+    else if (row.hasAttribute("aria-expanded")) move(false);
+  }
+
+  async function siblings(row: Row): Promise<void> {
+    const up = await above(row);
+    for (let item = up && beside(up); item && (isRow(item) ? level(item) >= level(row) : false); item = beside(item)) {
+      if (isRow(item) && level(item) === level(row)) await fold(item, true);
+    }
+  }
+
+  const onRow = (act: (row: Row) => unknown) => () => {
+    const row = at();
+    if (row) act(row);
+  };
+  const keys: Key[] = [
+    { keys: ["ArrowDown", "j"], does: "the row below", act: () => move(false) },
+    { keys: ["ArrowUp", "k"], does: "the row above", act: () => move(true) },
+    { keys: ["Home"], does: "the first row", act: () => go(seen(tree.firstElementChild && edge(tree.firstElementChild))) },
+    { keys: ["End"], does: "the last row", act: () => go(seen(tree.lastElementChild && edge(tree.lastElementChild, true), true)) },
+    { keys: ["ArrowRight"], does: "unfold the row, or go to what is under it", act: () => sideways(true) },
+    { keys: ["ArrowLeft"], does: "fold the row, or go to what it is under", act: () => sideways(false) },
+    { keys: ["f"], does: "fold or unfold the row", act: onRow((row) => fold(row)) },
+    { keys: ["F"], does: "fold or unfold everything", act: () => foldAll(tree.querySelector("[aria-expanded=false]") ? "none" : "all") },
+    { keys: ["*"], does: "unfold the rows beside this one", act: onRow(siblings) },
+    { keys: ["e"], does: "the next failure", act: () => failure(1) },
+    { keys: ["E"], does: "the failure before", act: () => failure(-1) },
+    { keys: ["r"], does: "the newest step that runs", act: () => {
+      const newest = document.querySelector<HTMLElement>("[data-newest]")?.dataset.newest;
+      if (newest) void reveal(newest);
+      else say("Nothing runs.");
+    } },
+    { keys: ["["], does: "the run above in the list", act: () => neighbour(tree, -1) },
+    { keys: ["]"], does: "the run below in the list", act: () => neighbour(tree, 1) },
+    { keys: ["c"], does: "copy the link of the row", act: onRow((row) => copy(row.href).then(() => say("The link is copied."), () => say("The browser does not let the link be copied."))) },
+  ];
+
   tree.addEventListener("click", (event) => {
     const target = event.target as HTMLElement;
-    const row = target.closest<HTMLAnchorElement>(".row");
+    const row = target.closest<Row>(".row");
     if (!row || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button !== 0) return;
     event.preventDefault();
     if (target.closest(".fold")) void fold(row);
-    else void select(row);
+    else select(row);
   });
-  // fill brings the rows of a section that is empty.
-  async function fill(section: HTMLElement): Promise<void> {
-    const from = section.dataset.from;
-    if (!from) return;
-    delete section.dataset.from;
-    try {
-      const piece = await fragment(from);
-      for (const row of piece.querySelectorAll(".row")) row.setAttribute("tabindex", "-1");
-      section.replaceChildren(piece);
-    } catch {
-      section.dataset.from = from; // it is tried again when it comes near
-    }
-  }
+  document.querySelector(".tools")?.addEventListener("click", (event) => {
+    const how = (event.target as Element).closest<HTMLElement>("[data-fold]")?.dataset.fold;
+    if (how === undefined || (event as MouseEvent).ctrlKey || (event as MouseEvent).metaKey || (event as MouseEvent).shiftKey) return;
+    event.preventDefault();
+    void foldAll(how);
+  });
+
   const near = new IntersectionObserver((entries) => {
     for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
   }, { rootMargin: "2000px" });
-  const empty = tree.querySelectorAll<HTMLElement>("[data-from]");
-  for (const section of empty) near.observe(section);
+  const live = tree.dataset.events ? follow(tree, ask, (ids) => {
+    const row = at();
+    const marked = getSelection();
+    const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
+    if (row && ids.has(row.id) && !reads) void show();
+  }) : undefined;
+  adopt(tree);
+  came();
+  at()?.scrollIntoView({ block: "nearest" });
   // When there is nothing else to do, the rest is filled, so that the browser's own search finds it.
   const most = 100;
-  async function fillAll(): Promise<void> {
-    for (const section of [...empty].slice(0, most)) {
+  void (async () => {
+    for (const section of [...tree.querySelectorAll<HTMLElement>("[data-from]")].slice(0, most)) {
       await new Promise((done) => requestIdleCallback(done));
-      await fill(section);
+      if (section.isConnected) await fill(section);
     }
-  }
-  void fillAll();
-  for (const row of tree.querySelectorAll<HTMLElement>(".row")) row.setAttribute("tabindex", row.classList.contains("at") ? "0" : "-1");
-  at()?.scrollIntoView({ block: "nearest" });
-  if (tree.dataset.events) {
-    follow(tree, (ids) => {
-      const row = at();
-      const marked = getSelection();
-      const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
-      if (row && ids.has(row.id) && !reads) void show(row);
-    });
-  }
+  })();
+  return keys;
 }

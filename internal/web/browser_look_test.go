@@ -1,0 +1,57 @@
+//go:build page
+
+package web_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/actlog/actlog/internal/httpd"
+)
+
+var pictures = flag.String("pictures", "", "`folder` into which pictures of all pages are written")
+
+// TestEveryPageFitsInBrowser: no page is wider than its window.
+func TestEveryPageFitsInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	failed, well := s.scene(time.Now())
+	b := browse(t, s, 1440, 900)
+	for name, path := range map[string]string{
+		"list": "/", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
+	} {
+		b.open(path)
+		for _, look := range []struct {
+			name, scheme  string
+			width, height int64
+		}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
+			b.look(look.scheme, look.width, look.height)
+			if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
+				t.Errorf("%s is %d wide in a window of %d", path, wide, look.width)
+			}
+			if *pictures == "" {
+				continue
+			}
+			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(*pictures, name+look.name+".png"), png, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// look gives the window a size and a colour scheme.
+func (b *browser) look(scheme string, width, height int64) {
+	b.t.Helper()
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+}
