@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
@@ -24,9 +25,10 @@ type Store interface {
 	Row(ctx context.Context, key record.Key) (record.Change, error)
 }
 
-// Lists reads the list of runs as the API does.
+// Lists reads lists of runs, and of what a run says, as the API does.
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
+	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
 }
 
 // Hub knows where what changes is told from.
@@ -60,6 +62,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/", s.list),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/found", s.found),
 		page("/runs/:planId/tree", s.tree),
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),

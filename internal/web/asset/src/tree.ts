@@ -304,6 +304,9 @@ export function openTree(tree: HTMLElement): Key[] {
     void foldAll(how);
   });
 
+  tree.addEventListener("reveal", (event) => void reveal((event as CustomEvent<string>).detail));
+  tree.addEventListener("seen", () => { if (tree.dataset.events) void show(); });
+
   const near = new IntersectionObserver((entries) => {
     for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
   }, { rootMargin: "2000px" });
@@ -311,7 +314,7 @@ export function openTree(tree: HTMLElement): Key[] {
     const row = at();
     const marked = getSelection();
     const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
-    if (row && ids.has(row.id) && !reads) void show();
+    if (row && ids.has(row.id) && !reads && !tree.hidden) void show();
   }) : undefined;
   adopt(tree);
   came();
