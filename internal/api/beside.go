@@ -48,3 +48,17 @@ func addRow(o *object, r store.Row) {
 	o.truncated(r.Truncated)
 	o.b = append(o.b, '}')
 }
+
+// addTold appends a row with its kind.
+func addTold(o *object, r store.Row) {
+	o.b = append(o.b, '{')
+	o.raw("kind", `"`+string(r.Record.Kind())+`"`)
+	addRow(o, r)
+}
+
+// RowJSON returns a row as events tell it.
+func RowJSON(r store.Row) []byte {
+	o := new(object)
+	addTold(o, r)
+	return o.b
+}

@@ -222,11 +222,7 @@ func (e encoder) Rows(rootPlanID string, rows []store.Row) ([]byte, error) {
 	}
 	o := &object{b: []byte{'{'}}
 	o.text("rootPlanId", &rootPlanID)
-	list(o, "rows", rows, func(o *object, r store.Row) {
-		o.b = append(o.b, '{')
-		o.raw("kind", `"`+string(r.Record.Kind())+`"`)
-		addRow(o, r)
-	})
+	list(o, "rows", rows, addTold)
 	return append(o.b, '}'), nil
 }
 

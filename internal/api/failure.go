@@ -12,7 +12,7 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// placeJSON is a plan, step, cycle, tool call or wait of a tree.
+// placeJSON is a row of a tree: a plan, a step, a cycle, a tool call or a wait.
 type placeJSON struct {
 	At    string       `json:"at"` // as in the addresses of the page
 	Kind  record.Kind  `json:"kind"`

@@ -44,6 +44,14 @@ func overTLS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
+// Origin returns the address of the server as the sender of a request knows it.
+func Origin(r *http.Request) string {
+	if overTLS(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
 func cookie(r *http.Request, secret string, lasts time.Duration) *http.Cookie {
 	age := int(lasts.Seconds())
 	if secret == "" {

@@ -72,6 +72,7 @@ var rules = map[string]rule{
 	// How the record is laid out, and said to people.
 	"internal/outline": {[]string{"record", "internal/tree"}, nil},
 	"internal/words":   {nil, nil},
+	"internal/chat":    {nil, []string{"github.com/go-json-experiment/json"}},
 
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},
@@ -81,7 +82,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
-	"internal/web": {[]string{"record", "internal/api", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/a-h/templ", echo}},
+	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
 	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},

@@ -71,11 +71,12 @@ func Placed(s *Store, root string) bool {
 
 // The statements of the reads.
 var (
-	PlanTreeSQL   = planTree.SQL
-	FindSQL       = findTexts
-	PlanListSQL   = planList.SQL
-	StepDetailSQL = stepDetail.SQL
-	StepRowsSQL   = stepRows.SQL
+	PlanTreeSQL    = planTree.SQL
+	FindSQL        = findTexts
+	PlanListSQL    = planList.SQL
+	StepDetailSQL  = stepDetail.SQL
+	StepRowsSQL    = stepRows.SQL
+	CycleDetailSQL = cycleDetail.SQL
 )
 
 // WriteUnmarked writes changes as if their trees had turned out to be marked.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -76,14 +77,15 @@ func (r *Reader) Rows(ctx context.Context, rootPlanID string, f *RowFilter) ([]R
 	return rows, nil
 }
 
-// readPage collects the rows of a page. found is how many rows there are, up to the limit of
+// readPage collects the rows of a page. kind is that of rows that name none. found is how many rows there are, up to the limit of
 // the page; 0 also for a page without rows.
 func readPage(page *fieldsql.Read, from pgx.Rows, kind record.Kind) (rows []Row, found int, err error) {
 	count := new(struct{ Found *int64 })
 	var row *Row
 	var into []any
 	var earlier earlierAttempts
-	err = page.Rows(from, func(record.Kind) ([]any, error) {
+	err = page.Rows(from, func(named record.Kind) ([]any, error) {
+		kind := cmp.Or(named, kind)
 		rows = append(rows, Row{Record: record.New(kind)})
 		row = &rows[len(rows)-1]
 		into = append(into[:0], row.Record, row, count, earlier.of(kind, &row.PastAttempts))

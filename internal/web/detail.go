@@ -1,94 +1,191 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
 
-// detailView is the detail of a row: facts, and texts.
+// The views of a row: for reading, with its texts as they are, and as the API has it.
+const (
+	viewReadable = "readable"
+	viewRaw      = "raw"
+	viewJSON     = "json"
+)
+
+var views = []string{viewReadable, viewRaw, viewJSON}
+
+// look says how a reader looks at a row.
+type look struct {
+	view     string
+	whole    string // the text that is shown whole; empty: none
+	markdown string // the text that is shown as Markdown; empty: none
+	earlier  bool   // messages that the cycle before had are shown, too
+}
+
+// lookNames are the members of a query that say it.
+var lookNames = []string{"view", "whole", "markdown", "earlier"}
+
+// viewCookie remembers the view.
+const viewCookie = "actlog-view"
+
+// lookOf reads how a row is looked at. The view is the one that was chosen last.
+func lookOf(c echo.Context) (l look, err error) {
+	q := httpd.KnownQueryOf(c, lookNames...)
+	l = look{view: q.Text("view"), whole: q.Text("whole"), markdown: q.Text("markdown"), earlier: q.Flag("earlier")}
+	switch {
+	case q.Err != nil:
+		return l, q.Err
+	case l.view == "":
+		l.view = viewReadable
+		if kept, err := c.Cookie(viewCookie); err == nil && slices.Contains(views, kept.Value) {
+			l.view = kept.Value
+		}
+	case !slices.Contains(views, l.view):
+		return l, httpd.BadField("view", "must be one of "+strings.Join(views, ", "))
+	default:
+		c.SetCookie(&http.Cookie{Name: viewCookie, Value: l.view, Path: "/runs/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode}) //nolint:gosec // it is no secret
+	}
+	return l, nil
+}
+
+// detailView is the detail of a row.
 type detailView struct {
-	facts []fact
-	texts []passage
+	look
+	row   *store.Detail
+	facts facts
+	notes []string
+	texts []*passage
+	cycle *cycleView // nil: the row is no cycle, or is not shown for reading
+
+	all    map[string]*passage // all texts, by their ids
+	left   int                 // how much of them may still be shown
+	called map[string]string   // the names of tool calls, by their ids
 }
 
-// fact is a short value with its name.
-type fact struct{ name, value string }
-
-// passage is a long text with its name.
-type passage struct {
-	name, text string
-	bad        bool // it says what went wrong
-}
-
-// maxShown bounds how much of a text the detail shows. The rest is behind a link.
-const maxShown = 64 << 10
-
-// shown returns the beginning of a text, indented if it is JSON.
-func (p *passage) shown() string { return cut(readable(p.text), maxShown) }
-
-// cut returns the first bytes of a text, to the end of a character.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}
-
-// size says how long a text is.
-func size(text string) string {
-	if n := len(text); n >= 1<<20 {
-		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB"
-	}
-	return strconv.Itoa((len(text)+1023)>>10) + " KiB"
-}
-
-// textPath returns the address of a whole text of a row.
-func (v *runView) textPath(p *passage) string {
-	q := url.Values{"at": {v.Rows[v.open].At}, "name": {p.name}}
-	return runPath(v.Plan.Record.CurrentPlanID) + "/text?" + q.Encode()
-}
-
-// text answers with a whole text of a row, as it is on record.
-func (s *Server) text(c echo.Context) error {
-	v, err := s.row(c)
+// detail reads what is on record of the open row.
+func (s *Server) detail(c echo.Context, v *runView) error {
+	l, err := lookOf(c)
 	if err != nil {
 		return err
 	}
-	name := c.QueryParam("name")
-	i := slices.IndexFunc(v.detail.texts, func(p passage) bool { return p.name == name })
-	if i < 0 {
-		return httpd.BadField("name", "must be the name of a text of the row")
+	r := &v.Rows[v.open]
+	row, err := s.store.Within(httpd.AnswerTo(c).Take).Detail(c.Request().Context(), keyOf(r))
+	if err != nil {
+		return err
 	}
-	setHeaders(c)
-	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(v.detail.texts[i].text))
+	v.detail = &detailView{look: l, row: row, all: map[string]*passage{}, left: maxAtOnce}
+	v.detail.facts = v.factsOf(row.Record)
+	v.detail.notes = v.notesOf()
+	switch l.view {
+	case viewJSON:
+		v.detail.text(&passage{id: "record", label: "record", text: string(api.RowJSON(row.Row))})
+	case viewRaw:
+		v.detail.rawTexts()
+	default:
+		v.readable(row)
+	}
+	return nil
+}
+
+// text adds a text, unless it is empty.
+func (d *detailView) text(p *passage) {
+	if p.text == "" {
+		return
+	}
+	d.lay(p)
+	d.texts = append(d.texts, p)
+}
+
+// lay decides what is shown of a text, which can be asked for from now on.
+func (d *detailView) lay(p *passage) *passage {
+	name, _, _ := strings.Cut(p.id, "/")
+	p.lost = slices.Contains(d.row.Truncated, name)
+	p.lay(&d.look, &d.left)
+	d.all[p.id] = p
+	return p
+}
+
+// rawTexts adds all texts of the row as they are, each with the name that it has in the API.
+func (d *detailView) rawTexts() {
+	fields := field.Fields(d.row.Record.Kind())
+	for i := range fields {
+		f := &fields[i]
+		if !f.Long() || !f.Readable() {
+			continue
+		}
+		text, ok := f.Text(d.row.Record)
+		if value := f.In(d.row.Record); !ok && f.Type == field.JSON {
+			text = string(value.Bytes())
+		}
+		d.text(&passage{id: f.Name, label: f.Name, text: text, raw: true})
+	}
+}
+
+// readable adds the texts of a row for reading: what went wrong first.
+func (v *runView) readable(row *store.Detail) {
+	d := v.detail
+	said := func(id, label string, text *string) {
+		d.text(&passage{id: id, label: label, text: orZero(text), bad: id == "errorMessage"})
+	}
+	aside := func(id, label string, value []byte) {
+		d.text(&passage{id: id, label: label, text: string(value), aside: true})
+	}
+	switch r := row.Record.(type) {
+	case *record.Plan:
+		said("errorMessage", "error", r.ErrorMessage)
+		said("userRequest", "goal", r.UserRequest)
+		said("summary", "result", r.Summary)
+		aside("metadata", "metadata", r.Metadata)
+	case *record.AgentExecution:
+		said("errorMessage", "error", r.ErrorMessage)
+		said("agentRequest", "goal", r.AgentRequest)
+		said("result", "answer", r.Result)
+		said("agentDescription", "agent", r.AgentDescription)
+		aside("metadata", "metadata", r.Metadata)
+	case *record.ThinkAct:
+		said("errorMessage", "error", r.ErrorMessage)
+		v.readCycle(r)
+		said("actionDescription", "action", r.ActionDescription)
+		said("actionResult", "action result", r.ActionResult)
+		aside("metadata", "metadata", r.Metadata)
+	case *record.ActTool:
+		said("errorMessage", "error", r.ErrorMessage)
+		said("parameters", "parameters", r.Parameters)
+		said("result", "result", r.Result)
+		aside("policy", "policy", r.Policy)
+		aside("metadata", "metadata", r.Metadata)
+	case *record.Wait:
+		said("title", "question", r.Title)
+		said("formDescription", "explanation", r.FormDescription)
+		d.text(&passage{id: "subject", label: "what it is about", text: string(r.Subject)})
+		d.text(&passage{id: "formInputs", label: "form", text: string(r.FormInputs)})
+		said("decision", "answer", r.Decision)
+		said("decisionText", "remark", r.DecisionText)
+	}
 }
 
 // row reads a row, and what is on record of it.
 func (s *Server) row(c echo.Context) (*runView, error) {
-	v, err := s.view(c, settled, "name")
+	v, err := s.view(c, settled, append([]string{"name"}, lookNames...)...)
 	if err != nil {
 		return nil, err
 	}
-	if v.lost != "" || c.QueryParam("at") == "" {
+	if v.lost != "" || !v.chosen {
 		return nil, httpd.BadField("at", "must be the address of a row of the run")
 	}
-	v.detail, err = s.detail(c, &v.Rows[v.open])
-	return v, err
+	return v, s.detail(c, v)
 }
 
 // rowDetail answers with the detail of a row.
@@ -100,33 +197,69 @@ func (s *Server) rowDetail(c echo.Context) error {
 	return send(c, http.StatusOK, detail(v))
 }
 
-// detail reads what is on record of a row.
-func (s *Server) detail(c echo.Context, r *outline.Row) (*detailView, error) {
-	row, err := s.store.Row(c.Request().Context(), keyOf(r))
+// text answers with a whole text of a row as it is on record, as a file.
+func (s *Server) text(c echo.Context) error {
+	v, err := s.row(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d := new(detailView)
-	switch row := row.(type) {
-	case *record.Plan:
-		d.fact("executor", row.Executor).fact("name", row.Name).fact("project", row.Project).fact("user", row.UserID).fact("model", row.ModelName).fact("conversation", row.ConversationID)
-		d.failure(row.ErrorMessage).passage("request", row.UserRequest).passage("summary", row.Summary).json("metadata", row.Metadata)
-	case *record.AgentExecution:
-		d.fact("agent", row.AgentName).fact("version", row.AgentVersion).fact("model", row.ModelName)
-		d.failure(row.ErrorMessage).passage("request", row.AgentRequest).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.ThinkAct:
-		d.fact("provider", row.Provider).fact("model", row.ModelName).fact("finish reason", row.FinishReason)
-		d.count("input tokens", row.InputTokens).count("output tokens", row.OutputTokens).count("cached tokens", row.CacheReadInputTokens).count("reasoning tokens", row.ReasoningTokens)
-		d.failure(row.ErrorMessage).passage("answer", row.ThinkOutput).passage("input", row.ThinkInput).passage("action", row.ActionDescription).passage("action result", row.ActionResult).json("metadata", row.Metadata)
-	case *record.ActTool:
-		d.fact("server", row.ServerName).fact("tool", row.Name)
-		d.failure(row.ErrorMessage).passage("parameters", row.Parameters).passage("result", row.Result).json("metadata", row.Metadata)
-	case *record.Wait:
-		d.fact("type", (*string)(row.Type)).fact("decided by", row.DecidedBy).fact("decision", row.Decision)
-		d.passage("question", row.FormDescription).passage("answer", row.DecisionText).json("form", row.FormInputs).json("subject", row.Subject)
+	p := v.detail.all[c.QueryParam("name")]
+	if p == nil {
+		return httpd.BadField("name", "must be the name of a text of the row")
 	}
-	return d, nil
+	setHeaders(c)
+	c.Response().Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": fileName(&v.Rows[v.open], p)}))
+	return c.Blob(http.StatusOK, echo.MIMETextPlainCharsetUTF8, []byte(p.text))
 }
+
+// fileName is the name of the file in which a text is downloaded.
+func fileName(r *outline.Row, p *passage) string {
+	name := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' {
+			return c
+		}
+		return '-'
+	}, r.At+"-"+p.id)
+	if len(name) > 100 {
+		name = name[:60] + name[len(name)-40:]
+	}
+	if p.isJSON() {
+		return name + ".json"
+	}
+	return name + ".txt"
+}
+
+// textPath returns the address of a whole text of the open row.
+func (v *runView) textPath(p *passage) string {
+	return v.address("/text", &v.Rows[v.open], v.fold, v.looking("name", p.id)...)
+}
+
+// lookPath returns the address of the open row, looked at as now, but for one thing. It leads to a text, if that is named.
+func (v *runView) lookPath(name, value, text string) string {
+	path := v.address("", &v.Rows[v.open], v.fold, v.looking(name, value)...)
+	if text != "" {
+		path += "#" + url.PathEscape(textID(text))
+	}
+	return path
+}
+
+// looking returns the members of a query that say how the open row is looked at, but for one of them.
+func (v *runView) looking(name, value string) (query []string) {
+	now := map[string]string{"view": v.detail.view}
+	if v.detail.earlier {
+		now["earlier"] = "true"
+	}
+	now[name] = value
+	for name, value := range now {
+		if value != "" {
+			query = append(query, name, value)
+		}
+	}
+	return query
+}
+
+// textID is the id of the element of a text.
+func textID(id string) string { return "text:" + id }
 
 // keyOf returns the key of what a row shows.
 func keyOf(r *outline.Row) record.Key {
@@ -143,43 +276,13 @@ func keyOf(r *outline.Row) record.Key {
 	return r.Call.Record.Key()
 }
 
-func (d *detailView) fact(name string, value *string) *detailView {
-	if value := orZero(value); value != "" {
-		d.facts = append(d.facts, fact{name, value})
+// viewWord is what a view is called.
+func viewWord(view string) string {
+	switch view {
+	case viewRaw:
+		return "Raw"
+	case viewJSON:
+		return "JSON"
 	}
-	return d
-}
-
-func (d *detailView) count(name string, n *int64) *detailView {
-	if n != nil {
-		d.facts = append(d.facts, fact{name, words.Grouped(*n)})
-	}
-	return d
-}
-
-func (d *detailView) passage(name string, text *string) *detailView {
-	if text := orZero(text); text != "" {
-		d.texts = append(d.texts, passage{name: name, text: text})
-	}
-	return d
-}
-
-func (d *detailView) failure(message *string) *detailView {
-	if message := orZero(message); message != "" {
-		d.texts = append(d.texts, passage{"error", message, true})
-	}
-	return d
-}
-
-func (d *detailView) json(name string, value json.RawMessage) *detailView {
-	return d.passage(name, new(string(value)))
-}
-
-// readable indents a text that is JSON. Its numbers stay as they are.
-func readable(text string) string {
-	var b bytes.Buffer
-	if first := text[0]; first != '{' && first != '[' || json.Indent(&b, []byte(text), "", "  ") != nil {
-		return text
-	}
-	return b.String()
+	return "Readable"
 }

@@ -66,9 +66,12 @@ func (s *Server) listing(c echo.Context, v *runView) (*listing, error) {
 // listingFields are what a request for a list may have beside that of a page.
 var listingFields = []string{"q", "show", "cursor"}
 
+// pageNames are what a request for a page may have beside them and that of a tree.
+var pageNames = slices.Concat(listingFields, lookNames)
+
 // cursor returns the place in a list of which a request asks for the rest.
 func cursor(c echo.Context, list string) (*httpd.Cursor, error) {
-	q := httpd.QueryOf(c, append([]string{"at", "root", "fold"}, listingFields...)...)
+	q := httpd.KnownQueryOf(c, "cursor")
 	return q.Cursor(list), q.Err
 }
 

@@ -2,8 +2,11 @@ package web
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +14,8 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/live"
+	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
@@ -19,20 +24,94 @@ import (
 // listView is the list of runs.
 type listView struct {
 	api.PlanPage
-	query url.Values
-	now   time.Time
+	query  url.Values
+	events string // where what changes is told; empty: nobody can follow it now
+	origin string // the address of this server
+	keys   bool   // whether it needs a key
+	now    time.Time
 }
 
 func (s *Server) list(c echo.Context) error {
-	page, err := s.lists.PlanPage(c)
+	if clean := told(c.QueryParams()); len(clean) < len(c.QueryParams()) { // a form sends its empty fields, too
+		return c.Redirect(http.StatusSeeOther, listPath(clean))
+	}
+	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
+	// What changes after the reading is told from a cursor that is taken before.
+	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
+	case err == nil:
+		v.events = "/api/v1/events?" + url.Values{"after": {cursor}}.Encode()
+	case !errors.Is(err, live.ErrFull):
+		return err
+	}
+	var err error
+	if v.PlanPage, err = s.lists.PlanPage(c); err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, listPage(v))
+}
+
+// listed answers with rows of the list as they are now.
+func (s *Server) listed(c echo.Context) error {
+	q := httpd.QueryOf(c, "runs")
+	asked := strings.Fields(q.Text("runs"))
+	if q.Err == nil && (len(asked) == 0 || len(asked) > maxPatch) {
+		q.Err = httpd.BadField("runs", fmt.Sprintf("must be 1 to %d ids, each percent-encoded, with spaces between them", maxPatch))
+	}
+	for i, id := range asked {
+		plain, err := url.PathUnescape(id)
+		if q.Err == nil && (err != nil || !httpd.Storable(plain)) {
+			q.Err = httpd.BadField("runs", "must be percent-encoded ids")
+		}
+		asked[i] = plain
+	}
+	if q.Err != nil {
+		return q.Err
+	}
+	plans, err := s.store.Within(httpd.AnswerTo(c).Take).PlansAt(c.Request().Context(), asked)
 	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, listPage(&listView{page, c.QueryParams(), s.now()}))
+	return send(c, http.StatusOK, listPiece(&listView{PlanPage: api.PlanPage{Plans: plans}, now: s.now()}))
 }
+
+// newer answers with the rows that have come since, those that the filters let through.
+func (s *Server) newer(c echo.Context) error {
+	page, err := s.lists.NewerPlans(c)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
+}
+
+// pair leads from the two runs that were picked in the list to their comparison.
+func (s *Server) pair(c echo.Context) error {
+	picked := c.QueryParams()["run"]
+	if len(picked) != 2 {
+		return httpd.BadField("run", "must be two: pick two runs of the list")
+	}
+	return c.Redirect(http.StatusSeeOther, "/compare?"+url.Values{"a": {picked[1]}, "b": {picked[0]}}.Encode()) // the older one first
+}
+
+// told returns the members of a query that have a value.
+func told(query url.Values) url.Values {
+	clean := url.Values{}
+	for name, values := range query {
+		if kept := slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" }); len(kept) > 0 {
+			clean[name] = kept
+		}
+	}
+	return clean
+}
+
+func listPath(query url.Values) string { return strings.TrimSuffix("/?"+query.Encode(), "?") }
 
 // value returns a filter as it was given.
 func (v *listView) value(name string) string { return v.query.Get(name) }
+
+// given reports whether one of some filters was given.
+func (v *listView) given(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return v.value(name) != "" })
+}
 
 // filtered reports whether the list is narrowed.
 func (v *listView) filtered() bool { return v.Filter.Narrows() }
@@ -50,18 +129,25 @@ func (v *listView) newest() string { return v.with("cursor", "") }
 
 // with returns the address of the list with another value of a member.
 func (v *listView) with(name, value string) string {
-	q := url.Values{}
-	for k, values := range v.query {
-		for _, each := range values {
-			if each != "" && k != name {
-				q.Add(k, each)
-			}
-		}
-	}
+	query := told(v.query)
+	query.Del(name)
 	if value != "" {
-		q.Set(name, value)
+		query.Set(name, value)
 	}
-	return strings.TrimSuffix("/?"+q.Encode(), "?")
+	return listPath(query)
+}
+
+// newerPath returns where newer runs come from; empty: this is not the first page.
+func (v *listView) newerPath() string {
+	if v.value("cursor") != "" {
+		return ""
+	}
+	return "/list/newer?" + told(v.query).Encode()
+}
+
+// place returns where a run stands in the list of all, as the API names it.
+func place(p *store.PlanSummary) string {
+	return httpd.Cursor{Time: p.Cursor.FirstSeenAt, ID: p.Cursor.RootPlanID}.Format("plans")
 }
 
 // states are those that a plan may be in.
@@ -94,9 +180,73 @@ func (v *listView) lasted(p *store.PlanSummary) string {
 	return words.Duration(v.now.Sub(*p.Record.StartTime).Round(time.Second))
 }
 
+// reasonView says in a line why a run is in its state.
+type reasonView struct {
+	at    string // the row that explains it
+	class string
+	name  string
+	text  string
+}
+
+// reason returns what a run asks, or the cause of its failure; nil: there is neither.
+func (v *listView) reason(p *store.PlanSummary) *reasonView {
+	const most = 160
+	if w := p.Asks; w != nil {
+		at, _ := outline.AtOf(w)
+		r := &reasonView{at: at, class: "open", name: "asks: " + words.Shorten(cmp.Or(orZero(w.Title), "a human"), most)}
+		if w.StartTime != nil {
+			r.text = words.Age(v.now.Sub(*w.StartTime))
+		}
+		return r
+	}
+	if p.Failure == nil {
+		if text := errorText(p.Record.ErrorKind, p.Record.ErrorMessage); text != "" {
+			return &reasonView{at: outline.At("plan", p.Record.CurrentPlanID), class: "bad", text: words.Shorten(text, most)}
+		}
+		return nil
+	}
+	row := outline.Row{Node: p.Failure.Node()}
+	r := &reasonView{class: "bad", name: words.Shorten(rowName(&row), most), text: words.Shorten(errorText(p.Failure.Error()), most)}
+	r.at, _ = outline.AtOf(row.Record())
+	switch {
+	case p.Recovered && p.Record.State.Terminal() && !p.Failure.Path[0].Failed():
+		r.class, r.name = "more", "recovered: "+r.name
+	case row.Plan != nil && row.Plan.Record.IsRoot():
+		r.name = "" // it stands beside it
+	}
+	return r
+}
+
+// tokens says how many tokens a run took, in few characters.
+func tokens(p *store.PlanSummary) string {
+	if n := p.Total.InputTokens + p.Total.OutputTokens; n > 0 {
+		return words.Short(n)
+	}
+	return ""
+}
+
 func orZero[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
 	}
 	return v
+}
+
+// curl is a command that writes a run.
+func (v *listView) curl() string {
+	key := ""
+	if v.keys {
+		key = " -H 'Authorization: Bearer KEY'"
+	}
+	return "curl " + v.origin + "/api/v1/records -H 'Content-Type: application/json'" + key + ` -d '{"records": [
+  {"kind": "plan", "rootPlanId": "hello", "currentPlanId": "hello", "title": "Hello", "state": "COMPLETED"}]}'`
+}
+
+// exporter is what an OpenTelemetry exporter needs to send its spans here.
+func (v *listView) exporter() string {
+	text := "OTEL_EXPORTER_OTLP_ENDPOINT=" + v.origin + "\nOTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
+	if v.keys {
+		text += "\nOTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20KEY"
+	}
+	return text
 }

@@ -21,7 +21,8 @@ import (
 // runView is a run, and the row that is open.
 type runView struct {
 	*outline.Outline
-	open   int // the row whose detail is shown
+	open   int  // the row whose detail is shown
+	chosen bool // the reader chose it
 	fold   outline.Fold
 	folded map[int]bool
 	root   string // under which the plan was asked for; empty: any
@@ -36,7 +37,7 @@ type runView struct {
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c, fresh, listingFields...)
+	v, err := s.view(c, fresh, pageNames...)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (s *Server) run(c echo.Context) error {
 	if v.list, err = s.listing(c, v); err != nil {
 		return err
 	}
-	if v.detail, err = s.detail(c, &v.Rows[v.open]); err != nil {
+	if err := s.detail(c, v); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, runPage(v))
@@ -78,7 +79,7 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.view(c, fresh, listingFields...)
+	v, err := s.view(c, fresh, pageNames...)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +121,7 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 // find opens the row of an address; if there is none, what runs now; else the cause of the failure; else the first row.
 func (v *runView) find(at string) {
 	open, ok := v.Find(at)
+	v.chosen = ok
 	if !ok {
 		v.lost = at
 		if !v.ended() {
@@ -199,7 +201,10 @@ func (v *runView) state(r *outline.Row) record.State {
 }
 
 // name returns what a row is called.
-func (v *runView) name(r *outline.Row) string {
+func (v *runView) name(r *outline.Row) string { return rowName(r) }
+
+// rowName returns what a row is called.
+func rowName(r *outline.Row) string {
 	name := words.Shorten(r.Name(), 200)
 	switch {
 	case r.Cycle != nil:
@@ -270,9 +275,12 @@ func number(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 // path returns the address of a row.
 func (v *runView) path(r *outline.Row) string { return v.address("", r, v.fold) }
 
-// address returns the address of the page with a row, or of a piece of it.
+// address returns the address of the page with a row, or of a piece of it. Without a row, it is that of the tree alone.
 func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more ...string) string {
-	q := url.Values{"at": {r.At}}
+	q := url.Values{}
+	if r != nil {
+		q.Set("at", r.At)
+	}
 	if fold != outline.FoldFew {
 		q.Set("fold", string(fold))
 	}
@@ -282,7 +290,7 @@ func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more 
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
 	}
-	return runPath(v.Plan.Record.CurrentPlanID) + piece + "?" + q.Encode()
+	return strings.TrimSuffix(runPath(v.Plan.Record.CurrentPlanID)+piece+"?"+q.Encode(), "?")
 }
 
 // reason says why a row failed.
@@ -290,7 +298,11 @@ func reason(r *outline.Row) string {
 	if r.Wait != nil {
 		return ""
 	}
-	kind, message := r.Error()
+	return errorText(r.Error())
+}
+
+// errorText says what went wrong; empty: that is not on record.
+func errorText(kind, message *string) string {
 	switch {
 	case orZero(kind) == "":
 		return orZero(message)

@@ -16,19 +16,18 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/record"
 )
 
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
-	Row(ctx context.Context, key record.Key) (record.Change, error)
 }
 
 // Lists reads lists of runs, and of what a run says, as the API does.
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
+	NewerPlans(c echo.Context) (api.PlanPage, error)
 }
 
 // Hub knows where what changes is told from.
@@ -60,6 +59,9 @@ func (s *Server) Routes() []httpd.Route {
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
 		page("/", s.list),
+		page("/list/patch", s.listed),
+		page("/list/newer", s.newer),
+		page("/list/pair", s.pair),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/found", s.found),
@@ -83,7 +85,7 @@ func send(c echo.Context, status int, page templ.Component) error {
 	setHeaders(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMETextHTMLCharsetUTF8)
 	c.Response().WriteHeader(status)
-	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), readerKey{}, httpd.KeyOf(c)) // of a refusal, the context has ended
+	ctx := context.WithValue(context.WithoutCancel(c.Request().Context()), visitorKey{}, visitorOf(c)) // of a refusal, the context has ended
 	return page.Render(ctx, c.Response())
 }
 
@@ -97,12 +99,26 @@ func setHeaders(c echo.Context) {
 	h.Set("Cache-Control", "no-store")
 }
 
-type readerKey struct{}
+// visitor is who looks at a page, and how.
+type visitor struct {
+	key    string // the name of the key with which it is read; empty: without one
+	scheme string // light or dark; empty: as the browser has it
+}
 
-// reader returns the name of the key with which a page is read; empty: without one.
-func reader(ctx context.Context) string {
-	name, _ := ctx.Value(readerKey{}).(string)
-	return name
+type visitorKey struct{}
+
+func visitorOf(c echo.Context) visitor {
+	v := visitor{key: httpd.KeyOf(c)}
+	if chosen, err := c.Cookie("actlog-scheme"); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
+		v.scheme = chosen.Value
+	}
+	return v
+}
+
+// visiting returns who looks at the page that is made in a context.
+func visiting(ctx context.Context) visitor {
+	v, _ := ctx.Value(visitorKey{}).(visitor)
+	return v
 }
 
 // refuse answers an error with a page that says what is wrong. Who is not logged in may do so, and comes back.

@@ -46,6 +46,34 @@ func Duration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
+// Age says how long ago something was, in its largest unit.
+func Age(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		sign string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if n := d / unit.of; n > 0 {
+			return strconv.FormatInt(int64(n), 10) + unit.sign
+		}
+	}
+	return strconv.FormatInt(int64(max(d, 0)/time.Second), 10) + "s"
+}
+
+// Short formats a number that is not negative with two or three digits: 812, 42k, 1.2M.
+func Short(n int64) string {
+	value, sign := float64(n), ""
+	for _, next := range []string{"k", "M", "G", "T"} {
+		if value < 999.5 {
+			break
+		}
+		value, sign = value/1000, next
+	}
+	if sign != "" && value < 9.95 {
+		return strconv.FormatFloat(value, 'f', 1, 64) + sign
+	}
+	return strconv.FormatFloat(value, 'f', 0, 64) + sign
+}
+
 // Plural says how many there are of something.
 func Plural(n int64, one string) string {
 	if n == 1 {

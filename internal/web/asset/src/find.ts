@@ -1,12 +1,14 @@
+import { choose, show as showDetail } from "./detail";
 import { fragment } from "./fragment";
 import { copy, type Key } from "./keys";
 import { say } from "./say";
 
-// What stood where the list is now, to be put back.
+// What was seen when a list came, to be seen again.
 interface Held {
-  scroll: number;
+  page: number; // how far it is scrolled
+  tree: number;
   focus: Element | null;
-  detail: Element | null;
+  chosen: boolean;
   address: string;
 }
 
@@ -15,37 +17,32 @@ interface Held {
 export function openFind(tree: HTMLElement, treeKeys: Key[]): Key[] {
   const field = document.querySelector<HTMLInputElement>(".tools input[type=search]");
   const list = (): HTMLElement | null => document.querySelector<HTMLElement>(".found");
-  const detail = (): Element | null => document.querySelector(".detail");
   const hits = (): HTMLAnchorElement[] => [...document.querySelectorAll<HTMLAnchorElement>(".hit")];
   let held: Held | undefined;
   let left: Held | undefined; // what is held if a list comes: the field takes the focus, and may be far above
   let asked: AbortController | undefined;
 
-  // piece asks for a piece of the page with an address; the newest question counts.
-  async function piece(name: string, address: string, without: string[] = []): Promise<DocumentFragment | undefined> {
-    asked?.abort();
-    const mine = (asked = new AbortController());
-    const query = new URL(address, location.href).searchParams;
-    for (const member of without) query.delete(member);
-    try {
-      return await fragment(`${location.pathname}/${name}?${query}`, mine.signal);
-    } catch (error) {
-      if (!mine.signal.aborted) say((error as Error).message);
-      return undefined;
-    }
-  }
-
-  const now = (address = location.href): Held => ({ scroll: scrollY, focus: document.activeElement, detail: detail(), address });
+  const now = (address = location.href): Held => ({
+    page: scrollY, tree: tree.scrollTop, focus: document.activeElement, chosen: document.querySelector(".split.chosen") !== null, address,
+  });
 
   // show puts a list in place of the tree.
   async function show(address: string, from = left ?? now()): Promise<void> {
-    const found = await piece("found", address);
-    if (!found) return;
+    asked?.abort();
+    const mine = (asked = new AbortController());
+    let found: DocumentFragment;
+    try {
+      found = await fragment(`${location.pathname}/found${new URL(address, location.href).search}`, mine.signal);
+    } catch (error) {
+      if (!mine.signal.aborted) say((error as Error).message);
+      return;
+    }
     held ??= from;
     list()?.remove();
     tree.hidden = true;
     tree.before(found);
     history.replaceState(null, "", address);
+    choose(false); // a narrow screen has the list
     if ((list()?.getBoundingClientRect().top ?? 0) < 0) list()?.scrollIntoView();
   }
 
@@ -59,24 +56,27 @@ export function openFind(tree: HTMLElement, treeKeys: Key[]): Key[] {
     if (!held) return;
     asked?.abort();
     history.replaceState(null, "", held.address);
-    if (held.detail && detail() !== held.detail) detail()?.replaceWith(held.detail);
+    choose(held.chosen);
     const focus = held.focus && held.focus !== field && tree.contains(held.focus) ? held.focus : tree.querySelector("[aria-selected=true]");
     (focus as HTMLElement | null)?.focus({ preventScroll: true });
-    scrollTo(0, held.scroll);
+    scrollTo(0, held.page);
+    tree.scrollTop = held.tree;
     held = undefined;
-    tree.dispatchEvent(new Event("seen")); // what is open may have changed
+    tree.dispatchEvent(new Event("seen")); // with its detail
   }
 
   // open shows the detail of a row of the list beside it.
-  async function open(hit: HTMLAnchorElement): Promise<void> {
+  function open(hit: HTMLAnchorElement): Promise<void> {
     for (const other of hits()) {
       other.classList.toggle("at", other === hit);
       if (other === hit) other.setAttribute("aria-current", "true");
       else other.removeAttribute("aria-current");
     }
     history.replaceState(null, "", hit.href);
-    const fresh = await piece("detail", hit.href, ["q", "show", "cursor"]);
-    if (fresh) detail()?.replaceWith(fresh);
+    choose(true);
+    const query = new URL(hit.href).searchParams;
+    for (const member of ["q", "show", "cursor"]) query.delete(member);
+    return showDetail((signal) => fragment(`${location.pathname}/detail?${query}`, signal));
   }
 
   function move(step: number): void {
@@ -99,9 +99,8 @@ export function openFind(tree: HTMLElement, treeKeys: Key[]): Key[] {
     if (cause !== undefined || link.matches(".totree")) {
       back();
       tree.dispatchEvent(new CustomEvent("reveal", { detail: cause ?? at }));
-      if (cause !== undefined) detail()?.scrollIntoView({ block: "nearest" });
     } else if (link.matches(".hit")) void open(link as HTMLAnchorElement);
-    else if (link.matches(".back")) back();
+    else if (link.matches(".to-tree")) back();
     else if (which !== undefined || link.matches(".rest")) void show(current((link as HTMLAnchorElement).href));
   });
 
@@ -143,7 +142,7 @@ export function openFind(tree: HTMLElement, treeKeys: Key[]): Key[] {
       link.querySelector(".failures")?.replaceChildren(String(n));
     }).observe(head, { childList: true, subtree: true, attributes: true });
   }
-  const shown = document.querySelector<HTMLAnchorElement>(".found .back");
+  const shown = document.querySelector<HTMLAnchorElement>(".found .to-tree");
   if (shown) held = now(shown.href);
   const filters = sessionStorage.getItem("actlog list");
   const up = document.querySelector<HTMLAnchorElement>(".to-list");

@@ -15,6 +15,13 @@ export function bindKeys(table: Key[]): void {
   const button = (of: Key): HTMLElement | null => document.querySelector(`[data-key="${of.keys[0]}"]`);
   const help: Key = { keys: ["?"], does: "this help", act: () => dialog().showModal() };
   const all = [...table, help];
+  // One after the other: what a key does may have to wait for rows, and the next key is meant for what comes of it.
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  function run(act: () => unknown): void {
+    waiting++;
+    last = last.then(act).catch(() => undefined).finally(() => waiting--);
+  }
 
   function dialog(): HTMLDialogElement {
     const box = document.createElement("dialog");
@@ -63,7 +70,7 @@ export function bindKeys(table: Key[]): void {
     const act = name && all.find((key) => key.keys.includes(name))?.act;
     if (!act || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    act();
+    run(act);
   });
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
@@ -72,14 +79,15 @@ export function bindKeys(table: Key[]): void {
     if (target.closest("input, textarea, select, dialog, [contenteditable]")) return;
     const letter = event.key.length === 1;
     if (letter && localStorage.getItem(off)) return;
-    if (!letter && target !== document.body && !target.closest("[role=tree], .found")) return; // arrows scroll a text
+    if (!letter && target.closest(".detail, [role=tablist], [role=menu]")) return; // arrows scroll a text
     const key = all.find((k) => k.keys.includes(event.key) && k.when?.() !== false);
     if (!key) return;
     const at = button(key);
     if (!key.act && !at) return;
     event.preventDefault();
-    if (key.act) key.act();
-    else at?.click();
+    if (key.act) {
+      if (!event.repeat || waiting < 2) run(key.act); // who holds a key down does not want to wait for what is left
+    } else at?.click();
   });
 }
 

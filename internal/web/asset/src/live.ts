@@ -1,5 +1,5 @@
 import { loggedOut, LoggedOut } from "./fragment";
-import { beside, find, folded, isEmpty, isRow, level, mark, morph, type Item, type Row } from "./rows";
+import { beside, find, folded, isEmpty, isRow, level, mark, morph, scrolls, type Item, type Row } from "./rows";
 import { listen } from "./stream";
 
 const sectionRows = 100;
@@ -34,17 +34,19 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
       const head = document.getElementById("head");
       const newHead = piece.querySelector(".new-head");
       if (head && newHead) {
+        const top = tree.offsetTop;
         newHead.removeAttribute("class");
         newHead.id = head.id;
         morph(head, newHead);
+        if (scrolls(tree)) tree.scrollTop += tree.offsetTop - top; // what is looked at stays where it is
       }
-      const end = tree.getBoundingClientRect().bottom;
-      const followed = end <= innerHeight + 40 && (scrollY > 0 || tree.lastElementChild?.lastElementChild?.getAttribute("aria-selected") === "true");
+      const view = (scrolls(tree) ? tree : document.scrollingElement) as Element;
+      const followed = view.scrollTop > 0 && view.scrollTop + view.clientHeight >= view.scrollHeight - 40;
       for (const holder of piece.querySelectorAll<HTMLElement>(".new-row")) place(holder);
       for (const [id, when] of told) if (began - when > 2 * keptFor) told.delete(id);
       if (unnumbered.size > 0) again();
       number();
-      if (followed) scrollBy(0, Math.max(0, tree.getBoundingClientRect().bottom - innerHeight));
+      if (followed) view.scrollTop = view.scrollHeight;
       changed(new Set(ids));
     } catch (error) {
       if (error instanceof LoggedOut) return stream.end(...loggedOut());
@@ -171,7 +173,7 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
   const spoken = document.createElement("p");
   spoken.className = "away";
   spoken.setAttribute("role", "status");
-  tree.after(more, spoken);
+  document.body.append(more, spoken);
   let said = 0;
   function show(): void {
     for (const row of unseen) if (!row.isConnected || (row as Row).hidden) unseen.delete(row);

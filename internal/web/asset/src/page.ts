@@ -1,9 +1,16 @@
 // The script of all pages. They are whole without it: it makes them quicker, and adds keys.
 import { openFind } from "./find";
 import { bindKeys, type Key } from "./keys";
+import { openList } from "./list";
+import { chooseScheme } from "./scheme";
+import { chooseTimes } from "./time";
 import { openTree } from "./tree";
 
+chooseTimes();
+chooseScheme();
 const keys: Key[] = [{ keys: ["t"], does: "times in UTC or local" }];
+const list = document.querySelector<HTMLElement>(".list");
+if (list) openList(list);
 const tree = document.querySelector<HTMLElement>("[role=tree]");
 const search = document.querySelector<HTMLElement>("input[type=search]");
 if (search && !tree) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });

@@ -8,6 +8,9 @@ export const level = (item: Element): number => Number(item.getAttribute("aria-l
 export const folded = (row: Element): boolean => row.getAttribute("aria-expanded") === "false";
 export const find = (id: string): Row | null => document.getElementById(id) as Row | null;
 
+// scrolls reports whether a tree scrolls for itself. On narrow pages all scrolls.
+export const scrolls = (tree: HTMLElement): boolean => getComputedStyle(tree).overflowY === "auto";
+
 // edge returns the first item of a section, or the last.
 export function edge(section: Element, last = false): Item | null {
   return (isEmpty(section) ? section : last ? section.lastElementChild : section.firstElementChild) as Item | null;
@@ -38,6 +41,9 @@ export function morph(old: Element, fresh: Element): void {
   for (const [i, node] of has.entries()) {
     const same = had[i];
     if (!same) old.append(node);
+    else if (same instanceof HTMLTimeElement && node instanceof HTMLTimeElement) {
+      if (same.dateTime !== node.dateTime) same.replaceWith(node); // else it may be shown in the reader's zone
+    }
     else if (same instanceof Element && node instanceof Element && same.tagName === node.tagName) morph(same, node);
     else if (same instanceof Text && node instanceof Text) {
       if (same.data !== node.data) same.data = node.data;

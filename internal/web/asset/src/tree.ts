@@ -1,8 +1,9 @@
-import { fragment, loggedOut, LoggedOut } from "./fragment";
+import { choose, openDetail, show as showDetail } from "./detail";
+import { fragment } from "./fragment";
 import { copy, type Key } from "./keys";
 import { follow } from "./live";
 import { came, neighbour } from "./neighbour";
-import { beside, edge, find, folded, isEmpty, isRow, level, mark, type Item, type Row } from "./rows";
+import { beside, edge, find, folded, isEmpty, isRow, level, mark, scrolls, type Item, type Row } from "./rows";
 import { say } from "./say";
 
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds. It returns the keys for that.
@@ -33,6 +34,7 @@ export function openTree(tree: HTMLElement): Key[] {
     row.focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
     count();
+    choose(true);
     clearTimeout(timer); // who holds a key down sees the detail where it ends
     timer = window.setTimeout(() => {
       history.replaceState(null, "", row.href);
@@ -48,23 +50,13 @@ export function openTree(tree: HTMLElement): Key[] {
     if (line) line.textContent = here >= 0 ? `${here + 1} of ${all.length}` : all.length === 1 ? "1 failure" : `${all.length} failures`;
   }
 
-  // show brings the detail of the open row.
-  let asked: AbortController | undefined;
-  async function show(): Promise<void> {
-    asked?.abort();
-    const mine = (asked = new AbortController());
-    const detail = document.querySelector(".detail");
-    try {
-      const piece = await ask("detail", {}, mine.signal);
-      if (detail?.innerHTML !== piece.querySelector(".detail")?.innerHTML) detail?.replaceWith(piece);
-    } catch (error) {
-      if (mine.signal.aborted || !detail) return;
-      const message = document.createElement("p");
-      message.setAttribute("role", "alert");
-      if (error instanceof LoggedOut) message.append(...loggedOut());
-      else message.append(`The detail could not be read: ${(error as Error).message}`);
-      detail.replaceChildren(message);
-    }
+  // show brings the detail of the open row, looked at as the address says, if it is of that row.
+  function show(): Promise<void> {
+    const now = new URLSearchParams(location.search);
+    const looks: Record<string, string> = {};
+    for (const name of ["q", "show", "cursor"]) now.delete(name); // of a list beside it
+    if (tree.hidden || now.get("at") === at()?.id) for (const [name, value] of now) looks[name] = value;
+    return showDetail((signal) => ask("detail", looks, signal));
   }
 
   // adopt makes rows that came from the server part of the tree. One that is there already is not taken twice.
@@ -231,11 +223,11 @@ export function openTree(tree: HTMLElement): Key[] {
   }
 
   // failure goes to the next failure, or the one before. It comes round again.
-  function failure(step: number): void {
+  async function failure(step: number): Promise<void> {
     const all = failures();
     const here = all.indexOf(at()?.id ?? "");
     const to = all[here < 0 ? 0 : (here + step + all.length) % all.length];
-    if (to) void reveal(to);
+    if (to) await reveal(to);
     else say("Nothing failed.");
   }
 
@@ -243,17 +235,12 @@ export function openTree(tree: HTMLElement): Key[] {
     const to = await row;
     if (to) select(to);
   }
-  const move = (back: boolean): void => {
-    const row = at();
-    if (row) void go(seen(beside(row, back), back));
-  };
+  const move = (row: Row, back: boolean): Promise<void> => go(seen(beside(row, back), back));
 
-  function sideways(open: boolean): void {
-    const row = at();
-    if (!row) return;
-    if (row.hasAttribute("aria-expanded") && folded(row) === open) void fold(row, open);
-    else if (!open) void go(above(row));
-    else if (row.hasAttribute("aria-expanded")) move(false);
+  async function sideways(row: Row, open: boolean): Promise<void> {
+    if (row.hasAttribute("aria-expanded") && folded(row) === open) await fold(row, open);
+    else if (!open) await go(above(row));
+    else if (row.hasAttribute("aria-expanded")) await move(row, false);
   }
 
   async function siblings(row: Row): Promise<void> {
@@ -263,17 +250,17 @@ export function openTree(tree: HTMLElement): Key[] {
     }
   }
 
-  const onRow = (act: (row: Row) => unknown) => () => {
+  const onRow = (act: (row: Row) => unknown) => (): unknown => {
     const row = at();
-    if (row) act(row);
+    return row && act(row);
   };
   const keys: Key[] = [
-    { keys: ["ArrowDown", "j"], does: "the row below", act: () => move(false) },
-    { keys: ["ArrowUp", "k"], does: "the row above", act: () => move(true) },
+    { keys: ["ArrowDown", "j"], does: "the row below", act: onRow((row) => move(row, false)) },
+    { keys: ["ArrowUp", "k"], does: "the row above", act: onRow((row) => move(row, true)) },
     { keys: ["Home"], does: "the first row", act: () => go(seen(tree.firstElementChild && edge(tree.firstElementChild))) },
     { keys: ["End"], does: "the last row", act: () => go(seen(tree.lastElementChild && edge(tree.lastElementChild, true), true)) },
-    { keys: ["ArrowRight"], does: "unfold the row, or go to what is under it", act: () => sideways(true) },
-    { keys: ["ArrowLeft"], does: "fold the row, or go to what it is under", act: () => sideways(false) },
+    { keys: ["ArrowRight"], does: "unfold the row, or go to what is under it", act: onRow((row) => sideways(row, true)) },
+    { keys: ["ArrowLeft"], does: "fold the row, or go to what it is under", act: onRow((row) => sideways(row, false)) },
     { keys: ["f"], does: "fold or unfold the row", act: onRow((row) => fold(row)) },
     { keys: ["F"], does: "fold or unfold everything", act: () => foldAll(tree.querySelector("[aria-expanded=false]") ? "none" : "all") },
     { keys: ["*"], does: "unfold the rows beside this one", act: onRow(siblings) },
@@ -281,8 +268,7 @@ export function openTree(tree: HTMLElement): Key[] {
     { keys: ["E"], does: "the failure before", act: () => failure(-1) },
     { keys: ["r"], does: "the newest step that runs", act: () => {
       const newest = document.querySelector<HTMLElement>("[data-newest]")?.dataset.newest;
-      if (newest) void reveal(newest);
-      else say("Nothing runs.");
+      return newest ? reveal(newest) : say("Nothing runs.");
     } },
     { keys: ["["], does: "the run above in the list", act: () => neighbour(tree, -1) },
     { keys: ["]"], does: "the run below in the list", act: () => neighbour(tree, 1) },
@@ -297,7 +283,7 @@ export function openTree(tree: HTMLElement): Key[] {
     if (target.closest(".fold")) void fold(row);
     else select(row);
   });
-  document.querySelector(".tools")?.addEventListener("click", (event) => {
+  document.querySelector(".folds")?.addEventListener("click", (event) => {
     const how = (event.target as Element).closest<HTMLElement>("[data-fold]")?.dataset.fold;
     if (how === undefined || (event as MouseEvent).ctrlKey || (event as MouseEvent).metaKey || (event as MouseEvent).shiftKey) return;
     event.preventDefault();
@@ -305,20 +291,21 @@ export function openTree(tree: HTMLElement): Key[] {
   });
 
   tree.addEventListener("reveal", (event) => void reveal((event as CustomEvent<string>).detail));
-  tree.addEventListener("seen", () => { if (tree.dataset.events) void show(); });
+  tree.addEventListener("seen", () => void show());
 
   const near = new IntersectionObserver((entries) => {
     for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
-  }, { rootMargin: "2000px" });
+  }, { root: scrolls(tree) ? tree : null, rootMargin: "2000px" });
   const live = tree.dataset.events ? follow(tree, ask, (ids) => {
     const row = at();
     const marked = getSelection();
     const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
     if (row && ids.has(row.id) && !reads && !tree.hidden) void show();
   }) : undefined;
+  openDetail(show, () => at()?.focus());
   adopt(tree);
   came();
-  at()?.scrollIntoView({ block: "nearest" });
+  if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: "nearest" }); // else the cause is to be seen first
   // When there is nothing else to do, the rest is filled, so that the browser's own search finds it.
   const most = 100;
   void (async () => {

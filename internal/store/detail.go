@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
+)
+
+// Detail is a row with what explains it.
+type Detail struct {
+	Row
+	// Before is the cycle before a cycle, with what was asked and answered in it alone; nil: there is none.
+	Before *record.ThinkAct
+	// Calls are the tool calls of a cycle, in no order.
+	Calls []Row
+}
+
+// cycleDetail reads a cycle, what was asked and answered in the one before it, and its tool calls. Its parameters are those of rowByKey.
+var cycleDetail = fieldsql.NewRead(fieldsql.Union(
+	fieldsql.Section{
+		Kind:    record.KindThinkAct,
+		Columns: fieldsql.Readable(record.KindThinkAct, "t"),
+		From: `FROM actlog.think_act_record AS t
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
+	},
+	fieldsql.Section{
+		Kind:    record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Readable(record.KindThinkAct, "t"), "root_plan_id", "step_id", "seq", "think_input", "think_output", "message"),
+		From: `FROM actlog.think_act_record AS t
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + partOfRoot + `
+    AND t.seq = (SELECT max(t.seq) FROM actlog.think_act_record AS t WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq < $3::bigint AND ` + partOfRoot + `)`,
+	},
+	fieldsql.Section{
+		Kind:    record.KindActTool,
+		Columns: fieldsql.Readable(record.KindActTool, "t"),
+		From: `FROM actlog.act_tool_info AS t
+WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
+	},
+))
+
+// Detail reads a row by its key, and what explains it, in one statement. The error is [record.ErrNotFound] if there is no such
+// row.
+func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {
+	read := rowByKey[key.Kind]
+	if key.Kind == record.KindThinkAct {
+		read = cycleDetail
+	}
+	rows, err := pg.Read(ctx, r.db, func() ([]Row, error) {
+		from, err := counted(ctx, r.db, r.within, read.SQL, keyArgs(key)...)
+		if err != nil {
+			return nil, err
+		}
+		rows, _, err := readPage(read, from, key.Kind)
+		return rows, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", key.Kind, key.ID, err)
+	}
+	d := new(Detail)
+	for i := range rows {
+		switch row := rows[i].Record.(type) {
+		case *record.ActTool:
+			if key.Kind == record.KindThinkAct {
+				d.Calls = append(d.Calls, rows[i])
+				continue
+			}
+		case *record.ThinkAct:
+			if row.Seq != key.Seq {
+				d.Before = row
+				continue
+			}
+		}
+		d.Row = rows[i]
+	}
+	if d.Record == nil {
+		return nil, record.ErrNotFound
+	}
+	return d, nil
+}
