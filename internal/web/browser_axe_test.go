@@ -65,7 +65,7 @@ func TestAxeInBrowser(t *testing.T) {
 		&record.Wait{RootPlanID: "live", PlanID: "live", WaitID: "w", Title: new("Really?"), State: new(record.Waiting)})
 	for what, path := range map[string]string{
 		"runs": "/", "nothing found": "/?name=nobody", "a run": "/runs/run", "a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",
-		"found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures", "slow rows": "/runs/run?show=slow", "no texts": "/runs/run?q=zyzzyva",
+		"found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures",
 		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
 	} {
 		check(what, path)

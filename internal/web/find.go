@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ const (
 	maxListed = 100
 	// crumbsAbove and crumbsBelow are how many names of a long path are shown: of its beginning and of its end.
 	crumbsAbove = 2
-	crumbsBelow = 5
+	crumbsBelow = 6
 )
 
 // listing is a list of rows in place of the tree.
@@ -43,7 +42,7 @@ type listing struct {
 type listed struct {
 	row  int
 	why  string // of a failure
-	took string // of a slow row: its own time
+	note string // what is special about it: of a slow row, its own time
 	hits []store.Hit
 }
 
@@ -127,9 +126,9 @@ func (v *runView) failed(c echo.Context) (*listing, error) {
 	for i, row := range rest[:min(len(rest), maxListed)] {
 		item := listed{row: row, why: v.why(row)}
 		if first+i == 0 {
-			item.took = "cause"
+			item.note = "cause"
 			if v.Recovered {
-				item.took = "recovered"
+				item.note = "recovered"
 			}
 		}
 		l.items = append(l.items, item)
@@ -149,7 +148,7 @@ func (v *runView) slowest() *listing {
 		l.title, l.note = "The times of this run are not known", ""
 	}
 	for _, row := range rows[:min(len(rows), maxListed)] {
-		l.items = append(l.items, listed{row: row, took: words.Duration(took[row].Round(time.Millisecond))})
+		l.items = append(l.items, listed{row: row, note: words.Duration(took[row].Round(time.Millisecond)) + " of " + v.lasted(&v.Rows[row])})
 	}
 	return l
 }
@@ -164,20 +163,13 @@ func (v *runView) listAddress(query ...string) string {
 	return v.address("", &v.Rows[v.open], v.fold, query...)
 }
 
-// crumbs returns the names of the rows above one. Of a long path, those in the middle are left out.
-func (v *runView) crumbs(row int) (names []string) {
-	path := v.Path(row)
-	path = path[:len(path)-1]
-	for i, at := range path {
-		if left := len(path) - crumbsAbove - crumbsBelow; left > 1 && i >= crumbsAbove && i < crumbsAbove+left {
-			if i == crumbsAbove {
-				names = append(names, "… "+strconv.Itoa(left)+" more …")
-			}
-			continue
-		}
-		names = append(names, words.Shorten(v.name(&v.Rows[at]), 40))
+// shortPath returns the rows from the first one down to a row. Of a long path, those in the middle are left out: how many, and before which place.
+func (v *runView) shortPath(row int) (path []int, gap, left int) {
+	path = v.Path(row)
+	if left = len(path) - crumbsAbove - crumbsBelow; left <= 1 {
+		return path, -1, 0
 	}
-	return names
+	return slices.Delete(path, crumbsAbove, crumbsAbove+left), crumbsAbove, left
 }
 
 // fieldName is what a field is called whose text was found.
@@ -304,3 +296,6 @@ func (v *runView) asked() string {
 	}
 	return ""
 }
+
+// slow reports whether the list is that of the slow rows.
+func (l *listing) slow() bool { return l.query[0] == "show" && l.query[1] == showSlow }

@@ -114,9 +114,9 @@ func TestFoundRows(t *testing.T) {
 	})
 	p = s.get("/runs/run?show=slow", http.StatusOK)
 	differs(t, "slow", texts(p.classed("hit"))[:3], []string{
-		"counter ✗ failed 25s 35s Find stale pages › researcher › cycle 1 › search › search",
-		"researcher ✗ failed 11s 48s Find stale pages",
-		"run_sql ✗ failed 10s attempt 2 10s Find stale pages › researcher › cycle 1 › search › search › counter › cycle 3",
+		"counter ✗ failed 25s of 35s Find stale pages › researcher › cycle 1 › search › search",
+		"researcher ✗ failed 11s of 48s Find stale pages",
+		"run_sql ✗ failed 10s of 10s attempt 2 Find stale pages › researcher › cycle 1 › search › search › counter › cycle 3",
 	})
 	changes := []record.Change{&record.Plan{RootPlanID: "many", CurrentPlanID: "many", State: new(record.Failed)}, &record.AgentExecution{RootPlanID: "many", PlanID: "many", StepID: "m", State: new(record.Failed)}}
 	for i := range 250 {
