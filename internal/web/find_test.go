@@ -208,7 +208,7 @@ func TestRunHead(t *testing.T) {
 		t.Errorf("the export is %d", w.StatusCode)
 	}
 	_ = w.Body.Close()
-	if got := url.Values(p.query("/compare")).Get("a"); got != "p/1" {
+	if got := p.query("/compare").Get("a"); got != "p/1" {
 		t.Errorf("it is compared with %q", got)
 	}
 }

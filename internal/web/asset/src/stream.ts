@@ -37,6 +37,7 @@ export function listen(path: string, told: (type: string, data: unknown) => void
   let listening: AbortController | undefined;
 
   function say(...what: (string | Node)[]): void {
+    status.classList.toggle("bad", lost !== "");
     const now = document.createElement("span");
     now.append(...what);
     if (status.innerHTML !== now.innerHTML) status.replaceChildren(...now.childNodes);
