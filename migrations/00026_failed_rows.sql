@@ -7,6 +7,7 @@ CREATE INDEX think_act_failed_root ON actlog.think_act_record (root_plan_id) WHE
 CREATE INDEX act_tool_failed_root ON actlog.act_tool_info (root_plan_id) WHERE told_state IN ('FAILED', 'INTERRUPTED');
 
 -- A statement of its own that is planned once for all parts: to plan it within a list took 45 ms with a year of partitions.
+-- With OFFSET 0, rows are looked up one by one, by their keys: else Postgres would read the tree, and join it.
 -- +goose StatementBegin
 CREATE FUNCTION actlog.failed_rows(root text, home date) RETURNS json
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -59,23 +60,30 @@ BEGIN
             FROM (
                 SELECT current_plan_id AS plan_id FROM failed_plans
                 UNION
-                SELECT a.shown_plan_id FROM known_steps AS u JOIN actlog.agent_execution_record AS a ON a.root_plan_id = root AND a.step_id = u.step_id
+                SELECT a.shown_plan_id
+                FROM known_steps AS u
+                CROSS JOIN LATERAL (SELECT x.shown_plan_id FROM actlog.agent_execution_record AS x WHERE x.root_plan_id = root AND x.step_id = u.step_id OFFSET 0) AS a
             ) AS f
             UNION
             SELECT q.parent_plan_id
             FROM above
-            JOIN actlog.plan_execution_record AS q ON q.root_plan_id = root AND q.current_plan_id = above.plan_id
+            CROSS JOIN LATERAL (SELECT x.parent_plan_id FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = root AND x.current_plan_id = above.plan_id OFFSET 0) AS q
             WHERE q.parent_plan_id IS NOT NULL
         ),
         plans AS (
             SELECT q.current_plan_id, q.parent_plan_id, q.tool_call_id, q.parent_step_id, COALESCE(NULLIF(q.title, ''), NULLIF(q.user_request, ''), q.name) AS name, q.state, q.error_kind, q.error_message, q.start_time, q.end_time
             FROM above
-            JOIN actlog.plan_execution_record AS q ON q.root_plan_id = root AND q.current_plan_id = above.plan_id
+            CROSS JOIN LATERAL (SELECT x.* FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = root AND x.current_plan_id = above.plan_id OFFSET 0) AS q
         ),
         starters AS ( -- the calls that started these plans
             SELECT t.step_id, t.seq, t.tool_call_id
             FROM plans
-            JOIN actlog.act_tool_info AS t ON t.tool_call_id = plans.tool_call_id AND t.root_plan_id = root AND t.part = home
+            CROSS JOIN LATERAL (
+                SELECT x.step_id, x.seq, x.tool_call_id
+                FROM actlog.act_tool_info AS x
+                WHERE x.tool_call_id = plans.tool_call_id AND x.root_plan_id = root AND x.part = home
+                OFFSET 0
+            ) AS t
         )
         SELECT json_agg(r)
         FROM (
@@ -87,7 +95,7 @@ BEGIN
             SELECT 'agentExecution', a.shown_plan_id, NULL, a.step_id, NULL, NULL, a.step_index, left(a.agent_name, 300), a.state, a.error_kind, left(a.error_message, 300),
                 LEAST(a.start_time, actlog.first_start(a.attempts)), a.start_time, a.end_time
             FROM (SELECT step_id FROM known_steps UNION SELECT step_id FROM starters UNION SELECT parent_step_id FROM plans) AS u
-            JOIN actlog.agent_execution_record AS a ON a.root_plan_id = root AND a.step_id = u.step_id
+            CROSS JOIN LATERAL (SELECT x.* FROM actlog.agent_execution_record AS x WHERE x.root_plan_id = root AND x.step_id = u.step_id OFFSET 0) AS a
             UNION ALL
             SELECT 'thinkAct', NULL, NULL, step_id, seq, NULL, NULL, NULL, state, error_kind, left(error_message, 300),
                 NULL, LEAST(think_start_time, act_start_time), GREATEST(think_end_time, act_end_time)
@@ -96,7 +104,12 @@ BEGIN
             SELECT 'actTool', NULL, NULL, t.step_id, t.seq, t.tool_call_id, t.call_index, left(t.name, 300), t.state, t.error_kind, left(t.error_message, 300),
                 LEAST(t.start_time, actlog.first_start(t.attempts)), t.start_time, t.end_time
             FROM (SELECT step_id, seq, tool_call_id FROM calls UNION SELECT step_id, seq, tool_call_id FROM starters) AS u
-            JOIN actlog.act_tool_info AS t ON t.root_plan_id = root AND t.part = home AND t.step_id = u.step_id AND t.seq = u.seq AND t.tool_call_id = u.tool_call_id
+            CROSS JOIN LATERAL (
+                SELECT x.*
+                FROM actlog.act_tool_info AS x
+                WHERE x.root_plan_id = root AND x.part = home AND x.step_id = u.step_id AND x.seq = u.seq AND x.tool_call_id = u.tool_call_id
+                OFFSET 0
+            ) AS t
         ) AS r
     );
 END

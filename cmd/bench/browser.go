@@ -36,7 +36,7 @@ func chromium() string {
 func browse(ctx context.Context, binary string) (*browser, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(binary), chromedp.NoSandbox, chromedp.WindowSize(1440, 900))
 	allocated, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), options...)
-	ctx, _ = chromedp.NewContext(allocated) //nolint:govet // Cancel ends it
+	ctx, _ = chromedp.NewContext(allocated) // Cancel ends it
 	b := &browser{ctx, func() error {
 		defer cancel()
 		return chromedp.Cancel(ctx)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -102,6 +103,46 @@ func TestReadQueryPlans(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(strings.Join(plan, "\n"))
+		}
+	}
+}
+
+// TestFailedRowsReadThoseRows checks what the rows are looked up by of which a list needs to know why a run failed: not by reading the
+// tree, nor by another partition.
+func TestFailedRowsReadThoseRows(t *testing.T) {
+	t.Parallel()
+	pg := largeDatabase(t)
+	execSQL(t, pg.Pool, `
+UPDATE actlog.act_tool_info SET told_state = 'FAILED', end_time = now() WHERE root_plan_id = 'root-5' AND part = '2026-01-12' AND tool_call_id = 'call-3-1-2';
+UPDATE actlog.agent_execution_record SET plan_id = 'root-5-sub-1', told_state = 'FAILED' WHERE root_plan_id = 'root-5' AND step_id = 'root-5-step-3';
+ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
+	const most = 20                                                    // of a table or partition
+	for root, want := range map[string]int{"root-5": 6, "root-9": 0} { // two plans, two steps, two calls
+		conn, err := pgx.Connect(t.Context(), pg.URL) // of others, what they read before counts, too
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off"); err != nil { // as the store has it
+			t.Fatal(err)
+		}
+		var rows int
+		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.failed_rows($1, '2026-01-12')), 0)", root).Scan(&rows); err != nil || rows != want {
+			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
+		}
+		read, _ := conn.Query(t.Context(), `
+SELECT relname, seq_tup_read + COALESCE(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE schemaname = 'actlog' AND seq_scan + COALESCE(idx_scan, 0) > 0`)
+		for read.Next() {
+			var table string
+			var tuples int64
+			if err := read.Scan(&table, &tuples); err != nil {
+				t.Fatal(err)
+			}
+			if tuples > most || strings.Contains(table, "_p2026") && !strings.HasSuffix(table, "_p20260112") {
+				t.Errorf("%s: %d rows are read of %s", root, tuples, table)
+			}
+		}
+		if err := errors.Join(read.Err(), conn.Close(t.Context())); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	for name, path := range map[string]string{
 		"list": "/", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
+		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 	} {
 		b.open(path)
 		for _, look := range []struct {

@@ -52,9 +52,6 @@ func (s *Server) conversation(c echo.Context) error {
 	return send(c, http.StatusOK, conversationPage(v))
 }
 
-// conversationPath returns the address of a conversation.
-func conversationPath(id string) string { return "/conversations/" + url.PathEscape(id) }
-
 // earlier returns the address of the runs before; empty: there are none.
 func (v *conversationView) earlier() string {
 	if v.Next == nil {

@@ -170,7 +170,7 @@ func TestRun(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
 	p := s.get("/runs/run%2F1", http.StatusOK)
-	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 copy"; got != want {
+	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 open copy"; got != want {
 		t.Errorf("the cause is %q, want %q", got, want)
 	}
 	detail := text(p.one("aria-label", "Detail"))
@@ -238,32 +238,6 @@ func TestList(t *testing.T) {
 	if got := text(s.get("/?state=LOUD", http.StatusBadRequest).one("role", "alert")); !strings.HasPrefix(got, "state must be") {
 		t.Errorf("of a wrong filter it says %q", got)
 	}
-}
-
-// TestHostile: whatever models and tools wrote is text on the page, and nothing else.
-func TestHostile(t *testing.T) {
-	t.Parallel()
-	s := open(t, httpd.Config{})
-	for i, payload := range []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'"></textarea><svg/onload=alert(1)>`, `javascript:alert(1)`, `</pre><iframe src="//evil.example">`,
-		`<a href="javascript:alert(1)">x</a>`, "<!--", `]]><style>*{}</style>`, "\u202eevil\u2066", `{"a":"</script><base href=//evil.example>"}`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
-	} {
-		root, bad := fmt.Sprint("root", i, payload), new(payload)
-		storetest.Write(t, s.store,
-			&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: bad, UserRequest: bad, Summary: bad, ErrorMessage: bad, ErrorKind: bad, Name: bad, State: new(record.Failed)},
-			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root, AgentName: bad, AgentRequest: bad, Result: bad, ErrorMessage: bad, ModelName: bad, State: new(record.Failed)},
-			&record.ThinkAct{RootPlanID: root, StepID: root, Seq: 0, ThinkInput: bad, ThinkOutput: bad, ErrorMessage: bad, ModelName: bad},
-			&record.ActTool{RootPlanID: root, StepID: root, Seq: 0, ToolCallID: payload, Name: bad, Parameters: bad, Result: bad, ErrorMessage: bad, State: new(record.Failed)},
-			&record.Wait{RootPlanID: root, PlanID: root, WaitID: payload, Title: bad, FormDescription: bad})
-		p := s.get("/runs/"+url.PathEscape(root), http.StatusOK)
-		if shown := strings.Join(strings.Fields(payload), " "); !strings.Contains(text(p.root), shown) {
-			t.Errorf("%q is not shown", payload)
-		}
-		for _, r := range p.all("role", "treeitem") {
-			s.get(attr(r, "href"), http.StatusOK)
-		}
-	}
-	s.get("/", http.StatusOK)
 }
 
 // send sends a request and returns the answer to it.
