@@ -2,6 +2,7 @@
 import { bindKeys, type Key } from "./keys";
 import { openList } from "./list";
 import { chooseScheme } from "./scheme";
+import { sessions } from "./stream";
 import { chooseTimes } from "./time";
 import { openTree } from "./tree";
 
@@ -12,6 +13,7 @@ const search = document.querySelector<HTMLElement>("input[type=search]");
 if (search) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);
+if (location.pathname === "/login") new BroadcastChannel(sessions).postMessage("ended");
 const tree = document.querySelector<HTMLElement>("[role=tree]");
 if (tree) keys.unshift(...openTree(tree));
 bindKeys(keys);
