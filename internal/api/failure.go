@@ -98,10 +98,7 @@ func (s *Server) listFailures(c echo.Context) error {
 }
 
 func placeOf(r *outline.Row) placeJSON {
-	p := placeJSON{At: r.At, State: r.State(), Kind: record.KindWait}
-	if r.Wait == nil {
-		p.Kind = r.Record().Kind()
-	}
+	p := placeJSON{At: r.At, Kind: r.Key().Kind, State: r.State()}
 	if name := r.Name(); name != "" {
 		p.Name = &name
 	}

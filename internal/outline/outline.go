@@ -286,17 +286,10 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 
 // Key returns the key of what the row shows.
 func (r *Row) Key() record.Key {
-	switch {
-	case r.Wait != nil:
+	if r.Wait != nil {
 		return r.Wait.Key()
-	case r.Plan != nil:
-		return r.Plan.Record.Key()
-	case r.Step != nil:
-		return r.Step.Record.Key()
-	case r.Cycle != nil:
-		return r.Cycle.Record.Key()
 	}
-	return r.Call.Record.Key()
+	return r.Record().Key()
 }
 
 // State returns the state of the row.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -30,14 +29,15 @@ type runView struct {
 	// lost is the address that was asked for, if the run has no such row.
 	lost   string
 	detail *detailView
-	events string // where what changes is told; empty: the run has ended
+	list   *listing // that stands in place of the tree; nil: the tree
+	events string   // where what changes is told; empty: the run has ended
 	now    time.Time
 	from   time.Time // when the run began, and how long the bars of its rows are
 	span   time.Duration
 }
 
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c, fresh, lookNames...)
+	v, err := s.view(c, fresh, pageNames...)
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,28 @@ func (s *Server) run(c echo.Context) error {
 			return err
 		}
 	}
+	if v.list, err = s.listing(c, v); err != nil {
+		return err
+	}
 	if err := s.detail(c, v); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, runPage(v))
+}
+
+// found answers with a list of rows in place of the tree.
+func (s *Server) found(c echo.Context) error {
+	v, err := s.view(c, settled, listingFields...)
+	if err != nil {
+		return err
+	}
+	if v.list, err = s.listing(c, v); err != nil {
+		return err
+	}
+	if v.list == nil {
+		return httpd.BadField("q", "or show must be given")
+	}
+	return send(c, http.StatusOK, found(v))
 }
 
 // follow reads a run that goes on. What changes after the reading is told from a cursor that was taken before.
@@ -61,7 +79,7 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := s.view(c, fresh, lookNames...)
+	v, err := s.view(c, fresh, pageNames...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +154,7 @@ func (v *runView) times() (from time.Time, span time.Duration) {
 
 // rowTimes returns when a row began and ended; what has not ended goes on until now.
 func (v *runView) rowTimes(r *outline.Row) (start, end *time.Time) {
-	if r.Wait != nil {
-		start, end = r.Wait.StartTime, r.Wait.EndTime
-	} else {
-		start, end = r.Times()
-	}
-	if start != nil && end == nil && !v.state(r).Terminal() {
-		end = &v.now
-	}
-	return start, end
+	return r.TimesAt(v.now)
 }
 
 // failures returns the addresses of the failures, in the order in which they are visited.
@@ -187,9 +197,6 @@ func (v *runView) newest() string {
 
 // state returns the state of a row.
 func (v *runView) state(r *outline.Row) record.State {
-	if r.Wait != nil {
-		return cmp.Or(orZero(r.Wait.State), record.Waiting)
-	}
 	return r.State()
 }
 
@@ -305,14 +312,4 @@ func errorText(kind, message *string) string {
 		return *message
 	}
 	return *kind + ": " + *message
-}
-
-// why says what the cause of the failure is, in one line. If the row has no text, the rows above may.
-func (v *runView) why() string {
-	for at := v.Failures[0]; at >= 0; at = v.Rows[at].Parent {
-		if text := reason(&v.Rows[at]); text != "" {
-			return words.Shorten(text, 300)
-		}
-	}
-	return "no error was recorded"
 }

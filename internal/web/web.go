@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
 )
 
@@ -22,9 +23,10 @@ type Store interface {
 	Within(room store.Room) *store.Reader
 }
 
-// Lists reads the list of runs as the API does.
+// Lists reads lists of runs, and of what a run says, as the API does.
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
+	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
 }
 
@@ -62,6 +64,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/pair", s.pair),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
+		page("/runs/:planId/found", s.found),
 		page("/runs/:planId/tree", s.tree),
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),

@@ -170,7 +170,7 @@ func TestRun(t *testing.T) {
 	s := open(t, httpd.Config{})
 	s.writeFailure("run/1")
 	p := s.get("/runs/run%2F1", http.StatusOK)
-	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 copy"; got != want {
+	if got, want := text(p.one("aria-label", "Cause")), "Cause ✗ run_sql timeout: no answer within 10 s Find stale pages researcher cycle 1 search search counter cycle 3 run_sql 1 of 1 open copy"; got != want {
 		t.Errorf("the cause is %q, want %q", got, want)
 	}
 	detail := text(p.one("aria-label", "Detail"))

@@ -1,8 +1,10 @@
-// Key is what some keys do. Without an act, they click what bears the first one in data-key, if the page has it.
+// Key is what some keys do. Without an act, they click what bears the first one in data-key, if the page has it. With a when, they do so
+// only then.
 export interface Key {
   keys: string[];
   does: string;
   act?: () => unknown;
+  when?: () => boolean;
 }
 
 const off = "actlog keys off";
@@ -27,7 +29,7 @@ export function bindKeys(table: Key[]): void {
     box.setAttribute("aria-label", "Keys");
     const list = document.createElement("dl");
     for (const key of all) {
-      if (!key.act && !button(key)) continue;
+      if ((!key.act && !button(key)) || key.when?.() === false) continue;
       const line = document.createElement("div");
       const names = document.createElement("dt");
       for (const name of key.keys) {
@@ -78,7 +80,7 @@ export function bindKeys(table: Key[]): void {
     const letter = event.key.length === 1;
     if (letter && localStorage.getItem(off)) return;
     if (!letter && target.closest(".detail, [role=tablist], [role=menu]")) return; // arrows scroll a text
-    const key = all.find((k) => k.keys.includes(event.key));
+    const key = all.find((k) => k.keys.includes(event.key) && k.when?.() !== false);
     if (!key) return;
     const at = button(key);
     if (!key.act && !at) return;

@@ -1,4 +1,5 @@
 // The script of all pages. They are whole without it: it makes them quicker, and adds keys.
+import { openFind } from "./find";
 import { bindKeys, type Key } from "./keys";
 import { openList } from "./list";
 import { chooseScheme } from "./scheme";
@@ -9,11 +10,11 @@ import { openTree } from "./tree";
 chooseTimes();
 chooseScheme();
 const keys: Key[] = [{ keys: ["t"], does: "times in UTC or local" }];
-const search = document.querySelector<HTMLElement>("input[type=search]");
-if (search) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);
 if (location.pathname === "/login") new BroadcastChannel(sessions).postMessage("ended");
 const tree = document.querySelector<HTMLElement>("[role=tree]");
-if (tree) keys.unshift(...openTree(tree));
+const search = document.querySelector<HTMLElement>("input[type=search]");
+if (search && !tree) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });
+if (tree) keys.unshift(...openFind(tree, openTree(tree)));
 bindKeys(keys);

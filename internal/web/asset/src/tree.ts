@@ -56,7 +56,8 @@ export function openTree(tree: HTMLElement): Key[] {
   function show(): Promise<void> {
     const now = new URLSearchParams(location.search);
     const looks: Record<string, string> = {};
-    if (now.get("at") === at()?.id) for (const [name, value] of now) looks[name] = value;
+    for (const name of ["q", "show", "cursor"]) now.delete(name); // of a list beside it
+    if (tree.hidden || now.get("at") === at()?.id) for (const [name, value] of now) looks[name] = value;
     return showDetail((signal) => ask("detail", looks, signal));
   }
 
@@ -316,6 +317,9 @@ export function openTree(tree: HTMLElement): Key[] {
     void (how === undefined ? reveal(id ?? "") : foldAll(how));
   });
 
+  tree.addEventListener("reveal", (event) => void reveal((event as CustomEvent<string>).detail));
+  tree.addEventListener("seen", () => void show());
+
   const near = new IntersectionObserver((entries) => {
     for (const e of entries) if (e.isIntersecting) void fill(e.target as HTMLElement);
   }, { root: scrolls(tree) ? tree : null, rootMargin: "2000px" });
@@ -323,7 +327,7 @@ export function openTree(tree: HTMLElement): Key[] {
     const row = at();
     const marked = getSelection();
     const reads = marked && !marked.isCollapsed && document.querySelector(".detail")?.contains(marked.anchorNode);
-    if (row && ids.has(row.id) && !reads) void show();
+    if (row && ids.has(row.id) && !reads && !tree.hidden) void show();
   }) : undefined;
   openDetail(show, () => at()?.focus());
   adopt(tree);
