@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,6 +27,13 @@ type listCmd struct {
 	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
 	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
 	Q            string `help:"Only plans with all of these words in the titles, requests, summaries, agent names, tool names and errors of their trees." placeholder:"TEXT"`
+	Failed       *bool  `help:"Only plans in whose trees something failed; --failed=false: only the others."`
+	MinCost      string `help:"Only plans whose trees cost at least this, in US dollars." placeholder:"USD"`
+	MaxCost      string `help:"Only plans whose trees cost at most this, in US dollars." placeholder:"USD"`
+	MinDuration  string `help:"Only plans that took at least this long, such as 5m." placeholder:"TIME"`
+	MaxDuration  string `help:"Only plans that took at most this long." placeholder:"TIME"`
+	Model        string `help:"Only plans in which this model was used." placeholder:"NAME"`
+	Tool         string `help:"Only plans in which this tool was called." placeholder:"NAME"`
 	Limit        int    `help:"The most plans to list, at least 1." default:"50"`
 	JSON         bool   `help:"Print the plans as JSON, one per line."`
 	serverFlags
@@ -60,10 +68,14 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	for name, value := range map[string]string{
 		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
 		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag, "q": c.Q,
+		"minCost": c.MinCost, "maxCost": c.MaxCost, "minDuration": c.MinDuration, "maxDuration": c.MaxDuration, "model": c.Model, "tool": c.Tool,
 	} {
 		if value != "" {
 			query.Set(name, value)
 		}
+	}
+	if c.Failed != nil {
+		query.Set("failed", strconv.FormatBool(*c.Failed))
 	}
 	now := time.Now()
 	for name, value := range map[string]string{"since": c.Since, "until": c.Until} {

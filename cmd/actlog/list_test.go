@@ -24,13 +24,17 @@ func TestListFilters(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), Title: new("Sell 100%")},
+		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), EndTime: at(60_000), Title: new("Sell 100%")},
 		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "s", AgentName: new("clerk")},
+		&record.ThinkAct{RootPlanID: "a", StepID: "s", Seq: 0, ModelName: new("small"), CostUSD: new(0.25)},
+		&record.ActTool{RootPlanID: "a", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("search")},
 		&record.Plan{RootPlanID: "b", CurrentPlanID: "b", Name: new("daily"), Project: new("bank"), UserID: new("bob"), ConversationID: new("c-2"), Tags: []string{"z"}, State: new(record.Completed), StartTime: at(10_000_000)})
 	flags := map[string][]string{ // a member of the API's query: the flag and its value
 		"state": {"--state", "FAILED"}, "name": {"--name", "nightly"}, "project": {"--project", "shop"}, "userId": {"--user", "ada"},
 		"conversationId": {"--conversation", "c-1"}, "tag": {"--tag", "y"}, "agent": {"--agent", "clerk"}, "q": {"--q", "100%"},
 		"until": {"--until", at(5_000_000).Format(time.RFC3339)}, "since": {"--since", at(5_000_000).Format(time.RFC3339)},
+		"failed": {"--failed"}, "minCost": {"--min-cost", "0.25"}, "maxCost": {"--max-cost", "0.25"}, "minDuration": {"--min-duration", "1m"}, "maxDuration": {"--max-duration", "60000"},
+		"model": {"--model", "small"}, "tool": {"--tool", "search"},
 	}
 	for name, flag := range flags {
 		want := `"rootPlanId":"a"`

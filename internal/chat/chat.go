@@ -40,8 +40,10 @@ type Message struct {
 }
 
 const (
-	// maxMessages bounds the messages of a text, and maxDepth how deep they may be wrapped. What is beyond is one part, as JSON.
+	// maxMessages bounds the messages of a text, maxParts the parts of a message, and maxDepth how deep they may be wrapped. What
+	// is beyond is one part, as JSON.
 	maxMessages = 1_000
+	maxParts    = 1_000
 	maxDepth    = 16
 )
 

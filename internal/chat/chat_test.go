@@ -225,6 +225,9 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	many := "[" + strings.Repeat(`{"role":"user","content":"a"},`, 5_000) + `{"role":"user","content":"last"}]`
+	if got := chat.Read(`{"role":"user","content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 5_000) + `"last"]}`); len(got) != 1 || len(got[0].Parts) > 1_001 || !strings.Contains(said(got), "last") {
+		t.Errorf("%d messages", len(got))
+	}
 	if got := chat.Read(many); len(got) > 1_001 || !strings.Contains(said(got), "last") {
 		t.Errorf("%d messages", len(got))
 	}

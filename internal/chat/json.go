@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -16,18 +17,18 @@ type object struct {
 // newObject reads an object of valid JSON. The spelling of its values stays.
 func newObject(v string) *object {
 	o := new(object)
-	d := decoder(v)
+	d := newDecoder(v)
 	for d.PeekKind() != '}' {
 		name, err := d.ReadToken()
 		if err != nil {
-			return o
+			break
 		}
 		key := name.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return o
+		value, ok := d.value()
+		if !ok {
+			break
 		}
-		o.names, o.values = append(o.names, key), append(o.values, string(value))
+		o.names, o.values = append(o.names, key), append(o.values, value)
 	}
 	o.taken = make([]bool, len(o.names))
 	return o
@@ -35,22 +36,35 @@ func newObject(v string) *object {
 
 // elements returns the elements of an array of valid JSON.
 func elements(v string) (all []string) {
-	d := decoder(v)
+	d := newDecoder(v)
 	for d.PeekKind() != ']' {
-		value, err := d.ReadValue()
-		if err != nil {
-			return all
+		value, ok := d.value()
+		if !ok {
+			break
 		}
-		all = append(all, string(value))
+		all = append(all, value)
 	}
 	return all
 }
 
-// decoder returns a decoder behind the first bracket of a value.
-func decoder(v string) *jsontext.Decoder {
-	d := jsontext.NewDecoder(strings.NewReader(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+// decoder reads the values in an object or an array.
+type decoder struct {
+	*jsontext.Decoder
+	of string
+}
+
+// newDecoder returns a decoder behind the first bracket of a value.
+func newDecoder(v string) decoder {
+	d := decoder{jsontext.NewDecoder(bytes.NewBufferString(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), v}
 	_, _ = d.ReadToken() // the bracket
 	return d
+}
+
+// value returns the next value.
+func (d decoder) value() (string, bool) {
+	value, err := d.ReadValue()
+	end := int(d.InputOffset())
+	return d.of[end-len(value) : end], err == nil
 }
 
 // find returns the place of the first of some members that there is and that is not null; -1: none.

@@ -130,7 +130,7 @@ func (r *reader) message(o *object, role string, depth int) {
 		bare = bare && len(m.Parts) == 0
 	}
 	m.other(o.rest())
-	if bare && isPart && r.bare { // parts in a list belong together
+	if bare && isPart && r.bare && len(r.messages[len(r.messages)-1].Parts) < maxParts { // parts in a list belong together
 		last := &r.messages[len(r.messages)-1]
 		last.Parts = append(last.Parts, m.Parts...)
 		return
@@ -167,9 +167,7 @@ func (m *Message) content(v string, depth int) {
 	case depth > maxDepth:
 		m.other(v)
 	case v[0] == '[':
-		for _, e := range elements(v) {
-			m.content(e, depth+1)
-		}
+		m.each(v, func(e string) { m.content(e, depth+1) })
 	case v[0] == '{':
 		o := newObject(v)
 		m.part(o, depth)
@@ -251,8 +249,18 @@ func (m *Message) calls(v string) {
 		m.other(v)
 		return
 	}
-	for _, e := range elements(v) {
-		m.call(e)
+	m.each(v, m.call)
+}
+
+// each calls a function for each element of an array. Beyond the limit, they are one part.
+func (m *Message) each(v string, do func(e string)) {
+	all := elements(v)
+	for i, e := range all {
+		if len(m.Parts) >= maxParts {
+			m.other("[" + strings.Join(all[i:], ",") + "]")
+			return
+		}
+		do(e)
 	}
 }
 

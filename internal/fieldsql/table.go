@@ -85,12 +85,9 @@ func Readable(k record.Kind, alias string) []Column {
 	return columns
 }
 
-// leanChars is how much of a long text [Lean] returns, in characters.
-const leanChars = 300
-
 // Lean returns the columns of [Readable] without long texts and JSON. Of the fields with the given columns it
-// has the beginnings.
-func Lean(k record.Kind, alias string, beginnings ...string) []Column {
+// has the beginnings, of so many characters.
+func Lean(k record.Kind, alias string, chars int, beginnings ...string) []Column {
 	long := map[string]bool{"truncated": true}
 	fields := field.Fields(k)
 	for i := range fields {
@@ -102,7 +99,7 @@ func Lean(k record.Kind, alias string, beginnings ...string) []Column {
 		case !long[c.Name]:
 			columns = append(columns, c)
 		case slices.Contains(beginnings, c.Name):
-			c.SQL = fmt.Sprintf("left(%s, %d)", c.SQL, leanChars)
+			c.SQL = fmt.Sprintf("left(%s, %d)", c.SQL, chars)
 			columns = append(columns, c)
 		}
 	}

@@ -14,9 +14,13 @@ type Detail struct {
 	Row
 	// Before is the cycle before a cycle, with what was asked and answered in it alone; nil: there is none.
 	Before *record.ThinkAct
-	// Calls are the tool calls of a cycle, in no order.
+	// Calls are the tool calls of a cycle, in no order. Of their parameters, results and errors they have the beginnings: of what
+	// is longer than [BriefChars] characters, one more than that.
 	Calls []Row
 }
+
+// BriefChars is how much of a text is read of what a row is explained with.
+const BriefChars = 2_000
 
 // cycleDetail reads a cycle, what was asked and answered in the one before it, and its tool calls. Its parameters are those of rowByKey.
 var cycleDetail = fieldsql.NewRead(fieldsql.Union(
@@ -35,7 +39,7 @@ WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND ` + partOfRoot + `
 	},
 	fieldsql.Section{
 		Kind:    record.KindActTool,
-		Columns: fieldsql.Readable(record.KindActTool, "t"),
+		Columns: fieldsql.Lean(record.KindActTool, "t", BriefChars+1, "parameters", "result", "error_message"),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint AND ` + partOfRoot,
 	},

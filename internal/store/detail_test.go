@@ -2,8 +2,11 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,6 +28,7 @@ func TestDetail(t *testing.T) {
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentRequest: new("go")},
 		cycle("s", 0, "zero"), cycle("s", 1, "one"), cycle("s", 4, "four"), cycle("other", 3, "three"),
 		call("s", 1, "a"), call("s", 4, "b"), call("s", 4, "c"), call("other", 4, "d"),
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 4, ToolCallID: "long", Parameters: new(strings.Repeat("ä", 3_000)), Metadata: []byte(`{"a":1}`)},
 		&record.Wait{RootPlanID: "p", PlanID: "p", WaitID: "w", Title: new("Really?")})
 	key := func(kind record.Kind, parent string, seq int64, id string) record.Key {
 		return record.Key{Kind: kind, Root: "p", Parent: parent, Seq: seq, ID: id}
@@ -43,9 +47,12 @@ func TestDetail(t *testing.T) {
 	var calls []string
 	for _, c := range d.Calls {
 		call := c.Record.(*record.ActTool)
+		if call.ToolCallID == "long" {
+			*call.Parameters = fmt.Sprint(utf8.RuneCountInString(*call.Parameters), call.Metadata == nil)
+		}
 		calls = append(calls, call.ToolCallID+" "+*call.Parameters)
 	}
-	if slices.Sort(calls); !slices.Equal(calls, []string{"b in b", "c in c"}) {
+	if slices.Sort(calls); !slices.Equal(calls, []string{"b in b", "c in c", "long 2001 true"}) {
 		t.Errorf("%q", calls)
 	}
 	if d, err := s.Within(nil).Detail(t.Context(), key(record.KindThinkAct, "s", 0, "")); err != nil || d.Before != nil || d.Calls != nil {

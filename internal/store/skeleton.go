@@ -9,11 +9,14 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// titleChars is how much of a text a skeleton has, in characters.
+const titleChars = 300
+
 // skeleton reads all rows of a tree without their texts. Its parameters are those of planTree.
 var skeleton = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindPlan,
-		Columns: append(fieldsql.Lean(record.KindPlan, "p", "title", "user_request", "error_message"),
+		Columns: append(fieldsql.Lean(record.KindPlan, "p", titleChars, "title", "user_request", "error_message"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
@@ -23,26 +26,26 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
 		Kind: record.KindAgentExecution,
-		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", "agent_request", "error_message"),
+		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", titleChars, "agent_request", "error_message"),
 			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindThinkAct,
-		Columns: fieldsql.Lean(record.KindThinkAct, "c", "error_message"),
+		Columns: fieldsql.Lean(record.KindThinkAct, "c", titleChars, "error_message"),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindActTool,
-		Columns: fieldsql.Lean(record.KindActTool, "t", "error_message"),
+		Columns: fieldsql.Lean(record.KindActTool, "t", titleChars, "error_message"),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindWait,
-		Columns: fieldsql.Lean(record.KindWait, "w", "title"),
+		Columns: fieldsql.Lean(record.KindWait, "w", titleChars, "title"),
 		From: `FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,10 +156,21 @@ func TestStreamInBrowser(t *testing.T) {
 	s.writeRunning("third", 3)
 	b.open("/runs/third")
 	b.until("the third is live", liveText+` === "● live"`)
+	ended := func() {
+		t.Helper()
+		b.until("the session has ended", `document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
+	}
+	other := b.tab()
+	other.open("/")
+	other.do(chromedp.Click("[action='/logout'] button"))
+	ended()
+	b.do(chromedp.Click(".live a"))
+	b.do(chromedp.SendKeys("[name=key]", secret+"\n"))
+	b.until("it is live again", `location.pathname === "/runs/third" && `+liveText+` === "● live"`)
 	none, _ := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(none)
-	storetest.Write(t, s.store, numbered("third", 1, record.Failed))
-	b.until("the session has ended", `document.querySelector(".live a")?.getAttribute("href") === "/login?next=" + encodeURIComponent(location.pathname + location.search)`)
+	s.hub.End() // as the command does
+	ended()
 }
 
 // TestUpdatesInBrowser: during a thousand updates, focus, selection, folds, the marked text and what is looked at stay. New rows come
@@ -209,6 +221,37 @@ func TestUpdatesInBrowser(t *testing.T) {
 		storetest.Write(t, s.store, numbered("run", i, record.Running))
 	}
 	b.until("the end is followed", `document.getElementById("call:run/0/c419")?.getBoundingClientRect().bottom <= innerHeight`)
+}
+
+// TestGrowingInBrowser: a long run grows while its empty sections are filled. Each row comes once, in its order, and is numbered.
+func TestGrowingInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeRunning("run", 3_000)
+	b := browse(t, s, 1200, 700)
+	b.open("/runs/run?at=call:run/0/c10")
+	for i := range 5 {
+		middle := numbered("run", 10_000+i, record.Running)
+		middle.CallIndex = new(int64(1_000 + i*100))
+		changes := []record.Change{middle}
+		for j := range 50 {
+			changes = append(changes, numbered("run", 3_000+(i*50+j)*7%250, record.Running)) // in no order
+		}
+		storetest.Write(t, s.store, changes...)
+	}
+	b.until("all rows are there, once and numbered", `(() => {
+		const rows = [...document.querySelectorAll(".row[aria-level='4']")];
+		return rows.length === 3255 && new Set(rows.map((r) => r.id)).size === 3255 && rows.every((r, i) => r.ariaPosInSet === String(i + 1) && r.ariaSetSize === "3255") })()`)
+	var want []string
+	for _, section := range s.get("/runs/run/tree", http.StatusOK).all("class", "section") {
+		if from := attr(section, "data-from"); from != "" {
+			section = s.get(from, http.StatusOK).root
+		}
+		want = append(want, ids(section)...)
+	}
+	if got := value[[]string](b, `[...document.querySelectorAll(".row")].map((r) => r.id)`); !slices.Equal(got, want) {
+		t.Errorf("%d rows are in another order than the %d of the server", len(got), len(want))
+	}
 }
 
 // TestSevenTabsInBrowser: five tabs of a browser keep a stream, and the others ask from time to time: each is usable. A stream

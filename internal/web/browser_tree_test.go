@@ -74,6 +74,8 @@ func TestTreeInBrowser(t *testing.T) {
 	b.do(chromedp.Click(".cause [data-key=e]"))
 	selected(failures[0], "1 of 3")
 
+	b.do(chromedp.Click(".path li:nth-child(2) a"))
+	selected("step:run-s1", "3 failures")
 	b.press(kb.Home)
 	selected("plan:run", "3 failures")
 	b.press("f") // with rows that are not on the page

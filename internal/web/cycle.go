@@ -19,6 +19,7 @@ type cycleView struct {
 	asked  []turn
 	reply  []turn
 	calls  []callView
+	others int // how many more there are
 }
 
 // turn is a message, or several that the cycle before had, too.
@@ -36,8 +37,8 @@ type callView struct {
 	texts  []*passage
 }
 
-// maxBrief is how much of its texts a call shows below the reply that asked for it.
-const maxBrief = 2 << 10
+// maxCalls bounds the tool calls that are shown below the reply that asked for them.
+const maxCalls = 100
 
 // readCycle reads the messages of the open row, and its tool calls.
 func (v *runView) readCycle(r *record.ThinkAct) {
@@ -63,7 +64,11 @@ func (v *runView) readCycle(r *record.ThinkAct) {
 	reply := unmade(replyOf(r), d.row.Calls)
 	c.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)))
 	for _, i := range v.children(v.open) {
-		if v.Rows[i].Call != nil {
+		switch {
+		case v.Rows[i].Call == nil:
+		case len(c.calls) == maxCalls:
+			c.others++
+		default:
 			c.calls = append(c.calls, v.callOf(i))
 		}
 	}
@@ -181,8 +186,12 @@ func (v *runView) callOf(row int) callView {
 		{label: "error", text: orZero(call.ErrorMessage), bad: true}, {label: "parameters", text: orZero(call.Parameters)}, {label: "result", text: orZero(call.Result)},
 	} {
 		if p.text != "" {
-			p.at = v.path(c.row)
-			p.lay(&d.look, new(maxBrief))
+			p.at, p.shown = v.path(c.row), p.text
+			if runes := []rune(p.text); len(runes) > store.BriefChars {
+				p.shown, p.cut = string(runes[:store.BriefChars]), true
+			} else {
+				p.shown = indent(p.text, maxShown)
+			}
 			c.texts = append(c.texts, p)
 		}
 	}

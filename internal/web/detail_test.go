@@ -115,6 +115,32 @@ func TestCycle(t *testing.T) {
 	p.has("3 earlier messages")
 }
 
+// TestManyCalls: of many tool calls, a cycle shows the first ones, and of their texts the beginnings.
+func TestManyCalls(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	changes := []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p"}}
+	for i := range 102 {
+		changes = append(changes, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: fmt.Sprintf("%03d", i), Name: new(fmt.Sprint("tool", i)), Result: new(strings.Repeat("ä", 1_950+50*i))})
+	}
+	storetest.Write(t, s.store, changes...)
+	p := s.get(at("p", "cycle:s/0"), http.StatusOK)
+	p.has("tool99", "2 calls more, see the tree.")
+	p.lacks("tool100")
+	calls := p.one("class", "calls")
+	for i, shown := range pre(calls) {
+		if want := strings.Repeat("ä", min(1_950+50*i, 2_000)); shown != want {
+			t.Fatalf("call %d shows %d bytes, want %d", i, len(shown), len(want))
+		}
+	}
+	if n := strings.Count(text(calls), "This is the beginning. All of it"); n != 98 {
+		t.Errorf("%d are cut", n)
+	}
+	if to := p.link(calls, "All of it"); to != "/runs/p?at=call%3As%2F0%2F002" {
+		t.Errorf("all of it is at %s", to)
+	}
+}
+
 // TestRuntimeCycle: the runtime records what is new in a request, and the message of the model beside its text. Neither is shown
 // twice.
 func TestRuntimeCycle(t *testing.T) {
@@ -296,4 +322,8 @@ func TestMarkdown(t *testing.T) {
 	}
 	p = s.get(p.link(p.detail(), "Text"), http.StatusOK)
 	p.has("# Title", "<script>alert(1)</script>")
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Summary: new(strings.Repeat("[a](", 10_000))}) // it would take long
+	p = s.get(at("p", "plan:p", "markdown", "summary"), http.StatusOK)
+	p.has("[a]([a](")
+	p.lacks("Markdown")
 }

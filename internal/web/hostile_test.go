@@ -151,12 +151,19 @@ func (s *site) crawl(from ...string) (paths []string) {
 		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") || u.Scheme != "" {
 			continue
 		}
-		if seen[u.Path+"?"+u.Query().Encode()] = true; strings.HasSuffix(u.Path, "/text") {
+		seen[u.Path+"?"+u.Query().Encode()] = true
+		switch {
+		case strings.HasSuffix(u.Path, "/text"):
 			s.download(path)
 			continue
+		case strings.HasSuffix(u.Path, "/records"): // no page either: browsers keep it as a file
+			if got := s.send("GET", path, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "application/x-ndjson" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+				s.t.Errorf("GET %s: %d %v", path, got.StatusCode, got.Header)
+			}
+			continue
 		}
-		if strings.HasPrefix(path, "/conversations/") && s.send("GET", path, "").StatusCode == http.StatusNotFound {
-			continue // of a session without messages
+		if s.send("GET", path, "").StatusCode == http.StatusNotFound {
+			continue // such as a session of which nothing else is on record
 		}
 		paths = append(paths, path)
 		p := s.get(path, http.StatusOK)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -24,13 +25,13 @@ func markdown(s string) string {
 
 var marker = goldmark.New(
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.TaskList),
-	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(hosts{}, 0))),
+	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(tamed{}, 0))),
 )
 
 // harmless is what is left of the HTML that marker makes.
 var harmless = func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
+	p.AllowElements("p", "br", "hr", "h4", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td")
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("href").OnElements("a")
 	p.AllowURLSchemes("http", "https")
@@ -41,18 +42,18 @@ var harmless = func() *bluemonday.Policy {
 	return p
 }()
 
-// hosts writes the host of a link behind it, and makes links of images.
-type hosts struct{}
+// tamed writes the host of a link behind it, and makes links of images. Headings are below those of the page.
+type tamed struct{}
 
 // Transform implements [parser.ASTTransformer].
-func (hosts) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+func (tamed) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
 	var links []ast.Node
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // there are no errors
-		switch n.(type) {
-		case *ast.Link, *ast.Image, *ast.AutoLink:
-			if entering {
-				links = append(links, n)
-			}
+		switch h, isHeading := n.(*ast.Heading); {
+		case isHeading:
+			h.Level = 4
+		case entering && isLink(n):
+			links = append(links, n)
 		}
 		return ast.WalkContinue, nil
 	})
@@ -77,6 +78,10 @@ func (hosts) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) 
 		}
 		addHost(n, to)
 	}
+}
+
+func isLink(n ast.Node) bool {
+	return slices.Contains([]ast.NodeKind{ast.KindLink, ast.KindImage, ast.KindAutoLink}, n.Kind())
 }
 
 // addHost writes behind a link where it leads: its host, or else all of it.

@@ -15,6 +15,9 @@ const (
 	// maxShown bounds how much of a text the detail shows at first, and maxWhole how much of it on request. What is longer is downloaded.
 	maxShown = 64 << 10
 	maxWhole = 4 << 20
+	// maxMarked bounds what is read as Markdown: for some texts that takes time that grows with the square of their length, 2 s for
+	// 64 KiB.
+	maxMarked = 32 << 10
 	// minShown is how much of a text is shown, however much the texts before it took of maxAtOnce.
 	minShown  = 200
 	maxAtOnce = 512 << 10
@@ -44,7 +47,7 @@ func (p *passage) lay(l *look, left *int) {
 	if p.whole = p.id != "" && l.whole == p.id; p.whole {
 		most = maxWhole
 	}
-	if p.id != "" && l.markdown == p.id && len(p.text) <= maxWhole {
+	if p.id != "" && l.markdown == p.id && len(p.text) <= maxMarked {
 		p.marked = markdown(p.text)
 		return
 	}
@@ -182,4 +185,4 @@ func verbatim(text string) templ.Component {
 func (p *passage) name() string { return cmp.Or(strings.TrimSpace(p.label+" "+p.about), "text") }
 
 // canMark reports whether a text may be Markdown.
-func (p *passage) canMark() bool { return !p.raw && !p.isJSON() && len(p.text) <= maxWhole }
+func (p *passage) canMark() bool { return !p.raw && !p.isJSON() && len(p.text) <= maxMarked }

@@ -1,5 +1,6 @@
 // Pieces of pages come from the server as HTML that it has escaped. This is the one place where they become elements.
-const policy = window.trustedTypes?.createPolicy("actlog", { createHTML: (html: string) => html });
+type Types = { createPolicy(name: string, rules: object): { createHTML(html: string): unknown } };
+const policy = (window as { trustedTypes?: Types }).trustedTypes?.createPolicy("actlog", { createHTML: (html: string) => html });
 
 // LoggedOut says that the session has ended.
 export class LoggedOut extends Error {}

@@ -1,8 +1,8 @@
 import { fragment, loggedOut, LoggedOut } from "./fragment";
 import { listen } from "./stream";
 
-const atOnce = 100; // rows that are asked for together
-const pause = 500; // between two questions, at least
+const atOnce = 100; // rows that are asked for together,
+const longest = 4000; // by an address of so many characters
 
 // openList keeps the runs of a list as they are on record, each in its place, and counts those that are newer.
 export function openList(list: HTMLElement): void {
@@ -40,9 +40,14 @@ function follow(list: HTMLElement, events: string): void {
     if (busy || (changed.size === 0 && !others)) return;
     busy = true;
     const began = Date.now();
-    const ids = [...changed].slice(0, atOnce);
+    const ids: string[] = [];
     const look = others;
-    for (const id of ids) changed.delete(id);
+    let pause = look ? 1000 : 250;
+    for (const id of changed) {
+      if (ids.length === atOnce || (ids.length > 0 && asking([...ids, id]).length > longest)) break;
+      ids.push(id);
+      changed.delete(id);
+    }
     others = false;
     try {
       if (ids.length > 0) await patch(ids);
@@ -51,13 +56,16 @@ function follow(list: HTMLElement, events: string): void {
       if (error instanceof LoggedOut) return stream.end(...loggedOut());
       for (const id of ids) changed.add(id); // it is asked for again
       others ||= look;
+      pause = 3000;
     }
     setTimeout(() => { busy = false; void update(); }, Math.max(pause, 2 * (Date.now() - began)));
   }
 
+  const asking = (ids: string[]): string => `/list/patch?runs=${encodeURIComponent(ids.map(encodeURIComponent).join(" "))}`;
+
   // patch renews rows in their places. What is picked stays so, and so does the focus.
   async function patch(ids: string[]): Promise<void> {
-    const piece = await fragment(`/list/patch?runs=${encodeURIComponent(ids.map(encodeURIComponent).join(" "))}`);
+    const piece = await fragment(asking(ids));
     const listed = rows();
     const gone = new Set(ids);
     for (const fresh of piece.querySelectorAll("tr")) {

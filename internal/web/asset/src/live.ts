@@ -27,8 +27,14 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     busy = true;
     const began = Date.now();
     let pause = 50;
-    const ids = [...waiting].slice(0, sectionRows);
-    for (const id of ids) waiting.delete(id);
+    const ids: string[] = [];
+    let length = 0; // of the address: proxies take 8 kB
+    for (const id of waiting) {
+      length += encodeURIComponent(id).length + 3;
+      if (ids.length > 0 && (length > 6000 || ids.length === sectionRows)) break;
+      ids.push(id);
+      waiting.delete(id);
+    }
     try {
       const piece = await ask("patch", { rows: ids.join(" ") });
       const head = document.getElementById("head");
@@ -45,7 +51,8 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
       for (const holder of piece.querySelectorAll<HTMLElement>(".new-row")) place(holder);
       for (const [id, when] of told) if (began - when > 2 * keptFor) told.delete(id);
       if (unnumbered.size > 0) again();
-      number();
+      number(unnumbered);
+      unnumbered.clear();
       if (followed) view.scrollTop = view.scrollHeight;
       changed(new Set(ids));
     } catch (error) {
@@ -63,13 +70,15 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     told.delete(fresh.id); // so that the oldest stand first
     told.set(fresh.id, Date.now());
     missing.delete(fresh.id);
+    const after = (holder.dataset.after ?? "").split(" ");
+    const over = after.at(-1) ?? ""; // what it is under stands last
+    if (!old || grown.has(over)) grown.set(over, fresh.getAttribute("aria-setsize") ?? "");
     if (old) return renew(old, fresh);
     fresh.setAttribute("tabindex", "-1");
     fresh.setAttribute("aria-selected", "false");
     fresh.classList.remove("at");
     if (fresh.hasAttribute("aria-expanded")) mark(fresh, true); // what is under it comes, too
-    const after = (holder.dataset.after ?? "").split(" ");
-    const up = find(after.at(-1) ?? ""); // what it is under stands last
+    const up = find(over);
     if (up && folded(up) && !isUnder(beside(up), up)) return; // it comes when that is unfolded
     let behind = spot(after);
     if (behind && behind.id !== after[0]) { // it is behind what is under that, too
@@ -83,7 +92,7 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     }
     fresh.hidden = up ? up.hidden || folded(up) : behind.hidden;
     insert(fresh, behind);
-    unnumbered.set(up, Number(fresh.getAttribute("aria-setsize")));
+    unnumbered.add(over);
     if (!fresh.hidden) watch.observe(fresh);
   }
   const isUnder = (item: Item | null, row: Row): boolean => item !== null && level(item) > level(row);
@@ -148,20 +157,21 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     return section;
   }
 
-  // number counts the rows under those that have new ones.
-  const unnumbered = new Map<Row | null, number>();
-  function number(): void {
-    for (const [up, n] of unnumbered) {
+  // number counts the rows under some that have new ones.
+  const grown = new Map<string, string>(); // how many rows there are under a row
+  const unnumbered = new Set<string>();
+  function number(which: Iterable<string>): void {
+    for (const id of which) {
+      const up = find(id);
       let place = 0;
       for (let item = up && beside(up); up && item && level(item) > level(up); item = beside(item)) {
         if (!isRow(item)) place = NaN; // how many are there is not known
         else if (level(item) === level(up) + 1) {
-          item.setAttribute("aria-setsize", String(n));
+          item.setAttribute("aria-setsize", grown.get(id) ?? "");
           if (++place) item.setAttribute("aria-posinset", String(place));
         }
       }
     }
-    unnumbered.clear();
   }
 
   // New rows that are not seen are counted, until they are.
@@ -225,6 +235,9 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     for (const [id, when] of told) if (now - when < 2 * keptFor) waiting.add(id);
     again();
     void patch();
+    clearTimeout(later);
+    later = window.setTimeout(() => number(grown.keys()), 500);
   }
+  let later = 0;
   return { filled };
 }

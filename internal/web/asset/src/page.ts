@@ -3,6 +3,7 @@ import { openFind } from "./find";
 import { bindKeys, type Key } from "./keys";
 import { openList } from "./list";
 import { chooseScheme } from "./scheme";
+import { sessions } from "./stream";
 import { chooseTimes } from "./time";
 import { openTree } from "./tree";
 
@@ -11,6 +12,7 @@ chooseScheme();
 const keys: Key[] = [{ keys: ["t"], does: "times in UTC or local" }];
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);
+if (location.pathname === "/login") new BroadcastChannel(sessions).postMessage("ended");
 const tree = document.querySelector<HTMLElement>("[role=tree]");
 const search = document.querySelector<HTMLElement>("input[type=search]");
 if (search && !tree) keys.unshift({ keys: ["/"], does: "search", act: () => search.focus() });

@@ -7,6 +7,9 @@ const pollEvery = 5_000;
 // silence is after how long a stream is lost that says nothing: it says something every 15 seconds.
 const silence = 40_000;
 
+// sessions is where a tab tells the others that its session has ended: theirs, too.
+export const sessions = "actlog sessions";
+
 // Stream is what a page is told.
 export interface Stream {
   // end ends it for good, and says why.
@@ -158,6 +161,12 @@ export function listen(path: string, told: (type: string, data: unknown) => void
     lost = "";
     change();
   });
+  function again(): void {
+    listening?.abort();
+    listening = undefined;
+    change();
+  }
+  new BroadcastChannel(sessions).addEventListener("message", again);
   document.addEventListener("visibilitychange", change);
   window.addEventListener("pagehide", () => { listening?.abort(); listening = undefined; });
   window.addEventListener("pageshow", change);

@@ -6,6 +6,8 @@ import { came, neighbour } from "./neighbour";
 import { beside, edge, find, folded, isEmpty, isRow, level, mark, scrolls, type Item, type Row } from "./rows";
 import { say } from "./say";
 
+const mostFilled = 100; // sections, without being near
+
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds. It returns the keys for that.
 export function openTree(tree: HTMLElement): Key[] {
   const at = (): Row | null => tree.querySelector<Row>("[aria-selected=true]");
@@ -90,6 +92,28 @@ export function openTree(tree: HTMLElement): Key[] {
     return filling;
   }
 
+  // fillAll fills the rest when there is nothing else to do, so that the browser's own search finds it.
+  let filling = false;
+  async function fillAll(): Promise<void> {
+    if (filling) return;
+    filling = true;
+    for (let n = 0; n < mostFilled; n++) {
+      await new Promise((done) => requestIdleCallback(done));
+      const section = tree.querySelector<HTMLElement>("[data-from]");
+      if (!section) break;
+      await fill(section);
+    }
+    filling = false;
+  }
+
+  // into fills an empty section, and returns the first item that took its place, or the last. It may have none: then the one beyond it.
+  async function into(section: Item, last: boolean): Promise<Item | null> {
+    const beyond = beside(section, last);
+    const sections = await fill(section);
+    const taken = last ? sections.at(-1) : sections[0];
+    return taken ? edge(taken, last) : section.isConnected ? null : beyond;
+  }
+
   // seen returns the first row from an item on that is not folded away. Sections on the way are filled.
   async function seen(item: Item | null | undefined, back = false): Promise<Row | null> {
     while (item) {
@@ -98,9 +122,7 @@ export function openTree(tree: HTMLElement): Key[] {
         item = beside(item, back);
         continue;
       }
-      const sections: Element[] = await fill(item);
-      const section = back ? sections.at(-1) : sections[0];
-      item = section && edge(section, back);
+      item = await into(item, back);
     }
     return null;
   }
@@ -113,8 +135,7 @@ export function openTree(tree: HTMLElement): Key[] {
         item = beside(item, true);
         continue;
       }
-      const section: Element | undefined = (await fill(item)).at(-1);
-      item = section ? edge(section, true) : null;
+      item = await into(item, true);
     }
     return item as Row | null;
   }
@@ -137,7 +158,8 @@ export function openTree(tree: HTMLElement): Key[] {
     let last: Element = row;
     for (let item = beside(row); item; item = beside(last)) {
       if (!isRow(item) && level(item) <= level(row)) { // the first of its rows may be under this one
-        if ((await fill(item)).length === 0) break;
+        await fill(item);
+        if (item.isConnected) break;
         continue;
       }
       if (level(item) <= level(row)) break;
@@ -177,6 +199,7 @@ export function openTree(tree: HTMLElement): Key[] {
     if (held) row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest" });
     live?.filled();
+    void fillAll();
   }
 
   // foldAll folds the whole tree in one of the ways that the server knows.
@@ -283,11 +306,15 @@ export function openTree(tree: HTMLElement): Key[] {
     if (target.closest(".fold")) void fold(row);
     else select(row);
   });
-  document.querySelector(".folds")?.addEventListener("click", (event) => {
-    const how = (event.target as Element).closest<HTMLElement>("[data-fold]")?.dataset.fold;
-    if (how === undefined || (event as MouseEvent).ctrlKey || (event as MouseEvent).metaKey || (event as MouseEvent).shiftKey) return;
+  // Links beside the tree fold it, or lead to rows of it.
+  document.addEventListener("click", (event) => {
+    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a");
+    if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || tree.hidden) return;
+    const id = new URL(link.href).searchParams.get("at");
+    const how = link.dataset.fold;
+    if (how === undefined && !id) return;
     event.preventDefault();
-    void foldAll(how);
+    void (how === undefined ? reveal(id ?? "") : foldAll(how));
   });
 
   tree.addEventListener("reveal", (event) => void reveal((event as CustomEvent<string>).detail));
@@ -306,13 +333,6 @@ export function openTree(tree: HTMLElement): Key[] {
   adopt(tree);
   came();
   if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: "nearest" }); // else the cause is to be seen first
-  // When there is nothing else to do, the rest is filled, so that the browser's own search finds it.
-  const most = 100;
-  void (async () => {
-    for (const section of [...tree.querySelectorAll<HTMLElement>("[data-from]")].slice(0, most)) {
-      await new Promise((done) => requestIdleCallback(done));
-      if (section.isConnected) await fill(section);
-    }
-  })();
+  void fillAll();
   return keys;
 }
