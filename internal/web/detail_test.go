@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
@@ -295,8 +296,10 @@ func TestDropped(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	s.writeFailure("run")
-	storetest.Exec(t, s.store, "DELETE FROM actlog.act_tool_info")
-	storetest.Exec(t, s.store, "DELETE FROM actlog.think_act_record")
+	storetest.Age(t, s.store, storetest.OldMonday, "run")
+	if err := storetest.Upkeep(t, s.store, upkeep.Config{DetailDays: 30}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	const note = "The cycles and tool calls were dropped for their age. The figures stay."
 	s.get(at("run", "step:run-r"), http.StatusOK).has(note, "input tokens 1,812", "model calls 1")
 	s.get(at("run", "plan:run"), http.StatusOK).has(note)

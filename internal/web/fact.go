@@ -100,7 +100,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 	case *record.ThinkAct:
 		f.said("error", r.ErrorKind).said("provider", r.Provider).said("model", r.ModelName).said("finish reason", r.FinishReason).said("response", r.ResponseID)
 		f.count("input tokens", r.InputTokens).count("cached tokens", r.CacheReadInputTokens).count("output tokens", r.OutputTokens).count("reasoning tokens", r.ReasoningTokens).cost(r.CostUSD)
-		f.time("started", r.ThinkStartTime).add("first token after", words.Took(r.ThinkStartTime, r.FirstTokenTime))
+		f.time("started", r.ThinkStartTime).add("first token", words.Took(r.ThinkStartTime, r.FirstTokenTime))
 		f.add("model time", words.Took(r.ThinkStartTime, r.ThinkEndTime)).add("tool time", words.Took(r.ActStartTime, r.ActEndTime))
 	case *record.ActTool:
 		f.said("error", r.ErrorKind).said("server", r.ServerName).link("cycle", v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).said("call id", r.ProviderCallID)

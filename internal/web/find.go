@@ -92,10 +92,15 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 			l.items = append(l.items, listed{row: h.Row, hits: []store.Hit{h}})
 		}
 	}
-	l.title = words.Plural(int64(len(found.Hits)), "text") + " with “" + words.Shorten(text, 80) + "”"
-	switch {
-	case found.Next == nil && from == nil && len(found.Hits) == 0:
-		l.title = "No text of this run has “" + words.Shorten(text, 80) + "”"
+	quoted := "“" + words.Shorten(text, 80) + "”"
+	l.title = words.Plural(int64(len(found.Hits)), "text") + " with " + quoted
+	switch none := len(found.Hits) == 0; {
+	case none && found.Next != nil:
+		l.title = "No text with " + quoted + " so far"
+	case none && from != nil:
+		l.title = "No more texts with " + quoted
+	case none:
+		l.title = "No text of this run has " + quoted
 	case from != nil:
 		l.title += ", further down"
 	case found.Next != nil:
@@ -286,8 +291,8 @@ func (v *runView) exportPath() string {
 	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" + url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
 }
 
-// conversationPath returns the address of a conversation.
-func conversationPath(id string) string { return "/conversations/" + url.PathEscape(id) }
+// conversationPath returns the address of the runs of a conversation.
+func conversationPath(id string) string { return "/?" + url.Values{"conversationId": {id}}.Encode() }
 
 // asked returns what is looked for in the run.
 func (v *runView) asked() string {

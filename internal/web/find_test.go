@@ -6,9 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
+	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
@@ -145,6 +148,28 @@ func TestFoundRows(t *testing.T) {
 	}
 }
 
+// TestSearchWithoutTime: a search that has too little time says how far it came, and goes on from there.
+func TestSearchWithoutTime(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, apitest.Config{API: api.Config{FindTime: time.Nanosecond}}) // one row is always read
+	s.writeFailure("run")
+	next, said := "/runs/run?q=run_sql", []string(nil)
+	for next != "" && len(said) < 20 {
+		p := s.get(next, http.StatusOK)
+		said = append(said, strings.Join(texts(append(p.all("role", "status"), p.classed("note")...)), " "))
+		next = ""
+		if more := p.all("rel", "next"); len(more) == 1 {
+			next = attr(more[0], "href")
+		}
+	}
+	if want := "No text with “run_sql” so far Searched 1 of 9 rows. There was no time for more."; said[0] != want {
+		t.Errorf("at first it says %q, want %q", said[0], want)
+	}
+	if last := said[len(said)-1]; len(said) != 9 || last != "1 text with “run_sql”, further down" {
+		t.Errorf("after %d pages it says %q", len(said), last)
+	}
+}
+
 // TestWhy: a cause without a text says what is known of it: its kind and what is below it, else what is above it. Long errors are shown
 // by their first lines.
 func TestWhy(t *testing.T) {
@@ -194,7 +219,7 @@ func TestRunHead(t *testing.T) {
 			leads = append(leads, to)
 		}
 	}
-	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/conversations/c%201"})
+	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/?conversationId=c+1"})
 	for _, part := range []string{"plan p/1", "trace 0af7651916cd43dd8448eb211c80319c", "conversation c 1", "project docs"} {
 		if !strings.Contains(text(menu), part) {
 			t.Errorf("the menu lacks %q: %s", part, text(menu))

@@ -151,8 +151,15 @@ func (s *site) crawl(from ...string) (paths []string) {
 		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") || u.Scheme != "" {
 			continue
 		}
-		if seen[u.Path+"?"+u.Query().Encode()] = true; strings.HasSuffix(u.Path, "/text") {
+		seen[u.Path+"?"+u.Query().Encode()] = true
+		switch {
+		case strings.HasSuffix(u.Path, "/text"):
 			s.download(path)
+			continue
+		case strings.HasSuffix(u.Path, "/records"): // no page either: browsers keep it as a file
+			if got := s.send("GET", path, ""); got.StatusCode != http.StatusOK || got.Header.Get("Content-Type") != "application/x-ndjson" || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+				s.t.Errorf("GET %s: %d %v", path, got.StatusCode, got.Header)
+			}
 			continue
 		}
 		if s.send("GET", path, "").StatusCode == http.StatusNotFound {
