@@ -24,6 +24,9 @@ type conversationView struct {
 	said map[string]*record.Plan // by the ids of runs
 }
 
+// conversationPath returns the address of a conversation.
+func conversationPath(id string) string { return "/conversations/" + url.PathEscape(id) }
+
 func (s *Server) conversation(c echo.Context) error {
 	id, err := httpd.NativeID(c, "conversationId")
 	if err != nil {
