@@ -291,7 +291,6 @@ func (v *runView) exportPath() string {
 	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" + url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
 }
 
-
 // asked returns what is looked for in the run.
 func (v *runView) asked() string {
 	if v.list != nil && v.list.query[0] == "q" {
