@@ -95,9 +95,9 @@ func (s *Server) listPlans(c echo.Context) error {
 // PlanPage reads the page of the list of root plans for which the query of a request asks.
 func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 	q := httpd.QueryOf(c, append(planQuery, "cursor")...)
-	filter, before := planFilter(q), q.Cursor("plans")
+	filter, before := planFilter(q), q.Cursor(PlanCursors)
 	if before != nil {
-		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
+		filter.Before = &store.PlanCursor{BeganAt: before.Time, RootPlanID: before.ID}
 	}
 	return s.planPage(c, q, filter)
 }
@@ -106,12 +106,16 @@ func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 // has the place of that one.
 func (s *Server) NewerPlans(c echo.Context) (PlanPage, error) {
 	q := httpd.QueryOf(c, append(planQuery, "after")...)
-	filter, after := planFilter(q), q.CursorAt("after", "plans")
+	filter, after := planFilter(q), q.CursorAt("after", PlanCursors)
 	if after != nil {
-		filter.After = &store.PlanCursor{FirstSeenAt: after.Time, RootPlanID: after.ID}
+		filter.After = &store.PlanCursor{BeganAt: after.Time, RootPlanID: after.ID}
 	}
 	return s.planPage(c, q, filter)
 }
+
+// PlanCursors are the cursors of the list of root plans. Those of a list in another order have another name, so they are refused:
+// the list was in the order in which plans were first seen, before.
+const PlanCursors = "began"
 
 // planQuery are the members of a query that narrow the list of root plans.
 var planQuery = []string{
@@ -146,14 +150,14 @@ func (s *Server) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 	if most := page.Filter.Limit; len(page.Plans) > most {
 		page.Plans = page.Plans[:most]
 		last := page.Plans[most-1].Cursor
-		page.Next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
+		page.Next = &store.Position{Time: last.BeganAt, ID: last.RootPlanID}
 	}
 	return page, err
 }
 
 // addPlans adds a page of the list of plans. incomplete says that a search may have missed some.
 func addPlans(o *object, plans []store.PlanSummary, next *store.Position, incomplete bool) {
-	addPage(o, "plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
+	addPage(o, PlanCursors, plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
 }
 
 // searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the

@@ -29,13 +29,14 @@ var ErrSlow = errors.New("the list takes too long")
 
 // PlanCursor is the place of a plan in the list of all.
 type PlanCursor struct {
-	FirstSeenAt time.Time
-	RootPlanID  string
+	// BeganAt is when the plan started or, if that is not known, was first seen: as the reports count.
+	BeganAt    time.Time
+	RootPlanID string
 }
 
 // compareCursors orders places; later plans are greater.
 func compareCursors(a, b PlanCursor) int {
-	if c := a.FirstSeenAt.Compare(b.FirstSeenAt); c != 0 {
+	if c := a.BeganAt.Compare(b.BeganAt); c != 0 {
 		return c
 	}
 	return strings.Compare(a.RootPlanID, b.RootPlanID)

@@ -200,7 +200,7 @@ func (f *PlanFilter) Narrows() bool {
 		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
 }
 
-// Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many, and a
+// Plans lists root plans, newest first by when they began. The error is [ErrSlow] if the filters scan too many, and a
 // [*record.InvalidError] if the query cannot be searched for.
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
@@ -214,10 +214,10 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 		f.Timeout = listTimeout
 	}
 	if f.Before != nil {
-		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
+		params.BeforeTime, params.BeforeID = f.Before.BeganAt, f.Before.RootPlanID
 	}
 	if f.After != nil {
-		params.AfterTime, params.AfterID = f.After.FirstSeenAt, f.After.RootPlanID
+		params.AfterTime, params.AfterID = f.After.BeganAt, f.After.RootPlanID
 	}
 	deadline := time.Now().Add(f.Timeout)
 	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second)) // Postgres ends it first, and keeps the connection
