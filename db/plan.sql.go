@@ -174,36 +174,34 @@ FROM (
         AND ($8::text IS NULL OR x.name = $8::text)
         AND ($9::text IS NULL OR x.user_id = $9::text)
         AND ($10::text IS NULL OR x.conversation_id = $10::text)
-        AND ($11::timestamptz IS NULL OR x.began_at >= $11::timestamptz)
-        AND ($12::timestamptz IS NULL OR x.began_at < $12::timestamptz)
-        AND ($13::text IS NULL OR x.tags @> ARRAY[$13::text])
-        AND ($14::text IS NULL OR EXISTS (
+        AND ($11::text IS NULL OR x.tags @> ARRAY[$11::text])
+        AND ($12::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
-            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $14::text
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $12::text
         ))
-        AND ($15::bigint IS NULL OR x.end_time >= x.start_time + $15::bigint * INTERVAL '1 ms')
-        AND ($16::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $16::bigint * INTERVAL '1 ms')
-        AND ($17::numeric IS NULL OR (
+        AND ($13::bigint IS NULL OR x.end_time >= x.start_time + $13::bigint * INTERVAL '1 ms')
+        AND ($14::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $14::bigint * INTERVAL '1 ms')
+        AND ($15::numeric IS NULL OR (
             SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) >= $17::numeric)
-        AND ($18::numeric IS NULL OR (
+        ) >= $15::numeric)
+        AND ($16::numeric IS NULL OR (
             SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) <= $18::numeric)
-        AND ($19::boolean IS NULL OR $19::boolean = (EXISTS (
+        ) <= $16::numeric)
+        AND ($17::boolean IS NULL OR $17::boolean = (EXISTS (
             SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
         ) OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
         )))
-        AND ($20::text IS NULL OR EXISTS (
-            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $20::text
+        AND ($18::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $18::text
         ) OR EXISTS (
-            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $20::text
+            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $18::text
         ))
-        AND ($21::text IS NULL OR EXISTS (
-            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $21::text
+        AND ($19::text IS NULL OR EXISTS (
+            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $19::text
         ))
     ORDER BY x.began_at DESC, x.root_plan_id DESC
-    LIMIT $22::integer
+    LIMIT $20::integer
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
@@ -244,8 +242,6 @@ type PlanListParams struct {
 	Name           *string
 	UserID         *string
 	ConversationID *string
-	Since          *time.Time
-	Until          *time.Time
 	Tag            *string
 	Agent          *string
 	MinMs          *int64
@@ -273,8 +269,6 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 		arg.Name,
 		arg.UserID,
 		arg.ConversationID,
-		arg.Since,
-		arg.Until,
 		arg.Tag,
 		arg.Agent,
 		arg.MinMs,

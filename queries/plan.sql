@@ -104,8 +104,6 @@ FROM (
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
         AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
         AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
-        AND (sqlc.narg('since')::timestamptz IS NULL OR x.began_at >= sqlc.narg('since')::timestamptz)
-        AND (sqlc.narg('until')::timestamptz IS NULL OR x.began_at < sqlc.narg('until')::timestamptz)
         AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
         AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
