@@ -5,7 +5,7 @@
 -- Else the upkeep that fills the index of the search, and this, would wait for each other.
 SELECT pg_advisory_xact_lock(hashtext('actlog.search'));
 
--- Runs in the order of the list. A scan of it alone finds those that the index of the search does not know.
+-- Runs in the order of the list. A scan of it, beside search_text_pkey, finds those that the index of the search does not know.
 DROP INDEX actlog.plan_root_began;
 CREATE INDEX plan_root_began ON actlog.plan_execution_record ((COALESCE(start_time, first_seen_at)), root_plan_id)
     INCLUDE (start_time, first_seen_at) WHERE root_plan_id = current_plan_id;
@@ -16,6 +16,7 @@ CREATE INDEX plan_root_part ON actlog.plan_execution_record (part, root_plan_id)
 TRUNCATE actlog.search_gram, actlog.search_member, actlog.search_slice;
 ALTER TABLE actlog.search_member RENAME COLUMN first_seen_at TO began_at;
 ALTER TABLE actlog.search_text ADD COLUMN began_at timestamptz;
+ALTER TABLE actlog.search_text DROP CONSTRAINT search_text_pkey, ADD PRIMARY KEY (root_plan_id) INCLUDE (began_at);
 INSERT INTO actlog.search_backfill
 SELECT now() WHERE EXISTS (SELECT FROM actlog.search_text) AND NOT EXISTS (SELECT FROM actlog.search_backfill);
 
@@ -34,7 +35,7 @@ ALTER TABLE actlog.search_member RENAME COLUMN began_at TO first_seen_at;
 COMMENT ON COLUMN actlog.search_member.first_seen_at IS 'When the root plan was first seen.';
 INSERT INTO actlog.search_fresh (root_plan_id, text) SELECT root_plan_id, text FROM actlog.search_text; -- to be indexed again
 TRUNCATE actlog.search_text;
-ALTER TABLE actlog.search_text DROP COLUMN began_at;
+ALTER TABLE actlog.search_text DROP CONSTRAINT search_text_pkey, DROP COLUMN began_at, ADD PRIMARY KEY (root_plan_id);
 DROP INDEX actlog.plan_root_part;
 DROP INDEX actlog.plan_root_began;
 CREATE INDEX plan_root_began ON actlog.plan_execution_record ((COALESCE(start_time, first_seen_at))) WHERE root_plan_id = current_plan_id;
