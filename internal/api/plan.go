@@ -95,10 +95,8 @@ func (s *Server) listPlans(c echo.Context) error {
 // PlanPage reads the page of the list of root plans for which the query of a request asks.
 func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 	q := httpd.QueryOf(c, append(planQuery, "cursor")...)
-	filter, before := planFilter(q), q.Cursor(PlanCursors)
-	if before != nil {
-		filter.Before = &store.PlanCursor{BeganAt: before.Time, RootPlanID: before.ID}
-	}
+	filter := planFilter(q)
+	filter.Before = planCursor(q.Cursor(PlanCursors))
 	return s.planPage(c, q, filter)
 }
 
@@ -106,16 +104,31 @@ func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 // has the place of that one.
 func (s *Server) NewerPlans(c echo.Context) (PlanPage, error) {
 	q := httpd.QueryOf(c, append(planQuery, "after")...)
-	filter, after := planFilter(q), q.CursorAt("after", PlanCursors)
-	if after != nil {
-		filter.After = &store.PlanCursor{BeganAt: after.Time, RootPlanID: after.ID}
-	}
+	filter := planFilter(q)
+	filter.After = planCursor(q.CursorAt("after", PlanCursors))
 	return s.planPage(c, q, filter)
 }
 
 // PlanCursors are the cursors of the list of root plans. Those of a list in another order have another name, so they are refused:
 // the list was in the order in which plans were first seen, before.
 const PlanCursors = "began"
+
+func planCursor(at *httpd.Cursor) *store.PlanCursor {
+	if at == nil {
+		return nil
+	}
+	return &store.PlanCursor{BeganAt: at.Time, RootPlanID: at.ID}
+}
+
+// conversationRuns is how many runs of a conversation stand on a page.
+const conversationRuns = 20
+
+// ConversationPage reads the page of the root plans of a conversation for which the query of a request asks, newest first.
+func (s *Server) ConversationPage(c echo.Context, id string) (PlanPage, error) {
+	q := httpd.QueryOf(c, "cursor")
+	filter := store.PlanFilter{ConversationID: id, Limit: conversationRuns, Before: planCursor(q.Cursor(PlanCursors))}
+	return s.planPage(c, q, filter)
+}
 
 // planQuery are the members of a query that narrow the list of root plans.
 var planQuery = []string{

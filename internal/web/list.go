@@ -36,14 +36,10 @@ func (s *Server) list(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, listPath(clean))
 	}
 	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
-	// What changes after the reading is told from a cursor that is taken before.
-	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
-	case err == nil:
-		v.events = "/api/v1/events?" + url.Values{"after": {cursor}}.Encode()
-	case !errors.Is(err, live.ErrFull):
+	var err error
+	if v.events, err = s.events(c); err != nil { // what changes after the reading is told from a cursor that is taken before
 		return err
 	}
-	var err error
 	if v.PlanPage, err = s.lists.PlanPage(c); err != nil {
 		return err
 	}
@@ -81,6 +77,17 @@ func (s *Server) newer(c echo.Context) error {
 		return err
 	}
 	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
+}
+
+// events returns where it is told what changes in all runs from now on; empty: the server has as many streams as it may.
+func (s *Server) events(c echo.Context) (string, error) {
+	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
+	case err == nil:
+		return "/api/v1/events?" + url.Values{"after": {cursor}}.Encode(), nil
+	case !errors.Is(err, live.ErrFull):
+		return "", err
+	}
+	return "", nil
 }
 
 // pair leads from the two runs that were picked in the list to their comparison.
@@ -121,7 +128,7 @@ func (v *listView) older() string {
 	if v.Next == nil {
 		return ""
 	}
-	return v.with("cursor", httpd.Cursor(*v.Next).Format(api.PlanCursors))
+	return v.with("cursor", cursorOf(*v.Next))
 }
 
 // newest returns the address of the first page.
@@ -147,8 +154,10 @@ func (v *listView) newerPath() string {
 
 // place returns where a run stands in the list of all, as the API names it.
 func place(p *store.PlanSummary) string {
-	return httpd.Cursor{Time: p.Cursor.BeganAt, ID: p.Cursor.RootPlanID}.Format(api.PlanCursors)
+	return cursorOf(store.Position{Time: p.Cursor.BeganAt, ID: p.Cursor.RootPlanID})
 }
+
+func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(api.PlanCursors) }
 
 // states are those that a plan may be in.
 func (v *listView) states() []record.State { return record.States(record.KindPlan) }
@@ -169,7 +178,15 @@ func (v *listView) lasted(p *store.PlanSummary) string {
 	case p.Record.State.Terminal() || p.Record.StartTime == nil:
 		return ""
 	}
-	return words.Duration(v.now.Sub(*p.Record.StartTime).Round(time.Second))
+	return words.Duration(v.ran(p).Round(time.Second))
+}
+
+// ran returns how long a run has been going on; 0: it does not, or that is not known.
+func (v *listView) ran(p *store.PlanSummary) time.Duration {
+	if p.Total.DurationMs != nil || p.Record.State.Terminal() || p.Record.StartTime == nil {
+		return 0
+	}
+	return max(0, v.now.Sub(*p.Record.StartTime))
 }
 
 // reasonView says in a line why a run is in its state.

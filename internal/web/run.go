@@ -102,20 +102,29 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	o := s.kept.get(id, root, s.now(), most)
-	if o == nil {
-		plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
-		if err != nil {
-			return nil, err
-		}
-		o = outline.Of(plan)
-		s.kept.add(id, root, o, s.now())
+	o, err := s.outline(c, root, id, most)
+	if err != nil {
+		return nil, err
 	}
 	v := &runView{Outline: o, root: root, fold: fold, now: s.now()}
 	v.find(at)
 	v.folded = v.Folded(fold, v.open)
 	v.from, v.span = v.times()
 	return v, nil
+}
+
+// outline reads a run, laid out.
+func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Outline, error) {
+	if o := s.kept.get(id, root, s.now(), most); o != nil {
+		return o, nil
+	}
+	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
+	if err != nil {
+		return nil, err
+	}
+	o := outline.Of(plan)
+	s.kept.add(id, root, o, s.now())
+	return o, nil
 }
 
 // find opens the row of an address; if there is none, what runs now; else the cause of the failure; else the first row.
@@ -237,7 +246,21 @@ func kind(r *outline.Row) string {
 }
 
 // lasted says how long a row took.
-func (v *runView) lasted(r *outline.Row) string { return words.Took(v.rowTimes(r)) }
+func (v *runView) lasted(r *outline.Row) string {
+	if ran := v.ran(r); ran > 0 {
+		return words.Duration(ran.Round(time.Second))
+	}
+	return words.Took(v.rowTimes(r))
+}
+
+// ran returns how long a row has been going on; 0: it does not, or that is not known.
+func (v *runView) ran(r *outline.Row) time.Duration {
+	start, end := v.rowTimes(r)
+	if r.State().Terminal() || start == nil || !v.now.Equal(*end) {
+		return 0
+	}
+	return max(0, v.now.Sub(*start))
+}
 
 // attempt says which attempt a row is; empty: the first.
 func attempt(r *outline.Row) string {
