@@ -24,7 +24,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	failed, well := s.scene(time.Now())
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
-		"list": "/", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
+		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 	} {
 		b.open(path)

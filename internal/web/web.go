@@ -62,6 +62,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/patch", s.listed),
 		page("/list/newer", s.newer),
 		page("/list/pair", s.pair),
+		page("/waits", s.waits),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/found", s.found),
