@@ -41,6 +41,12 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.sendRun(c, v, http.StatusOK, nil)
+}
+
+// sendRun answers with the page of a run, as it is after what was read of it. typed is what was typed into the form of the open row;
+// nil: nothing.
+func (s *Server) sendRun(c echo.Context, v *runView, status int, typed *answerView) (err error) {
 	if !v.ended() {
 		switch followed, err := s.follow(c); {
 		case err == nil:
@@ -55,7 +61,10 @@ func (s *Server) run(c echo.Context) error {
 	if err := s.detail(c, v); err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, runPage(v))
+	if typed != nil {
+		v.detail.typed(typed)
+	}
+	return send(c, status, runPage(v))
 }
 
 // found answers with a list of rows in place of the tree.
@@ -104,7 +113,7 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 	}
 	o := s.kept.get(id, root, s.now(), most)
 	if o == nil {
-		plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
+		plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
 		if err != nil {
 			return nil, err
 		}

@@ -51,7 +51,7 @@ func (s *Server) waits(c echo.Context) error {
 		return q.Err
 	}
 	var err error
-	v.questions, err = s.store.Within(httpd.AnswerTo(c).Take).OpenQuestions(c.Request().Context(), filter)
+	v.questions, err = s.reader(c).OpenQuestions(c.Request().Context(), filter)
 	if errors.Is(err, store.ErrSlow) {
 		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error(), RetryAfter: 10}
 	}

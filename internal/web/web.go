@@ -16,11 +16,19 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
 )
 
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+}
+
+// Runtime is what runs agents.
+type Runtime struct {
+	// Redact returns what a human said without what must not be on record; nil: as it is.
+	Redact func(string) string
 }
 
 // Lists reads lists of runs, and of what a run says, as the API does.
@@ -44,11 +52,13 @@ type Server struct {
 	log   *slog.Logger
 	now   func() time.Time
 	kept  kept
+
+	runtime Runtime
 }
 
-// New returns the page of a record.
-func New(s Store, lists Lists, hub Hub, server *httpd.Server) *Server {
-	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now}
+// New returns the page of a record, and of a runtime.
+func New(s Store, lists Lists, hub Hub, server *httpd.Server, runtime Runtime) *Server {
+	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now, runtime: runtime}
 }
 
 // Routes are those of the page.
@@ -70,12 +80,16 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),
+		{Method: post, Path: "/runs/:planId", Need: httpd.ScopeDecide, Handle: s.answer, Refuse: refuse},
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
 		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
 	}
 }
+
+// reader returns what reads the record for an answer: its rows are counted.
+func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }
 
 // policy is what a page may load and do: nothing but what comes from this server, and no script in the text of a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +

@@ -39,15 +39,15 @@ func open(t *testing.T, config httpd.Config) *site {
 
 func openWith(t *testing.T, config apitest.Config) *site {
 	t.Helper()
-	return serve(t, storetest.Open(t), config)
+	return serve(t, storetest.Open(t), config, web.Runtime{})
 }
 
 // serve opens a site of a record.
-func serve(t *testing.T, s *store.Store, config apitest.Config) *site {
+func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runtime) *site {
 	t.Helper()
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
-	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
+	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP, runtime).Routes()...)...)}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.

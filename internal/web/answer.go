@@ -1,0 +1,328 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/runs"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/record"
+)
+
+// answerView is how the open question is answered.
+type answerView struct {
+	refused   string // why it cannot be answered here; empty: it can
+	fields    []fieldView
+	decisions []string
+	remark    string // as it was typed
+	remarkBad string // what is wrong with the remark
+	wrong     string // what is wrong with all of it
+}
+
+// fieldView is a field of a form.
+type fieldView struct {
+	id       string // also the name of its value in what is sent
+	label    string
+	kind     string // text, number, email, password, textarea, select, radio, checkbox; flag is a checkbox without options
+	hint     string
+	required bool
+	options  []string
+	given    []string // as it was typed or chosen
+	wrong    string
+}
+
+// answering says how the open row is answered; nil: it is no question, or was answered.
+func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
+	w, ok := v.detail.row.Record.(*record.Wait)
+	if !ok || w.State == nil || *w.State != record.Waiting {
+		return nil, nil //nolint:nilnil // there is nothing to answer
+	}
+	key, err := s.reader(c).RunWait(c.Request().Context(), w.PlanID, w.WaitID)
+	switch {
+	case errors.Is(err, record.ErrNotFound) || err == nil && key != w.Key():
+		return &answerView{refused: "Whoever runs this agent has to answer: it is not run by Actlog."}, nil
+	case errors.Is(err, store.ErrDecided):
+		return &answerView{refused: "The run that asked has ended."}, nil
+	case err != nil:
+		return nil, err
+	case w.ExpiresAt != nil && !w.ExpiresAt.After(s.now()):
+		return &answerView{refused: "It has expired: the run goes on without an answer."}, nil
+	case !httpd.May(c, httpd.ScopeDecide):
+		return &answerView{refused: "Your API key is not for answering: its scopes lack " + string(httpd.ScopeDecide) + "."}, nil
+	}
+	a := &answerView{decisions: decision.Decisions(w)}
+	if !slices.ContainsFunc(a.decisions, func(d string) bool { return fills(w, d) }) {
+		return a, nil
+	}
+	form, err := decision.ReadForm(w.FormInputs)
+	if err != nil {
+		return &answerView{refused: "Its form is not whole on record."}, nil //nolint:nilerr // that is what it means
+	}
+	a.fields = make([]fieldView, len(form))
+	for i, field := range form {
+		a.fields[i] = fieldOf(i, field)
+	}
+	return a, nil
+}
+
+// fills reports whether a decision comes with the values of a form.
+func fills(w *record.Wait, d string) bool { return decision.Decision{Decision: d}.Fills(w) }
+
+// fieldOf returns a field of a form.
+func fieldOf(i int, field map[string]string) fieldView {
+	f := fieldView{
+		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]), hint: field["placeholder"],
+		required: strings.EqualFold(field["required"], "true"), options: decision.Options(field),
+	}
+	if value := field["value"]; value != "" {
+		f.given = []string{value}
+	}
+	switch {
+	case f.kind == "checkbox" && f.options == nil:
+		f.kind = "flag"
+	case slices.Contains([]string{"select", "radio", "checkbox"}, f.kind) && f.options != nil:
+	case slices.Contains([]string{"number", "email", "password", "textarea"}, f.kind):
+	default:
+		f.kind = "text"
+	}
+	return f
+}
+
+// has reports whether an option was chosen.
+func (f *fieldView) has(option string) bool { return slices.Contains(f.given, option) }
+
+// value is what was typed.
+func (f *fieldView) value() string {
+	if f.kind == "password" {
+		return "" // it stands in no page
+	}
+	return strings.Join(f.given, ",")
+}
+
+// read reads what was given for a field, and returns it as one text.
+func (f *fieldView) read(sent url.Values) string {
+	f.given = sent[f.id]
+	if f.kind == "flag" && len(f.given) == 0 && !f.required {
+		return "false"
+	}
+	return strings.Join(f.given, ",")
+}
+
+// answer decides the open question as a form says.
+func (s *Server) answer(c echo.Context) error {
+	sent, err := s.form(c)
+	if err != nil {
+		return err
+	}
+	v, err := s.view(c, fresh, pageNames...)
+	if err != nil {
+		return err
+	}
+	if v.lost != "" || v.Rows[v.open].Wait == nil {
+		return httpd.BadField("at", "must be the address of a question of the run")
+	}
+	if err := s.detail(c, v); err != nil {
+		return err
+	}
+	a := v.detail.answer
+	switch {
+	case a == nil:
+		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: store.ErrDecided.Error()})
+	case a.refused != "":
+		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: a.refused})
+	}
+	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
+	case errors.Is(err, store.ErrDecided):
+		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: store.ErrDecided.Error()})
+	case err != nil:
+		return err
+	case a.wrong != "":
+		return s.sendRun(c, v, http.StatusUnprocessableEntity, a)
+	}
+	return c.Redirect(http.StatusSeeOther, v.path(&v.Rows[v.open]))
+}
+
+// decide writes what a human decided about a question, unless something is wrong with that: then it says what, field by field.
+func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.Values) error {
+	a.remark = sent.Get("text")
+	d := decision.Decision{Decision: sent.Get("decision"), Text: a.remark, By: httpd.KeyOf(c), Redact: s.runtime.Redact}
+	if d.Fills(w) {
+		form, _ := decision.ReadForm(w.FormInputs)
+		d.Values = map[string]json.RawMessage{}
+		for i := range a.fields {
+			f := &a.fields[i]
+			text := f.read(sent)
+			f.wrong = decision.Check(form[i], text)
+			d.Values[decision.Key(form[i])], _ = json.Marshal(text) // a text: it cannot fail
+		}
+	}
+	err := runs.Decide(c.Request().Context(), s.store, w.Key(), func(*record.Wait) (decision.Decision, error) { return d, nil })
+	bad, ok := errors.AsType[*record.InvalidError](err)
+	if !ok {
+		return err
+	}
+	a.wrong = strings.TrimSpace(bad.Field + " " + bad.Reason)
+	if !slices.ContainsFunc(a.fields, func(f fieldView) bool { return f.wrong != "" }) && bad.Field == "text" {
+		a.remarkBad = bad.Reason
+	}
+	return nil
+}
+
+// typed puts what was typed, and what is wrong with it, into the form of the detail. If there is none any more, it says why.
+func (d *detailView) typed(a *answerView) {
+	if now := d.answer; now != nil && now.refused == "" && len(now.fields) == len(a.fields) {
+		now.fields, now.remark, now.remarkBad, now.wrong = a.fields, a.remark, a.remarkBad, a.wrong
+		return
+	}
+	d.wrong = a.wrong
+}
+
+// first is the id of the first thing that is wrong.
+func (a *answerView) first() string {
+	for i := range a.fields {
+		if a.fields[i].wrong != "" {
+			return a.fields[i].id
+		}
+	}
+	return "text"
+}
+
+// maxForm bounds what a form sends.
+const maxForm = 4 << 20
+
+// form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.
+func (s *Server) form(c echo.Context) (url.Values, error) {
+	if !httpd.May(c, httpd.ScopeRead) {
+		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead)}
+	}
+	r := c.Request()
+	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationForm {
+		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
+	}
+	body, err := s.door.Body(c)
+	defer body.Return()
+	if err != nil {
+		return nil, err
+	}
+	size := int64(0)
+	raw, err := wire.ReadBody(body, r.ContentLength, "", func(n int64) error {
+		if size += n; size > maxForm {
+			return fmt.Errorf("%w: the form is over %d bytes", wire.ErrTooLarge, maxForm)
+		}
+		return body.Take(n)
+	})
+	if err != nil {
+		return nil, httpd.Unreadable(err)
+	}
+	sent, err := url.ParseQuery(string(raw))
+	for _, values := range sent {
+		for i, value := range values {
+			if !httpd.Storable(value) {
+				err = errors.New("not to be stored")
+			}
+			values[i] = strings.ReplaceAll(value, "\r\n", "\n") // as it was typed
+		}
+	}
+	if err != nil {
+		return nil, &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL"}
+	}
+	return sent, nil
+}
+
+// wrongAttributes are those of what is wrong, so that it is heard, too. The first one has the focus.
+func wrongAttributes(a *answerView, id, wrong string) templ.Attributes {
+	if wrong == "" {
+		return nil
+	}
+	return templ.Attributes{"aria-invalid": "true", "aria-describedby": id + "-wrong", "autofocus": a.first() == id}
+}
+
+// remarked reports whether a decision may come with a remark.
+func remarked(decisions []string) bool {
+	return slices.ContainsFunc(decisions, func(d string) bool { return d != decision.Submit })
+}
+
+func remarkLabel(decisions []string) string {
+	if slices.Contains(decisions, decision.Modify) {
+		return "What is to change, or a remark"
+	}
+	return "Remark"
+}
+
+// decisionWord is a decision on its button.
+func decisionWord(d string) string {
+	switch d {
+	case decision.Submit:
+		return "Submit"
+	case decision.Approve:
+		return "Approve"
+	case decision.Accept:
+		return "Accept"
+	case decision.Reject:
+		return "Reject"
+	case decision.Modify:
+		return "Send back"
+	case decision.Done:
+		return "It was done"
+	case decision.Retry:
+		return "Do it again"
+	case decision.Skip:
+		return "Go on without it"
+	}
+	return d
+}
+
+// decisionClass tells what goes on from what does not.
+func decisionClass(d string) string {
+	switch d {
+	case decision.Submit, decision.Approve, decision.Accept:
+		return "yes"
+	case decision.Reject:
+		return "no"
+	}
+	return ""
+}
+
+func inputType(kind string) string {
+	if kind == "number" {
+		return "text" // a browser keeps nothing of what is no number
+	}
+	return kind
+}
+
+func inputMode(kind string) string {
+	switch kind {
+	case "number":
+		return "decimal"
+	case "email":
+		return "email"
+	}
+	return "text"
+}
+
+// planTime says how long a plan may take; empty: it does not say.
+func planTime(p *decision.Plan) string {
+	if p.EstimatedDuration <= 0 {
+		return ""
+	}
+	return "about " + words.Duration(time.Duration(min(p.EstimatedDuration, 1e9))*time.Second)
+}
+
+func stepNumbers(all []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
+}
