@@ -25,6 +25,7 @@ import (
 	"github.com/actlog/actlog/internal/receive"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/internal/web"
 )
 
 // bench has what all groups of figures use: a private Postgres and texts.
@@ -245,12 +246,13 @@ func closing(end func(context.Context) error) error {
 // clients is the number of goroutines that write or send requests at the same time.
 const clients = 8
 
-// newAPI returns the API as in actlog serve. Its log is formatted and then discarded.
+// newAPI returns the API and the page as in actlog serve. Its log is formatted and then discarded.
 func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := httpd.New(httpd.Config{Logger: log})
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
-	routes := slices.Concat(api.New(s, hub, server, api.Config{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	native := api.New(s, hub, server, api.Config{})
+	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

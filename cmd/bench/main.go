@@ -52,6 +52,7 @@ var groups = []group{
 	{"report", "the queries of docs/reporting.md", measureReport},
 	{"retention", "dropping a partition of a million tool calls", measureRetention},
 	{"live", "from the commit to those who follow plans", measureLive},
+	{"page", "runs of many rows in Chromium", measurePage},
 	{"run", "the runtime: claims, boundaries, waiting, rebuilding", measureRun},
 	{"memory", "the memory of actlog serve", measureMemory},
 }

@@ -113,6 +113,19 @@ func (s *Server) NewerPlans(c echo.Context) (PlanPage, error) {
 	return s.planPage(c, q, filter)
 }
 
+// conversationRuns is how many runs of a conversation stand on a page.
+const conversationRuns = 20
+
+// ConversationPage reads the page of the root plans of a conversation for which the query of a request asks, newest first.
+func (s *Server) ConversationPage(c echo.Context, id string) (PlanPage, error) {
+	q := httpd.QueryOf(c, "cursor")
+	filter := store.PlanFilter{ConversationID: id, Limit: conversationRuns}
+	if before := q.Cursor("plans"); before != nil {
+		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
+	}
+	return s.planPage(c, q, filter)
+}
+
 // planQuery are the members of a query that narrow the list of root plans.
 var planQuery = []string{
 	"project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "failed", "minCost", "maxCost", "minDuration", "maxDuration",

@@ -71,6 +71,7 @@ var rules = map[string]rule{
 
 	// How the record is laid out, and said to people.
 	"internal/outline": {[]string{"record", "internal/tree"}, nil},
+	"internal/compare": {[]string{"record", "internal/outline"}, []string{"github.com/aymanbagabas/go-udiff"}},
 	"internal/words":   {nil, nil},
 	"internal/chat":    {nil, []string{"github.com/go-json-experiment/json"}},
 
@@ -82,7 +83,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
-	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/decision", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
+	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
 	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},
@@ -134,8 +135,8 @@ var rules = map[string]rule{
 	"internal/imports":     {nil, nil},
 	"clients":              {nil, nil},
 
-	// It measures Postgres itself beside us, compresses to describe its texts, and exports.
-	"cmd/bench":    {[]string{"..."}, []string{pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
+	// It measures Postgres itself beside us, compresses to describe its texts, exports, and drives a browser.
+	"cmd/bench":    {[]string{"..."}, []string{"github.com/chromedp/cdproto", "github.com/chromedp/chromedp", pgx, "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/tmaxmax/go-sse", "go.opentelemetry.io/collector/pdata"}},
 	"cmd/chaos":    {[]string{"..."}, []string{pgx, mcpSDK}},
 	"cmd/...":      {[]string{"..."}, []string{"github.com/alecthomas/kong", "github.com/klauspost/compress", echo, "github.com/rivo/uniseg", "github.com/schollz/progressbar/v3", "github.com/tmaxmax/go-sse", "golang.org/x/net", "golang.org/x/term", "google.golang.org/grpc"}},
 	"examples/...": {[]string{"record", "recorder", "recorder/direct", "agent", "agent/model", "agent/model/openai", "agent/plan", "agent/tool/files", "agent/tool/git", "agent/workflow", "examples/..."}, nil},

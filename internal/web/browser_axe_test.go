@@ -61,6 +61,8 @@ func TestAxeInBrowser(t *testing.T) {
 	}
 	check("no runs", "/")
 	s.writeFailure("run")
+	s.writeFailure("other")
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "other", CurrentPlanID: "other", UserRequest: new("another goal"), Summary: new("done"), ConversationID: new("talk")})
 	storetest.Write(t, s.store, &record.Plan{RootPlanID: "live", CurrentPlanID: "live", Title: new("Goes on"), State: new(record.Running), StartTime: storetest.At(0)},
 		&record.Wait{RootPlanID: "live", PlanID: "live", WaitID: "w", Title: new("Really?"), State: new(record.Waiting)},
 		&record.ThinkAct{RootPlanID: "live", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","content":"Go."}]`)},
@@ -72,6 +74,8 @@ func TestAxeInBrowser(t *testing.T) {
 		"a chat": "/runs/live?at=cycle:s/1", "all of a chat": "/runs/live?at=cycle:s/1&earlier=true&markdown=thinkOutput/0/1", "JSON": "/runs/live?at=cycle:s/1&view=json",
 		"open questions": "/waits", "found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures",
 		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
+		"two runs": "/compare?a=run&b=other", "the same run": "/compare?a=run&b=run",
+		"a conversation": "/conversations/talk",
 	} {
 		check(what, path)
 	}

@@ -84,23 +84,23 @@ func TestDetailInBrowser(t *testing.T) {
 		t.Errorf("%d entries in the history, then %d", entries, n)
 	}
 
-	const shown = `["#head", ".tools", ".tree", ".detail"].filter((e) => document.querySelector(e).checkVisibility()).join(" ")`
+	const shown = `[".run-head", ".tools", ".tree", ".detail"].filter((e) => document.querySelector(e).checkVisibility()).join(" ")`
 	sees := func(want string) { t.Helper(); b.until("one sees "+want, fmt.Sprintf("%s === %q", shown, want)) }
 	narrow := emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 800, DeviceScaleFactor: 1}
 	call(b, emulation.SetDeviceMetricsOverride, narrow)
 	b.open("/runs/run")
-	sees("#head .tools .tree")
+	sees(".run-head .tools .tree")
 	b.do(chromedp.Click(`[id="cycle:s/0"]`))
 	sees(".detail")
 	has("cycle 1")
 	click("‹ Read")
-	sees("#head .tools .tree")
+	sees(".run-head .tools .tree")
 	b.until("the row has the focus", `document.activeElement.id === "cycle:s/0" && location.search === ""`)
 	b.press(kb.ArrowUp)
 	sees(".detail")
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.open("/runs/run")
-	sees("#head .tools .tree")
+	sees(".run-head .tools .tree")
 	b.do(chromedp.Click(`[id="cycle:s/1"]`))
 	sees(".detail")
 	b.do(chromedp.Click(`.detail nav a:nth-child(2)`))
@@ -109,5 +109,5 @@ func TestDetailInBrowser(t *testing.T) {
 		t.Error("without scripts there is a button to copy")
 	}
 	b.do(chromedp.Click(`.detail .back a`))
-	sees("#head .tools .tree")
+	sees(".run-head .tools .tree")
 }

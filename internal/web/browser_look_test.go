@@ -25,6 +25,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
 		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
+		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 	} {
 		b.open(path)

@@ -91,7 +91,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project", r.Project).said("user", r.UserID)
 		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model", r.ModelName)
 		if id := orZero(r.ConversationID); id != "" {
-			f.link("session", id, "/conversations/"+url.PathEscape(id))
+			f.link("session", id, conversationPath(id))
 		}
 		f.said("trace", r.TraceID).time("started", r.StartTime).time("ended", r.EndTime).figures(&open.Plan.Total)
 	case *record.AgentExecution:

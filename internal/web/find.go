@@ -291,9 +291,6 @@ func (v *runView) exportPath() string {
 	return "/api/v1/plans/" + url.PathEscape(v.Plan.Record.CurrentPlanID) + "/records?" + url.Values{"root": {v.Plan.Record.RootPlanID}}.Encode()
 }
 
-// conversationPath returns the address of the runs of a conversation.
-func conversationPath(id string) string { return "/?" + url.Values{"conversationId": {id}}.Encode() }
-
 // asked returns what is looked for in the run.
 func (v *runView) asked() string {
 	if v.list != nil && v.list.query[0] == "q" {

@@ -219,7 +219,7 @@ func TestRunHead(t *testing.T) {
 			leads = append(leads, to)
 		}
 	}
-	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/?conversationId=c+1"})
+	differs(t, "the menu leads to", leads, []string{"/api/v1/plans/p%2F1/records?root=p%2F1", "/conversations/c%201"})
 	for _, part := range []string{"plan p/1", "trace 0af7651916cd43dd8448eb211c80319c", "conversation c 1", "project docs"} {
 		if !strings.Contains(text(menu), part) {
 			t.Errorf("the menu lacks %q: %s", part, text(menu))

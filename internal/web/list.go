@@ -36,14 +36,10 @@ func (s *Server) list(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, listPath(clean))
 	}
 	v := &listView{query: c.QueryParams(), origin: httpd.Origin(c.Request()), keys: s.door.NeedsKey(), now: s.now()}
-	// What changes after the reading is told from a cursor that is taken before.
-	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
-	case err == nil:
-		v.events = "/api/v1/events?" + url.Values{"after": {cursor}}.Encode()
-	case !errors.Is(err, live.ErrFull):
+	var err error
+	if v.events, err = s.events(c); err != nil { // what changes after the reading is told from a cursor that is taken before
 		return err
 	}
-	var err error
 	if v.PlanPage, err = s.lists.PlanPage(c); err != nil {
 		return err
 	}
@@ -81,6 +77,17 @@ func (s *Server) newer(c echo.Context) error {
 		return err
 	}
 	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
+}
+
+// events returns where it is told what changes in all runs from now on; empty: the server has as many streams as it may.
+func (s *Server) events(c echo.Context) (string, error) {
+	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
+	case err == nil:
+		return "/api/v1/events?" + url.Values{"after": {cursor}}.Encode(), nil
+	case !errors.Is(err, live.ErrFull):
+		return "", err
+	}
+	return "", nil
 }
 
 // pair leads from the two runs that were picked in the list to their comparison.

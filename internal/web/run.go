@@ -111,20 +111,29 @@ func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error
 	if q.Err != nil {
 		return nil, q.Err
 	}
-	o := s.kept.get(id, root, s.now(), most)
-	if o == nil {
-		plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
-		if err != nil {
-			return nil, err
-		}
-		o = outline.Of(plan)
-		s.kept.add(id, root, o, s.now())
+	o, err := s.outline(c, root, id, most)
+	if err != nil {
+		return nil, err
 	}
 	v := &runView{Outline: o, root: root, fold: fold, now: s.now()}
 	v.find(at)
 	v.folded = v.Folded(fold, v.open)
 	v.from, v.span = v.times()
 	return v, nil
+}
+
+// outline reads a run, laid out.
+func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Outline, error) {
+	if o := s.kept.get(id, root, s.now(), most); o != nil {
+		return o, nil
+	}
+	plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
+	if err != nil {
+		return nil, err
+	}
+	o := outline.Of(plan)
+	s.kept.add(id, root, o, s.now())
+	return o, nil
 }
 
 // find opens the row of an address; if there is none, what runs now; else the cause of the failure; else the first row.

@@ -36,6 +36,7 @@ type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
+	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
 }
 
 // Hub knows where what changes is told from.
@@ -73,6 +74,8 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/newer", s.newer),
 		page("/list/pair", s.pair),
 		page("/waits", s.waits),
+		page("/compare", s.compare),
+		page("/conversations/:conversationId", s.conversation),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/found", s.found),
