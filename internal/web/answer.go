@@ -142,17 +142,17 @@ func (s *Server) answer(c echo.Context) error {
 	a := v.detail.answer
 	switch {
 	case a == nil:
-		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: store.ErrDecided.Error()})
+		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: store.ErrDecided.Error()}})
 	case a.refused != "":
-		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: a.refused})
+		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: a.refused}})
 	}
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
 	case errors.Is(err, store.ErrDecided):
-		return s.sendRun(c, v, http.StatusConflict, &answerView{wrong: store.ErrDecided.Error()})
+		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: store.ErrDecided.Error()}})
 	case err != nil:
 		return err
 	case a.wrong != "":
-		return s.sendRun(c, v, http.StatusUnprocessableEntity, a)
+		return s.sendRun(c, v, reply{status: http.StatusUnprocessableEntity, typed: a})
 	}
 	return c.Redirect(http.StatusSeeOther, v.path(&v.Rows[v.open]))
 }

@@ -22,6 +22,7 @@ import (
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
+	Control(ctx context.Context, planID string, action store.Action, by string) error
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 }
 
@@ -84,6 +85,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),
 		{Method: post, Path: "/runs/:planId", Need: httpd.ScopeDecide, Handle: s.answer, Refuse: refuse},
+		{Method: post, Path: "/runs/:planId/control", Need: httpd.ScopeRun, Handle: s.control, Refuse: refuse},
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
