@@ -161,14 +161,14 @@ func (s *Server) answer(c echo.Context) error {
 func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.Values) error {
 	a.remark = sent.Get("text")
 	d := decision.Decision{Decision: sent.Get("decision"), Text: a.remark, By: httpd.KeyOf(c), Redact: s.runtime.Redact}
-	if d.Fills(w) {
-		form, _ := decision.ReadForm(w.FormInputs)
-		d.Values = map[string]json.RawMessage{}
-		for i := range a.fields {
-			f := &a.fields[i]
-			text := f.read(sent)
-			f.wrong = decision.Check(form[i], text)
-			d.Values[decision.Key(form[i])], _ = json.Marshal(text) // a text: it cannot fail
+	form, _ := decision.ReadForm(w.FormInputs)
+	values := make(map[string]json.RawMessage, len(a.fields))
+	for i := range a.fields {
+		f := &a.fields[i]
+		text := f.read(sent)
+		values[decision.Key(form[i])], _ = json.Marshal(text) // a text: it cannot fail
+		if d.Fills(w) {
+			f.wrong, d.Values = decision.Check(form[i], text), values
 		}
 	}
 	err := runs.Decide(c.Request().Context(), s.store, w.Key(), func(*record.Wait) (decision.Decision, error) { return d, nil })

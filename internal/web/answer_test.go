@@ -202,3 +202,41 @@ func TestAnswerNeedsScope(t *testing.T) {
 		t.Error("it does not say who answered")
 	}
 }
+
+// TestAnswerPlan: a plan that is to be accepted is a list of its steps. It is sent back with what is to change, and accepted.
+func TestAnswerPlan(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+	at := s.asks(id)
+	p := s.get(at, http.StatusOK)
+	p.has("plan Count the TODOs about 1m30s", "Approve its actions, too")
+	var steps []string
+	for n := range p.one("class", "plan-steps").ChildNodes() {
+		steps = append(steps, text(n))
+	}
+	want := []string{"RAG_SEARCH Find TODOs <b> To count them expected: A list", "RAG_SEARCH Count them It was asked for after step 1"}
+	if !slices.Equal(steps, want) {
+		t.Errorf("the steps are %q, want %q", steps, want)
+	}
+	answer := s.send("POST", at, "decision=modify&value-0=true&text=+")
+	p = parse(t, answer)
+	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, map[string]string{"text": "is required: it says what to change"}) {
+		t.Errorf("%d: %v", answer.StatusCode, got)
+	}
+	if kept := p.chosen(); kept.Get("value-0") != "true" {
+		t.Errorf("kept is %v", kept)
+	}
+	if got := s.send("POST", at, "decision=modify&value-0=&text=less"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("%d", got.StatusCode)
+	}
+	again := s.asks(id)
+	s.get(again, http.StatusOK).has("Find less")
+	if got := s.send("POST", again, "decision=accept&value-0=false"); got.StatusCode != http.StatusSeeOther {
+		t.Errorf("%d: %s", got.StatusCode, text(parse(t, got).root))
+	}
+	if got := s.ends(id, record.Completed); got != "There are 30." {
+		t.Errorf("it answers %q", got)
+	}
+	s.get(again, http.StatusOK).has("plan Count the TODOs", "answer accept", "answer Approve its actions, too false")
+}

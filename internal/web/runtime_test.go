@@ -60,6 +60,11 @@ const everyInput = `{"title":"Who are you?","description":"We need this for the 
 // refund is a call that a human has to approve.
 const refund = `{"to": "Ann ` + "\u202e" + `nnA","amount": 12345678901234567890.10,"note":"two\nlines <b>", "to":"Bob"}`
 
+// proposed is a plan of the orchestrator.
+const proposed = `{"goal":"Count the TODOs","estimatedDuration":90,"steps":[
+	{"stepNumber":1,"agentType":"RAG_SEARCH","action":"Find TODOs <b>","justification":"To count them","expectedOutput":"A list"},
+	{"stepNumber":2,"agentType":"RAG_SEARCH","action":"Count them","justification":"It was asked for","dependencies":[1]}]}`
+
 // scenes are what the model says, by what it is asked.
 func scenes() []scriptmodel.Scene {
 	says := func(turns ...scriptmodel.Turn) []scriptmodel.Turn { return turns }
@@ -76,7 +81,11 @@ func scenes() []scriptmodel.Scene {
 	}}
 	slow := call("shop-refund", `{"to":"nobody"}`)
 	slow.Delay = scriptmodel.Duration(time.Hour)
+	said := func(content string) scriptmodel.Turn { return scriptmodel.Turn{Content: content} }
 	return []scriptmodel.Scene{
+		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: says(said(proposed), said(strings.Replace(proposed, "Find TODOs <b>", "Find less", 1)))},
+		{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"}, Turns: says(said("30"))},
+		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: says(said("There are 30."))},
 		{Name: "form", Match: scriptmodel.Match{User: "form"}, Turns: says(call("form", everyInput), end)},
 		{Name: "refund", Match: scriptmodel.Match{User: "refund"}, Turns: says(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: refund}}}, end)},
 		{Name: "slow", Match: scriptmodel.Match{User: "slow"}, Turns: says(slow)},
@@ -131,11 +140,17 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 // start starts a run of the clerk.
 func (s *shop) start(request string) string {
 	s.t.Helper()
-	input, err := json.Marshal(map[string]string{"agent": "clerk", "request": request})
+	return s.carry("agent", map[string]string{"agent": "clerk", "request": request})
+}
+
+// carry starts a run.
+func (s *shop) carry(executor string, in map[string]string) string {
+	s.t.Helper()
+	input, err := json.Marshal(in)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	started, err := s.engine.Start(s.t.Context(), engine.Request{Executor: "agent", Input: input})
+	started, err := s.engine.Start(s.t.Context(), engine.Request{Executor: executor, Input: input})
 	if err != nil {
 		s.t.Fatal(err)
 	}
