@@ -177,8 +177,20 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 		return err
 	}
 	a.wrong = strings.TrimSpace(bad.Field + " " + bad.Reason)
-	if !slices.ContainsFunc(a.fields, func(f fieldView) bool { return f.wrong != "" }) && bad.Field == "text" {
-		a.remarkBad = bad.Reason
+	faults := int64(0)
+	for i := range a.fields {
+		f := &a.fields[i]
+		if f.wrong != "" {
+			faults++
+		} else if f.kind == "password" && len(f.given) > 0 {
+			f.hint = "Type it again: passwords are not kept."
+		}
+	}
+	switch {
+	case faults > 0:
+		a.wrong = words.Plural(faults, "field") + " to correct"
+	case bad.Field == "text":
+		a.remarkBad, a.wrong = bad.Reason, "1 field to correct"
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func TestAnswerForm(t *testing.T) {
 	want := map[string]string{
 		"value-0": "is required", "value-1": "must be a number", "value-2": "must be an email address", "value-5": "must be one of EMEA, APAC", "value-7": "is required", "value-8": "is required",
 	}
-	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, want) || text(p.one("role", "alert")) != "name is required" {
+	if got := p.faults(); answer.StatusCode != http.StatusUnprocessableEntity || !equal(got, want) || text(p.one("role", "alert")) != "6 fields to correct" {
 		t.Errorf("%d: %v", answer.StatusCode, got)
 	}
 	if !has(p.one("id", "value-0"), "autofocus") {

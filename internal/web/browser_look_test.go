@@ -29,26 +29,33 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 	} {
 		b.open(path)
-		for _, look := range []struct {
-			name, scheme  string
-			width, height int64
-		}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
-			b.look(look.scheme, look.width, look.height)
-			if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
-				t.Errorf("%s is %d wide in a window of %d", path, wide, look.width)
-			}
-			if *pictures == "" {
-				continue
-			}
-			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(*pictures, name+look.name+".png"), png, 0o644); err != nil {
-				t.Fatal(err)
-			}
+		b.fits(name)
+	}
+}
+
+// fits checks that the page is not wider than its window, wide and narrow, light and dark.
+func (b *browser) fits(name string) {
+	b.t.Helper()
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+	}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
+		b.look(look.scheme, look.width, look.height)
+		if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
+			b.t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)
+		}
+		if *pictures == "" {
+			continue
+		}
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*pictures, name+look.name+".png"), png, 0o644); err != nil {
+			b.t.Fatal(err)
 		}
 	}
+	b.look("light", 1440, 900)
 }
 
 // look gives the window a size and a colour scheme.

@@ -45,7 +45,7 @@ type passage struct {
 // lay decides what is shown of a text. left is how much the detail may still show; it is less by that afterwards.
 func (p *passage) lay(l *look, left *int) {
 	most := max(min(maxShown, *left), minShown)
-	if p.whole = p.exact || p.id != "" && l.whole == p.id; p.whole {
+	if p.whole = p.id != "" && l.whole == p.id; p.whole || p.exact {
 		most = maxWhole
 	}
 	if p.id != "" && l.markdown == p.id && len(p.text) <= maxMarked {
