@@ -19,6 +19,7 @@ func TestControlInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := openShop(t, httpd.Config{})
+	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
 	asks, pays, plans := s.start("form"), s.start("refund"), s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
 	question, approval, plan := s.asks(asks), s.asks(pays), s.asks(plans)
 	b := browse(t, s.site, 1440, 900)
@@ -77,6 +78,12 @@ func TestControlInBrowser(t *testing.T) {
 	if got := s.ends(pays, record.Completed); got != "sent to Bob" {
 		t.Errorf("it answers %q", got)
 	}
+
+	s.ends(drawn, record.Failed)
+	b.open("/runs/" + drawn)
+	look("graph")
+	click(".dag a")
+	b.until("its row is open", `document.querySelector(".row.at .name bdi").innerText === "a" && document.querySelector(".detail h2").innerText === "a"`)
 
 	b.open("/runs/" + plans)
 	click(".control summary")

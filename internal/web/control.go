@@ -15,6 +15,14 @@ import (
 // actions are what may be asked of a run, by the words of the page.
 var actions = map[string]store.Action{"stop": store.Stop, "pause": store.Pause, "resume": store.Resume}
 
+// top reads what stands above the tree beside what follows from its rows.
+func (s *Server) top(c echo.Context, v *runView) error {
+	if err := s.controls(c, v); err != nil {
+		return err
+	}
+	return v.graph(c.Request().Context(), s.reader(c))
+}
+
 // controls reads what the run should do, if the reader may ask for something else: a run of the runtime that has not ended.
 func (s *Server) controls(c echo.Context, v *runView) (err error) {
 	if v.ended() || !httpd.May(c, httpd.ScopeRun) {

@@ -33,6 +33,7 @@ type runView struct {
 	list    *listing      // that stands in place of the tree; nil: the tree
 	events  string        // where what changes is told; empty: the run has ended
 	desired store.Desired // what the run should do, where the reader may ask for something else; empty: the reader may not
+	dag     *dagView      // the graph that it carries out; nil: none
 	wrong   string        // what is wrong with what was asked of the run
 	now     time.Time
 	from    time.Time // when the run began, and how long the bars of its rows are
@@ -70,7 +71,7 @@ func (s *Server) sendRun(c echo.Context, v *runView, r reply) (err error) {
 	if err := s.detail(c, v); err != nil {
 		return err
 	}
-	if err := s.controls(c, v); err != nil {
+	if err := s.top(c, v); err != nil {
 		return err
 	}
 	if v.wrong = r.wrong; r.typed != nil {

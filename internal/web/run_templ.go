@@ -404,6 +404,12 @@ func head(v *runView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
+		if v.dag != nil {
+			templ_7745c5c3_Err = dag(v.dag).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
 		return nil
 	})
 }

@@ -65,6 +65,11 @@ const proposed = `{"goal":"Count the TODOs","estimatedDuration":90,"steps":[
 	{"stepNumber":1,"agentType":"RAG_SEARCH","action":"Find TODOs <b>","justification":"To count them","expectedOutput":"A list"},
 	{"stepNumber":2,"agentType":"RAG_SEARCH","action":"Count them","justification":"It was asked for","dependencies":[1]}]}`
 
+// diamond is a graph of which one node will fail.
+const diamond = `{"title":"Tea or coffee","nodes":[{"id":"a","name":"Context","description":"What matters?"},{"id":"b","name":"Rate tea","description":"Tea.","dependencies":["a"]},
+	{"id":"c","name":"Rate <b>coffee</b>","description":"Coffee.","dependencies":["a"]},{"id":"d","name":"Compare","description":"Compare.","dependencies":["c"]},
+	{"id":"e","name":"Choice","description":"Choose.","dependencies":["a","b","d"]}]}`
+
 // scenes are what the model says, by what it is asked.
 func scenes() []scriptmodel.Scene {
 	says := func(turns ...scriptmodel.Turn) []scriptmodel.Turn { return turns }
@@ -82,7 +87,11 @@ func scenes() []scriptmodel.Scene {
 	slow := call("shop-refund", `{"to":"nobody"}`)
 	slow.Delay = scriptmodel.Duration(time.Hour)
 	said := func(content string) scriptmodel.Turn { return scriptmodel.Turn{Content: content} }
+	broken := scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 400, Message: "no"}}
 	return []scriptmodel.Scene{
+		{Name: "graph", Match: scriptmodel.Match{System: "acyclic graph"}, Turns: says(said(diamond))},
+		{Name: "tea", Match: scriptmodel.Match{System: `"Rate tea"`}, Turns: says(broken)},
+		{Name: "node", Match: scriptmodel.Match{System: "one task of a larger plan"}, Turns: says(said("rated"))},
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: says(said(proposed), said(strings.Replace(proposed, "Find TODOs <b>", "Find less", 1)))},
 		{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"}, Turns: says(said("30"))},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: says(said("There are 30."))},

@@ -43,7 +43,7 @@ func (s *Server) patch(c echo.Context) error {
 		}
 	}
 	slices.Sort(which)
-	if err := s.controls(c, v); err != nil {
+	if err := s.top(c, v); err != nil {
 		return err
 	}
 	return send(c, http.StatusOK, patch(v, slices.Compact(which)))

@@ -84,7 +84,7 @@ func waitsPageOf(v *waitsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.questions) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<table class=\"waits\"><thead><tr><th scope=\"col\">Asked</th><th scope=\"col\">Question</th><th scope=\"col\">Run</th><th scope=\"col\">Asked by</th><th scope=\"col\">Expires</th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<table class=\"waits\"><thead><tr><th scope=\"col\">Open for</th><th scope=\"col\">Question</th><th scope=\"col\">Run</th><th scope=\"col\">Asked by</th><th scope=\"col\">Expires in</th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
