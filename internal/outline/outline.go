@@ -46,7 +46,8 @@ type Outline struct {
 
 // Of lays out a skeleton.
 func Of(p *tree.Plan) *Outline {
-	b := builder{Outline: &Outline{Plan: p, places: map[string]int{}}, waits: map[string][]*record.Wait{}, nodes: map[tree.Node]int{}}
+	n := size(p)
+	b := builder{Outline: &Outline{Plan: p, Rows: make([]Row, 0, n), places: make(map[string]int, n)}, waits: map[string][]*record.Wait{}}
 	b.plan(p, -1, 0)
 	b.failures(p)
 	return b.Outline
@@ -55,15 +56,26 @@ func Of(p *tree.Plan) *Outline {
 type builder struct {
 	*Outline
 	waits map[string][]*record.Wait // of the plan being laid out, by step and call
-	nodes map[tree.Node]int
+}
+
+// size returns how many rows there will be, or a few more.
+func size(p *tree.Plan) (n int) {
+	n = 1 + len(p.Waits)
+	for _, s := range p.Steps {
+		n += 1 + len(s.Cycles)
+		for _, c := range s.Cycles {
+			n += len(c.ToolCalls)
+		}
+	}
+	for sub := range p.Children() {
+		n += size(sub)
+	}
+	return n
 }
 
 func (b *builder) add(r Row, parent, depth int) (at int) {
 	r.Parent, r.Depth, at = parent, depth, len(b.Rows)
 	b.places[r.At] = at
-	if r.Wait == nil {
-		b.nodes[r.Node] = at
-	}
 	if parent >= 0 {
 		b.Rows[parent].Siblings++ // of its rows, until close
 		r.Place = b.Rows[parent].Siblings
@@ -153,9 +165,18 @@ func (b *builder) failures(p *tree.Plan) {
 	found := tree.Failures(p)
 	cause, recovered := tree.Cause(found)
 	b.Recovered = recovered
+	rows := make(map[tree.Node]int, len(found))
+	for i := range found {
+		rows[found[i].Node()] = -1
+	}
+	for i := range b.Rows {
+		if _, ok := rows[b.Rows[i].Node]; ok {
+			rows[b.Rows[i].Node] = i
+		}
+	}
 	for i := range found {
 		f := &found[(cause+i)%len(found)]
-		at := b.nodes[f.Node()]
+		at := rows[f.Node()]
 		b.Failures = append(b.Failures, at)
 		b.Rows[at].Number = i + 1
 		for above := b.Rows[at].Parent; above >= 0; above = b.Rows[above].Parent {

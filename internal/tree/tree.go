@@ -216,8 +216,6 @@ func Nest(steps []*Step, cycles []*Cycle, calls []*ToolCall) {
 		step string
 		seq  int64
 	}
-	slices.SortFunc(cycles, func(a, b *Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
-	slices.SortFunc(calls, compareCalls)
 	byID := make(map[string]*Step, len(steps))
 	for _, s := range steps {
 		byID[s.Record.StepID] = s
@@ -232,6 +230,12 @@ func Nest(steps []*Step, cycles []*Cycle, calls []*ToolCall) {
 	for _, t := range calls {
 		if c := byKey[key{t.Record.StepID, t.Record.Seq}]; c != nil {
 			c.ToolCalls = append(c.ToolCalls, t)
+		}
+	}
+	for _, s := range steps {
+		slices.SortFunc(s.Cycles, func(a, b *Cycle) int { return cmp.Compare(a.Record.Seq, b.Record.Seq) })
+		for _, c := range s.Cycles {
+			slices.SortFunc(c.ToolCalls, compareCalls)
 		}
 	}
 }

@@ -198,6 +198,9 @@ func TestLiveInBrowser(t *testing.T) {
 	place := func() float64 {
 		return value[float64](b, `document.getElementById("call:a/0/c30").getBoundingClientRect().top`)
 	}
+	const ran = `document.querySelector("#head [data-ran]").innerText`
+	since := value[string](b, ran)
+	b.until("the time of the run counts on", ran+` !== "`+since+`" && /^[0-9]+h[0-9]+m[0-9]+s$/.test(`+ran+`)`)
 	before := place()
 	for i := range 20 { // one after the other, above and below what is looked at
 		storetest.Write(t, s.store, call("a", 1, 100+i, running), call("a", 0, i, new(record.Failed)), &record.Wait{RootPlanID: "run", PlanID: "run", WaitID: fmt.Sprint("w", i), StepID: new("a"), ToolCallID: new("c5"), Title: new("Really?")})

@@ -184,7 +184,15 @@ func (v *listView) lasted(p *store.PlanSummary) string {
 	case p.Record.State.Terminal() || p.Record.StartTime == nil:
 		return ""
 	}
-	return words.Duration(v.now.Sub(*p.Record.StartTime).Round(time.Second))
+	return words.Duration(v.ran(p).Round(time.Second))
+}
+
+// ran returns how long a run has been going on; 0: it does not, or that is not known.
+func (v *listView) ran(p *store.PlanSummary) time.Duration {
+	if p.Total.DurationMs != nil || p.Record.State.Terminal() || p.Record.StartTime == nil {
+		return 0
+	}
+	return max(0, v.now.Sub(*p.Record.StartTime))
 }
 
 // reasonView says in a line why a run is in its state.

@@ -268,7 +268,21 @@ func kind(r *outline.Row) string {
 }
 
 // lasted says how long a row took.
-func (v *runView) lasted(r *outline.Row) string { return words.Took(v.rowTimes(r)) }
+func (v *runView) lasted(r *outline.Row) string {
+	if ran := v.ran(r); ran > 0 {
+		return words.Duration(ran.Round(time.Second))
+	}
+	return words.Took(v.rowTimes(r))
+}
+
+// ran returns how long a row has been going on; 0: it does not, or that is not known.
+func (v *runView) ran(r *outline.Row) time.Duration {
+	start, end := v.rowTimes(r)
+	if r.State().Terminal() || start == nil || !v.now.Equal(*end) {
+		return 0
+	}
+	return max(0, v.now.Sub(*start))
+}
 
 // attempt says which attempt a row is; empty: the first.
 func attempt(r *outline.Row) string {

@@ -5,11 +5,12 @@ import { bindKeys, type Key } from "./keys";
 import { openList } from "./list";
 import { chooseScheme } from "./scheme";
 import { sessions } from "./stream";
-import { chooseTimes } from "./time";
+import { chooseTimes, countOn } from "./time";
 import { openTree } from "./tree";
 
 chooseTimes();
 chooseScheme();
+countOn();
 const keys: Key[] = [{ keys: ["t"], does: "times in UTC or local" }];
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);

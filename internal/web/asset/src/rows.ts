@@ -43,10 +43,9 @@ export function morph(old: Element, fresh: Element): void {
     const same = had[i];
     if (!same) old.append(node);
     else if (same instanceof HTMLTimeElement && node instanceof HTMLTimeElement) {
-      if (same.dateTime !== node.dateTime) same.replaceWith(node); // else it may be shown in the reader's zone
+      if (same.dateTime !== node.dateTime) same.replaceWith(node); // else it may be in the reader's zone
     }
-    else if (same instanceof HTMLTimeElement && node instanceof HTMLTimeElement && same.dateTime === node.dateTime) continue; // it may be in another zone
-    else if (same instanceof Element && node instanceof Element && same.tagName === node.tagName && !(node instanceof HTMLTimeElement)) morph(same, node);
+    else if (same instanceof Element && node instanceof Element && same.tagName === node.tagName) morph(same, node);
     else if (same instanceof Text && node instanceof Text) {
       if (same.data !== node.data) same.data = node.data;
     } else same.replaceWith(node);

@@ -48,3 +48,25 @@ function inZone(text: string, at: Date): string {
     .replace(/\d\d:\d\d/, `${two(at.getHours())}:${two(at.getMinutes())}`)
     .replace(/( UTC|Z)$/, "");
 }
+
+// countOn lets the times of what goes on run on. The server said how long that had gone on when it was asked, so the clocks need not agree.
+export function countOn(): void {
+  const since = new WeakMap<Element, { ran: string; at: number }>();
+  setInterval(() => {
+    if (document.hidden) return;
+    for (const span of document.querySelectorAll<HTMLElement>("[data-ran]")) {
+      const ran = span.dataset.ran ?? "";
+      let from = since.get(span);
+      if (from?.ran !== ran) since.set(span, from = { ran, at: performance.now() });
+      const text = duration(Math.floor((Number(ran) + performance.now() - from.at) / 1000));
+      if (span.firstChild && span.firstChild.nodeValue !== text) span.firstChild.nodeValue = text;
+    }
+  }, 1000);
+}
+
+// duration says how long something took, as the server does.
+function duration(seconds: number): string {
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  return (hours ? `${hours}h` : "") + (hours || minutes ? `${minutes}m` : "") + `${seconds % 60}s`;
+}
