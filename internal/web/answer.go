@@ -4,22 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -32,18 +28,6 @@ type answerView struct {
 	remark    string // as it was typed
 	remarkBad string // what is wrong with the remark
 	wrong     string // what is wrong with all of it
-}
-
-// fieldView is a field of a form.
-type fieldView struct {
-	id       string // also the name of its value in what is sent
-	label    string
-	kind     string // text, number, email, password, textarea, select, radio, checkbox; flag is a checkbox without options
-	hint     string
-	required bool
-	options  []string
-	given    []string // as it was typed or chosen
-	wrong    string
 }
 
 // answering says how the open row is answered; nil: it is no question, or was answered.
@@ -82,46 +66,6 @@ func (s *Server) answering(c echo.Context, v *runView) (*answerView, error) {
 
 // fills reports whether a decision comes with the values of a form.
 func fills(w *record.Wait, d string) bool { return decision.Decision{Decision: d}.Fills(w) }
-
-// fieldOf returns a field of a form.
-func fieldOf(i int, field map[string]string) fieldView {
-	f := fieldView{
-		id: "value-" + strconv.Itoa(i), label: field["label"], kind: strings.ToLower(field["type"]), hint: field["placeholder"],
-		required: strings.EqualFold(field["required"], "true"), options: decision.Options(field),
-	}
-	if value := field["value"]; value != "" {
-		f.given = []string{value}
-	}
-	switch {
-	case f.kind == "checkbox" && f.options == nil:
-		f.kind = "flag"
-	case slices.Contains([]string{"select", "radio", "checkbox"}, f.kind) && f.options != nil:
-	case slices.Contains([]string{"number", "email", "password", "textarea"}, f.kind):
-	default:
-		f.kind = "text"
-	}
-	return f
-}
-
-// has reports whether an option was chosen.
-func (f *fieldView) has(option string) bool { return slices.Contains(f.given, option) }
-
-// value is what was typed.
-func (f *fieldView) value() string {
-	if f.kind == "password" {
-		return "" // it stands in no page
-	}
-	return strings.Join(f.given, ",")
-}
-
-// read reads what was given for a field, and returns it as one text.
-func (f *fieldView) read(sent url.Values) string {
-	f.given = sent[f.id]
-	if f.kind == "flag" && len(f.given) == 0 && !f.required {
-		return "false"
-	}
-	return strings.Join(f.given, ",")
-}
 
 // answer decides the open question as a form says.
 func (s *Server) answer(c echo.Context) error {
@@ -177,16 +121,7 @@ func (s *Server) decide(c echo.Context, w *record.Wait, a *answerView, sent url.
 		return err
 	}
 	a.wrong = strings.TrimSpace(bad.Field + " " + bad.Reason)
-	faults := int64(0)
-	for i := range a.fields {
-		f := &a.fields[i]
-		if f.wrong != "" {
-			faults++
-		} else if f.kind == "password" && len(f.given) > 0 {
-			f.hint = "Type it again: passwords are not kept."
-		}
-	}
-	switch {
+	switch faults := firstWrong(a.fields); {
 	case faults > 0:
 		a.wrong = words.Plural(faults, "field") + " to correct"
 	case bad.Field == "text":
@@ -202,66 +137,6 @@ func (d *detailView) typed(a *answerView) {
 		return
 	}
 	d.wrong = a.wrong
-}
-
-// first is the id of the first thing that is wrong.
-func (a *answerView) first() string {
-	for i := range a.fields {
-		if a.fields[i].wrong != "" {
-			return a.fields[i].id
-		}
-	}
-	return "text"
-}
-
-// maxForm bounds what a form sends.
-const maxForm = 4 << 20
-
-// form reads the form that a page sent. Who sends one is answered with pages, and so needs to be one who may read.
-func (s *Server) form(c echo.Context) (url.Values, error) {
-	if !httpd.May(c, httpd.ScopeRead) {
-		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: "this API key is not for the web page: its scopes lack " + string(httpd.ScopeRead)}
-	}
-	r := c.Request()
-	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationForm {
-		return nil, &httpd.Problem{Status: http.StatusUnsupportedMediaType, Detail: "this takes forms of the web page only"}
-	}
-	body, err := s.door.Body(c)
-	defer body.Return()
-	if err != nil {
-		return nil, err
-	}
-	size := int64(0)
-	raw, err := wire.ReadBody(body, r.ContentLength, "", func(n int64) error {
-		if size += n; size > maxForm {
-			return fmt.Errorf("%w: the form is over %d bytes", wire.ErrTooLarge, maxForm)
-		}
-		return body.Take(n)
-	})
-	if err != nil {
-		return nil, httpd.Unreadable(err)
-	}
-	sent, err := url.ParseQuery(string(raw))
-	for _, values := range sent {
-		for i, value := range values {
-			if !httpd.Storable(value) {
-				err = errors.New("not to be stored")
-			}
-			values[i] = strings.ReplaceAll(value, "\r\n", "\n") // as it was typed
-		}
-	}
-	if err != nil {
-		return nil, &httpd.Problem{Status: http.StatusBadRequest, Detail: "the form cannot be read: its texts must be UTF-8 without NUL"}
-	}
-	return sent, nil
-}
-
-// wrongAttributes are those of what is wrong, so that it is heard, too. The first one has the focus.
-func wrongAttributes(a *answerView, id, wrong string) templ.Attributes {
-	if wrong == "" {
-		return nil
-	}
-	return templ.Attributes{"aria-invalid": "true", "aria-describedby": id + "-wrong", "autofocus": a.first() == id}
 }
 
 // remarked reports whether a decision may come with a remark.
@@ -308,23 +183,6 @@ func decisionClass(d string) string {
 		return "no"
 	}
 	return ""
-}
-
-func inputType(kind string) string {
-	if kind == "number" {
-		return "text" // a browser keeps nothing of what is no number
-	}
-	return kind
-}
-
-func inputMode(kind string) string {
-	switch kind {
-	case "number":
-		return "decimal"
-	case "email":
-		return "email"
-	}
-	return "text"
 }
 
 // planTime says how long a plan may take; empty: it does not say.

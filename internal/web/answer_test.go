@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
@@ -31,7 +33,7 @@ func (p *page) chosen() url.Values {
 		name := attr(n, "name")
 		checked, selected := has(n, "checked"), has(n, "selected")
 		switch {
-		case n.Data == "textarea":
+		case n.Data == "textarea" && n.FirstChild != nil:
 			values.Set(name, n.FirstChild.Data)
 		case n.Data == "option" && selected:
 			for above := range n.Ancestors() {
@@ -239,4 +241,38 @@ func TestAnswerPlan(t *testing.T) {
 		t.Errorf("it answers %q", got)
 	}
 	s.get(again, http.StatusOK).has("plan Count the TODOs", "answer accept", "answer Approve its actions, too false")
+}
+
+// TestAnswerHostile: whatever an agent asks is text, also in a form, in what it is answered with, and in what is to be approved.
+func TestAnswerHostile(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, httpd.Config{})
+	id := s.start("hostile")
+	at := s.asks(id)
+	s.get("/waits", http.StatusOK)
+	p := s.get(at, http.StatusOK) // it checks the page
+	if got := len(p.all("class", "field")); got != len(engine.InputTypes) {
+		t.Errorf("%d fields", got)
+	}
+	_, long := all()
+	wrong, right := url.Values{"decision": {"submit"}}, url.Values{"decision": {"submit"}}
+	for i, kind := range engine.InputTypes {
+		id := "value-" + strconv.Itoa(i)
+		wrong.Set(id, strings.NewReplacer("\x00", "", "\xff\xfe", "").Replace(long))
+		right.Set(id, map[string]string{"number": "1", "email": "a@example.com", "select": payloads[0], "checkbox": payloads[0], "radio": payloads[0]}[kind])
+	}
+	answer := s.send("POST", at, wrong.Encode())
+	if p = parse(t, answer); answer.StatusCode != http.StatusUnprocessableEntity || len(p.faults()) != 5 {
+		t.Errorf("%d %v", answer.StatusCode, p.faults())
+	}
+	p.harmless(at)
+	if answer = s.send("POST", at, right.Encode()); answer.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%d %v", answer.StatusCode, parse(t, answer).faults())
+	}
+	p = s.get(s.asks(id), http.StatusOK)
+	if shown := pre(p.detail()); !slices.ContainsFunc(shown, func(text string) bool {
+		return strings.Contains(text, `\u202eevil\u2066\u2069\u200b\ufeff`) && strings.Contains(text, payloads[0])
+	}) {
+		t.Errorf("what is approved is shown as %q", shown)
+	}
 }

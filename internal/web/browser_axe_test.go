@@ -48,7 +48,12 @@ func TestAxeInBrowser(t *testing.T) {
 		t.Helper()
 		b.open(path)
 		b.until("the page is there", `document.readyState === "complete"`)
-		b.usable(what, script)
+		value[any](b, script+"; true")
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1440, 390} {
+				b.usable(what, scheme, width)
+			}
+		}
 	}
 	check("no runs", "/")
 	s.writeFailure("run")
@@ -72,18 +77,12 @@ func TestAxeInBrowser(t *testing.T) {
 	}
 }
 
-// usable checks that axe-core finds nothing on the page, wide and narrow, light and dark.
-func (b *browser) usable(what, script string) {
+// usable checks that axe-core, which the page has loaded, finds nothing on it in a look.
+func (b *browser) usable(what, scheme string, width int64) {
 	b.t.Helper()
-	value[any](b, script+"; true")
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1440, 390} {
-			b.look(scheme, width, 900)
-			found := value[[]string](b, `axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
-			for _, f := range found {
-				b.t.Errorf("%s, %s, %d: %s", what, scheme, width, strings.Join(strings.Fields(f), " "))
-			}
-		}
+	b.look(scheme, width, 900)
+	found := value[[]string](b, `axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
+	for _, f := range found {
+		b.t.Errorf("%s, %s, %d: %s", what, scheme, width, strings.Join(strings.Fields(f), " "))
 	}
-	b.look("light", 1440, 900)
 }

@@ -34,7 +34,9 @@ func TestControlInBrowser(t *testing.T) {
 	look := func(what string) {
 		t.Helper()
 		b.fits(what)
-		b.usable(what, script)
+		value[any](b, script+"; true")
+		b.usable(what, "dark", 390)
+		b.usable(what, "light", 1440)
 	}
 	const state = `document.querySelector("#head .state").innerText`
 
@@ -78,6 +80,17 @@ func TestControlInBrowser(t *testing.T) {
 	if got := s.ends(pays, record.Completed); got != "sent to Bob" {
 		t.Errorf("it answers %q", got)
 	}
+
+	b.open("/start")
+	look("start")
+	click(".start li a")
+	loaded("its form is there", `document.querySelector(".answer") !== null`)
+	click(".answer .yes")
+	loaded("it says what is missing", `document.activeElement.id === "input.request"`)
+	look("clerk")
+	b.do(chromedp.SendKeys(`[id="input.request"]`, "Hello."))
+	click(".answer .yes")
+	b.until("it has ended", state+`.includes("completed") && document.querySelector("h1 bdi").innerText === "Hello."`)
 
 	s.ends(drawn, record.Failed)
 	b.open("/runs/" + drawn)

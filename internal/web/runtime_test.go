@@ -97,9 +97,29 @@ func scenes() []scriptmodel.Scene {
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: says(said("There are 30."))},
 		{Name: "form", Match: scriptmodel.Match{User: "form"}, Turns: says(call("form", everyInput), end)},
 		{Name: "refund", Match: scriptmodel.Match{User: "refund"}, Turns: says(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: refund}}}, end)},
+		{Name: "hostile", Match: scriptmodel.Match{User: "hostile"}, Turns: says(call("form", hostileForm()), scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: hostileOrder()}}}, end)},
 		{Name: "slow", Match: scriptmodel.Match{User: "slow"}, Turns: says(slow)},
 		{Name: "others", Turns: says(end)},
 	}
+}
+
+// hostileForm is a form of which each text is all payloads.
+func hostileForm() string {
+	_, long := all()
+	type input map[string]any
+	inputs := []input{}
+	for _, kind := range engine.InputTypes {
+		inputs = append(inputs, input{"label": kind + long, "name": kind + long, "type": kind, "placeholder": long, "options": payloads[:5]})
+	}
+	form, _ := json.Marshal(map[string]any{"title": long, "description": long, "inputs": inputs}) // texts
+	return string(form)
+}
+
+// hostileOrder is an order of which each text is all payloads.
+func hostileOrder() string {
+	_, long := all()
+	order, _ := json.Marshal(map[string]string{"to": long, "note": long})
+	return string(order)
 }
 
 // openShop opens a site with a runtime.
@@ -143,7 +163,7 @@ func openShop(t *testing.T, door httpd.Config) *shop {
 	})
 	t.Cleanup(func() { cancel(); work.Wait() })
 	api := apitest.Config{HTTP: door, Starter: e, Catalog: source, Runs: runapi.Config{Redact: source.Redact}}
-	return &shop{serve(t, s, api, web.Runtime{Redact: source.Redact}), e}
+	return &shop{serve(t, s, api, web.Runtime{Catalog: source, Redact: source.Redact}), e}
 }
 
 // start starts a run of the clerk.

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
@@ -26,8 +27,18 @@ type Store interface {
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 }
 
+// Starter starts runs as the API does.
+type Starter interface {
+	StartRun(ctx context.Context, body []byte, idempotencyKey string) (planID string, err error)
+}
+
+// Catalog knows of what runs can be started.
+type Catalog interface{ Startables() []engine.Startable }
+
 // Runtime is what runs agents.
 type Runtime struct {
+	Starter Starter
+	Catalog Catalog // nil: nothing can be started
 	// Redact returns what a human said without what must not be on record; nil: as it is.
 	Redact func(string) string
 }
@@ -66,7 +77,7 @@ func New(s Store, lists Lists, hub Hub, server *httpd.Server, runtime Runtime) *
 // Routes are those of the page.
 func (s *Server) Routes() []httpd.Route {
 	page := func(path string, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: h, Refuse: refuse}
+		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: s.offering(h), Refuse: refuse}
 	}
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
@@ -75,6 +86,8 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/newer", s.newer),
 		page("/list/pair", s.pair),
 		page("/waits", s.waits),
+		page("/start", s.startPage),
+		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
 		page("/compare", s.compare),
 		page("/conversations/:conversationId", s.conversation),
 		page("/runs/:planId", s.run),
@@ -84,8 +97,8 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),
-		{Method: post, Path: "/runs/:planId", Need: httpd.ScopeDecide, Handle: s.answer, Refuse: refuse},
-		{Method: post, Path: "/runs/:planId/control", Need: httpd.ScopeRun, Handle: s.control, Refuse: refuse},
+		{Method: post, Path: "/runs/:planId", Need: httpd.ScopeDecide, Handle: s.offering(s.answer), Refuse: refuse},
+		{Method: post, Path: "/runs/:planId/control", Need: httpd.ScopeRun, Handle: s.offering(s.control), Refuse: refuse},
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
@@ -123,12 +136,14 @@ func setHeaders(c echo.Context) {
 type visitor struct {
 	key    string // the name of the key with which it is read; empty: without one
 	scheme string // light or dark; empty: as the browser has it
+	starts bool   // runs
 }
 
 type visitorKey struct{}
 
 func visitorOf(c echo.Context) visitor {
 	v := visitor{key: httpd.KeyOf(c)}
+	v.starts, _ = c.Get(offered).(bool)
 	if chosen, err := c.Cookie("actlog-scheme"); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
 		v.scheme = chosen.Value
 	}
