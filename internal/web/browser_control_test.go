@@ -33,7 +33,7 @@ func TestControlInBrowser(t *testing.T) {
 	}
 	look := func(what string) {
 		t.Helper()
-		b.fits(what)
+		b.fits(what, "")
 		value[any](b, script+"; true")
 		b.usable(what, "dark", 390)
 		b.usable(what, "light", 1440)

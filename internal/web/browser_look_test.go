@@ -4,6 +4,7 @@ package web_test
 
 import (
 	"flag"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,25 +23,31 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	failed, well := s.scene(time.Now())
+	hard, deepest := s.hardScene(time.Now())
+	hardAt := func(at string) string { return "/runs/" + hard + "?" + url.Values{"at": {at}}.Encode() }
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
 		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
+		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-slow": "/runs/" + hard + "?show=slow",
+		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "missing": "/runs/none", "login": "/login",
 	} {
-		b.open(path)
-		b.fits(name)
+		b.fits(name, path)
 	}
 }
 
-// fits checks that the page is not wider than its window, wide and narrow, light and dark.
-func (b *browser) fits(name string) {
+// fits checks that a page is not wider than its window, wide and narrow, light and dark. Without a path, it is the page that is open.
+func (b *browser) fits(name, path string) {
 	b.t.Helper()
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
 	}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
 		b.look(look.scheme, look.width, look.height)
+		if path != "" && look.scheme == "light" {
+			b.open(path)
+		}
 		if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
 			b.t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)
 		}

@@ -161,3 +161,28 @@ func (r *story) stalePages(fails bool) {
 		r.think(step, 1, 6*time.Second, 4211, 310, append(ask, message("assistant", "I list the pages, and let counter count what is stale."), message("tool", `{"pages":412}`)), "There are 37 stale pages:\n\n| age | pages |\n|---|---|\n| 2 years | 21 |\n| 3 years | 16 |")
 	})
 }
+
+// hardScene writes a run that is hard to show: a hundred agents with long names, sub-plans forty deep, and at their end an error of 4 MiB in one word.
+func (s *site) hardScene(now time.Time) (root, deepest string) {
+	s.t.Helper()
+	root = "hard-" + strings.Repeat("0123456789", 12)
+	long := strings.Repeat("averyverylongname", 20)
+	r := &story{s: s, root: root, now: now, model: long}
+	r.add(&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Hard " + long), UserRequest: new(strings.Repeat("many words ", 2_000)), State: new(record.Failed), StartTime: r.at(), Project: new(long[:60]), ConversationID: new(long[:120])})
+	for i := range 100 {
+		r.add(&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: fmt.Sprint("agent-", i), StepIndex: new(int64(i)), AgentName: new(fmt.Sprint("agent ", i, " ", long)), ModelName: new(long), State: new(record.Completed), StartTime: r.at(), EndTime: r.at()})
+	}
+	plan, id := root, func(depth int) string { return fmt.Sprint("deep-", depth) }
+	for depth := range 40 {
+		step, sub := "step-"+id(depth), id(depth)
+		r.add(&record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: step, StepIndex: new(int64(100)), AgentName: new("delegates"), State: new(record.Failed), StartTime: r.at()},
+			&record.ActTool{RootPlanID: root, StepID: step, ToolCallID: sub, Name: new("ask " + long), State: new(record.Failed), StartTime: r.at()},
+			&record.Plan{RootPlanID: root, CurrentPlanID: sub, ParentPlanID: new(plan), ToolCallID: new(sub), Title: new("Level " + fmt.Sprint(depth)), State: new(record.Failed), StartTime: r.at()})
+		plan = sub
+	}
+	r.add(&record.AgentExecution{RootPlanID: root, PlanID: plan, StepID: "last", AgentName: new(long), State: new(record.Failed), StartTime: r.at(), EndTime: r.at()},
+		&record.ActTool{RootPlanID: root, StepID: "last", ToolCallID: "x", Name: new("run_sql"), State: new(record.Failed), ErrorMessage: new(strings.Repeat("x", 4<<20)), StartTime: r.at(), EndTime: r.at(),
+			Parameters: new(`{"` + long + `": "` + strings.Repeat("y", 100_000) + `"}`)})
+	r.write()
+	return root, "call:last/0/x"
+}

@@ -332,7 +332,7 @@ export function openTree(tree: HTMLElement): Key[] {
   openDetail(show, () => at()?.focus());
   adopt(tree);
   came();
-  if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: "nearest" }); // else the cause is to be seen first
+  if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: scrolls(tree) ? "center" : "nearest" }); // else the cause is to be seen first
   void fillAll();
   return keys;
 }
