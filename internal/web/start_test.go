@@ -113,7 +113,9 @@ func TestStartNeedsScope(t *testing.T) {
 	}
 	all, secret := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(all)
-	as := func(method, path, form string) *http.Response { return s.send(method, path, form, "Authorization", "Bearer "+secret) }
+	as := func(method, path, form string) *http.Response {
+		return s.send(method, path, form, "Authorization", "Bearer "+secret)
+	}
 	if len(parse(t, as("GET", "/", "")).all("href", "/start")) != 0 {
 		t.Error("a way to what the key may not do")
 	}
