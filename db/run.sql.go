@@ -604,6 +604,28 @@ func (q *Queries) RunSignal(ctx context.Context, db DBTX, arg RunSignalParams) e
 	return err
 }
 
+const RunStands = `-- name: RunStands :one
+SELECT r.root_plan_id, r.desired, r.done
+FROM actlog.run AS r
+WHERE r.plan_id = $1::text
+ORDER BY r.created_at DESC
+LIMIT 1
+`
+
+type RunStandsRow struct {
+	RootPlanID string
+	Desired    string
+	Done       bool
+}
+
+// Says what the run of a plan should do, and whether it has ended: of the newest, as RunOfPlan.
+func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunStandsRow, error) {
+	row := db.QueryRow(ctx, RunStands, planID)
+	var i RunStandsRow
+	err := row.Scan(&i.RootPlanID, &i.Desired, &i.Done)
+	return i, err
+}
+
 const RunUsed = `-- name: RunUsed :one
 WITH RECURSIVE below AS (
     SELECT $2::text COLLATE "C" AS plan_id

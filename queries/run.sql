@@ -140,6 +140,14 @@ WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
 LIMIT 1;
 
+-- name: RunStands :one
+-- Says what the run of a plan should do, and whether it has ended: of the newest, as RunOfPlan.
+SELECT r.root_plan_id, r.desired, r.done
+FROM actlog.run AS r
+WHERE r.plan_id = @plan_id::text
+ORDER BY r.created_at DESC
+LIMIT 1;
+
 -- name: RunOpenCounts :many
 -- Counts the runs that have not ended, by executor and state. One that is held back before it begins is PAUSED.
 SELECT r.executor, (CASE WHEN p.state = 'PENDING' AND r.desired = 'PAUSE' THEN 'PAUSED' ELSE p.state END)::text AS state, count(*) AS runs

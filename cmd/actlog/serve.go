@@ -168,7 +168,8 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 func (s *server) serve(maxConnections int) {
 	receiver := receive.New(s.store, s.http, 0)
 	native := api.New(s.store, s.hub, s.http, api.Config{})
-	routes := slices.Concat(native.Routes(), s.runs.Routes(), web.New(s.store, native, s.hub, s.http).Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
+	page := web.New(s.store, native, s.hub, s.http, web.Runtime{Starter: s.runs, Catalog: s.agents.source, Redact: s.agents.source.Redact})
+	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
 	if l := s.doors.otlpHTTP; l != nil {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)

@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +38,7 @@ func (w *waitView) draw(v *view) {
 		v.paragraph("  ", w.FormDescription)
 		v.subject("plan: ", w.Plan)
 	}
-	rest, texts := apart(w.Parameters)
+	rest, texts := decision.Apart(w.Parameters)
 	v.subject("", rest)
 	for _, text := range texts {
 		v.line("  ", words.Clean(text[0])+":")
@@ -56,16 +54,8 @@ func (w *waitView) draw(v *view) {
 
 // planText returns all that a plan says, for people; empty: it is none.
 func planText(raw json.RawMessage) string {
-	var p struct {
-		Goal              string
-		EstimatedDuration int64
-		Steps             []struct {
-			StepNumber                                       int
-			AgentType, Action, Justification, ExpectedOutput string
-			Dependencies                                     []int
-		}
-	}
-	if json.Unmarshal(raw, &p) != nil || len(p.Steps) == 0 {
+	p, ok := decision.ReadPlan(raw)
+	if !ok {
 		return ""
 	}
 	var b strings.Builder
@@ -80,32 +70,6 @@ func planText(raw json.RawMessage) string {
 		}
 	}
 	return b.String()
-}
-
-// apart takes texts of several lines, such as patches, out of an object: in JSON nobody can read them.
-func apart(raw json.RawMessage) (rest json.RawMessage, texts [][2]string) {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return raw, nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		var text string
-		if json.Unmarshal(members[name], &text) == nil && strings.Contains(text, "\n") {
-			texts = append(texts, [2]string{name, text})
-			delete(members, name)
-		}
-	}
-	if len(texts) == 0 {
-		return raw, nil
-	}
-	if len(members) == 0 {
-		return nil, texts
-	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // what is approved is shown as it is
-	_ = e.Encode(members)  // it was JSON
-	return b.Bytes(), texts
 }
 
 // clipped returns a text as far as it is shown.

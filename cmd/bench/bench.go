@@ -252,7 +252,7 @@ func newAPI(s *store.Store) http.Handler {
 	server := httpd.New(httpd.Config{Logger: log})
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
 	native := api.New(s, hub, server, api.Config{})
-	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
+	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))
 	return server.Handler(true, routes...)
 }
 

@@ -39,6 +39,7 @@ type Server struct {
 	Routes   []httpd.Route // of this door
 	HTTP     *httpd.Server
 	API      *api.Server
+	Runs     *runapi.Server
 	Hub      *live.Hub
 	Receiver *receive.Receiver
 }
@@ -67,7 +68,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	receiver := receive.New(s, server, config.ExportTimeout)
 	native := api.New(s, hub, server, config.API)
 	routes := slices.Concat(native.Routes(), runtime.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), server.Metrics()})
-	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, hub, receiver}
+	return &Server{server.Handler(config.LoopbackOnly, routes...), routes, server, native, runtime, hub, receiver}
 }
 
 // nothing is a runtime without executors.

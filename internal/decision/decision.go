@@ -79,7 +79,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 		return nil, invalid("text", fmt.Sprintf("must not be longer than %d bytes", maxTextBytes))
 	case len(d.By) > record.MaxIDBytes:
 		return nil, invalid("by", fmt.Sprintf("must not be longer than %d bytes", record.MaxIDBytes))
-	case !d.fills(w) && len(d.Values) > 0:
+	case !d.Fills(w) && len(d.Values) > 0:
 		return nil, invalid("values", "go with the answer to a form only")
 	}
 	if d.Redact == nil {
@@ -89,7 +89,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 		RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID,
 		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), DecisionText: orNil(d.Redact(d.Text)), EndTime: new(time.Now()),
 	}
-	if d.fills(w) {
+	if d.Fills(w) {
 		form, err := ReadForm(w.FormInputs)
 		if err != nil {
 			return nil, err
@@ -101,9 +101,9 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	return out, nil
 }
 
-// fills reports whether a decision answers the form of a wait: a question may come with one, beside what is to be
+// Fills reports whether a decision answers the form of a wait: a question may come with one, beside what is to be
 // accepted.
-func (d Decision) fills(w *record.Wait) bool {
+func (d Decision) Fills(w *record.Wait) bool {
 	return d.Decision == Submit || d.Decision == Accept && len(w.FormInputs) > 0
 }
 

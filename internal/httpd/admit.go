@@ -15,24 +15,27 @@ import (
 
 // admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes only
 // if a page of this server sent them: browsers add cookies by themselves.
-func (s *Server) admit(r *http.Request, need Scope) (name string, refused *Problem, err error) {
+func (s *Server) admit(r *http.Request, need Scope) (found *key, refused *Problem, err error) {
 	keys := s.keys.Load()
 	if keys == nil {
-		return "", nil, nil
+		return anybody, nil, nil
 	}
 	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
-	found := keys.find(secret)
+	found = keys.find(secret)
 	if secret == "" {
 		if found, err = s.loggedIn(r.Context(), r, keys); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
-			return found.name, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
+			return found, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
 		}
 	}
-	name, refused = found.admit(need)
-	return name, refused, nil
+	_, refused = found.admit(need)
+	return found, refused, nil
 }
+
+// anybody is the key of everybody where no keys are set.
+var anybody = &key{scopes: scopes}
 
 // Login begins a session for a key that may read, and gives its cookie to the browser.
 func (s *Server) Login(c echo.Context, secret string) error {

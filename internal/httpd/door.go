@@ -95,7 +95,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			level = slog.LevelDebug
 		}
 		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
-			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", noted.key))
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)))
 		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
@@ -171,11 +171,11 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Need == ScopeNone {
 			return next(c)
 		}
-		name, refused, err := d.server.admit(c.Request(), route.Need)
+		found, refused, err := d.server.admit(c.Request(), route.Need)
 		if err != nil {
 			return err
 		}
-		requestOf(c).key = name
+		requestOf(c).key = found
 		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
 			if refused.Status == http.StatusUnauthorized {

@@ -17,7 +17,7 @@ import (
 // request is what is noted of a request while it is served.
 type request struct {
 	id   string
-	key  string // its name; empty if none was needed
+	key  *key // nil: it has none, and needs none or is refused
 	body *countedBody
 	// answer is nil over gRPC, whose library sends it.
 	answer *Answer
@@ -40,7 +40,7 @@ func requestOf(c echo.Context) *request {
 // ClientOf returns who sent a request.
 func ClientOf(c echo.Context) Client {
 	remote := c.Request().RemoteAddr
-	name := requestOf(c).key
+	name := KeyOf(c)
 	if name == "" {
 		if host, _, err := net.SplitHostPort(remote); err == nil {
 			name = host
@@ -50,7 +50,18 @@ func ClientOf(c echo.Context) Client {
 }
 
 // KeyOf returns the name of the key that a request brought; empty if the server has no keys.
-func KeyOf(c echo.Context) string { return requestOf(c).key }
+func KeyOf(c echo.Context) string {
+	if k := requestOf(c).key; k != nil {
+		return k.name
+	}
+	return ""
+}
+
+// May reports whether the sender of a request may do what needs a scope. Of routes that need no key, nobody may.
+func May(c echo.Context, need Scope) bool {
+	k := requestOf(c).key
+	return k != nil && k.allows(need)
+}
 
 // AnswerTo returns the answer to a request.
 func AnswerTo(c echo.Context) *Answer { return requestOf(c).answer }

@@ -83,7 +83,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
-	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
+	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
 	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},

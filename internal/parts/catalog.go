@@ -17,6 +17,13 @@ func (s *Source) Models() []engine.ModelInfo {
 	return engine.Models(p)
 }
 
+// Startables returns what there is of which runs can be started.
+func (s *Source) Startables() []engine.Startable {
+	p, release := s.Use()
+	defer release()
+	return engine.Startables(p)
+}
+
 // Tool returns the request that runs what has a name as a tool, with parameters: an agent, whose
 // parameter is request, or a plan template, whose parameters are its placeholders; others are left out.
 // The name may be that of the tool, such as plan.nightly. templateID is that of a template.

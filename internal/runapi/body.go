@@ -50,19 +50,25 @@ func (s *Server) readBody(c echo.Context) (raw []byte, m members, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get(echo.HeaderContentType)); err != nil || kind != wire.TypeJSON {
 		return nil, nil, httpd.Unreadable(fmt.Errorf("%w content type: send %s", wire.ErrUnsupported, wire.TypeJSON))
 	}
+	m, err = membersOf(raw)
+	return raw, m, err
+}
+
+// membersOf reads a JSON object. The error is a [*httpd.Problem].
+func membersOf(raw []byte) (m members, err error) {
 	malformed := func(detail string) error {
 		return &httpd.Problem{Status: http.StatusBadRequest, Detail: "the body " + detail}
 	}
 	if err := field.CheckDepth(raw); err != nil {
-		return nil, nil, malformed(err.Error())
+		return nil, malformed(err.Error())
 	}
 	if !utf8.Valid(raw) {
-		return nil, nil, malformed("must be UTF-8")
+		return nil, malformed("must be UTF-8")
 	}
 	if raw[0] != '{' || json.Unmarshal(raw, &m) != nil { // its errors may quote a value
-		return nil, nil, malformed("must be a JSON object")
+		return nil, malformed("must be a JSON object")
 	}
-	return raw, m, nil
+	return m, nil
 }
 
 // missing is the error of a member that is required.

@@ -89,17 +89,9 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := requestOf(m)
+	started, err := s.startAs(c.Request().Context(), raw, m, c.Request().Header.Get("Idempotency-Key"))
 	if err != nil {
-		return refused(err)
-	}
-	r.Body, r.IdempotencyKey = raw, c.Request().Header.Get("Idempotency-Key")
-	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
-		return httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
-	}
-	started, err := s.starter.Start(c.Request().Context(), r)
-	if err != nil {
-		return notStarted(err)
+		return err
 	}
 	out := startedJSON{PlanID: started.PlanID, RootPlanID: started.RootPlanID, Executor: started.Executor, State: record.Pending}
 	seconds := preferredWait(c.Request().Header)
@@ -120,6 +112,34 @@ func (s *Server) start(c echo.Context) error {
 	}
 	out.State = d.State
 	return c.JSON(http.StatusAccepted, out)
+}
+
+// startAs starts the run that a body asks for.
+func (s *Server) startAs(ctx context.Context, raw []byte, m members, idempotencyKey string) (engine.Started, error) {
+	r, err := requestOf(m)
+	if err != nil {
+		return engine.Started{}, refused(err)
+	}
+	r.Body, r.IdempotencyKey = raw, idempotencyKey
+	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
+		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
+	}
+	started, err := s.starter.Start(ctx, r)
+	if err != nil {
+		return engine.Started{}, notStarted(err)
+	}
+	return started, nil
+}
+
+// StartRun starts a run as POST /api/v1/runs does with a body, which is JSON, and an Idempotency-Key. The error is as there: a
+// [*httpd.Problem] names the member that is at fault.
+func (s *Server) StartRun(ctx context.Context, body []byte, idempotencyKey string) (planID string, err error) {
+	m, err := membersOf(body)
+	if err != nil {
+		return "", err
+	}
+	started, err := s.startAs(ctx, body, m, idempotencyKey)
+	return started.PlanID, err
 }
 
 // notStarted turns an error of a start into a problem.

@@ -77,6 +77,8 @@ var (
 	StepDetailSQL  = stepDetail.SQL
 	StepRowsSQL    = stepRows.SQL
 	CycleDetailSQL = cycleDetail.SQL
+
+	OpenQuestionsSQL = openQuestions.SQL
 )
 
 // WriteUnmarked writes changes as if their trees had turned out to be marked.

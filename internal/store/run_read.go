@@ -305,6 +305,21 @@ func (r *Reader) RunWait(ctx context.Context, planID, waitID string) (record.Key
 	return record.Key{Kind: record.KindWait, Root: row.RootPlanID, Parent: row.PlanID, ID: waitID}, nil
 }
 
+// RunStands returns what a run should do, unless it has ended: then the error is [ErrEnded]. It is [record.ErrNotFound] if the plan
+// is not that of a run of the runtime. An empty root means any, else another tree has no such run.
+func (r *Reader) RunStands(ctx context.Context, rootPlanID, planID string) (Desired, error) {
+	row, err := pg.Read(ctx, r.db, func() (db.RunStandsRow, error) { return r.queries.RunStands(ctx, r.db, planID) })
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("look how run %s stands: %w", planID, err)
+	case rootPlanID != "" && row.RootPlanID != rootPlanID:
+		return "", record.ErrNotFound
+	case row.Done:
+		return "", ErrEnded
+	}
+	return Desired(row.Desired), nil
+}
+
 // RunHadForm reports whether a run, or a run below it, ever showed a form.
 func (r *Reader) RunHadForm(ctx context.Context, planID string) (bool, error) {
 	had, err := pg.Read(ctx, r.db, func() (bool, error) { return r.queries.RunHadForm(ctx, r.db, planID) })

@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/web"
 	"github.com/actlog/actlog/record"
 )
 
@@ -111,7 +112,7 @@ func TestStreamInBrowser(t *testing.T) {
 	write(3)
 	var busy atomic.Bool
 	busy.Store(true)
-	s = serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: all}})
+	s = serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: all}}, web.Runtime{})
 	b.restart(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if busy.Load() && strings.HasSuffix(r.URL.Path, "/events") {
 			w.Header().Set("Content-Type", "application/problem+json")

@@ -27,35 +27,42 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	hardAt := func(at string) string { return "/runs/" + hard + "?" + url.Values{"at": {at}}.Encode() }
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
-		"list": "/", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
+		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-slow": "/runs/" + hard + "?show=slow",
 		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
 	} {
-		for _, look := range []struct {
-			name, scheme  string
-			width, height int64
-		}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
-			b.look(look.scheme, look.width, look.height)
-			if look.scheme == "light" {
-				b.open(path)
-			}
-			if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
-				t.Errorf("%s is %d wide in a window of %d", path, wide, look.width)
-			}
-			if *pictures == "" {
-				continue
-			}
-			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(*pictures, name+look.name+".png"), png, 0o644); err != nil {
-				t.Fatal(err)
-			}
+		b.fits(name, path)
+	}
+}
+
+// fits checks that a page is not wider than its window, wide and narrow, light and dark. Without a path, it is the page that is open.
+func (b *browser) fits(name, path string) {
+	b.t.Helper()
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+	}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
+		b.look(look.scheme, look.width, look.height)
+		if path != "" && look.scheme == "light" {
+			b.open(path)
+		}
+		if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
+			b.t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)
+		}
+		if *pictures == "" {
+			continue
+		}
+		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*pictures, name+look.name+".png"), png, 0o644); err != nil {
+			b.t.Fatal(err)
 		}
 	}
+	b.look("light", 1440, 900)
 }
 
 // look gives the window a size and a colour scheme.

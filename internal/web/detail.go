@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
@@ -72,6 +73,10 @@ type detailView struct {
 	all    map[string]*passage // all texts, by their ids
 	left   int                 // how much of them may still be shown
 	called map[string]string   // the names of tool calls, by their ids
+
+	plan   *decision.Plan // that is to be accepted; nil: none is
+	answer *answerView    // how the row is answered; nil: it is no open question
+	wrong  string         // what is wrong with an answer for which there is no form any more
 }
 
 // detail reads what is on record of the open row.
@@ -81,11 +86,14 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 		return err
 	}
 	r := &v.Rows[v.open]
-	row, err := s.store.Within(httpd.AnswerTo(c).Take).Detail(c.Request().Context(), keyOf(r))
+	row, err := s.reader(c).Detail(c.Request().Context(), keyOf(r))
 	if err != nil {
 		return err
 	}
 	v.detail = &detailView{look: l, row: row, all: map[string]*passage{}, left: maxAtOnce}
+	if v.detail.answer, err = s.answering(c, v); err != nil {
+		return err
+	}
 	v.detail.facts = v.factsOf(row.Record)
 	v.detail.notes = v.notesOf()
 	switch l.view {
@@ -167,12 +175,7 @@ func (v *runView) readable(row *store.Detail) {
 		aside("policy", "policy", r.Policy)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.Wait:
-		said("title", "question", r.Title)
-		said("formDescription", "explanation", r.FormDescription)
-		d.text(&passage{id: "subject", label: "what it is about", text: string(r.Subject)})
-		d.text(&passage{id: "formInputs", label: "form", text: string(r.FormInputs)})
-		said("decision", "answer", r.Decision)
-		said("decisionText", "remark", r.DecisionText)
+		v.readWait(r)
 	}
 }
 

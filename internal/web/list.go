@@ -63,7 +63,7 @@ func (s *Server) listed(c echo.Context) error {
 	if q.Err != nil {
 		return q.Err
 	}
-	plans, err := s.store.Within(httpd.AnswerTo(c).Take).PlansAt(c.Request().Context(), asked)
+	plans, err := s.reader(c).PlansAt(c.Request().Context(), asked)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func listPage(v *listView) templ.Component {
 			}
 			switch {
 			case len(v.Plans) > 0:
-				templ_7745c5c3_Err = runs(v).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = runTable(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -438,7 +438,7 @@ func filter(v *listView, name, label, hint string) templ.Component {
 	})
 }
 
-func runs(v *listView) templ.Component {
+func runTable(v *listView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

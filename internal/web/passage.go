@@ -34,6 +34,7 @@ type passage struct {
 	aside bool   // it is folded at first
 	lost  bool   // its end was cut when it was recorded
 	raw   bool   // it is shown as it is, else JSON is indented
+	exact bool   // a human decides on it: it is shown whole, and with what it hides
 
 	shown  string
 	cut    bool   // shown is its beginning only
@@ -44,7 +45,7 @@ type passage struct {
 // lay decides what is shown of a text. left is how much the detail may still show; it is less by that afterwards.
 func (p *passage) lay(l *look, left *int) {
 	most := max(min(maxShown, *left), minShown)
-	if p.whole = p.id != "" && l.whole == p.id; p.whole {
+	if p.whole = p.id != "" && l.whole == p.id; p.whole || p.exact {
 		most = maxWhole
 	}
 	if p.id != "" && l.markdown == p.id && len(p.text) <= maxMarked {
@@ -54,6 +55,9 @@ func (p *passage) lay(l *look, left *int) {
 	p.shown = p.text
 	if !p.raw {
 		p.shown = indent(p.text, most)
+	}
+	if p.exact {
+		p.shown = exactly(p.shown)
 	}
 	p.cut = len(p.shown) > most
 	p.shown = beginning(p.shown, most)

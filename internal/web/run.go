@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/outline"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -27,13 +28,16 @@ type runView struct {
 	folded map[int]bool
 	root   string // under which the plan was asked for; empty: any
 	// lost is the address that was asked for, if the run has no such row.
-	lost   string
-	detail *detailView
-	list   *listing // that stands in place of the tree; nil: the tree
-	events string   // where what changes is told; empty: the run has ended
-	now    time.Time
-	from   time.Time // when the run began, and how long the bars of its rows are
-	span   time.Duration
+	lost    string
+	detail  *detailView
+	list    *listing      // that stands in place of the tree; nil: the tree
+	events  string        // where what changes is told; empty: the run has ended
+	desired store.Desired // what the run should do, where the reader may ask for something else; empty: the reader may not
+	dag     *dagView      // the graph that it carries out; nil: none
+	wrong   string        // what is wrong with what was asked of the run
+	now     time.Time
+	from    time.Time // when the run began, and how long the bars of its rows are
+	span    time.Duration
 }
 
 func (s *Server) run(c echo.Context) error {
@@ -41,6 +45,18 @@ func (s *Server) run(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.sendRun(c, v, reply{status: http.StatusOK})
+}
+
+// reply is what the page of a run says beside what is on record.
+type reply struct {
+	status int
+	wrong  string      // with what was asked of the run
+	typed  *answerView // what was typed into the form of the open row; nil: nothing
+}
+
+// sendRun answers with the page of a run, as it is after what was read of it.
+func (s *Server) sendRun(c echo.Context, v *runView, r reply) (err error) {
 	if !v.ended() {
 		switch followed, err := s.follow(c); {
 		case err == nil:
@@ -55,7 +71,13 @@ func (s *Server) run(c echo.Context) error {
 	if err := s.detail(c, v); err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, runPage(v))
+	if err := s.top(c, v); err != nil {
+		return err
+	}
+	if v.wrong = r.wrong; r.typed != nil {
+		v.detail.typed(r.typed)
+	}
+	return send(c, r.status, runPage(v))
 }
 
 // found answers with a list of rows in place of the tree.
@@ -118,7 +140,7 @@ func (s *Server) outline(c echo.Context, root, id string, most age) (*outline.Ou
 	if o := s.kept.get(id, root, s.now(), most); o != nil {
 		return o, nil
 	}
-	plan, err := s.store.Within(httpd.AnswerTo(c).Take).Skeleton(c.Request().Context(), root, id)
+	plan, err := s.reader(c).Skeleton(c.Request().Context(), root, id)
 	if err != nil {
 		return nil, err
 	}

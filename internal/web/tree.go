@@ -43,6 +43,9 @@ func (s *Server) patch(c echo.Context) error {
 		}
 	}
 	slices.Sort(which)
+	if err := s.top(c, v); err != nil {
+		return err
+	}
 	return send(c, http.StatusOK, patch(v, slices.Compact(which)))
 }
 

@@ -13,14 +13,34 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
 )
 
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
+	Control(ctx context.Context, planID string, action store.Action, by string) error
+	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
+}
+
+// Starter starts runs as the API does.
+type Starter interface {
+	StartRun(ctx context.Context, body []byte, idempotencyKey string) (planID string, err error)
+}
+
+// Catalog knows of what runs can be started.
+type Catalog interface{ Startables() []engine.Startable }
+
+// Runtime is what runs agents.
+type Runtime struct {
+	Starter Starter
+	Catalog Catalog // nil: nothing can be started
+	// Redact returns what a human said without what must not be on record; nil: as it is.
+	Redact func(string) string
 }
 
 // Lists reads lists of runs, and of what a run says, as the API does, and figures of runs.
@@ -46,17 +66,19 @@ type Server struct {
 	log   *slog.Logger
 	now   func() time.Time
 	kept  kept
+
+	runtime Runtime
 }
 
-// New returns the page of a record.
-func New(s Store, lists Lists, hub Hub, server *httpd.Server) *Server {
-	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now}
+// New returns the page of a record, and of a runtime.
+func New(s Store, lists Lists, hub Hub, server *httpd.Server, runtime Runtime) *Server {
+	return &Server{store: s, lists: lists, hub: hub, door: server, log: server.Log(), now: time.Now, runtime: runtime}
 }
 
 // Routes are those of the page.
 func (s *Server) Routes() []httpd.Route {
 	page := func(path string, h echo.HandlerFunc) httpd.Route {
-		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: h, Refuse: refuse}
+		return httpd.Route{Method: http.MethodGet, Path: path, Need: httpd.ScopeRead, Handle: s.offering(h), Refuse: refuse}
 	}
 	const get, post = http.MethodGet, http.MethodPost
 	return []httpd.Route{
@@ -64,6 +86,9 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/patch", s.listed),
 		page("/list/newer", s.newer),
 		page("/list/pair", s.pair),
+		page("/waits", s.waits),
+		page("/start", s.startPage),
+		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
 		page("/compare", s.compare),
 		page("/conversations/:conversationId", s.conversation),
 		page("/charts", s.charts),
@@ -74,12 +99,17 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
 		page("/runs/:planId/text", s.text),
+		{Method: post, Path: "/runs/:planId", Need: httpd.ScopeDecide, Handle: s.offering(s.answer), Refuse: refuse},
+		{Method: post, Path: "/runs/:planId/control", Need: httpd.ScopeRun, Handle: s.offering(s.control), Refuse: refuse},
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
 		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
 	}
 }
+
+// reader returns what reads the record for an answer: its rows are counted.
+func (s *Server) reader(c echo.Context) *store.Reader { return s.store.Within(httpd.AnswerTo(c).Take) }
 
 // policy is what a page may load and do: nothing but what comes from this server, and no script in the text of a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
@@ -108,12 +138,14 @@ func setHeaders(c echo.Context) {
 type visitor struct {
 	key    string // the name of the key with which it is read; empty: without one
 	scheme string // light or dark; empty: as the browser has it
+	starts bool   // runs
 }
 
 type visitorKey struct{}
 
 func visitorOf(c echo.Context) visitor {
 	v := visitor{key: httpd.KeyOf(c)}
+	v.starts, _ = c.Get(offered).(bool)
 	if chosen, err := c.Cookie("actlog-scheme"); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
 		v.scheme = chosen.Value
 	}

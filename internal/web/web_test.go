@@ -39,15 +39,16 @@ func open(t *testing.T, config httpd.Config) *site {
 
 func openWith(t *testing.T, config apitest.Config) *site {
 	t.Helper()
-	return serve(t, storetest.Open(t), config)
+	return serve(t, storetest.Open(t), config, web.Runtime{})
 }
 
 // serve opens a site of a record.
-func serve(t *testing.T, s *store.Store, config apitest.Config) *site {
+func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runtime) *site {
 	t.Helper()
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
-	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP).Routes()...)...)}
+	runtime.Starter = server.Runs
+	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP, runtime).Routes()...)...)}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.
@@ -67,23 +68,29 @@ func (s *site) get(path string, status int) *page {
 		s.t.Fatal(err)
 	}
 	p := &page{s.t, root}
-	for n := range root.Descendants() {
+	p.harmless(path)
+	return p
+}
+
+// harmless checks that everything on a page leads to this server, and that only the template brings what loads or runs something.
+func (p *page) harmless(path string) {
+	p.t.Helper()
+	for n := range p.root.Descendants() {
 		if n.Type != html.ElementNode || p.marked(n) {
 			continue
 		}
 		if slices.Contains([]string{"script", "style", "iframe", "object", "embed", "img", "base", "meta"}, n.Data) && !p.ours(n) {
-			s.t.Errorf("GET %s has a %s: %v", path, n.Data, n.Attr)
+			p.t.Errorf("GET %s has a %s: %v", path, n.Data, n.Attr)
 		}
 		for _, a := range n.Attr {
 			switch to, err := url.Parse(a.Val); {
 			case strings.HasPrefix(a.Key, "on"), a.Key == "style", a.Key == "srcset":
-				s.t.Errorf("GET %s has an attribute %s", path, a.Key)
+				p.t.Errorf("GET %s has an attribute %s", path, a.Key)
 			case (a.Key == "href" || a.Key == "src" || a.Key == "action") && (err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(a.Val, "/")):
-				s.t.Errorf("GET %s leads to %s", path, a.Val)
+				p.t.Errorf("GET %s leads to %s", path, a.Val)
 			}
 		}
 	}
-	return p
 }
 
 // page is a page as a browser reads it.

@@ -34,8 +34,9 @@ export function beside(item: Element, back = false): Item | null {
 
 // morph makes an element what another is, and leaves alone what is the same: what is marked there stays marked.
 export function morph(old: Element, fresh: Element): void {
-  for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const folds = old instanceof HTMLDetailsElement; // what is unfolded stays so, and what is folded
+  for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name) && !(folds && name === "open")) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (!(folds && name === "open") && old.getAttribute(name) !== value) old.setAttribute(name, value);
   const had = [...old.childNodes];
   const has = [...fresh.childNodes];
   for (const [i, node] of has.entries()) {

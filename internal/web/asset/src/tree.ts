@@ -308,9 +308,9 @@ export function openTree(tree: HTMLElement): Key[] {
   });
   // Links beside the tree fold it, or lead to rows of it.
   document.addEventListener("click", (event) => {
-    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a");
+    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a, .dag a");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || tree.hidden) return;
-    const id = new URL(link.href).searchParams.get("at");
+    const id = new URL(link.getAttribute("href") ?? "", location.href).searchParams.get("at");
     const how = link.dataset.fold;
     if (how === undefined && !id) return;
     event.preventDefault();
