@@ -18,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/web"
 	"github.com/actlog/actlog/record"
 )
 
@@ -169,7 +170,7 @@ func TestManyAgents(t *testing.T) {
 // TestChartsWithoutReports: a server whose role must not read the reports says what to do.
 func TestChartsWithoutReports(t *testing.T) {
 	t.Parallel()
-	s := serve(t, storetest.OpenURL(t, storetest.WriterURL(t, pgtest.New(t))), apitest.Config{})
+	s := serve(t, storetest.OpenURL(t, storetest.WriterURL(t, pgtest.New(t))), apitest.Config{}, web.Runtime{})
 	if p := s.get("/charts", http.StatusServiceUnavailable); !strings.Contains(text(p.root), "grant it actlog_report") {
 		t.Error(text(p.root))
 	}
