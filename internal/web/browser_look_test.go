@@ -23,14 +23,14 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	failed, well := s.scene(time.Now())
-	hard, deepest := s.hardScene(time.Now())
+	hard, deepest := s.hardScene(time.Now().AddDate(0, 0, -2))
 	hardAt := func(at string) string { return "/runs/" + hard + "?" + url.Values{"at": {at}}.Encode() }
 	b := browse(t, s, 1440, 900)
 	for name, path := range map[string]string{
 		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
-		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-slow": "/runs/" + hard + "?show=slow",
+		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-slow": "/runs/" + hard + "?show=slow",
 		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
 	} {
 		b.fits(name, path)
@@ -43,7 +43,7 @@ func (b *browser) fits(name, path string) {
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
-	}{{"", "light", 1440, 900}, {"-dark", "dark", 1440, 900}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
+	}{{"", "light", 1440, 720}, {"-dark", "dark", 1440, 720}, {"-narrow", "light", 390, 844}, {"-narrow-dark", "dark", 390, 844}} {
 		b.look(look.scheme, look.width, look.height)
 		if path != "" && look.scheme == "light" {
 			b.open(path)
