@@ -128,7 +128,7 @@ func layout(title string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if visiting(ctx).starts {
+		if starts := visiting(ctx).starts; starts != nil && starts() {
 			templ_7745c5c3_Err = pageLink("Start", "/start", title).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
