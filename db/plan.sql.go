@@ -40,7 +40,7 @@ func (q *Queries) PlanExceptionServe(ctx context.Context, db DBTX, arg PlanExcep
 
 const PlanGlance = `-- name: PlanGlance :exec
 WITH live AS MATERIALIZED ( -- unsorted: sorting here would scan plans that have ended
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at) AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id AND $1::integer > 0
 ),
@@ -51,7 +51,7 @@ asked AS MATERIALIZED (
     (
         SELECT l.root_plan_id
         FROM live AS l
-        ORDER BY l.first_seen_at DESC, l.root_plan_id DESC
+        ORDER BY l.began_at DESC, l.root_plan_id DESC
         LIMIT $1::integer
     )
 )
@@ -83,7 +83,7 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
-ORDER BY p.first_seen_at, p.root_plan_id
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id
 `
 
 type PlanGlanceParams struct {
@@ -127,7 +127,7 @@ func (q *Queries) PlanHome(ctx context.Context, db DBTX, arg PlanHomeParams) (Pl
 
 const PlanList = `-- name: PlanList :exec
 SELECT
-    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
+    p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
     CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
     p.placeholder,
@@ -150,16 +150,16 @@ SELECT
     w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder, x.is_found
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder, x.began_at, x.is_found
     FROM (
         -- No condition may stand here: Postgres would read all plans before it sorts them.
-        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, false AS is_found
+        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
         FROM actlog.plan_execution_record AS r
         UNION ALL
-        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder, y.is_found
+        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder, y.began_at, y.is_found
         FROM unnest($1::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, true AS is_found
+            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
@@ -167,43 +167,41 @@ FROM (
     ) AS x
     WHERE x.is_found = ($1::text[] IS NOT NULL)
         AND x.root_plan_id = x.current_plan_id
-        AND (x.first_seen_at, x.root_plan_id) < ($2::timestamptz, $3::text)
-        AND (x.first_seen_at, x.root_plan_id) > ($4::timestamptz, $5::text)
+        AND (x.began_at, x.root_plan_id) < ($2::timestamptz, $3::text)
+        AND (x.began_at, x.root_plan_id) > ($4::timestamptz, $5::text)
         AND ($6::text IS NULL OR x.state = $6::text AND NOT x.placeholder)
         AND ($7::text IS NULL OR COALESCE(x.project, 'default') = $7::text)
         AND ($8::text IS NULL OR x.name = $8::text)
         AND ($9::text IS NULL OR x.user_id = $9::text)
         AND ($10::text IS NULL OR x.conversation_id = $10::text)
-        AND ($11::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= $11::timestamptz)
-        AND ($12::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < $12::timestamptz)
-        AND ($13::text IS NULL OR x.tags @> ARRAY[$13::text])
-        AND ($14::text IS NULL OR EXISTS (
+        AND ($11::text IS NULL OR x.tags @> ARRAY[$11::text])
+        AND ($12::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
-            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $14::text
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $12::text
         ))
-        AND ($15::bigint IS NULL OR x.end_time >= x.start_time + $15::bigint * INTERVAL '1 ms')
-        AND ($16::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $16::bigint * INTERVAL '1 ms')
-        AND ($17::numeric IS NULL OR (
+        AND ($13::bigint IS NULL OR x.end_time >= x.start_time + $13::bigint * INTERVAL '1 ms')
+        AND ($14::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $14::bigint * INTERVAL '1 ms')
+        AND ($15::numeric IS NULL OR (
             SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) >= $17::numeric)
-        AND ($18::numeric IS NULL OR (
+        ) >= $15::numeric)
+        AND ($16::numeric IS NULL OR (
             SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) <= $18::numeric)
-        AND ($19::boolean IS NULL OR $19::boolean = (EXISTS (
+        ) <= $16::numeric)
+        AND ($17::boolean IS NULL OR $17::boolean = (EXISTS (
             SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
         ) OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
         )))
-        AND ($20::text IS NULL OR EXISTS (
-            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $20::text
+        AND ($18::text IS NULL OR EXISTS (
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $18::text
         ) OR EXISTS (
-            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $20::text
+            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $18::text
         ))
-        AND ($21::text IS NULL OR EXISTS (
-            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $21::text
+        AND ($19::text IS NULL OR EXISTS (
+            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $19::text
         ))
-    ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
-    LIMIT $22::integer
+    ORDER BY x.began_at DESC, x.root_plan_id DESC
+    LIMIT $20::integer
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
@@ -230,7 +228,7 @@ LEFT JOIN LATERAL (
     ORDER BY COALESCE(x.type <> 'USER_INPUT', false), x.start_time, x.plan_id, x.wait_id
     LIMIT 1
 ) AS w ON true
-ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
+ORDER BY p.began_at DESC, p.root_plan_id DESC
 `
 
 type PlanListParams struct {
@@ -244,8 +242,6 @@ type PlanListParams struct {
 	Name           *string
 	UserID         *string
 	ConversationID *string
-	Since          *time.Time
-	Until          *time.Time
 	Tag            *string
 	Agent          *string
 	MinMs          *int64
@@ -258,7 +254,7 @@ type PlanListParams struct {
 	PageSize       int32
 }
 
-// Returns root plans, newest first, between two cursors, without large texts: all, or those that a search
+// Returns root plans, newest first by when they began, between two cursors, without large texts: all, or those that a search
 // found. Of those in which something failed it has the rows that did, and what open ones ask first. Postgres has to plan
 // it for the given filters, see Store.Plans.
 func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) error {
@@ -273,8 +269,6 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 		arg.Name,
 		arg.UserID,
 		arg.ConversationID,
-		arg.Since,
-		arg.Until,
 		arg.Tag,
 		arg.Agent,
 		arg.MinMs,

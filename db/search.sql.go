@@ -58,7 +58,7 @@ func (q *Queries) SearchBackfilled(ctx context.Context, db DBTX) error {
 }
 
 const SearchFresh = `-- name: SearchFresh :many
-SELECT p.root_plan_id, p.first_seen_at
+SELECT p.root_plan_id, p.began_at
 FROM (
     SELECT root_plan_id, string_agg(text, E'\n') AS text
     FROM actlog.search_fresh
@@ -69,14 +69,14 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS whole
 CROSS JOIN LATERAL (
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = f.root_plan_id AND x.current_plan_id = f.root_plan_id
     OFFSET 0
 ) AS p
 WHERE whole.text LIKE ALL ($1::text[]) AND whole.text ~ ALL ($2::text[])
-    AND (p.first_seen_at, p.root_plan_id) < ($3::timestamptz, $4::text)
-ORDER BY p.first_seen_at DESC, p.root_plan_id DESC
+    AND (p.began_at, p.root_plan_id) < ($3::timestamptz, $4::text)
+ORDER BY p.began_at DESC, p.root_plan_id DESC
 `
 
 type SearchFreshParams struct {
@@ -87,8 +87,8 @@ type SearchFreshParams struct {
 }
 
 type SearchFreshRow struct {
-	RootPlanID  string
-	FirstSeenAt time.Time
+	RootPlanID string
+	BeganAt    time.Time
 }
 
 // Returns the trees with fresh texts that match, newest first, behind a cursor.
@@ -106,7 +106,7 @@ func (q *Queries) SearchFresh(ctx context.Context, db DBTX, arg SearchFreshParam
 	var items []SearchFreshRow
 	for rows.Next() {
 		var i SearchFreshRow
-		if err := rows.Scan(&i.RootPlanID, &i.FirstSeenAt); err != nil {
+		if err := rows.Scan(&i.RootPlanID, &i.BeganAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -202,17 +202,17 @@ func (q *Queries) SearchFreshFirst(ctx context.Context, db DBTX, arg SearchFresh
 }
 
 const SearchHold = `-- name: SearchHold :many
-SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
+SELECT p.root_plan_id, p.first_seen_at, p.began_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed, t.began_at AS indexed_at
 FROM unnest($1::text[]) AS u (id)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, x.first_seen_at, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
     OFFSET 0
     FOR KEY SHARE
 ) AS p
 LEFT JOIN LATERAL (
-    SELECT x.root_plan_id, x.text
+    SELECT x.root_plan_id, x.text, x.began_at
     FROM actlog.search_text AS x
     WHERE x.root_plan_id = p.root_plan_id
     OFFSET 0
@@ -222,11 +222,14 @@ LEFT JOIN LATERAL (
 type SearchHoldRow struct {
 	RootPlanID  string
 	FirstSeenAt time.Time
+	BeganAt     time.Time
 	Text        string
 	Indexed     bool
+	IndexedAt   *time.Time
 }
 
-// Returns the root plans that are on record with their indexed texts. Nobody can delete them before
+// Returns the root plans that are on record with their indexed texts, and when they began as far as the index
+// knows. Nobody can delete them before
 // the end of the transaction; writers go on. They are locked in the order in which they are asked for.
 func (q *Queries) SearchHold(ctx context.Context, db DBTX, rootPlanIds []string) ([]SearchHoldRow, error) {
 	rows, err := db.Query(ctx, SearchHold, rootPlanIds)
@@ -240,8 +243,10 @@ func (q *Queries) SearchHold(ctx context.Context, db DBTX, rootPlanIds []string)
 		if err := rows.Scan(
 			&i.RootPlanID,
 			&i.FirstSeenAt,
+			&i.BeganAt,
 			&i.Text,
 			&i.Indexed,
+			&i.IndexedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -266,14 +271,16 @@ func (q *Queries) SearchIncomplete(ctx context.Context, db DBTX) (bool, error) {
 }
 
 const SearchMatches = `-- name: SearchMatches :many
-SELECT m.root_plan_id, m.first_seen_at, COALESCE((
-    SELECT t.text LIKE ALL ($1::text[]) AND t.text ~ ALL ($2::text[])
-    FROM actlog.search_text AS t
-    WHERE t.root_plan_id = m.root_plan_id
-), false)::boolean AS matches
-FROM unnest($3::integer[], $4::integer[]) WITH ORDINALITY AS u (slice, position, n)
+SELECT m.root_plan_id, m.began_at, ((m.began_at, m.root_plan_id) < ($1::timestamptz, $2::text)
+    AND (m.began_at, m.root_plan_id) > ($3::timestamptz, $4::text)
+    AND COALESCE((
+        SELECT t.text LIKE ALL ($5::text[]) AND t.text ~ ALL ($6::text[])
+        FROM actlog.search_text AS t
+        WHERE t.root_plan_id = m.root_plan_id
+    ), false))::boolean AS matches
+FROM unnest($7::integer[], $8::integer[]) WITH ORDINALITY AS u (slice, position, n)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, x.began_at
     FROM actlog.search_member AS x
     WHERE x.slice = u.slice AND x.position = u.position
     OFFSET 0
@@ -282,6 +289,10 @@ ORDER BY u.n
 `
 
 type SearchMatchesParams struct {
+	BeforeTime  time.Time
+	BeforeID    string
+	AfterTime   time.Time
+	AfterID     string
 	Patterns    []string
 	Expressions []string
 	Slices      []int32
@@ -289,14 +300,19 @@ type SearchMatchesParams struct {
 }
 
 type SearchMatchesRow struct {
-	RootPlanID  string
-	FirstSeenAt time.Time
-	Matches     bool
+	RootPlanID string
+	BeganAt    time.Time
+	Matches    bool
 }
 
-// Returns trees of slices, and whether their texts match, in the order in which they are asked for.
+// Returns trees of slices, and whether their texts match and they stand between two cursors, in the order in
+// which they are asked for.
 func (q *Queries) SearchMatches(ctx context.Context, db DBTX, arg SearchMatchesParams) ([]SearchMatchesRow, error) {
 	rows, err := db.Query(ctx, SearchMatches,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.AfterTime,
+		arg.AfterID,
 		arg.Patterns,
 		arg.Expressions,
 		arg.Slices,
@@ -309,7 +325,7 @@ func (q *Queries) SearchMatches(ctx context.Context, db DBTX, arg SearchMatchesP
 	var items []SearchMatchesRow
 	for rows.Next() {
 		var i SearchMatchesRow
-		if err := rows.Scan(&i.RootPlanID, &i.FirstSeenAt, &i.Matches); err != nil {
+		if err := rows.Scan(&i.RootPlanID, &i.BeganAt, &i.Matches); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -321,17 +337,20 @@ func (q *Queries) SearchMatches(ctx context.Context, db DBTX, arg SearchMatchesP
 }
 
 const SearchMissing = `-- name: SearchMissing :many
-SELECT p.root_plan_id, p.first_seen_at
+SELECT p.root_plan_id, COALESCE(p.start_time, p.first_seen_at)::timestamptz AS began_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
-    AND (p.first_seen_at, p.root_plan_id) > ($1::timestamptz, $2::text)
-    AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
+    AND (COALESCE(p.start_time, p.first_seen_at), p.root_plan_id) > ($1::timestamptz, $2::text)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_text AS t
+        WHERE t.root_plan_id = p.root_plan_id AND t.began_at = COALESCE(p.start_time, p.first_seen_at)
+    )
     AND NOT EXISTS (
         SELECT FROM actlog.search_fresh AS f
         WHERE f.root_plan_id = p.root_plan_id
             AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
     )
-ORDER BY p.first_seen_at, p.root_plan_id
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id
 LIMIT $3::integer
 `
 
@@ -342,12 +361,12 @@ type SearchMissingParams struct {
 }
 
 type SearchMissingRow struct {
-	RootPlanID  string
-	FirstSeenAt time.Time
+	RootPlanID string
+	BeganAt    time.Time
 }
 
 // Returns root plans behind a cursor, oldest first, that the search does not know: those without
-// texts. While runs from before are added, those that only have fresh texts from later than their
+// texts, and those that began at another time than the index knows. While runs from before are added, those that only have fresh texts from later than their
 // beginning are among them; else they wait until these are moved.
 func (q *Queries) SearchMissing(ctx context.Context, db DBTX, arg SearchMissingParams) ([]SearchMissingRow, error) {
 	rows, err := db.Query(ctx, SearchMissing, arg.AfterTime, arg.AfterID, arg.Most)
@@ -358,7 +377,7 @@ func (q *Queries) SearchMissing(ctx context.Context, db DBTX, arg SearchMissingP
 	var items []SearchMissingRow
 	for rows.Next() {
 		var i SearchMissingRow
-		if err := rows.Scan(&i.RootPlanID, &i.FirstSeenAt); err != nil {
+		if err := rows.Scan(&i.RootPlanID, &i.BeganAt); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -506,19 +525,20 @@ func (q *Queries) SearchSlices(ctx context.Context, db DBTX, arg SearchSlicesPar
 }
 
 const SearchTextKeep = `-- name: SearchTextKeep :exec
-INSERT INTO actlog.search_text (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest($1::text[], $2::text[]) AS u (root_plan_id, text)
-ON CONFLICT (root_plan_id) DO UPDATE SET text = excluded.text
+INSERT INTO actlog.search_text (root_plan_id, text, began_at)
+SELECT u.root_plan_id, u.text, u.began_at
+FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS u (root_plan_id, text, began_at)
+ON CONFLICT (root_plan_id) DO UPDATE SET text = excluded.text, began_at = excluded.began_at
 `
 
 type SearchTextKeepParams struct {
 	RootPlanIds []string
 	Texts       []string
+	BeganAt     []time.Time
 }
 
 func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKeepParams) error {
-	_, err := db.Exec(ctx, SearchTextKeep, arg.RootPlanIds, arg.Texts)
+	_, err := db.Exec(ctx, SearchTextKeep, arg.RootPlanIds, arg.Texts, arg.BeganAt)
 	return err
 }
 

@@ -53,11 +53,11 @@ fed AS (
 SELECT exception FROM served;
 
 -- name: PlanList :exec
--- Returns root plans, newest first, between two cursors, without large texts: all, or those that a search
+-- Returns root plans, newest first by when they began, between two cursors, without large texts: all, or those that a search
 -- found. Of those in which something failed it has the rows that did, and what open ones ask first. Postgres has to plan
 -- it for the given filters, see Store.Plans.
 SELECT
-    p.id, p.root_plan_id, p.first_seen_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
+    p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
     CASE WHEN octet_length(p.error_message) > 1000 THEN left(p.error_message, 1000) ELSE p.error_message END AS error_message, p.error_kind, p.last_seen_at, p.truncated,
     p.placeholder,
@@ -83,13 +83,13 @@ FROM (
     SELECT x.*
     FROM (
         -- No condition may stand here: Postgres would read all plans before it sorts them.
-        SELECT r.*, actlog.is_placeholder(r) AS placeholder, false AS is_found
+        SELECT r.*, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
         FROM actlog.plan_execution_record AS r
         UNION ALL
         SELECT y.*
         FROM unnest(sqlc.narg('found')::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.*, actlog.is_placeholder(r) AS placeholder, true AS is_found
+            SELECT r.*, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
@@ -97,15 +97,13 @@ FROM (
     ) AS x
     WHERE x.is_found = (sqlc.narg('found')::text[] IS NOT NULL)
         AND x.root_plan_id = x.current_plan_id
-        AND (x.first_seen_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
-        AND (x.first_seen_at, x.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+        AND (x.began_at, x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+        AND (x.began_at, x.root_plan_id) > (@after_time::timestamptz, @after_id::text)
         AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT x.placeholder)
         AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
         AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
         AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
-        AND (sqlc.narg('since')::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) >= sqlc.narg('since')::timestamptz)
-        AND (sqlc.narg('until')::timestamptz IS NULL OR COALESCE(x.start_time, x.first_seen_at) < sqlc.narg('until')::timestamptz)
         AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
         AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
@@ -132,7 +130,7 @@ FROM (
         AND (sqlc.narg('tool')::text IS NULL OR EXISTS (
             SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = sqlc.narg('tool')::text
         ))
-    ORDER BY x.first_seen_at DESC, x.root_plan_id DESC
+    ORDER BY x.began_at DESC, x.root_plan_id DESC
     LIMIT @page_size::integer
 ) AS p
 CROSS JOIN LATERAL (
@@ -160,7 +158,7 @@ LEFT JOIN LATERAL (
     ORDER BY COALESCE(x.type <> 'USER_INPUT', false), x.start_time, x.plan_id, x.wait_id
     LIMIT 1
 ) AS w ON true
-ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
+ORDER BY p.began_at DESC, p.root_plan_id DESC;
 
 -- name: PlanHome :one
 -- Returns the root and the part of the tree of a plan. If several roots have a plan of that
@@ -184,7 +182,7 @@ LIMIT 1;
 -- Returns root plans with the figures of their whole trees, without texts: the named ones, and
 -- the newest live ones, up to a number.
 WITH live AS MATERIALIZED ( -- unsorted: sorting here would scan plans that have ended
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at) AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE NOT x.completed AND x.current_plan_id = x.root_plan_id AND @live::integer > 0
 ),
@@ -195,7 +193,7 @@ asked AS MATERIALIZED (
     (
         SELECT l.root_plan_id
         FROM live AS l
-        ORDER BY l.first_seen_at DESC, l.root_plan_id DESC
+        ORDER BY l.began_at DESC, l.root_plan_id DESC
         LIMIT @live::integer
     )
 )
@@ -227,4 +225,4 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
-ORDER BY p.first_seen_at, p.root_plan_id;
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id;

@@ -16,7 +16,7 @@ SELECT now.deletions FROM now;
 
 -- name: SearchFresh :many
 -- Returns the trees with fresh texts that match, newest first, behind a cursor.
-SELECT p.root_plan_id, p.first_seen_at
+SELECT p.root_plan_id, p.began_at
 FROM (
     SELECT root_plan_id, string_agg(text, E'\n') AS text
     FROM actlog.search_fresh
@@ -27,14 +27,14 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS whole
 CROSS JOIN LATERAL (
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = f.root_plan_id AND x.current_plan_id = f.root_plan_id
     OFFSET 0
 ) AS p
 WHERE whole.text LIKE ALL (@patterns::text[]) AND whole.text ~ ALL (@expressions::text[])
-    AND (p.first_seen_at, p.root_plan_id) < (@before_time::timestamptz, @before_id::text)
-ORDER BY p.first_seen_at DESC, p.root_plan_id DESC;
+    AND (p.began_at, p.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+ORDER BY p.began_at DESC, p.root_plan_id DESC;
 
 -- name: SearchSlices :many
 -- Returns slices with trees behind a cursor, newest first, each with the trees that have all grams;
@@ -56,15 +56,18 @@ CROSS JOIN LATERAL (
 ORDER BY s.newest_at DESC, s.newest_id DESC, s.slice DESC;
 
 -- name: SearchMatches :many
--- Returns trees of slices, and whether their texts match, in the order in which they are asked for.
-SELECT m.root_plan_id, m.first_seen_at, COALESCE((
-    SELECT t.text LIKE ALL (@patterns::text[]) AND t.text ~ ALL (@expressions::text[])
-    FROM actlog.search_text AS t
-    WHERE t.root_plan_id = m.root_plan_id
-), false)::boolean AS matches
+-- Returns trees of slices, and whether their texts match and they stand between two cursors, in the order in
+-- which they are asked for.
+SELECT m.root_plan_id, m.began_at, ((m.began_at, m.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+    AND (m.began_at, m.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+    AND COALESCE((
+        SELECT t.text LIKE ALL (@patterns::text[]) AND t.text ~ ALL (@expressions::text[])
+        FROM actlog.search_text AS t
+        WHERE t.root_plan_id = m.root_plan_id
+    ), false))::boolean AS matches
 FROM unnest(@slices::integer[], @positions::integer[]) WITH ORDINALITY AS u (slice, position, n)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, x.began_at
     FROM actlog.search_member AS x
     WHERE x.slice = u.slice AND x.position = u.position
     OFFSET 0
@@ -105,29 +108,30 @@ DELETE FROM actlog.search_fresh
 WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND id = ANY (@ids::bigint[]);
 
 -- name: SearchHold :many
--- Returns the root plans that are on record with their indexed texts. Nobody can delete them before
+-- Returns the root plans that are on record with their indexed texts, and when they began as far as the index
+-- knows. Nobody can delete them before
 -- the end of the transaction; writers go on. They are locked in the order in which they are asked for.
-SELECT p.root_plan_id, p.first_seen_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed
+SELECT p.root_plan_id, p.first_seen_at, p.began_at, COALESCE(t.text, '') AS text, (t.root_plan_id IS NOT NULL)::boolean AS indexed, t.began_at AS indexed_at
 FROM unnest(@root_plan_ids::text[]) AS u (id)
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.root_plan_id, x.first_seen_at
+    SELECT x.root_plan_id, x.first_seen_at, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
     OFFSET 0
     FOR KEY SHARE
 ) AS p
 LEFT JOIN LATERAL (
-    SELECT x.root_plan_id, x.text
+    SELECT x.root_plan_id, x.text, x.began_at
     FROM actlog.search_text AS x
     WHERE x.root_plan_id = p.root_plan_id
     OFFSET 0
 ) AS t ON true;
 
 -- name: SearchTextKeep :exec
-INSERT INTO actlog.search_text (root_plan_id, text)
-SELECT u.root_plan_id, u.text
-FROM unnest(@root_plan_ids::text[], @texts::text[]) AS u (root_plan_id, text)
-ON CONFLICT (root_plan_id) DO UPDATE SET text = excluded.text;
+INSERT INTO actlog.search_text (root_plan_id, text, began_at)
+SELECT u.root_plan_id, u.text, u.began_at
+FROM unnest(@root_plan_ids::text[], @texts::text[], @began_at::timestamptz[]) AS u (root_plan_id, text, began_at)
+ON CONFLICT (root_plan_id) DO UPDATE SET text = excluded.text, began_at = excluded.began_at;
 
 -- name: SearchSliceAdd :one
 INSERT INTO actlog.search_slice (newest_at, newest_id, oldest_at, oldest_id)
@@ -136,19 +140,22 @@ RETURNING slice;
 
 -- name: SearchMissing :many
 -- Returns root plans behind a cursor, oldest first, that the search does not know: those without
--- texts. While runs from before are added, those that only have fresh texts from later than their
+-- texts, and those that began at another time than the index knows. While runs from before are added, those that only have fresh texts from later than their
 -- beginning are among them; else they wait until these are moved.
-SELECT p.root_plan_id, p.first_seen_at
+SELECT p.root_plan_id, COALESCE(p.start_time, p.first_seen_at)::timestamptz AS began_at
 FROM actlog.plan_execution_record AS p
 WHERE p.root_plan_id = p.current_plan_id
-    AND (p.first_seen_at, p.root_plan_id) > (@after_time::timestamptz, @after_id::text)
-    AND NOT EXISTS (SELECT FROM actlog.search_text AS t WHERE t.root_plan_id = p.root_plan_id)
+    AND (COALESCE(p.start_time, p.first_seen_at), p.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+    AND NOT EXISTS (
+        SELECT FROM actlog.search_text AS t
+        WHERE t.root_plan_id = p.root_plan_id AND t.began_at = COALESCE(p.start_time, p.first_seen_at)
+    )
     AND NOT EXISTS (
         SELECT FROM actlog.search_fresh AS f
         WHERE f.root_plan_id = p.root_plan_id
             AND (f.said_at = p.first_seen_at OR NOT EXISTS (SELECT FROM actlog.search_backfill))
     )
-ORDER BY p.first_seen_at, p.root_plan_id
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id
 LIMIT @most::integer;
 
 -- name: SearchBackfilled :exec

@@ -59,6 +59,48 @@ func TestPagesHaveEachPlanOnce(t *testing.T) {
 	}
 }
 
+// TestListOrder: runs stand where they began, whenever that is told; where none is told, where they were first seen. Pages have each run once
+// whose start does not change meanwhile.
+func TestListOrder(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	year := time.Now().Year()
+	start := func(year, second int) obj {
+		return obj{"title": "a run", "startTime": fmt.Sprintf("%d-01-01T00:00:%02dZ", year, second)}
+	}
+	c.Write(plan("future", start(year+2, 0)))
+	c.Write(plan("untold", obj{"title": "a run"}))
+	c.Write(plan("late", obj{"title": "a run"}))
+	c.Write(plan("imported-b", start(year-1, 1)), plan("imported-a", start(year-1, 1)))
+	c.Write(plan("imported-c", start(year-1, 0)))
+	for _, query := range []string{"", "q=run"} {
+		if ids, _ := c.page(query); !slices.Equal(ids, []string{"future", "late", "untold", "imported-b", "imported-a", "imported-c"}) {
+			t.Errorf("%q lists %q", query, ids)
+		}
+	}
+	c.Write(plan("late", start(year-2, 0)))
+	all := []string{"future", "untold", "imported-b", "imported-a", "imported-c", "late"}
+	for _, query := range []string{"limit=1", "limit=1&q=run"} {
+		var got []string
+		for page, next := 0, ""; page == 0 || next != ""; page++ {
+			var ids []string
+			ids, next = c.page(query + "&cursor=" + next)
+			got = append(got, ids...)
+			id := fmt.Sprint("moves ", query, page) // from the end of the list, over all pages, to its beginning
+			c.Write(plan(id, obj{"title": "a run"}))
+			c.Write(plan(id, start(year+2, 1)))
+		}
+		got = slices.DeleteFunc(got, func(id string) bool { return strings.HasPrefix(id, "moves") })
+		if !slices.Equal(got, all) {
+			t.Errorf("%q lists %q", query, got)
+		}
+	}
+	before, _ := time.Parse(time.RFC3339, fmt.Sprintf("%d-06-01T00:00:00Z", year-1))
+	if ids, _ := c.page("q=run&limit=2&until=" + before.Format(time.RFC3339)); !slices.Equal(ids, []string{"imported-b", "imported-a"}) {
+		t.Errorf("until: %q", ids)
+	}
+}
+
 func TestListFilters(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -235,9 +277,10 @@ func TestListRefusesBadQueries(t *testing.T) {
 	cursor := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for _, tt := range []struct{ field, value string }{
 		{"limit", "0"}, {"limit", "-1"}, {"limit", "501"}, {"limit", "x"}, {"limit", "1.5"}, {"limit", "99999999999999999999"},
-		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("plans soon 0 a")}, {"cursor", cursor("plans 1763640000000000")}, {"cursor", cursor("plans 9223372036854775807 0 a")},
-		{"cursor", cursor("plans -9223372036854775808 0 a")}, {"cursor", cursor("plans 1763640000000000 0 \x00")}, {"cursor", cursor("plans 1763640000000000 0 \xff")},
-		{"cursor", cursor("plans 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
+		{"cursor", "x"}, {"cursor", "%%%"}, {"cursor", cursor("began soon 0 a")}, {"cursor", cursor("began 1763640000000000")}, {"cursor", cursor("began 9223372036854775807 0 a")},
+		{"cursor", cursor("began -9223372036854775808 0 a")}, {"cursor", cursor("began 1763640000000000 0 \x00")}, {"cursor", cursor("began 1763640000000000 0 \xff")},
+		{"cursor", cursor("began 1763640000000000 9223372036854775807 a")}, {"cursor", cursor("thoughts 1763640000000000 0 a")},
+		{"cursor", cursor("plans 1763640000000000 0 a")}, // of the order before
 		{"since", "yesterday"}, {"since", "1763640000"}, {"until", "2026-13-01"}, {"until", "2026-11-20T12:00:00 01:00"}, {"since", "0000-01-01"}, {"since", "\x00"}, {"since", "24"}, {"since", "-1h"}, {"since", "1e9h"}, {"until", "70000d"},
 		{"failed", "maybe"}, {"minCost", "-1"}, {"minCost", "$1"}, {"maxCost", "NaN"}, {"maxCost", "1e99"}, {"minDuration", "-5"}, {"minDuration", "soon"}, {"maxDuration", "99999999999999999"}, {"model", "\x00"}, {"tool", "\xff"},
 		{"name", "\xff"}, {"agent", "\x00"}, {"userId", "\xff"}, {"conversationId", "\xff"}, {"tag", "\x00"}, {"q", "\xff"}, {"q", "\x00"}, {"q", " "}, {"q", strings.Repeat("x", 4096)}, {"q", strings.Repeat("a ", 17) + strings.Join(strings.Split("bcdefghijklmnopqr", ""), " ")},

@@ -95,10 +95,8 @@ func (s *Server) listPlans(c echo.Context) error {
 // PlanPage reads the page of the list of root plans for which the query of a request asks.
 func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 	q := httpd.QueryOf(c, append(planQuery, "cursor")...)
-	filter, before := planFilter(q), q.Cursor("plans")
-	if before != nil {
-		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
-	}
+	filter := planFilter(q)
+	filter.Before = planCursor(q.Cursor(PlanCursors))
 	return s.planPage(c, q, filter)
 }
 
@@ -106,11 +104,20 @@ func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
 // has the place of that one.
 func (s *Server) NewerPlans(c echo.Context) (PlanPage, error) {
 	q := httpd.QueryOf(c, append(planQuery, "after")...)
-	filter, after := planFilter(q), q.CursorAt("after", "plans")
-	if after != nil {
-		filter.After = &store.PlanCursor{FirstSeenAt: after.Time, RootPlanID: after.ID}
-	}
+	filter := planFilter(q)
+	filter.After = planCursor(q.CursorAt("after", PlanCursors))
 	return s.planPage(c, q, filter)
+}
+
+// PlanCursors are the cursors of the list of root plans. Those of a list in another order have another name, so they are refused:
+// the list was in the order in which plans were first seen, before.
+const PlanCursors = "began"
+
+func planCursor(at *httpd.Cursor) *store.PlanCursor {
+	if at == nil {
+		return nil
+	}
+	return &store.PlanCursor{BeganAt: at.Time, RootPlanID: at.ID}
 }
 
 // conversationRuns is how many runs of a conversation stand on a page.
@@ -119,10 +126,7 @@ const conversationRuns = 20
 // ConversationPage reads the page of the root plans of a conversation for which the query of a request asks, newest first.
 func (s *Server) ConversationPage(c echo.Context, id string) (PlanPage, error) {
 	q := httpd.QueryOf(c, "cursor")
-	filter := store.PlanFilter{ConversationID: id, Limit: conversationRuns}
-	if before := q.Cursor("plans"); before != nil {
-		filter.Before = &store.PlanCursor{FirstSeenAt: before.Time, RootPlanID: before.ID}
-	}
+	filter := store.PlanFilter{ConversationID: id, Limit: conversationRuns, Before: planCursor(q.Cursor(PlanCursors))}
 	return s.planPage(c, q, filter)
 }
 
@@ -159,14 +163,14 @@ func (s *Server) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 	if most := page.Filter.Limit; len(page.Plans) > most {
 		page.Plans = page.Plans[:most]
 		last := page.Plans[most-1].Cursor
-		page.Next = &store.Position{Time: last.FirstSeenAt, ID: last.RootPlanID}
+		page.Next = &store.Position{Time: last.BeganAt, ID: last.RootPlanID}
 	}
 	return page, err
 }
 
 // addPlans adds a page of the list of plans. incomplete says that a search may have missed some.
 func addPlans(o *object, plans []store.PlanSummary, next *store.Position, incomplete bool) {
-	addPage(o, "plans", plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
+	addPage(o, PlanCursors, plans, next, addItem, func(o *object) { o.bool("incomplete", incomplete) })
 }
 
 // searchPlans reads a page of a list, in turn if it has to look for its plans. The time of the

@@ -153,14 +153,20 @@ func TestPlanListReadsAPage(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
 	execSQL(t, pg.Pool, `
-INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state)
-	SELECT 'root-' || r, 'root-' || r, DATE '2026-01-05', 'COMPLETED' FROM generate_series(1, 20000) AS r;
+INSERT INTO actlog.plan_execution_record (root_plan_id, current_plan_id, part, told_state, start_time)
+	SELECT 'root-' || r, 'root-' || r, DATE '2026-01-05', 'COMPLETED', CASE WHEN r % 2 = 0 THEN now() - make_interval(secs => r) END FROM generate_series(1, 20000) AS r;
 ANALYZE actlog.plan_execution_record`)
 	const page = 5
-	before := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
-	for _, id := range []string{"\U0010FFFF", "root-500"} {
+	forever, hourAgo := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Now().Add(-time.Hour)
+	for _, between := range [][4]any{ // as cursors, since and until bound it
+		{forever, "\U0010FFFF", time.Time{}, ""},
+		{forever, "root-500", time.Time{}, ""},
+		{hourAgo, "", time.Time{}, ""},
+		{hourAgo, "root-500", hourAgo.Add(-time.Hour), ""},
+		{hourAgo, "", hourAgo.Add(-3 * time.Second), "root-500"},
+	} {
 		rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList,
-			nil, before, id, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
+			nil, between[0], between[1], between[2], between[3], nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)

@@ -29,13 +29,14 @@ var ErrSlow = errors.New("the list takes too long")
 
 // PlanCursor is the place of a plan in the list of all.
 type PlanCursor struct {
-	FirstSeenAt time.Time
-	RootPlanID  string
+	// BeganAt is when the plan started or, if that is not known, was first seen: as the reports count.
+	BeganAt    time.Time
+	RootPlanID string
 }
 
 // compareCursors orders places; later plans are greater.
 func compareCursors(a, b PlanCursor) int {
-	if c := a.FirstSeenAt.Compare(b.FirstSeenAt); c != 0 {
+	if c := a.BeganAt.Compare(b.BeganAt); c != 0 {
 		return c
 	}
 	return strings.Compare(a.RootPlanID, b.RootPlanID)
@@ -70,7 +71,7 @@ var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own.
 func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
-	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Since, p.Until, p.Tag, p.Agent,
+	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Tag, p.Agent,
 		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
 	err = r.before(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}

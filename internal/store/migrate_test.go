@@ -23,6 +23,39 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// TestOrderKeepsTexts checks that the search has its texts after its slices were put into another order, also those that are in no
+// record any more, and that it says that it is incomplete until then; and that nothing is lost on the way back.
+func TestOrderKeepsTexts(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Fresh(t)
+	s := storetest.OpenURL(t, db.URL)
+	storetest.Write(t, s, &record.Plan{RootPlanID: "p", CurrentPlanID: "p", Title: new("on record"), StartTime: at(1)})
+	m := newMigrator(t, db.URL)
+	execSQL(t, db.Pool, "UPDATE actlog.search_fresh SET text = text || E'\\ndropped'")
+	index(t, s)
+	for storetest.Lines(t, db.Pool, "SELECT count(*)::text FROM pg_attribute WHERE attrelid = 'actlog.search_text'::regclass AND attname = 'began_at'")[0] == "1" {
+		if err := m.Down(t.Context()); err != nil { // one of them added this column
+			t.Fatal(err)
+		}
+	}
+	execSQL(t, db.Pool, `
+		INSERT INTO actlog.search_text SELECT root_plan_id, text FROM actlog.search_fresh; -- as the version before indexes it
+		DELETE FROM actlog.search_fresh;
+		INSERT INTO actlog.search_slice (newest_at, newest_id, oldest_at, oldest_id) VALUES (now(), 'p', now(), 'p');
+		INSERT INTO actlog.search_member (slice, position, first_seen_at, root_plan_id) SELECT slice, 0, now(), 'p' FROM actlog.search_slice`)
+	if err := m.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = storetest.OpenURL(t, db.URL)
+	if incomplete, err := s.SearchIncomplete(t.Context()); err != nil || !incomplete {
+		t.Errorf("incomplete: %v, %v", incomplete, err)
+	}
+	indexMissing(t, s)
+	if got := found(t, s, store.PlanFilter{Query: "dropped record"}); !slices.Equal(got, []string{"p"}) {
+		t.Errorf("finds %q", got)
+	}
+}
+
 // newMigrator returns a migrator that is closed at the end of the test.
 func newMigrator(t testing.TB, url string) *store.Migrator {
 	t.Helper()

@@ -200,12 +200,30 @@ func (f *PlanFilter) Narrows() bool {
 		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
 }
 
-// Plans lists root plans, newest first. The error is [ErrSlow] if the filters scan too many, and a
+// between returns places between which the list is. The place of a time is below all plans that began then. Postgres knows
+// microseconds.
+func (f *PlanFilter) between() (before, after PlanCursor) {
+	before, after = PlanCursor{forever, lastOfAll}, PlanCursor{BeganAt: beginning}
+	if f.Until != nil {
+		before = PlanCursor{BeganAt: f.Until.Truncate(time.Microsecond)}
+	}
+	if f.Since != nil {
+		after = PlanCursor{BeganAt: f.Since.Truncate(time.Microsecond)}
+	}
+	if f.Before != nil && compareCursors(*f.Before, before) < 0 {
+		before = *f.Before
+	}
+	if f.After != nil && compareCursors(*f.After, after) > 0 {
+		after = *f.After
+	}
+	return before, after
+}
+
+// Plans lists root plans, newest first by when they began. The error is [ErrSlow] if the filters scan too many, and a
 // [*record.InvalidError] if the query cannot be searched for.
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
-		BeforeTime: forever, BeforeID: lastOfAll, AfterTime: beginning, PageSize: int32(f.Limit), Since: f.Since, Until: f.Until,
-		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
+		PageSize: int32(f.Limit), State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
 		ConversationID: orNil(f.ConversationID), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
 		Model: orNil(f.Model), Tool: orNil(f.Tool), Failed: f.Failed, MinCost: f.MinCostUSD, MaxCost: f.MaxCostUSD,
 		MinMs: milliseconds(f.MinDuration), MaxMs: milliseconds(f.MaxDuration),
@@ -213,12 +231,8 @@ func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error)
 	if f.Timeout == 0 {
 		f.Timeout = listTimeout
 	}
-	if f.Before != nil {
-		params.BeforeTime, params.BeforeID = f.Before.FirstSeenAt, f.Before.RootPlanID
-	}
-	if f.After != nil {
-		params.AfterTime, params.AfterID = f.After.FirstSeenAt, f.After.RootPlanID
-	}
+	before, after := f.between()
+	params.BeforeTime, params.BeforeID, params.AfterTime, params.AfterID = before.BeganAt, before.RootPlanID, after.BeganAt, after.RootPlanID
 	deadline := time.Now().Add(f.Timeout)
 	waiting, cancel := context.WithDeadline(ctx, deadline.Add(time.Second)) // Postgres ends it first, and keeps the connection
 	defer cancel()

@@ -10,15 +10,17 @@ import (
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/recent"
 	"github.com/actlog/actlog/internal/search"
+	"github.com/actlog/actlog/record"
 )
 
-// said adds the texts of batches that the search finds to those that are not in its index yet. It
+// said adds the texts of batches that the search finds to those that are not in its index yet, and trees
+// whose start was told, so that the index has them in their place. It
 // remembers what was said lately of which tree: an agent names the same tools again and again. If
 // trees were deleted since, by whomever, that may be wrong: so what is known is sent as well, and the
 // transaction adds it if it finds that there were deletions.
 type said struct {
 	seed      maphash.Seed
-	known     recent.Map[uint64, int64] // by root and text: how many deletions there were when it was said
+	known     recent.Map[uint64, int64] // by root and text or start: how many deletions there were when it was said
 	deletions atomic.Int64              // as of the last batch
 }
 
@@ -31,13 +33,13 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 	deletions := s.deletions.Load()
 	type texts struct{ fresh, known []string }
 	byRoot, order := map[string]*texts{}, []string(nil)
-	add := func(root, text string) {
+	add := func(root, what, text string) {
 		t := byRoot[root]
 		if t == nil {
 			t = new(texts)
 			byRoot[root], order = t, append(order, root)
 		}
-		hash := s.hash(root, text)
+		hash := s.hash(root, what)
 		b.saying.hashes = append(b.saying.hashes, hash)
 		if at, ok := s.known.Get(hash); ok && at == deletions {
 			t.known = append(t.known, search.Fold(text))
@@ -47,13 +49,16 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 	}
 	for _, rows := range passes {
 		for _, row := range rows {
+			if p, ok := row.Change.(*record.Plan); ok && p.IsRoot() && p.StartTime != nil {
+				add(p.RootPlanID, "\x00"+p.StartTime.UTC().String(), "") // no text begins so
+			}
 			for _, f := range field.Searched(row.Change.Kind()) {
 				if text, ok := f.Text(row.Change); ok {
-					add(row.Change.Key().Root, text)
+					add(row.Change.Key().Root, text, text)
 				}
 				for _, past := range row.Past {
 					if text, ok := f.Text(past.Change); ok {
-						add(row.Change.Key().Root, text)
+						add(row.Change.Key().Root, text, text)
 					}
 				}
 			}
@@ -66,8 +71,8 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 			if known {
 				lines = byRoot[root].known
 			}
-			if text := search.Merge("", lines...); text != "" {
-				p.RootPlanIds, p.Texts, p.Known = append(p.RootPlanIds, root), append(p.Texts, text), append(p.Known, known)
+			if len(lines) > 0 {
+				p.RootPlanIds, p.Texts, p.Known = append(p.RootPlanIds, root), append(p.Texts, search.Merge("", lines...)), append(p.Known, known)
 			}
 		}
 	}
@@ -78,12 +83,12 @@ func (s *said) queue(q *pgx.Batch, b *batch, passes [][]*field.Row) {
 	}
 }
 
-func (s *said) hash(root, text string) uint64 {
+func (s *said) hash(root, what string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	_, _ = h.WriteString(root) // never fails
 	_ = h.WriteByte(0)
-	_, _ = h.WriteString(text)
+	_, _ = h.WriteString(what)
 	return h.Sum64()
 }
 

@@ -60,10 +60,19 @@ func (r *Reader) search(ctx context.Context, text string, list db.PlanListParams
 	return s.found, nil
 }
 
-// done reports whether nothing up to a place can be on the page.
-func (s *searching) done(newest PlanCursor) bool {
-	return compareCursors(newest, PlanCursor{s.list.AfterTime, s.list.AfterID}) <= 0 || len(s.found) == s.limit && compareCursors(s.found[s.limit-1].Cursor, newest) >= 0
+// floor returns a place that all that can still come on the page is newer than.
+func (s *searching) floor() PlanCursor {
+	floor := PlanCursor{s.list.AfterTime, s.list.AfterID}
+	if len(s.found) == s.limit {
+		if last := s.found[s.limit-1].Cursor; compareCursors(last, floor) > 0 {
+			return last
+		}
+	}
+	return floor
 }
+
+// done reports whether nothing up to a place can be on the page.
+func (s *searching) done(newest PlanCursor) bool { return compareCursors(newest, s.floor()) <= 0 }
 
 // add adds those of the trees to the page that the list may have. A tree may come again, because it
 // may be in several slices. If it was found, and is not on the page any more, it is behind the whole
@@ -102,7 +111,7 @@ func (s *searching) searchFresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for len(fresh) > 0 && !s.done(PlanCursor{fresh[0].FirstSeenAt, fresh[0].RootPlanID}) {
+	for len(fresh) > 0 && !s.done(PlanCursor{fresh[0].BeganAt, fresh[0].RootPlanID}) {
 		n := min(s.most, len(fresh))
 		roots := make([]string, n)
 		for i := range roots {
@@ -127,7 +136,7 @@ func (s *searching) searchSlices(ctx context.Context) error {
 	after, lastSlice := PlanCursor{forever, lastOfAll}, int32(math.MaxInt32)
 	for most := firstSlices; ; most = min(2*most, mostSlices) {
 		rows, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchSlicesRow], db.SearchSlices,
-			s.list.BeforeTime, s.list.BeforeID, after.FirstSeenAt, after.RootPlanID, lastSlice, most, s.query.Grams)
+			s.list.BeforeTime, s.list.BeforeID, after.BeganAt, after.RootPlanID, lastSlice, most, s.query.Grams)
 		if err != nil {
 			return err
 		}
@@ -165,8 +174,9 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		for i, c := range round {
 			inSlices[i], positions[i] = c.slice, c.position
 		}
+		floor := s.floor()
 		trees, err := timed(ctx, s.Reader, s.deadline, pgx.RowToStructByPos[db.SearchMatchesRow], db.SearchMatches,
-			s.query.Like, s.query.Regexp, inSlices, positions)
+			s.list.BeforeTime, s.list.BeforeID, floor.BeganAt, floor.RootPlanID, s.query.Like, s.query.Regexp, inSlices, positions)
 		if err != nil {
 			return err
 		}
@@ -185,7 +195,7 @@ func (s *searching) check(ctx context.Context, candidates []candidate) error {
 		// The rest of a slice is behind the last of its trees that was looked at.
 		last := trees[len(trees)-1]
 		for i := 0; i < len(candidates) && candidates[i].slice == round[len(round)-1].slice; i++ {
-			candidates[i].newest = PlanCursor{last.FirstSeenAt, last.RootPlanID}
+			candidates[i].newest = PlanCursor{last.BeganAt, last.RootPlanID}
 		}
 	}
 	return nil

@@ -95,7 +95,8 @@ func (x *indexer) IndexSearch(ctx context.Context, tx pgx.Tx, least int) (more b
 }
 
 // IndexMissing adds trees that the search does not know to the index, in the caller's transaction:
-// those from before there was an index, and those that other programs wrote. It goes from the
+// those from before there was an index, and those that other programs wrote or to which they gave
+// another start. It goes from the
 // oldest to the newest, a slice at a time, and returns where the next call goes on; nil: there are
 // no others.
 func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor) (next *PlanCursor, err error) {
@@ -105,7 +106,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 	if err := x.queries.PlanLockTable(ctx, tx); err != nil { // first, as every writer
 		return nil, err
 	}
-	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.FirstSeenAt, AfterID: after.RootPlanID, Most: sliceTrees})
+	missing, err := x.queries.SearchMissing(ctx, tx, db.SearchMissingParams{AfterTime: after.BeganAt, AfterID: after.RootPlanID, Most: sliceTrees})
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (x *indexer) IndexMissing(ctx context.Context, tx pgx.Tx, after PlanCursor)
 		lines[root] = strings.Split(recorded[i], "\n")
 	}
 	last := missing[len(roots)-1]
-	return &PlanCursor{last.FirstSeenAt, last.RootPlanID}, x.index(ctx, tx, trees, lines)
+	return &PlanCursor{last.BeganAt, last.RootPlanID}, x.index(ctx, tx, trees, lines)
 }
 
 // readTexts reads the texts of trees from their records, in the order of the roots: of as many trees
@@ -174,28 +175,30 @@ func (x *indexer) SweepSearch(ctx context.Context, tx pgx.Tx, after int32) (next
 
 // index adds lines to the texts of trees that are held, and the trees to new slices. A tree that is
 // in a slice already comes into the new one with all of its texts, so that one slice has all words of
-// a query.
+// a query. A tree that began at another time than its latest slice knows comes into a new one, too: so
+// one slice has it in its place.
 func (x *indexer) index(ctx context.Context, tx pgx.Tx, held []db.SearchHoldRow, lines map[string][]string) error {
 	var roots, texts []string
+	var began []time.Time
 	trees := held[:0]
 	for _, t := range held {
 		text := search.Merge(t.Text, lines[t.RootPlanID]...)
-		if t.Indexed && text == t.Text {
+		if t.Indexed && text == t.Text && t.IndexedAt != nil && t.IndexedAt.Equal(t.BeganAt) {
 			continue
 		}
-		roots, texts = append(roots, t.RootPlanID), append(texts, text)
+		roots, texts, began = append(roots, t.RootPlanID), append(texts, text), append(began, t.BeganAt)
 		if t.Text = text; text != "" {
 			trees = append(trees, t)
 		}
 	}
 	if len(roots) > 0 {
-		if err := x.queries.SearchTextKeep(ctx, tx, db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts}); err != nil {
+		if err := x.queries.SearchTextKeep(ctx, tx, db.SearchTextKeepParams{RootPlanIds: roots, Texts: texts, BeganAt: began}); err != nil {
 			return err
 		}
 	}
 	// Newest first, as the list.
 	slices.SortFunc(trees, func(a, b db.SearchHoldRow) int {
-		return compareCursors(PlanCursor{b.FirstSeenAt, b.RootPlanID}, PlanCursor{a.FirstSeenAt, a.RootPlanID})
+		return compareCursors(PlanCursor{b.BeganAt, b.RootPlanID}, PlanCursor{a.BeganAt, a.RootPlanID})
 	})
 	for len(trees) > 0 {
 		sets, n := gather(trees)
@@ -229,14 +232,14 @@ func gather(trees []db.SearchHoldRow) (sets map[int64]*treeSet, n int) {
 func (x *indexer) addSlice(ctx context.Context, tx pgx.Tx, trees []db.SearchHoldRow, sets map[int64]*treeSet) error {
 	newest, oldest := trees[0], trees[len(trees)-1]
 	slice, err := x.queries.SearchSliceAdd(ctx, tx, db.SearchSliceAddParams{
-		NewestAt: newest.FirstSeenAt, NewestID: newest.RootPlanID, OldestAt: oldest.FirstSeenAt, OldestID: oldest.RootPlanID,
+		NewestAt: newest.BeganAt, NewestID: newest.RootPlanID, OldestAt: oldest.BeganAt, OldestID: oldest.RootPlanID,
 	})
 	if err != nil {
 		return err
 	}
-	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{"slice", "position", "first_seen_at", "root_plan_id"},
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"actlog", "search_member"}, []string{"slice", "position", "began_at", "root_plan_id"},
 		pgx.CopyFromSlice(len(trees), func(i int) ([]any, error) {
-			return []any{slice, int32(i), trees[i].FirstSeenAt, trees[i].RootPlanID}, nil
+			return []any{slice, int32(i), trees[i].BeganAt, trees[i].RootPlanID}, nil
 		}))
 	if err != nil {
 		return fmt.Errorf("copy the trees of a slice: %w", err)
@@ -296,4 +299,4 @@ func (t *treeSet) bits() pgtype.Bits {
 func setBit(b []byte, i int) { b[i/8] |= 0x80 >> (i % 8) }
 
 // Beginning is before every plan.
-func Beginning() PlanCursor { return PlanCursor{FirstSeenAt: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)} }
+func Beginning() PlanCursor { return PlanCursor{BeganAt: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)} }

@@ -372,12 +372,12 @@ func TestSearchKeepsTextsOfRootPlansFirst(t *testing.T) {
 }
 
 // N15: whatever is in the index and whatever is not, pages of a search have each match once, in the
-// order of the list.
+// order of the list: by when runs began, whenever that is told, and however far it is from when they came.
 func TestSearchPages(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.New(t)
 	s := storetest.OpenURL(t, pg.URL)
-	words := []string{"red", "green", "blue", "x", "dark red"}
+	words, now := []string{"red", "green", "blue", "x", "dark red"}, time.Now()
 	rapid.Check(t, func(rt *rapid.T) {
 		for _, table := range []string{"search_fresh", "search_text", "search_slice", "search_member", "search_gram", "agent_execution_record", "plan_execution_record", "change"} {
 			execSQL(t, pg.Pool, "DELETE FROM actlog."+table)
@@ -390,18 +390,41 @@ func TestSearchPages(t *testing.T) {
 			word := rapid.SampledFrom(words).Draw(rt, "word")
 			texts[id] += " " + word + "\n"
 			agents[id] = append(agents[id], word)
-			storetest.Write(t, s, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-", i), AgentName: &word})
-			switch rapid.IntRange(0, 5).Draw(rt, "then") {
+			step := &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: fmt.Sprint(id, "-", i), AgentName: &word}
+			start := &record.Plan{RootPlanID: id, CurrentPlanID: id, StartTime: new(now.AddDate(rapid.SampledFrom([]int{-1, 0, 0, 1}).Draw(rt, "year"), 0, rapid.IntRange(-2, 2).Draw(rt, "day")))}
+			switch rapid.IntRange(0, 5).Draw(rt, "start") {
+			case 0: // as runs that are imported
+				storetest.Write(t, s, start, step)
+			case 1: // alone, maybe of a tree that is in the index
+				storetest.Write(t, s, step)
+				if rapid.Bool().Draw(rt, "indexed before") {
+					index(t, s)
+				}
+				storetest.Write(t, s, start)
+			case 2: // by another program, which upkeep finds
+				storetest.Write(t, s, step)
+				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET start_time = '%s' WHERE root_plan_id = '%s'", start.StartTime.Format(time.RFC3339Nano), id))
+				indexMissing(t, s)
+				// It leaves trees with fresh texts to the next move, which knows their start.
+			default:
+				storetest.Write(t, s, step)
+			}
+			switch rapid.IntRange(0, 6).Draw(rt, "then") {
 			case 0:
 				index(t, s)
-			case 1: // clocks of servers differ
+			case 1:
+				indexMissing(t, s)
+			case 2: // clocks of servers differ
 				execSQL(t, pg.Pool, fmt.Sprintf("UPDATE actlog.plan_execution_record SET first_seen_at = first_seen_at - interval '%d min' WHERE root_plan_id = '%s' AND NOT EXISTS (SELECT FROM actlog.search_member WHERE root_plan_id = '%s')", rapid.IntRange(0, 2).Draw(rt, "before"), id, id))
 			}
 		}
-		rows, _ := s.DB().Query(t.Context(), "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY first_seen_at DESC, root_plan_id DESC")
+		rows, _ := s.DB().Query(t.Context(), "SELECT root_plan_id FROM actlog.plan_execution_record ORDER BY COALESCE(start_time, first_seen_at) DESC, root_plan_id DESC")
 		order, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)
+		}
+		if got := found(t, s, store.PlanFilter{}); !slices.Equal(got, order) {
+			rt.Fatalf("the list has %q, want %q", got, order)
 		}
 		for _, q := range []string{"red", "green", "red green", "dark", "x", "blue x", "nothing"} {
 			for _, agent := range []string{"", "red"} { // a filter refuses some
@@ -463,7 +486,7 @@ func TestSearchQueryPlans(t *testing.T) {
 	}{
 		{"fresh", db.SearchFresh, "force_generic_plan", 10, []any{[]string{"%nothing%"}, []string{}, forever, after}},
 		{"slices", db.SearchSlices, "force_generic_plan", 50, []any{forever, after, forever, after, 1 << 30, 16, []int64{1, 2, 3}}},
-		{"matches", db.SearchMatches, "force_generic_plan", 10, []any{[]string{"%nothing%"}, []string{}, []int32{1, 2}, []int32{5, 6}}},
+		{"matches", db.SearchMatches, "force_generic_plan", 10, []any{forever, after, time.Time{}, "", []string{"%nothing%"}, []string{}, []int32{1, 2}, []int32{5, 6}}},
 		{"texts of records", fieldsql.Searched(), "force_generic_plan", 10, []any{ids[:2], 8192}},
 		{"next fresh", db.SearchFreshFirst, "force_generic_plan", 10, []any{4096, 1 << 20}},
 		{"missing", db.SearchMissing, "force_generic_plan", 20, []any{forever.AddDate(-1, 0, 0), "", 10}},
@@ -472,8 +495,8 @@ func TestSearchQueryPlans(t *testing.T) {
 		{"append", db.SearchAppend, "force_generic_plan", 10, []any{ids[:2], ids[:2], []bool{true, true}, 0}},
 		{"delete fresh", db.TreeDeleteSearchFresh, "force_generic_plan", 10, []any{ids[:2]}},
 		{"delete texts", db.TreeDeleteSearchText, "force_generic_plan", 10, []any{ids[:2]}},
-		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
-		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
 	} {
 		plan := explain(t, s, tt.mode, tt.sql, tt.args...)
 		for _, line := range strings.Split(plan, "\n") {

@@ -71,6 +71,7 @@ func TestAxeInBrowser(t *testing.T) {
 		"open questions": "/waits", "found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures",
 		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
 		"two runs": "/compare?a=run&b=other", "the same run": "/compare?a=run&b=run",
+		"charts":         "/charts",
 		"a conversation": "/conversations/talk",
 	} {
 		check(what, path)

@@ -66,7 +66,7 @@ func TestHostileInBrowser(t *testing.T) {
 		mu.Unlock()
 		b.open(path)
 		found := value[string](b, `(() => {
-			const tags = new Set("A ARTICLE BDI FIELDSET G LEGEND PATH TEXT TEXTAREA KBD MARK BUTTON CODE DD DETAILS DIV DL DT EM FORM H1 H2 H3 HEADER HR INPUT LABEL LI MAIN NAV NOSCRIPT OL OPTION P PRE RECT SECTION SELECT SPAN STRONG SUMMARY SVG TABLE TBODY TD TH THEAD TIME TR UL BLOCKQUOTE BR DEL H4 H5 H6".split(" "));
+			const tags = new Set("A ARTICLE FIELDSET G LEGEND PATH TEXT TEXTAREA BDI KBD MARK BUTTON CODE DD DETAILS DIV DL DT EM FIGCAPTION FIGURE FORM H1 H2 H3 HEADER HR INPUT LABEL LI MAIN NAV NOSCRIPT OL OPTION P PRE RECT SECTION SELECT SPAN STRONG SUMMARY SVG TABLE TBODY TD TH THEAD TIME TITLE TR UL BLOCKQUOTE BR DEL H4 H5 H6".split(" "));
 			const bad = [...document.body.querySelectorAll("*")].filter((e) => !tags.has(e.tagName.toUpperCase()) || e.getAttributeNames().some((name) => name.startsWith("on") || name === "style" || name === "srcdoc"));
 			const led = [...document.forms].filter((form) => new URL(form.action).origin !== location.origin);
 			return [...bad, ...led].map((e) => e.outerHTML.slice(0, 200)).join("\n") + (window.hit ? " a script ran" : "");

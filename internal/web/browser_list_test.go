@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -85,6 +86,15 @@ func TestListInBrowser(t *testing.T) {
 	b.until("a newer one is offered", `document.querySelector(".newer a") !== null`)
 	b.do(chromedp.Click(".newer a"))
 	b.until("it is shown in local time", titles+`.startsWith("Run e") && `+when+` === "`+local+`"`)
+	// A run stands where it was first seen until its start is told. Then it is in a later place, and it is not newer than itself.
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "f", CurrentPlanID: "f", Title: new("Run f")})
+	b.until("one without a start is offered", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
+	b.do(chromedp.Click(".newer a"))
+	for i, id := range []string{"f", "g"} {
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id, Title: new("Run " + id), StartTime: new(time.Date(2200+i, 1, 1, 0, 0, 0, 0, time.UTC))})
+		b.until("its start is shown", `document.querySelector("[value=f]").closest("tr").querySelector(".when time").innerText === "2200-01-01 05:30:00"`)
+	}
+	b.until("only the other is newer", `document.querySelector(".newer")?.innerText === "↑ 1 newer"`)
 	b.do(chromedp.Click(".pair"))
 	b.until("they are compared", `location.pathname + location.search === "/compare?a=c&b=d"`)
 	b.open("/?state=FAILED")

@@ -31,7 +31,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
 		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-slow": "/runs/" + hard + "?show=slow",
-		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "missing": "/runs/none", "login": "/login",
+		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
 	} {
 		b.fits(name, path)
 	}

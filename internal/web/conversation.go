@@ -60,7 +60,7 @@ func (v *conversationView) earlier() string {
 	if v.Next == nil {
 		return ""
 	}
-	return conversationPath(v.id) + "?" + url.Values{"cursor": {httpd.Cursor(*v.Next).Format("plans")}}.Encode()
+	return conversationPath(v.id) + "?" + url.Values{"cursor": {cursorOf(*v.Next)}}.Encode()
 }
 
 // newerRuns returns where the runs are that have come since.

@@ -148,7 +148,8 @@ func (s *site) crawl(from ...string) (paths []string) {
 			s.t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") || u.Scheme != "" {
+		if seen[u.Path+"?"+u.Query().Encode()] || strings.HasPrefix(path, "/assets/") || u.Query().Has("fold") || u.Scheme != "" ||
+			u.Path == "/charts" && u.RawQuery != "" || u.Path == "/" && u.Query().Has("until") { // the same for other times
 			continue
 		}
 		seen[u.Path+"?"+u.Query().Encode()] = true

@@ -128,7 +128,7 @@ func (v *listView) older() string {
 	if v.Next == nil {
 		return ""
 	}
-	return v.with("cursor", httpd.Cursor(*v.Next).Format("plans"))
+	return v.with("cursor", cursorOf(*v.Next))
 }
 
 // newest returns the address of the first page.
@@ -154,8 +154,10 @@ func (v *listView) newerPath() string {
 
 // place returns where a run stands in the list of all, as the API names it.
 func place(p *store.PlanSummary) string {
-	return httpd.Cursor{Time: p.Cursor.FirstSeenAt, ID: p.Cursor.RootPlanID}.Format("plans")
+	return cursorOf(store.Position{Time: p.Cursor.BeganAt, ID: p.Cursor.RootPlanID})
 }
+
+func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(api.PlanCursors) }
 
 // states are those that a plan may be in.
 func (v *listView) states() []record.State { return record.States(record.KindPlan) }
@@ -166,14 +168,6 @@ func runPath(planID string) string { return "/runs/" + url.PathEscape(planID) }
 // runName is what a run in a list is called.
 func runName(p *store.PlanSummary) string {
 	return cmp.Or(orZero(p.Record.Title), orZero(p.Record.Name), p.Record.RootPlanID)
-}
-
-// began says when a run began, or was first heard of.
-func began(p *store.PlanSummary) time.Time {
-	if p.Record.StartTime != nil {
-		return *p.Record.StartTime
-	}
-	return p.Cursor.FirstSeenAt
 }
 
 // lasted says how long a run took, or for how long it has been running.

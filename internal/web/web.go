@@ -43,11 +43,12 @@ type Runtime struct {
 	Redact func(string) string
 }
 
-// Lists reads lists of runs, and of what a run says, as the API does.
+// Lists reads lists of runs, and of what a run says, as the API does, and figures of runs.
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
+	Charts(c echo.Context) (api.Charts, error)
 	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
 }
 
@@ -90,6 +91,7 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},
 		page("/compare", s.compare),
 		page("/conversations/:conversationId", s.conversation),
+		page("/charts", s.charts),
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/found", s.found),

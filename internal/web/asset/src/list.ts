@@ -10,6 +10,10 @@ export function openList(list: HTMLElement): void {
   if (list.dataset.events) follow(list, list.dataset.events);
 }
 
+function idOf(row: Element): string {
+  return row.querySelector<HTMLInputElement>("input[name=run]")?.value ?? "";
+}
+
 // pickTwo lets two runs be picked, to be compared.
 function pickTwo(list: HTMLElement): void {
   const picked: HTMLInputElement[] = [];
@@ -69,10 +73,11 @@ function follow(list: HTMLElement, events: string): void {
     const listed = rows();
     const gone = new Set(ids);
     for (const fresh of piece.querySelectorAll("tr")) {
-      const id = fresh.querySelector<HTMLInputElement>("input[name=run]")?.value ?? "";
+      const id = idOf(fresh);
       gone.delete(id);
       const old = listed.get(id);
       if (!old) continue;
+      if (fresh.dataset.place) old.dataset.place = fresh.dataset.place; // its start may have been told
       for (const [i, cell] of [...fresh.cells].entries()) {
         const was = old.cells[i];
         if (!was || cell.className === "pick" || was.innerHTML === cell.innerHTML) continue;
@@ -90,7 +95,8 @@ function follow(list: HTMLElement, events: string): void {
     const first = list.querySelector<HTMLElement>("tbody tr");
     const at = new URL(list.dataset.newer, location.href);
     if (first) at.searchParams.set("after", first.dataset.place ?? "");
-    const fresh = [...(await fragment(at.pathname + at.search)).querySelectorAll("tr")];
+    const listed = rows();
+    const fresh = [...(await fragment(at.pathname + at.search)).querySelectorAll("tr")].filter((row) => !listed.has(idOf(row)));
     if (fresh.length === 0) return;
     if (first) return offer(fresh);
     const page = await fragment(location.pathname + location.search);
