@@ -3,6 +3,7 @@ package decision_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -199,6 +200,35 @@ func TestAcceptWithForm(t *testing.T) {
 		}
 		if !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %s, want %s", tt.d.Decision, got, tt.want)
+		}
+	}
+}
+
+// TestReadPlan checks that a plan is read as it is proposed, and that what has no steps is none.
+func TestReadPlan(t *testing.T) {
+	t.Parallel()
+	p, ok := decision.ReadPlan(json.RawMessage(`{"goal":"g","estimatedDuration":9,"steps":[{"stepNumber":1,"agentType":"GIT","action":"a","justification":"j","expectedOutput":"o","dependencies":[2]}]}`))
+	want := decision.Plan{Goal: "g", EstimatedDuration: 9, Steps: []decision.PlanStep{{StepNumber: 1, AgentType: "GIT", Action: "a", Justification: "j", ExpectedOutput: "o", Dependencies: []int{2}}}}
+	if !ok || !reflect.DeepEqual(p, want) {
+		t.Errorf("it is %+v", p)
+	}
+	for _, none := range []string{"", "null", "{}", `{"steps":[]}`, `{"steps":7}`, "[]"} {
+		if _, ok := decision.ReadPlan(json.RawMessage(none)); ok {
+			t.Errorf("%q is a plan", none)
+		}
+	}
+}
+
+// TestApart checks that texts of several lines are taken out of an object, and that the rest stays as it is.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	rest, texts := decision.Apart(json.RawMessage(`{"b":"1\n<2>","a":12345678901234567890,"c":"<x>"}`))
+	if got := strings.TrimSpace(string(rest)); got != `{"a":12345678901234567890,"c":"<x>"}` || len(texts) != 1 || texts[0] != [2]string{"b", "1\n<2>"} {
+		t.Errorf("%s, %q", got, texts)
+	}
+	for _, whole := range []string{`[1]`, `{"a":"b"}`} {
+		if rest, texts := decision.Apart(json.RawMessage(whole)); string(rest) != whole || texts != nil {
+			t.Errorf("of %s there is %s", whole, rest)
 		}
 	}
 }

@@ -37,7 +37,9 @@ func Startables(parts Parts) (all []Startable) {
 	add("workflow", "simple_workflow")
 	add("workflow", "custom_workflow")
 	if len(Models(parts)) > 0 {
-		all = append(all, Startable{Executor: "plan"}, Startable{Executor: "orchestrator"}, Startable{Executor: "dag"})
+		all = append(all, Startable{Executor: "plan", Description: "A model plans the task, and its operations are carried out in order."},
+			Startable{Executor: "orchestrator", Description: "A model plans the request. When a human has accepted the plan, specialised agents carry it out."},
+			Startable{Executor: "dag", Description: "A model plans the task as a graph. Nodes that do not need each other run at the same time."})
 	}
 	for i := range all {
 		all[i].Placeholders = slices.DeleteFunc(all[i].Placeholders, func(name string) bool { return name == "planId" }) // the run itself knows it

@@ -239,3 +239,35 @@ func TestRunList(t *testing.T) {
 		t.Errorf("without time: %v", err)
 	}
 }
+
+// TestRunStands checks what a run is said to be asked for, and which plans have no run.
+func TestRunStands(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	startRun(t, s, newRun("p"))
+	stands := func(root, plan string) string {
+		desired, err := s.RunStands(t.Context(), root, plan)
+		switch {
+		case errors.Is(err, record.ErrNotFound):
+			return "none"
+		case errors.Is(err, store.ErrEnded):
+			return "ended"
+		case err != nil:
+			t.Fatal(err)
+		}
+		return string(desired)
+	}
+	if err := s.Control(t.Context(), "p", store.Pause, ""); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "theirs", CurrentPlanID: "theirs"})
+	for _, tt := range []struct{ root, plan, want string }{{"", "p", "PAUSE"}, {"p", "p", "PAUSE"}, {"other", "p", "none"}, {"", "theirs", "none"}} {
+		if got := stands(tt.root, tt.plan); got != tt.want {
+			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
+		}
+	}
+	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish())
+	if got := stands("p", "p"); got != "ended" {
+		t.Errorf("it is %s", got)
+	}
+}

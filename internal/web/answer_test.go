@@ -62,7 +62,7 @@ func TestAnswerForm(t *testing.T) {
 	p := s.get(at, http.StatusOK)
 	p.has("question Who are you?", "explanation We need this for the refund.", "Your name required", "Region required", "Agreed required")
 	form := p.one("class", "answer")
-	if attr(form, "method") != "post" || attr(form, "action") != at || len(p.all("name", "decision")) != 1 || len(p.all("name", "text")) != 0 {
+	if attr(form, "method") != "post" || attr(form, "action") != at+"&view=readable" || len(p.all("name", "decision")) != 1 || len(p.all("name", "text")) != 0 {
 		t.Errorf("the form goes to %s", attr(form, "action"))
 	}
 	wrong := url.Values{"decision": {"submit"}, "value-0": {" "}, "value-1": {"9o"}, "value-2": {"ann"}, "value-3": {"1234"}, "value-4": {"a\r\nb <b>"}, "value-5": {"MARS"}, "value-6": {"chair", "<b>"}}
@@ -119,6 +119,9 @@ func TestAnswerApproval(t *testing.T) {
 	id := s.start("refund")
 	at := s.asks(id)
 	p := s.get(at, http.StatusOK)
+	if raw := s.get(at+"&view=raw", http.StatusOK); len(raw.all("name", "decision")) != 0 || !strings.Contains(text(raw.detail()), "Answer it") {
+		t.Error("it can be approved where it may be cut")
+	}
 	p.has("tool shop.refund", "files book <b>.md", "parameter note two lines <b>")
 	shown := strings.Join(pre(p.detail()), "\n--\n")
 	for _, part := range []string{`"to": "Ann \u202ennA"`, `"amount": 12345678901234567890.10`, `"to": "Bob"`, `"note": "two\nlines \u003cb\u003e"`, "two\nlines <b>"} {

@@ -42,7 +42,7 @@ const offered = "offered"
 // offering lets a page lead to where runs are started, if there is something to start, and the reader may.
 func (s *Server) offering(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Set(offered, httpd.May(c, httpd.ScopeRun) && len(s.startables()) > 0)
+		c.Set(offered, func() bool { return httpd.May(c, httpd.ScopeRun) && len(s.startables()) > 0 })
 		return h(c)
 	}
 }

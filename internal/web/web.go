@@ -136,16 +136,16 @@ func setHeaders(c echo.Context) {
 
 // visitor is who looks at a page, and how.
 type visitor struct {
-	key    string // the name of the key with which it is read; empty: without one
-	scheme string // light or dark; empty: as the browser has it
-	starts bool   // runs
+	key    string      // the name of the key with which it is read; empty: without one
+	scheme string      // light or dark; empty: as the browser has it
+	starts func() bool // reports whether there is something to start; nil: there is not
 }
 
 type visitorKey struct{}
 
 func visitorOf(c echo.Context) visitor {
 	v := visitor{key: httpd.KeyOf(c)}
-	v.starts, _ = c.Get(offered).(bool)
+	v.starts, _ = c.Get(offered).(func() bool)
 	if chosen, err := c.Cookie("actlog-scheme"); err == nil && (chosen.Value == "light" || chosen.Value == "dark") {
 		v.scheme = chosen.Value
 	}
