@@ -80,6 +80,18 @@ func (s *Server) sendRun(c echo.Context, v *runView, r reply) (err error) {
 	return send(c, r.status, runPage(v))
 }
 
+// failures answers with the list of what failed.
+func (s *Server) failures(c echo.Context) error {
+	v, err := s.view(c, settled, "cursor")
+	if err != nil {
+		return err
+	}
+	if v.list, err = v.failed(c); err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, found(v))
+}
+
 // found answers with a list of rows in place of the tree.
 func (s *Server) found(c echo.Context) error {
 	v, err := s.view(c, settled, listingFields...)

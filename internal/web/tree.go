@@ -1,6 +1,8 @@
 package web
 
 import (
+	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,32 +64,39 @@ func (v *runView) before(row int) string {
 	return strings.Join(all, " ")
 }
 
-// rows answers with rows of a run in sections: those under one, or those after one until another.
+// rows answers with rows of a run in sections: those under one, or those after one until another, or so many of them.
 func (s *Server) rows(c echo.Context) error {
 	under, after, until := c.QueryParam("under"), c.QueryParam("after"), c.QueryParam("until")
-	most := asPage // not read again for each section
-	if under != "" {
-		most = settled
-	}
-	v, err := s.view(c, most, "under", "after", "until")
+	most, err := rowsAsked(c.QueryParam("n"))
 	if err != nil {
 		return err
 	}
-	if (under == "") == (after == "") {
-		return httpd.BadField("under", "or after must be given: the address of a row of the run")
+	old := asPage // not read again for each section
+	if under != "" {
+		old = settled
+	}
+	v, err := s.view(c, old, "under", "after", "until", "n")
+	if err != nil {
+		return err
+	}
+	if under != "" && after != "" {
+		return httpd.BadField("under", "must not be given together with after")
 	}
 	field, at := "after", after
 	if under != "" {
 		field, at = "under", under
 	}
 	row, ok := v.Find(at)
-	if !ok {
+	if !ok && at != "" {
 		return httpd.BadField(field, "must be the address of a row of the run")
 	}
 	if under != "" {
 		return send(c, http.StatusOK, sections(v, v.sections(v.between(row+1, row+v.Rows[row].Below), row, maxUnfolded), false))
 	}
 	first, last := row+1, len(v.Rows)-1
+	if at == "" { // from the beginning
+		first = 0
+	}
 	if end, ok := v.Find(until); ok {
 		last = end
 	} else if until != "" {
@@ -95,10 +104,22 @@ func (s *Server) rows(c echo.Context) error {
 	}
 	// Since the page was made, what the rows are under may have ended, and be folded for others.
 	v.folded = v.Folded(v.fold, v.open, row, last)
-	if v.folded[row] {
+	if first > row && v.folded[row] {
 		first += v.Rows[row].Below
 	}
-	return send(c, http.StatusOK, sections(v, v.sections(v.between(first, last), row, 2*sectionRows), false))
+	all := v.between(first, last)
+	return send(c, http.StatusOK, sections(v, v.sections(all[:min(most, len(all))], row, 2*sectionRows), false))
+}
+
+// rowsAsked reads how many rows are asked for.
+func rowsAsked(n string) (int, error) {
+	if n == "" {
+		return math.MaxInt, nil
+	}
+	if most, err := strconv.Atoi(n); err == nil && most >= 1 && most <= 2*sectionRows {
+		return most, nil
+	}
+	return 0, httpd.BadField("n", fmt.Sprintf("must be a number from 1 to %d", 2*sectionRows))
 }
 
 // tree answers with all sections of a tree.

@@ -76,7 +76,14 @@ func TestSections(t *testing.T) {
 	between("after=plan:run-sub", "step:run-counter cycle:run-counter/2 call:run-counter/2/x")
 	between("after=cycle:run-r/0&until=plan:run-sub&fold=all&at=plan:run", "call:run-r/0/c%2F1 -plan:run-sub")
 	between("after=call:run-counter/2/x", "")
+	between("after=&n=2", "plan:run step:run-triage")
+	between("after=step:run-triage&n=1", "step:run-r")
 	s.get("/runs/run/rows?after=plan:run&until=x", http.StatusBadRequest)
+	s.get("/runs/run/rows?after=plan:run&n=0", http.StatusBadRequest)
+	s.get("/runs/run/rows?after=plan:run&under=plan:run", http.StatusBadRequest)
+	if all := s.get("/runs/run/failures", http.StatusOK).classed("hit"); len(all) != 1 || !strings.Contains(text(all[0]), "run_sql") {
+		t.Errorf("%d failures", len(all))
+	}
 
 	var changes []record.Change
 	for i := range 250 {

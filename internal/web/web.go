@@ -95,6 +95,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/runs/:planId", s.run),
 		page("/runs/:planId/rows", s.rows),
 		page("/runs/:planId/found", s.found),
+		page("/runs/:planId/failures", s.failures),
 		page("/runs/:planId/tree", s.tree),
 		page("/runs/:planId/patch", s.patch),
 		page("/runs/:planId/detail", s.rowDetail),
