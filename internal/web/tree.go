@@ -79,8 +79,8 @@ func (s *Server) rows(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if under != "" && after != "" {
-		return httpd.BadField("under", "must not be given together with after")
+	if (under == "") != c.QueryParams().Has("after") {
+		return httpd.BadField("under", "or after must be given: the address of a row of the run; an empty after is its beginning")
 	}
 	field, at := "after", after
 	if under != "" {
