@@ -20,7 +20,7 @@ func TestBashCompletion(t *testing.T) {
 		{[]string{"s"}, "serve stop show"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
-		{[]string{"show", "--s"}, "--server --step"},
+		{[]string{"show", "--s"}, "--search --server --step"},
 		{[]string{"--log-level", "debug", "ex"}, "export"},
 		{[]string{"--log-level=debug", "ex"}, "export"},
 		{[]string{"migrate", "status", "--j"}, "--json"},
