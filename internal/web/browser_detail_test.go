@@ -37,7 +37,7 @@ func TestDetailInBrowser(t *testing.T) {
 	has := func(part string) { t.Helper(); b.until(part+" is there", fmt.Sprintf("%s.includes(%q)", detail, part)) }
 	click := func(name string) {
 		t.Helper()
-		b.until(name+" is clicked", fmt.Sprintf(`(() => { const on = [...document.querySelectorAll(".detail a, .detail button:not([hidden])")].find((e) => e.textContent.trim() === %q); on?.click(); return on !== undefined })()`, name))
+		b.until(name+" is clicked", fmt.Sprintf(`(() => { const on = [...document.querySelectorAll(".detail a, .detail button")].find((e) => e.textContent.trim() === %q); on?.click(); return on !== undefined })()`, name))
 	}
 	copied := func(want string) {
 		t.Helper()

@@ -35,7 +35,7 @@ func TestFindInBrowser(t *testing.T) {
 	storetest.Write(t, s.store, changes...)
 	b := browse(t, s, 1200, 500)
 	b.open("/runs/run?at=call:a/3/c30")
-	b.until("it is live", `document.querySelector(".top nav").innerText.includes("live")`)
+	b.until("it is live", `document.querySelector(".controls").innerText.includes("live")`)
 	b.do(chromedp.Click(`[id="cycle:a/1"] .fold`)) // folds it
 	b.until("it is folded", `document.getElementById("call:a/1/c15").hidden`)
 	b.do(chromedp.Click(`[id="call:a/3/c33"]`))

@@ -217,11 +217,11 @@ func TestUpdatesInBrowser(t *testing.T) {
 	b.do(chromedp.Click(".unseen"))
 	b.until("a click goes there", `(() => { const r = document.getElementById("call:run/0/c300").getBoundingClientRect(); return r.top > 0 && r.bottom < innerHeight })()`)
 	value[any](b, `document.querySelector(".tree").scrollTop = 1e6`)
-	b.until("the end is seen", `document.getElementById("call:run/0/c399").getBoundingClientRect().bottom <= innerHeight`)
+	b.until("the end is seen", `Math.floor(document.getElementById("call:run/0/c399").getBoundingClientRect().bottom) <= innerHeight`)
 	for i := 400; i < 420; i++ {
 		storetest.Write(t, s.store, numbered("run", i, record.Running))
 	}
-	b.until("the end is followed", `document.getElementById("call:run/0/c419")?.getBoundingClientRect().bottom <= innerHeight`)
+	b.until("the end is followed", `Math.floor(document.getElementById("call:run/0/c419")?.getBoundingClientRect().bottom) <= innerHeight`)
 }
 
 // TestGrowingInBrowser: a long run grows while its empty sections are filled. Each row comes once, in its order, and is numbered.

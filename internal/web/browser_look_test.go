@@ -18,7 +18,7 @@ import (
 
 var pictures = flag.String("pictures", "", "`folder` into which pictures of all pages are written")
 
-// TestEveryPageFitsInBrowser: no page is wider than its window.
+// TestEveryPageFitsInBrowser: no page is wider than its window, and nothing on it moves by itself.
 func TestEveryPageFitsInBrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -37,6 +37,17 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	}
 }
 
+// moved is what moved since a page was opened, once its script ran and its stream is there.
+const moved = `new Promise((done) => {
+	const all = [];
+	new PerformanceObserver((list) => {
+		for (const { hadRecentInput, sources } of list.getEntries()) {
+			if (!hadRecentInput) for (const { node, previousRect: p, currentRect: c } of sources) all.push((node?.outerHTML ?? "?").slice(0, 80) + " " + [p.x, p.y, p.width, p.height] + " to " + [c.x, c.y, c.width, c.height]);
+		}
+	}).observe({ type: "layout-shift", buffered: true });
+	setTimeout(() => done(all.join("\\n")), 300);
+})`
+
 // fits checks that a page is not wider than its window, wide and narrow, light and dark. Without a path, it is the page that is open.
 func (b *browser) fits(name, path string) {
 	b.t.Helper()
@@ -47,6 +58,9 @@ func (b *browser) fits(name, path string) {
 		b.look(look.scheme, look.width, look.height)
 		if path != "" && look.scheme == "light" {
 			b.open(path)
+			if moved := value[string](b, moved); moved != "" {
+				b.t.Errorf("on %s there moves by itself, in a window %d wide: %s", name, look.width, moved)
+			}
 		}
 		if wide := value[int64](b, `document.scrollingElement.scrollWidth`); wide > look.width {
 			b.t.Errorf("%s is %d wide in a window of %d", name, wide, look.width)

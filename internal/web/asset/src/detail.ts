@@ -30,18 +30,11 @@ function renew(old: HTMLElement, fresh: HTMLElement): void {
   const row = (d: HTMLElement): string | null | undefined => d.querySelector(".link")?.getAttribute("href");
   if (row(old) === row(fresh)) {
     for (const open of old.querySelectorAll("details[open]")) fresh.querySelector(`#${CSS.escape(open.id)}`)?.setAttribute("open", "");
-    for (const button of fresh.querySelectorAll<HTMLElement>("button.copy")) button.hidden = false;
     morph(old, fresh);
   } else {
     old.replaceChildren(...fresh.childNodes);
     old.scrollTop = 0;
   }
-  ready();
-}
-
-// ready shows what works with a script only.
-function ready(): void {
-  for (const button of detail()?.querySelectorAll<HTMLElement>("button.copy") ?? []) button.hidden = false;
 }
 
 // copyOf copies a text, and says so on what was clicked.
@@ -86,7 +79,6 @@ export function openDetail(again: () => unknown, left: () => unknown): void {
       left();
     }
   });
-  ready();
 }
 
 // choose says whether a row was chosen: then a narrow screen has its detail, else the tree.

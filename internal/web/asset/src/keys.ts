@@ -63,7 +63,7 @@ export function bindKeys(table: Key[]): void {
   open.textContent = "?";
   open.dataset.key = "?";
   open.setAttribute("aria-label", "Keys");
-  document.querySelector(".top nav")?.append(open);
+  document.querySelector(".controls")?.append(open);
 
   document.addEventListener("click", (event) => {
     const name = (event.target as Element).closest<HTMLElement>("[data-key]")?.dataset.key;

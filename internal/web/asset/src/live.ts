@@ -21,12 +21,12 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
   const missing = new Map<string, string[]>();
   let busy = false;
 
-  // patch brings what waits. The longer it takes, the more is collected for the next time.
+  // patch brings what waits. Then it rests half as long as that took, and collects what is next.
   async function patch(): Promise<void> {
     if (busy || waiting.size === 0) return;
     busy = true;
     const began = Date.now();
-    let pause = 50;
+    let pause = 20;
     const ids: string[] = [];
     let length = 0; // of the address: proxies take 8 kB
     for (const id of waiting) {
@@ -60,7 +60,7 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
       for (const id of ids) waiting.add(id); // they are asked for again
       pause = 2000;
     }
-    setTimeout(() => { busy = false; void patch(); }, Math.max(pause, Date.now() - began));
+    setTimeout(() => { busy = false; void patch(); }, Math.max(pause, (Date.now() - began) / 2));
   }
 
   // place puts a row where it belongs, or renews it.

@@ -5,7 +5,7 @@ export function chooseScheme(): void {
   const root = document.documentElement;
   const button = document.createElement("button");
   button.type = "button";
-  document.querySelector(".top nav")?.append(button);
+  document.querySelector(".controls")?.append(button);
   const chosen = (): string => root.dataset.scheme ?? "auto";
   function show(): void {
     button.textContent = `◐ ${chosen()}`;

@@ -29,7 +29,7 @@ export function listen(path: string, told: (type: string, data: unknown) => void
   pause.type = "button";
   pause.textContent = "pause";
   holder.append(status, pause);
-  document.querySelector(".top nav")?.append(holder);
+  document.querySelector(".controls")?.prepend(holder);
 
   let last = ""; // the cursor of what was told
   let heard = Date.now();

@@ -7,7 +7,7 @@ export function chooseTimes(): void {
   button.type = "button";
   button.className = "times";
   button.dataset.key = "t";
-  document.querySelector(".top nav")?.append(button);
+  document.querySelector(".controls")?.append(button);
 
   function show(under: Element): void {
     for (const time of under.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
