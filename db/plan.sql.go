@@ -406,3 +406,41 @@ func (q *Queries) PlanPlace(ctx context.Context, db DBTX, arg PlanPlaceParams) (
 	err := row.Scan(&i.RootPlanID, &i.State)
 	return i, err
 }
+
+const PlanSize = `-- name: PlanSize :one
+SELECT p.title, p.name, COALESCE("left"(p.user_request, 200), '')::text AS user_request,
+    (SELECT count(*) FROM (SELECT FROM actlog.agent_execution_record AS s WHERE s.root_plan_id = p.root_plan_id LIMIT $1::integer) AS s)
+    + (SELECT count(*) FROM (SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = p.root_plan_id LIMIT $1::integer) AS c)
+    + (SELECT count(*) FROM (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = p.root_plan_id LIMIT $1::integer) AS t) AS rows
+FROM actlog.plan_execution_record AS p
+WHERE p.current_plan_id = $2::text AND ($3::text IS NULL OR p.root_plan_id = $3::text)
+ORDER BY p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
+LIMIT 1
+`
+
+type PlanSizeParams struct {
+	Most       int32
+	PlanID     string
+	RootPlanID *string
+}
+
+type PlanSizeRow struct {
+	Title       *string
+	Name        *string
+	UserRequest string
+	Rows        int64
+}
+
+// Returns what a plan can be called by, and how many steps, cycles and calls the tree has that it
+// belongs to, of each kind up to a number.
+func (q *Queries) PlanSize(ctx context.Context, db DBTX, arg PlanSizeParams) (PlanSizeRow, error) {
+	row := db.QueryRow(ctx, PlanSize, arg.Most, arg.PlanID, arg.RootPlanID)
+	var i PlanSizeRow
+	err := row.Scan(
+		&i.Title,
+		&i.Name,
+		&i.UserRequest,
+		&i.Rows,
+	)
+	return i, err
+}

@@ -178,6 +178,18 @@ WHERE current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS N
 ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
 LIMIT 1;
 
+-- name: PlanSize :one
+-- Returns what a plan can be called by, and how many steps, cycles and calls the tree has that it
+-- belongs to, of each kind up to a number.
+SELECT p.title, p.name, COALESCE("left"(p.user_request, 200), '')::text AS user_request,
+    (SELECT count(*) FROM (SELECT FROM actlog.agent_execution_record AS s WHERE s.root_plan_id = p.root_plan_id LIMIT @most::integer) AS s)
+    + (SELECT count(*) FROM (SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = p.root_plan_id LIMIT @most::integer) AS c)
+    + (SELECT count(*) FROM (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = p.root_plan_id LIMIT @most::integer) AS t) AS rows
+FROM actlog.plan_execution_record AS p
+WHERE p.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR p.root_plan_id = sqlc.narg('root_plan_id')::text)
+ORDER BY p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
+LIMIT 1;
+
 -- name: PlanGlance :exec
 -- Returns root plans with the figures of their whole trees, without texts: the named ones, and
 -- the newest live ones, up to a number.

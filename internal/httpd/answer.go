@@ -58,6 +58,7 @@ type Answer struct {
 	parts    [][]byte
 	size     int64
 	streamed bool
+	begun    bool  // the client has a part of it
 	replaced bool  // by the answer to an error
 	refused  bool  // it is too large for what there is room for at the moment
 	err      error // of the first write that failed; those that compress may ignore it
@@ -273,7 +274,7 @@ func (a *Answer) hold(p []byte) {
 // client has a part already. What is still written to the answer, such as the end of what was
 // compressed, is not sent.
 func (a *Answer) replace() http.ResponseWriter {
-	if a == nil || a.streamed {
+	if a == nil || a.streamed || a.begun {
 		return nil
 	}
 	for _, of := range []string{echo.HeaderContentLength, echo.HeaderContentEncoding, "ETag", "Cache-Control"} {
@@ -322,11 +323,16 @@ func (a *Answer) compress(n int) (done func()) {
 	}
 }
 
-// Flush implements [http.Flusher].
+// Flush implements [http.Flusher]: of an answer that is held, it sends what there is so far, and what follows is held again. A
+// handler that fails after that breaks the connection.
 func (a *Answer) Flush() {
-	if a.streamed {
-		_ = http.NewResponseController(a.ResponseWriter).Flush() // the next write has the error
+	if a.replaced || a.err != nil {
+		return
 	}
+	if !a.streamed {
+		a.sendHeld()
+	}
+	_ = http.NewResponseController(a.ResponseWriter).Flush() // the next write has the error
 }
 
 // Unwrap lets [http.ResponseController] reach the connection.
@@ -352,12 +358,18 @@ func (a *Answer) send() {
 		case <-a.request.Done():
 		}
 	}
-	if header := a.Header(); a.size > 0 && header.Get(echo.HeaderContentLength) == "" {
+	if header := a.Header(); !a.begun && a.size > 0 && header.Get(echo.HeaderContentLength) == "" {
 		header.Set(echo.HeaderContentLength, strconv.FormatInt(a.size, 10))
 	}
-	if a.status != 0 {
+	a.sendHeld()
+}
+
+// sendHeld sends what is held.
+func (a *Answer) sendHeld() {
+	if a.status != 0 && !a.begun {
 		a.ResponseWriter.WriteHeader(a.status)
 	}
+	a.begun = true
 	a.since = time.Now()
 	for i, part := range a.parts {
 		if a.sendPart(part); a.err != nil {
@@ -368,6 +380,7 @@ func (a *Answer) send() {
 		a.size -= int64(len(part))
 		a.keep(a.size)
 	}
+	a.parts = nil
 }
 
 // sendPart sends bytes to the client, which has to read them: it may stop for as long as the

@@ -14,8 +14,8 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 )
 
-// TestAnswersReturnWhatTheyHold: N14: however a request ends. Nothing of an answer that is not
-// streamed leaves before its handler has returned.
+// TestAnswersReturnWhatTheyHold: N14: however a request ends. Nothing of an answer that is neither
+// streamed nor flushed leaves before its handler has returned.
 func TestAnswersReturnWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	const size = 3 << 20
@@ -25,6 +25,10 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		return err
 	}
 	stream := func(c echo.Context) error { return httpd.AnswerTo(c).Stream(4 << 20) }
+	flush := func(c echo.Context) error {
+		c.Response().Flush()
+		return nil
+	}
 	failed := func(echo.Context) error { return errors.New("failed") }
 	for name, tt := range map[string]struct {
 		does   []func(echo.Context) error
@@ -40,6 +44,9 @@ func TestAnswersReturnWhatTheyHold(t *testing.T) {
 		"too large":              {[]func(echo.Context) error{take, take, take, take}, http.StatusRequestEntityTooLarge},
 		"grows too large":        {[]func(echo.Context) error{write, write, write, write}, http.StatusRequestEntityTooLarge},
 		"streamed":               {[]func(echo.Context) error{stream, write, take, write, write, write}, http.StatusOK},
+		"flushed":                {[]func(echo.Context) error{write, flush, take, write}, http.StatusOK},
+		"flushed, fails":         {[]func(echo.Context) error{write, flush, take, write, failed}, 0},
+		"flushed, too large":     {[]func(echo.Context) error{write, flush, take, take, take, take}, 0},
 		"streamed, fails":        {[]func(echo.Context) error{stream, write, failed}, 0},
 	} {
 		for _, encoding := range []string{"identity", "gzip", "zstd"} {

@@ -272,6 +272,15 @@ func (r *Reader) PlanPlace(ctx context.Context, underRoot, planID string) (rootP
 	return p.RootPlanID, record.State(p.State), err
 }
 
+// PlanSize returns what a plan can be called by, and how many steps, cycles and calls the tree has that it belongs to, of each kind
+// counted up to most. The plan is chosen as by [Store.PlanTree]; the error may be [record.ErrNotFound].
+func (r *Reader) PlanSize(ctx context.Context, underRoot, planID string, most int32) (named record.Plan, rows int64, err error) {
+	p, err := pg.Read(ctx, r.db, func() (db.PlanSizeRow, error) {
+		return r.queries.PlanSize(ctx, r.db, db.PlanSizeParams{PlanID: planID, RootPlanID: orNil(underRoot), Most: most})
+	})
+	return record.Plan{CurrentPlanID: planID, Title: p.Title, Name: p.Name, UserRequest: &p.UserRequest}, p.Rows, err
+}
+
 // PlanGlance is a root plan with the figures of its whole tree, and no texts.
 type PlanGlance struct {
 	Record      record.Plan

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -40,12 +42,43 @@ type runView struct {
 	span    time.Duration
 }
 
+// longRun is from how many rows on a run is read for so long that one sees that.
+const longRun = 20_000
+
 func (s *Server) run(c echo.Context) error {
-	v, err := s.view(c, fresh, pageNames...)
+	asks, err := askOf(c, pageNames...)
 	if err != nil {
 		return err
 	}
-	return s.sendRun(c, v, reply{status: http.StatusOK})
+	named, rows, err := s.reader(c).PlanSize(c.Request().Context(), asks.root, asks.id, longRun)
+	if err != nil {
+		return err
+	}
+	read := func() (*runView, error) {
+		v, err := s.view(c, fresh, pageNames...)
+		if err != nil {
+			return nil, err
+		}
+		return s.whole(c, v)
+	}
+	if rows < longRun {
+		v, err := read()
+		if err != nil {
+			return err
+		}
+		return send(c, http.StatusOK, runPage(v))
+	}
+	return send(c, http.StatusOK, longRunPage(rowName(&outline.Row{Node: tree.Node{Plan: &tree.Plan{Record: named}}}), func() templ.Component {
+		v, err := read()
+		if err != nil {
+			p, known := httpd.ProblemOf(err)
+			if !known {
+				s.log.Error("request failed when its answer had begun", "path", c.Request().URL.Path, "error", err)
+			}
+			return problem(p)
+		}
+		return wholeRun(v)
+	}))
 }
 
 // reply is what the page of a run says beside what is on record.
@@ -56,28 +89,35 @@ type reply struct {
 }
 
 // sendRun answers with the page of a run, as it is after what was read of it.
-func (s *Server) sendRun(c echo.Context, v *runView, r reply) (err error) {
-	if !v.ended() {
-		switch followed, err := s.follow(c); {
-		case err == nil:
-			v = followed
-		case !errors.Is(err, live.ErrFull): // else the page is as it was a moment ago, until it is loaded again
-			return err
-		}
-	}
-	if v.list, err = s.listing(c, v); err != nil {
-		return err
-	}
-	if err := s.detail(c, v); err != nil {
-		return err
-	}
-	if err := s.top(c, v); err != nil {
+func (s *Server) sendRun(c echo.Context, v *runView, r reply) error {
+	v, err := s.whole(c, v)
+	if err != nil {
 		return err
 	}
 	if v.wrong = r.wrong; r.typed != nil {
 		v.detail.typed(r.typed)
 	}
 	return send(c, r.status, runPage(v))
+}
+
+// whole reads what the page of a run has beside its rows. Of a run that goes on, these are read again.
+func (s *Server) whole(c echo.Context, v *runView) (*runView, error) {
+	if !v.ended() {
+		switch followed, err := s.follow(c); {
+		case err == nil:
+			v = followed
+		case !errors.Is(err, live.ErrFull): // else the page is as it was a moment ago, until it is loaded again
+			return nil, err
+		}
+	}
+	var err error
+	if v.list, err = s.listing(c, v); err != nil {
+		return nil, err
+	}
+	if err := s.detail(c, v); err != nil {
+		return nil, err
+	}
+	return v, s.top(c, v)
 }
 
 // failures answers with the list of what failed.
@@ -122,27 +162,40 @@ func (s *Server) follow(c echo.Context) (*runView, error) {
 	return v, nil
 }
 
-// view reads the run for which a request asks, whose query may have more than that of a page.
-func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error) {
-	id, err := httpd.NativeID(c, "planId")
-	if err != nil {
-		return nil, err
+// ask is for what of a run a request asks.
+type ask struct {
+	id   string
+	root string // under which the plan is; empty: any
+	at   string // the row that is open; empty: the reader chose none
+	fold outline.Fold
+}
+
+// askOf reads a request for a run, whose query may have more than that of a page.
+func askOf(c echo.Context, more ...string) (a ask, err error) {
+	if a.id, err = httpd.NativeID(c, "planId"); err != nil {
+		return a, err
 	}
 	q := httpd.QueryOf(c, append([]string{"at", "root", "fold"}, more...)...)
-	at, root, fold := q.Text("at"), q.Text("root"), outline.Fold(q.Text("fold"))
-	if q.Err == nil && !slices.Contains(outline.Folds, fold) {
+	a.at, a.root, a.fold = q.Text("at"), q.Text("root"), outline.Fold(q.Text("fold"))
+	if q.Err == nil && !slices.Contains(outline.Folds, a.fold) {
 		q.Err = httpd.BadField("fold", "must be none, ok or all")
 	}
-	if q.Err != nil {
-		return nil, q.Err
-	}
-	o, err := s.outline(c, root, id, most)
+	return a, q.Err
+}
+
+// view reads the run for which a request asks, whose query may have more than that of a page.
+func (s *Server) view(c echo.Context, most age, more ...string) (*runView, error) {
+	asks, err := askOf(c, more...)
 	if err != nil {
 		return nil, err
 	}
-	v := &runView{Outline: o, root: root, fold: fold, now: s.now()}
-	v.find(at)
-	v.folded = v.Folded(fold, v.open)
+	o, err := s.outline(c, asks.root, asks.id, most)
+	if err != nil {
+		return nil, err
+	}
+	v := &runView{Outline: o, root: asks.root, fold: asks.fold, now: s.now()}
+	v.find(asks.at)
+	v.folded = v.Folded(asks.fold, v.open)
 	v.from, v.span = v.times()
 	return v, nil
 }

@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -406,6 +408,64 @@ func TestLongRun(t *testing.T) {
 	}
 	for _, path := range []string{"rows", "rows?under=x", "rows?after=x", "rows?under=cycle:s/0&after=x", "detail", "detail?at=x"} {
 		s.get("/runs/long/"+path, http.StatusBadRequest)
+	}
+}
+
+// TestSlowRun: a run that takes long to read is named before it is read. What is wrong with it then is said on its page.
+func TestSlowRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	changes := []record.Change{&record.Plan{RootPlanID: "slow", CurrentPlanID: "slow", UserRequest: new("Read <all>"), State: new(record.Running)}}
+	for i := range 20_000 {
+		changes = append(changes, &record.ActTool{RootPlanID: "slow", StepID: "s", Seq: 0, ToolCallID: fmt.Sprint(i)})
+	}
+	storetest.Write(t, s.store, changes...)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	for _, encoding := range []string{"identity", "gzip"} {
+		held, err := s.store.DB().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = held.Rollback(context.Background()) }()
+		if _, err := held.Exec(t.Context(), "LOCK TABLE actlog.wait_state"); err != nil { // the rows cannot be read
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/runs/slow", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if encoding == "identity" { // else the client asks for gzip by itself
+			r.Header.Set("Accept-Encoding", encoding)
+		}
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, part := "", make([]byte, 4<<10)
+		for !strings.Contains(body, "Reading <bdi>Read &lt;all&gt;</bdi>") {
+			n, err := resp.Body.Read(part)
+			if body += string(part[:n]); err != nil {
+				t.Fatalf("%s: %v after %s", encoding, err, body)
+			}
+		}
+		if err := held.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if body += string(rest); err != nil || !strings.Contains(body, `role="tree"`) || !strings.HasSuffix(body, "</html>") {
+			t.Errorf("%s: %v, %d bytes", encoding, err, len(body))
+		}
+	}
+	s.get("/runs/slow?fold=some", http.StatusBadRequest)
+	s.get("/runs/slow?root=other", http.StatusNotFound)
+	if said := text(s.get("/runs/slow?view=none", http.StatusOK).one("role", "alert")); !strings.HasPrefix(said, "view ") {
+		t.Errorf("of a wrong view it says %q", said)
+	}
+	small := serve(t, s.store, apitest.Config{HTTP: httpd.Config{AnswerBytes: 4 << 20}}, web.Runtime{})
+	if said := text(small.get("/runs/slow", http.StatusOK).one("role", "alert")); !strings.Contains(said, "larger than the server holds") {
+		t.Errorf("of a run that is too large it says %q", said)
 	}
 }
 

@@ -6,7 +6,7 @@ import { came, neighbour } from "./neighbour";
 import { beside, edge, find, folded, isEmpty, isRow, level, mark, scrolls, type Item, type Row } from "./rows";
 import { say } from "./say";
 
-const mostFilled = 100; // sections, without being near
+const mostFilled = 100; // sections, without being near: those of 10,000 rows
 
 // openTree makes a tree of rows usable by keyboard, opens details in place, and folds. It returns the keys for that.
 export function openTree(tree: HTMLElement): Key[] {
@@ -92,10 +92,11 @@ export function openTree(tree: HTMLElement): Key[] {
     return filling;
   }
 
-  // fillAll fills the rest when there is nothing else to do, so that the browser's own search finds it.
+  // fillAll fills the rest when there is nothing else to do, so that the browser's own search finds it; of more rows than a tab should
+  // hold, none.
   let filling = false;
   async function fillAll(): Promise<void> {
-    if (filling) return;
+    if (filling || tree.querySelectorAll("[data-from]").length > mostFilled) return;
     filling = true;
     for (let n = 0; n < mostFilled; n++) {
       await new Promise((done) => requestIdleCallback(done));
