@@ -459,7 +459,7 @@ func runTable(v *listView) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<form action=\"/list/pair\" method=\"get\" autocomplete=\"off\"><table class=\"runs\"><thead><tr><th scope=\"col\"><span class=\"away\">Compare</span></th><th scope=\"col\">Started <span class=\"zone\">UTC</span></th><th scope=\"col\">State</th><th scope=\"col\">Run</th><th scope=\"col\">Cause</th><th scope=\"col\" class=\"n\">Steps</th><th scope=\"col\" class=\"n\">Time</th><th scope=\"col\" class=\"n\">Tokens</th><th scope=\"col\" class=\"n\">Cost</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<form action=\"/list/pair\" method=\"get\" autocomplete=\"off\"><table class=\"runs\"><thead><tr><th scope=\"col\" class=\"pick\"><span class=\"away\">Compare</span></th><th scope=\"col\" class=\"when\">Started <span class=\"zone\">UTC</span></th><th scope=\"col\" class=\"stands\">State</th><th scope=\"col\">Run</th><th scope=\"col\">Cause</th><th scope=\"col\" class=\"n steps\">Steps</th><th scope=\"col\" class=\"n lasted\">Time</th><th scope=\"col\" class=\"n tokens\">Tokens</th><th scope=\"col\" class=\"n cost\">Cost</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -9,7 +9,7 @@ const quiet = 10_000; // who listens to the page is told at most so often
 // Live is a run that is followed.
 export interface Live {
   // filled says that rows came that may be older than what was told since.
-  filled(): void;
+  filled(rows: Set<string>): void;
 }
 
 // follow keeps the rows of a run as they are on record. A row changes in its place. Focus, selection, folds and what is looked
@@ -230,9 +230,9 @@ export function follow(tree: HTMLElement, ask: (piece: string, more: Record<stri
     void patch();
   });
 
-  function filled(): void {
+  function filled(rows: Set<string>): void {
     const now = Date.now();
-    for (const [id, when] of told) if (now - when < 2 * keptFor) waiting.add(id);
+    for (const [id, when] of told) if (now - when < 2 * keptFor && (rows.has(id) || !find(id))) waiting.add(id);
     again();
     void patch();
     clearTimeout(later);

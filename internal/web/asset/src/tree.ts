@@ -73,6 +73,9 @@ export function openTree(tree: HTMLElement): Key[] {
     return sections;
   }
 
+  // idsIn returns the rows that a piece has.
+  const idsIn = (piece: ParentNode): Set<string> => new Set(Array.from(piece.querySelectorAll(".row"), (row) => row.id));
+
   // fill brings the rows of an empty section. It returns the sections that took its place; none if that failed.
   const fills = new WeakMap<Element, Promise<Element[]>>();
   function fill(section: HTMLElement): Promise<Element[]> {
@@ -81,8 +84,9 @@ export function openTree(tree: HTMLElement): Key[] {
     const filling = fragment(section.dataset.from ?? "").then((piece) => {
       const sections = adopt(piece);
       if (section.hidden) for (const item of piece.querySelectorAll<HTMLElement>(".row, [data-from]")) item.hidden = true;
+      const rows = idsIn(piece);
       section.replaceWith(...sections);
-      live?.filled();
+      live?.filled(rows);
       return sections;
     }, () => {
       fills.delete(section); // it is tried again
@@ -177,6 +181,7 @@ export function openTree(tree: HTMLElement): Key[] {
     const sections = adopt(piece);
     const section = row.parentElement;
     if (!section) return;
+    const rows = idsIn(piece);
     const only = sections[0];
     if (sections.length === 1 && only && !isEmpty(only)) row.after(...only.childNodes);
     else {
@@ -186,7 +191,7 @@ export function openTree(tree: HTMLElement): Key[] {
       section.after(...sections, ...(rest.firstChild ? [rest] : []));
       if (rest.contains(held)) (held as HTMLElement).focus({ preventScroll: true });
     }
-    live?.filled();
+    live?.filled(rows);
   }
 
   // redraw brings the whole tree, with a row open in it.
@@ -199,7 +204,7 @@ export function openTree(tree: HTMLElement): Key[] {
     if (row) history.replaceState(null, "", row.href);
     if (held) row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest" });
-    live?.filled();
+    live?.filled(idsIn(tree));
     void fillAll();
   }
 
