@@ -15,14 +15,17 @@ help: ## Print the targets.
 run: build postgres ## Build and serve, and show a run that survives its worker; stop it with Ctrl-C.
 	./bin/actlog demo
 
+# The packages with the longest tests begin first, so that no processor waits for them at the end.
+LONGEST := ./internal/store ./internal/api
+
 test: postgres ## Run the tests, on a private Postgres.
-	$(WITHPG) $(GO) test ./...
+	$(WITHPG) $(GO) test $(LONGEST) ./...
 
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
 SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|outline|words|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
-	$(WITHPG) $(GO) test -race $$($(GO) list ./... | grep -Ev '$(SEQUENTIAL)')
+	$(WITHPG) $(GO) test -race $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
 
 # Go sometimes reports the end of the fuzz time as a failure, so a failed target runs once more. A
 # real failure fails again, because its input is in testdata by then.

@@ -91,7 +91,7 @@ func snippet(text string, start, end int) Snippet {
 	before, after := text[:start], text[end:]
 	s := Snippet{Match: line(text[start:end])}
 	if cut := len(before) - snippetBefore; cut > 0 {
-		for !utf8.RuneStart(before[cut]) {
+		for cut < len(before) && !utf8.RuneStart(before[cut]) {
 			cut++
 		}
 		s.Before = "…"
@@ -100,7 +100,7 @@ func snippet(text string, start, end int) Snippet {
 	s.Before += line(before)
 	rest := ""
 	if cut := snippetAfter; len(after) > cut {
-		for !utf8.RuneStart(after[cut]) {
+		for cut > 0 && !utf8.RuneStart(after[cut]) {
 			cut--
 		}
 		after, rest = after[:cut], "…"

@@ -54,6 +54,7 @@ func TestNeedle(t *testing.T) {
 func FuzzNeedle(f *testing.F) {
 	f.Add("a \u0301b", "A\u0301  B")
 	f.Add("\u0130", "i\u0130")
+	f.Add("\xb8", strings.Repeat("\xa2", 200)) // not UTF-8: nowhere does a character begin
 	f.Fuzz(func(t *testing.T, needle, text string) {
 		n, err := search.NewNeedle(needle)
 		if err != nil {
