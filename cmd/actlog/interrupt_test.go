@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -82,10 +83,16 @@ func TestInterrupted(t *testing.T) {
 func TestInterruptedPsql(t *testing.T) {
 	t.Parallel()
 	requireClients(t, "psql")
-	database := pgtest.New(t).URL
+	database := pgtest.New(t)
 	for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
-		p := begin(t, "psql", "--database-url", database, "--", "-c", `\echo began`, "-c", "SELECT pg_sleep(1000)")
+		query := fmt.Sprintf("SELECT pg_sleep(1000) -- %d", signal)
+		p := begin(t, "psql", "--database-url", database.URL, "--", "-c", query)
 		client := p.child(t, "pg_sleep")
+		for sleeps := false; !sleeps; pause() {
+			if err := database.Pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE query = $1", query).Scan(&sleeps); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
