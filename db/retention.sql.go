@@ -174,7 +174,11 @@ func (q *Queries) PartitionAttached(ctx context.Context, db DBTX, names []string
 
 const PartitionDefaultDays = `-- name: PartitionDefaultDays :many
 SELECT d.part
-FROM (SELECT part FROM actlog.think_act_record_default UNION SELECT part FROM actlog.act_tool_info_default) AS d
+FROM (
+    SELECT part FROM actlog.think_act_record_default
+    UNION SELECT part FROM actlog.act_tool_info_default
+    UNION SELECT part FROM actlog.content_default
+) AS d
 WHERE NOT EXISTS (SELECT FROM actlog.dropped_detail AS x WHERE d.part >= x.from_day AND d.part < x.to_day)
 ORDER BY 1
 `
@@ -512,6 +516,20 @@ DELETE FROM actlog.artifact WHERE root_plan_id = ANY ($1::text[])
 
 func (q *Queries) TreeDeleteArtifacts(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteArtifacts, rootPlanIds)
+	return err
+}
+
+const TreeDeleteContents = `-- name: TreeDeleteContents :exec
+DELETE FROM actlog.content WHERE root_plan_id = ANY ($1::text[]) AND part = ANY ($2::date[])
+`
+
+type TreeDeleteContentsParams struct {
+	RootPlanIds []string
+	Parts       []time.Time
+}
+
+func (q *Queries) TreeDeleteContents(ctx context.Context, db DBTX, arg TreeDeleteContentsParams) error {
+	_, err := db.Exec(ctx, TreeDeleteContents, arg.RootPlanIds, arg.Parts)
 	return err
 }
 

@@ -99,6 +99,9 @@ DELETE FROM actlog.act_tool_info WHERE root_plan_id = ANY (@root_plan_ids::text[
 -- name: TreeDeleteThinkActs :exec
 DELETE FROM actlog.think_act_record WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND part = ANY (@parts::date[]);
 
+-- name: TreeDeleteContents :exec
+DELETE FROM actlog.content WHERE root_plan_id = ANY (@root_plan_ids::text[]) AND part = ANY (@parts::date[]);
+
 -- name: TreeDeleteThoughts :exec
 DELETE FROM actlog.thought WHERE root_plan_id = ANY (@root_plan_ids::text[]);
 
@@ -162,7 +165,11 @@ WHERE contype = 'f' AND conrelid = to_regclass('actlog.' || @partition::text);
 -- name: PartitionDefaultDays :many
 -- Returns the parts of the rows in the default partitions, except of dropped periods.
 SELECT d.part
-FROM (SELECT part FROM actlog.think_act_record_default UNION SELECT part FROM actlog.act_tool_info_default) AS d
+FROM (
+    SELECT part FROM actlog.think_act_record_default
+    UNION SELECT part FROM actlog.act_tool_info_default
+    UNION SELECT part FROM actlog.content_default
+) AS d
 WHERE NOT EXISTS (SELECT FROM actlog.dropped_detail AS x WHERE d.part >= x.from_day AND d.part < x.to_day)
 ORDER BY 1;
 

@@ -49,6 +49,9 @@ type ThinkAct struct {
 	// Clients do not set them.
 	ThinkInputChars  *int64 `record:"thinkInputChars,charsOf=thinkInput"`
 	ThinkOutputChars *int64 `record:"thinkOutputChars,charsOf=thinkOutput"`
+	// ThinkInputParts are the hashes of what the text is kept in, if it is kept in parts. Clients do not
+	// set them.
+	ThinkInputParts [][]byte `record:"thinkInputParts,partsOf=thinkInput"`
 
 	// Prices are in US dollars per million tokens. The store looks them up by the model's
 	// name. Clients do not set them.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,13 +22,14 @@ type Type uint8
 
 // The types of fields, with their Go types.
 const (
-	Text  Type = iota // string, *string or a named string
-	Int               // int64 or *int64
-	Float             // *float64
-	Time              // *time.Time
-	Texts             // []string
-	Bool              // *bool
-	JSON              // json.RawMessage
+	Text   Type = iota // string, *string or a named string
+	Int                // int64 or *int64
+	Float              // *float64
+	Time               // *time.Time
+	Texts              // []string
+	Bool               // *bool
+	JSON               // json.RawMessage
+	Hashes             // [][]byte
 )
 
 // Rule says how two values of one field become one.
@@ -86,6 +88,9 @@ type Field struct {
 	Rev int
 	// Of is the field that a [Follows] field belongs to.
 	Of *Field
+	// Parts is the field with the parts of a text that may be kept in parts, see package content. Then
+	// the text's own field has a mark.
+	Parts *Field
 
 	index int
 	limit int   // bytes; 0 for no limit
@@ -139,6 +144,7 @@ type kindTable struct {
 	byName    map[string]int
 	searched  []*Field
 	worded    []*Field
+	inParts   []*Field // that may be kept in parts
 	revisions int
 }
 
@@ -154,6 +160,9 @@ var tables = func() map[record.Kind]*kindTable {
 			}
 			if f.Searched {
 				t.searched = append(t.searched, &t.fields[i])
+			}
+			if f.Parts != nil {
+				t.inParts = append(t.inParts, &t.fields[i])
 			}
 			if f.worded() {
 				t.worded = append(t.worded, &t.fields[i])
@@ -173,6 +182,12 @@ func Searched(k record.Kind) []*Field { return tables[k].searched }
 
 // Worded returns the fields of a kind that hold words: names, texts and JSON. The slice is shared: do not change it.
 func Worded(k record.Kind) []*Field { return tables[k].worded }
+
+// CharsOf returns the field with the number of characters of a text.
+func CharsOf(k record.Kind, text *Field) *Field {
+	fields := Fields(k)
+	return &fields[slices.IndexFunc(fields, func(f Field) bool { return f.counts && f.Of == text })]
+}
 
 // ByName finds a field by its name on the wire and returns its place in [Fields].
 func ByName(k record.Kind, name string) (place int, ok bool) {
@@ -199,7 +214,7 @@ const MaxFields = 64
 //
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
 // long), trace, enum, anyJSON. JSON: json, object, stringMaps. Numbers: small, decimal,
-// fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, of=<field>. Roles:
+// fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>. Roles:
 // revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
 func readTags(k record.Kind) []Field {
 	t := reflect.TypeOf(record.New(k)).Elem()
@@ -249,12 +264,15 @@ func readTags(k record.Kind) []Field {
 				f.Rule = Greatest
 			case "attempt":
 				f.Rule = Attempt
-			case "charsOf", "of":
+			case "charsOf", "partsOf", "of":
 				f.Rule, f.counts = Follows, option == "charsOf"
 				for j := range i { // it stands before
 					if fields[j].Name == value {
 						f.Of = &fields[j]
 					}
+				}
+				if option == "partsOf" {
+					f.Of.Parts = f
 				}
 			case "revision":
 				f.Role, f.Rule, f.Column = Revision, Fixed, ""
@@ -314,6 +332,8 @@ func typeOf(t reflect.Type) Type {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return Time
+	case t == reflect.TypeFor[[][]byte]():
+		return Hashes
 	case t.Kind() == reflect.Slice:
 		return Texts
 	case t.Kind() == reflect.Int64:

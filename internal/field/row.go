@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,6 +26,8 @@ type Row struct {
 	// Past holds the attempts before the row's own, in their order: rows that have nothing but
 	// the number of their attempt, the Scoped fields and their revisions.
 	Past []*Row
+	// Contents are what texts are kept in that [Row.CutTexts] cut.
+	Contents []content.Content
 }
 
 // NewRow cleans a change and makes a row of it. The error is a [*record.InvalidError].
@@ -95,6 +98,7 @@ func (r *Row) Learn(later *Row) {
 		}
 	}
 	r.addCut(later.Cut)
+	r.Contents = append(r.Contents, later.Contents...)
 }
 
 func (r *Row) addCut(names []string) {
@@ -295,6 +299,7 @@ func (r *Row) Replace(before, now *Row) *Row {
 	}
 	if now != nil {
 		out.addCut(now.Cut)
+		out.Contents = append(out.Contents, now.Contents...)
 	}
 	return out
 }
@@ -313,7 +318,7 @@ func (f *Field) saidBy(said, stands reflect.Value) bool {
 
 // Clone returns a copy whose fields can be set without changing r.
 func (r *Row) Clone() *Row {
-	out := &Row{Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut)}
+	out := &Row{Change: CloneChange(r.Change), Revs: slices.Clone(r.Revs), Cut: slices.Clone(r.Cut), Contents: slices.Clone(r.Contents)}
 	for _, p := range r.Past {
 		out.Past = append(out.Past, p.Clone())
 	}

@@ -177,6 +177,13 @@ func (d *decoder) set(to reflect.Value, raw []byte, c *pgconn.FieldDescription) 
 			*j = slices.Clone(raw[1:])
 			return nil
 		}
+	case c.DataTypeOID == pgtype.ByteaArrayOID:
+		if list, ok := p.(*[][]byte); ok {
+			if values, ok := byteaArray(raw); ok {
+				*list = values
+				return nil
+			}
+		}
 	case c.DataTypeOID == pgtype.Int4OID && len(raw) == 4:
 		if d.setInt(p, int64(int32(binary.BigEndian.Uint32(raw)))) {
 			return nil
@@ -202,6 +209,23 @@ func (d *decoder) set(to reflect.Value, raw []byte, c *pgconn.FieldDescription) 
 		**t = (**t).UTC()
 	}
 	return nil
+}
+
+// byteaArray decodes an array of one dimension without NULL. Its values share an allocation.
+func byteaArray(raw []byte) (values [][]byte, ok bool) {
+	const head = 20 // dimensions, whether there are NULLs, type, length, first index
+	if len(raw) < head || binary.BigEndian.Uint32(raw) != 1 || binary.BigEndian.Uint32(raw[4:]) != 0 {
+		return nil, false
+	}
+	values = make([][]byte, 0, binary.BigEndian.Uint32(raw[12:]))
+	for rest := slices.Clone(raw[head:]); len(rest) >= 4; {
+		n := binary.BigEndian.Uint32(rest)
+		if int(n) > len(rest)-4 {
+			return nil, false
+		}
+		values, rest = append(values, rest[4:4+n:4+n]), rest[4+n:]
+	}
+	return values, true
 }
 
 // postgresEpoch is the year 2000, in microseconds since 1970.

@@ -117,7 +117,7 @@ func TestNamed(t *testing.T) {
 		want    string
 	}{
 		{record.KindThinkAct, "", false, "rootPlanId stepId seq"},
-		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars"},
+		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars thinkInputParts"},
 		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice"},
 		{record.KindActTool, "attempt", false, "rootPlanId stepId seq toolCallId attempt"},
 		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind startTime endTime"},

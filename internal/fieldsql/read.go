@@ -65,13 +65,17 @@ func Only(columns []Column, names ...string) (out []Column) {
 }
 
 // Written returns the statement that reads the rows of a kind as they were written: without
-// defaults, and without what is served once. Rows of that table are r. rest is the rest of the
-// statement: WHERE, ORDER BY.
-func Written(k record.Kind, rest string) string {
+// defaults, and without what is served once. Texts that are kept in parts are whole, or as they are
+// kept. Rows of that table are r. rest is the rest of the statement: WHERE, ORDER BY.
+func Written(k record.Kind, whole bool, rest string) string {
 	var columns []string
 	fields := field.Fields(k)
 	for i := range fields {
-		if f := &fields[i]; f.Stored() && f.Role != field.Once {
+		switch f := &fields[i]; {
+		case !f.Stored() || f.Role == field.Once || whole && f.Type == field.Hashes:
+		case whole && f.Parts != nil:
+			columns = append(columns, Whole(f, "r")+" AS "+f.Column)
+		default:
 			columns = append(columns, "r."+f.Column)
 		}
 	}
@@ -94,11 +98,11 @@ func Export(k record.Kind) string {
 	if k == record.KindPlan {
 		order = "r.current_plan_id <> r.root_plan_id, " + order
 	}
-	return Written(k, where+"\nORDER BY "+order)
+	return Written(k, true, where+"\nORDER BY "+order)
 }
 
-// ByKey returns the statement that reads what was written to one row. Its parameters are the
-// row's key.
+// ByKey returns the statement that reads what was written to one row, as it is kept. Its parameters
+// are the row's key.
 func ByKey(k record.Kind) string {
 	var where []string
 	for _, f := range field.Fields(k) {
@@ -106,7 +110,7 @@ func ByKey(k record.Kind) string {
 			where = append(where, "r."+f.Column+" = "+param(len(where)+1, parameterType(&f)))
 		}
 	}
-	return Written(k, "WHERE "+strings.Join(where, " AND "))
+	return Written(k, false, "WHERE "+strings.Join(where, " AND "))
 }
 
 // Page describes a page of rows of a kind: those behind a place in an order, up to a number
@@ -129,7 +133,11 @@ func (p Page) SQL() string {
 	fields := field.Fields(p.Kind)
 	for i := range fields {
 		if f := &fields[i]; f.Readable() && (f.Type == field.Text || f.Type == field.JSON) {
-			sizes = append(sizes, "COALESCE(octet_length(t."+f.Column+"::text), 0)")
+			size := "octet_length(t." + f.Column + "::text)"
+			if f.Parts != nil { // in characters, which is near enough
+				size = fmt.Sprintf("CASE WHEN %s THEN LEAST(t.%s, %d) ELSE %s END", inParts(f, "t"), field.CharsOf(p.Kind, f).Column, record.MaxTextBytes, size)
+			}
+			sizes = append(sizes, "COALESCE("+size+", 0)")
 		}
 	}
 	if field.HasAttempts(p.Kind) {

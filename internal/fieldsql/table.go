@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
@@ -82,7 +83,42 @@ func Readable(k record.Kind, alias string) []Column {
 	for i := range columns {
 		columns[i].SQL = alias + "." + columns[i].Name
 	}
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = Whole(f, alias)
+		}
+	}
 	return columns
+}
+
+// Kept returns the columns of [Readable], but texts that are kept in parts as they are kept: a mark in
+// place of the text, and its parts.
+func Kept(k record.Kind, alias string) []Column {
+	columns := Readable(k, alias)
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == f.Shown })].SQL = alias + "." + f.Column
+			columns = append(columns, Column{Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column})
+		}
+	}
+	return columns
+}
+
+// Whole returns the expression of the whole text of a field, of rows of a table or with all its columns.
+func Whole(f *field.Field, alias string) string {
+	text := alias + "." + f.Column
+	if f.Parts == nil {
+		return text
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN actlog.text_of(%s.root_plan_id, %[2]s.part, %[2]s.%[3]s) ELSE %[4]s END",
+		inParts(f, alias), alias, f.Parts.Column, text)
+}
+
+// inParts is true of a row whose text is kept in parts. A server of the release before does not know
+// of them: its text may stand beside the parts of an earlier one.
+func inParts(f *field.Field, alias string) string {
+	return fmt.Sprintf("%s.%s IS NOT NULL AND starts_with(%[1]s.%[3]s, '%[4]s')", alias, f.Parts.Column, f.Column, content.MarkPrefix)
 }
 
 // Lean returns the columns of [Readable] without long texts and JSON. Of the fields with the given columns it
@@ -129,6 +165,8 @@ func parameterType(f *field.Field) string {
 		return "timestamptz"
 	case field.Texts:
 		return "text[]"
+	case field.Hashes:
+		return "bytea[]"
 	case field.JSON:
 		return "json"
 	default:

@@ -114,7 +114,7 @@ func (s *statement) columns() (out []assignment) {
 	add := func(column, value string) { out = append(out, assignment{column, value}) }
 	for _, f := range s.named {
 		switch f.Type {
-		case field.Texts, field.JSON:
+		case field.Texts, field.JSON, field.Hashes:
 			add(f.Column, "u."+f.Column+"::"+parameterType(f))
 		default:
 			add(f.Column, "u."+f.Column)
@@ -171,7 +171,7 @@ func (s *statement) arrays() (params, names []string) {
 	}
 	for _, f := range s.named {
 		switch f.Type {
-		case field.Texts, field.JSON:
+		case field.Texts, field.JSON, field.Hashes:
 			add(f.Column, "text")
 		default:
 			add(f.Column, parameterType(f))

@@ -49,7 +49,8 @@ var rules = map[string]rule{
 	"agent/redact":          {nil, nil},
 
 	// Pure functions of records.
-	"internal/field":    {[]string{"record"}, nil},
+	"internal/content":  {nil, nil},
+	"internal/field":    {[]string{"record", "internal/content"}, nil},
 	"internal/tree":     {[]string{"record"}, nil},
 	"internal/decision": {[]string{"record"}, nil},
 	"internal/template": {[]string{"record"}, nil},
@@ -61,11 +62,11 @@ var rules = map[string]rule{
 	// The record in Postgres. fieldsql owns the decoder of rows.
 	"db":                {nil, []string{pgx}},
 	"migrations":        {nil, nil},
-	"internal/fieldsql": {[]string{"record", "internal/field"}, []string{pgx}},
+	"internal/fieldsql": {[]string{"record", "internal/content", "internal/field"}, []string{pgx}},
 	"internal/pg":       {[]string{"record"}, []string{pgx, "github.com/jackc/puddle/v2"}},
 	"internal/feed":     {[]string{"record", "internal/pg", "db"}, []string{pgx}},
 	"internal/delta":    {[]string{"internal/pg", "internal/recent"}, nil},
-	"internal/store":    {[]string{"record", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
+	"internal/store":    {[]string{"record", "internal/content", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
@@ -125,7 +126,7 @@ var rules = map[string]rule{
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
-	"internal/storetest":     {[]string{"record", "internal/pg", "internal/pgtest", "internal/store", "internal/tree", "internal/upkeep"}, []string{pgx}},
+	"internal/storetest":     {[]string{"record", "internal/content", "internal/pg", "internal/pgtest", "internal/store", "internal/tree", "internal/upkeep"}, []string{pgx}},
 	"internal/apitest": {
 		[]string{"record", "internal/api", "internal/engine", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/runapi", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
 		[]string{"github.com/google/go-cmp", pgx, "github.com/klauspost/compress", "github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/collector/pdata", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf", "google.golang.org/grpc"},

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,42 +14,56 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// stepSections is the start of a statement that reads a step, its cycles and its tool calls, each
-// in a row. A join of cycles and calls would send each cycle once per call. $1 is the step's id, $2
-// the part and $3 the root, as in planTree.
-var stepSections = []fieldsql.Section{
-	{
+// The sections of a statement that reads a step, its cycles and its tool calls, each in a row. A join of
+// cycles and calls would send each cycle once per call. $1 is the step's id, $2 the part and $3 the
+// root, as in planTree.
+var (
+	stepSection = fieldsql.Section{
 		Kind: record.KindAgentExecution,
 		Columns: append(fieldsql.Readable(record.KindAgentExecution, "a"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "a.part"},
 			fieldsql.Column{Name: "also_under", Type: "text[]", SQL: "(SELECT also_under FROM asked)"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text`,
-	},
-	{
+	}
+	cycleSection = fieldsql.Section{
 		Kind:    record.KindThinkAct,
 		Columns: fieldsql.Readable(record.KindThinkAct, "c"),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
-	},
-	{
+	}
+	// keptCycleSection reads prompts as they are kept. Then their contents have sections of their own.
+	keptCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: "FROM cycle AS c"}
+	callSection      = fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text AND t.part = $2::date`,
-	},
-}
+	}
+)
 
 var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
 
+// keptStep reads each content of a step once.
+var keptStep = append([]fieldsql.Section{stepSection, keptCycleSection, callSection}, contentSections...)
+
+var keptCycles = contentsOf(cycleSection.From)
+
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.
-var stepDetail = fieldsql.NewRead(askedStep + fieldsql.Union(stepSections...))
+var stepDetail = fieldsql.NewRead(askedStep + keptCycles + fieldsql.Union(keptStep...))
 
-// stepRows reads them in the order of [StepTaker].
-var stepRows = fieldsql.NewRead(askedStep + "SELECT * FROM (\n" + fieldsql.Union(stepSections...) + `
+// stepRows reads them in the order of [StepTaker], contents first.
+var stepRows = fieldsql.NewRead(askedStep + keptCycles + inStepOrder(keptStep...))
+
+// wholeStepRows is stepRows with whole prompts, for a step of more contents than can be held.
+var wholeStepRows = fieldsql.NewRead(askedStep + inStepOrder(stepSection, cycleSection, callSection))
+
+func inStepOrder(sections ...fieldsql.Section) string {
+	return "SELECT * FROM (\n" + fieldsql.Union(sections...) + `
 ) AS r
-ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`)
+ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`
+}
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
 // root that the step is under. If it is empty and several roots have a step of that id, the
@@ -64,6 +79,9 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 	st := n.steps[0]
 	finishStep(st)
 	for _, c := range n.cycles {
+		if err := n.texts.fill(&c.Record, r.within); err != nil {
+			return nil, err
+		}
 		finishCycle(c)
 	}
 	for _, t := range n.calls {
@@ -93,7 +111,7 @@ type StepTaker interface {
 }
 
 // StepRows reads a step as [Reader.StepDetail] does, and gives away each row as it comes. No
-// other row is held meanwhile, so a step may be of any size.
+// other row is held meanwhile, and at most 8 MiB of contents, so a step may be of any size.
 func (r *Reader) StepRows(ctx context.Context, rootPlanID, stepID string, to StepTaker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,6 +121,9 @@ func (r *Reader) StepRows(ctx context.Context, rootPlanID, stepID string, to Ste
 		switch {
 		case s.refused != nil:
 			return s.refused
+		case errors.Is(err, errManyContents):
+			s.whole, s.lost = true, nil
+			continue
 		case err != nil:
 			return err
 		case s.step != nil:
@@ -119,6 +140,8 @@ type stepReading struct {
 	to     StepTaker
 	cancel context.CancelFunc
 	part   time.Time // where its detail should be
+	whole  bool      // prompts are read whole
+	texts  texts
 
 	elsewhere time.Time // where it is, if not there
 	step      *tree.Step
@@ -133,14 +156,19 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 	if s.step != nil {
 		return s.lost
 	}
-	rows, err := counted(ctx, r.db, r.within, stepRows.SQL, stepID, s.part, orNil(rootPlanID))
+	statement := stepRows
+	if s.whole {
+		statement = wholeStepRows
+	}
+	rows, err := counted(ctx, r.db, r.within, statement.SQL, stepID, s.part, orNil(rootPlanID))
 	if err != nil {
 		return err
 	}
+	s.texts = texts{}
 	var row any
 	home := new(struct{ Part time.Time })
 	var earlier earlierAttempts
-	s.lost = stepRows.Rows(rows, func(kind record.Kind) ([]any, error) {
+	s.lost = statement.Rows(rows, func(kind record.Kind) ([]any, error) {
 		switch kind {
 		case record.KindAgentExecution:
 			st := new(tree.Step)
@@ -154,11 +182,20 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 			t := new(tree.ToolCall)
 			row = t
 			return []any{&t.Record, t, earlier.of(kind, &t.PastAttempts)}, nil
+		case kindContent:
+			row = nil
+			return []any{s.texts.next()}, nil
 		}
 		return nil, fmt.Errorf("read a row of kind %q", kind)
 	}, func() error {
 		if err := earlier.read(); err != nil {
 			return err
+		}
+		if s.texts.read(); s.texts.bytes > maxHeldContents {
+			return errManyContents
+		}
+		if row == nil {
+			return nil
 		}
 		if !home.Part.Equal(s.part) { // there are no other rows then
 			s.elsewhere = home.Part
@@ -180,6 +217,9 @@ func (s *stepReading) give(row any) error {
 		s.step = row
 		return s.to.TakeStep(row)
 	case *tree.Cycle:
+		if err := s.texts.fill(&row.Record, nil); err != nil {
+			return err
+		}
 		finishCycle(row)
 		s.seq = &row.Record.Seq
 		return s.to.TakeCycle(row)

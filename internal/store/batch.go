@@ -39,6 +39,10 @@ type batch struct {
 	touched feed.Touched
 	folded  int // changes that met another one
 	saying  saying
+	// contents are those that are on record once it is written, see contents.remembered. distrusts says
+	// that it sends all of its contents, and relies on none.
+	contents  []uint64
+	distrusts bool
 	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
 	// locked queues what comes once the root plans are locked, written what comes after all rows; nil:
@@ -209,6 +213,9 @@ func stepOf(key record.Key) record.Key {
 // rowBytes estimates what a row takes in memory and on the wire.
 func rowBytes(r *field.Row) int {
 	n := 256
+	for _, c := range r.Contents {
+		n += c.Bytes()
+	}
 	fields := field.Fields(r.Change.Kind())
 	for i := range fields {
 		f := &fields[i]

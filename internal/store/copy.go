@@ -63,11 +63,8 @@ func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][
 		}
 		if len(fresh) > 0 {
 			c := newCopied(table.Kind, origin, t, fresh)
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", table.Name}, c.columns, c); err != nil {
-				if pg.ConnectionLost(err) || pg.Locked(err) {
-					return nil, err
-				}
-				return nil, &copyError{err} // the client's own trouble looks like a cancelled statement
+			if err := copyRows(ctx, tx, table.Name, c.columns, c); err != nil {
+				return nil, err
 			}
 		}
 		if len(known) > 0 {
@@ -75,6 +72,15 @@ func (t newTrees) copy(ctx context.Context, tx pgx.Tx, origin string, passes [][
 		}
 	}
 	return rest, nil
+}
+
+// copyRows copies rows into a table of schema actlog.
+func copyRows(ctx context.Context, tx pgx.Tx, table string, columns []string, rows pgx.CopyFromSource) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"actlog", table}, columns, rows)
+	if err == nil || pg.ConnectionLost(err) || pg.Locked(err) {
+		return err
+	}
+	return &copyError{err} // the client's own trouble looks like a cancelled statement
 }
 
 // copyError is why rows could not be copied. A merge may put them on record, or finds which of

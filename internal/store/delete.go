@@ -88,6 +88,7 @@ func (d *deleter) DeleteTrees(ctx context.Context, roots []string) (deleted int,
 		q.Queue(db.TreeDeleteTraces, there)
 		q.Queue(db.TreeDeleteActTools, there, parts)
 		q.Queue(db.TreeDeleteThinkActs, there, parts)
+		q.Queue(db.TreeDeleteContents, there, parts)
 		for _, sql := range []string{
 			db.TreeDeleteThoughts, db.TreeDeleteArtifacts, db.TreeDeleteSources, db.TreeDeleteWaits, db.TreeDeleteAgentExecutions,
 			db.TreeDeleteInterrupted, db.TreeDeletePlans,

@@ -204,7 +204,7 @@ var findTexts = func() string {
 		}
 		var texts []string
 		for _, f := range field.Worded(kind) {
-			texts = append(texts, "t."+f.Column+"::text")
+			texts = append(texts, "("+fieldsql.Whole(f, "t")+")::text")
 		}
 		attempts := "NULL"
 		if field.HasAttempts(kind) {

@@ -176,7 +176,7 @@ func TestSchemaRules(t *testing.T) {
 			JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refobjsubid > 0
 			JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 			WHERE v.relnamespace = 'report'::regnamespace AND (a.atttypid = 'json'::regtype AND d.refobjid <> 'actlog.artifact'::regclass AND v.relname <> 'node' OR a.attname IN ('user_request', 'summary', 'exception', 'agent_description',
-				'agent_request', 'result', 'think_input', 'think_output', 'action_description', 'action_result', 'parameters', 'latest_tool_args', 'form_description', 'decision', 'revs'))`},
+				'agent_request', 'result', 'think_input', 'think_input_parts', 'think_output', 'action_description', 'action_result', 'parameters', 'latest_tool_args', 'form_description', 'decision', 'revs'))`},
 		{"every view has a time to filter on, and no JSON",
 			`SELECT v.relname FROM pg_class AS v WHERE v.relnamespace = 'report'::regnamespace AND v.relkind = 'v' AND (
 				NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = v.oid AND a.atttypid = 'timestamptz'::regtype)
@@ -213,7 +213,7 @@ func TestSchemaRules(t *testing.T) {
 			t.Errorf("%s: broken by %s", tt.rule, breach)
 		}
 	}
-	if n := len(storetest.Lines(t, db.Pool, `SELECT relname FROM `+tables+` WHERE relispartition`)); n != 3+3*3 {
+	if n := len(storetest.Lines(t, db.Pool, `SELECT relname FROM `+tables+` WHERE relispartition`)); n != 4+4*3 {
 		t.Errorf("the rules were checked on %d partitions", n)
 	}
 }
@@ -224,7 +224,7 @@ func TestEveryFieldHasAColumn(t *testing.T) {
 	db := pgtest.New(t)
 	types := map[field.Type]string{
 		field.Text: "text", field.Int: "bigint", field.Float: "double precision", field.Bool: "boolean",
-		field.Time: "timestamp with time zone", field.Texts: "text[]", field.JSON: "json",
+		field.Time: "timestamp with time zone", field.Texts: "text[]", field.JSON: "json", field.Hashes: "bytea[]",
 	}
 	for _, kind := range record.Kinds {
 		got := map[string]string{}

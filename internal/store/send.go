@@ -30,6 +30,7 @@ type sender struct {
 	statements *statements
 	places     *places
 	said       *said
+	contents   *contents
 	counters   *counters
 	checkRoom  func() error // see Config.Room
 }
@@ -62,6 +63,7 @@ func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) 
 	}
 	s.places.learn(b, fresh)
 	s.said.learn(b)
+	s.contents.learn(b)
 	s.feed.Grew()
 	s.counters.committed(len(b.rows), b.folded, time.Since(start))
 	return nil
@@ -81,7 +83,8 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durat
 func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
 	if s.places.unknown(b) >= s.tuning.manyRows {
 		fresh, err := s.sendMany(ctx, b, lockTimeout)
-		if notCopied(err) {
+		if stale := pg.State(err) == fieldsql.StaleGuess; stale || notCopied(err) {
+			b.distrusts = stale
 			return nil, s.sendFew(ctx, b, assumed{}, lockTimeout)
 		}
 		return fresh, err
@@ -90,6 +93,7 @@ func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Dura
 	err := s.sendFew(ctx, b, a, lockTimeout)
 	if pg.State(err) == fieldsql.StaleGuess {
 		s.places.doubt(b, a)
+		b.distrusts = true
 		err = s.sendFew(ctx, b, assumed{}, lockTimeout)
 	}
 	return nil, err
@@ -116,10 +120,15 @@ func (s *sender) sendMany(ctx context.Context, b *batch, lockTimeout time.Durati
 		if err := tx.SendBatch(ctx, &roots).Close(); err != nil {
 			return err
 		}
+		contents, err := s.contents.share(b, fresh).copy(ctx, tx, fresh)
+		if err != nil {
+			return err
+		}
 		left, err := fresh.copy(ctx, tx, native, passes[1:])
 		if err != nil {
 			return err
 		}
+		contents.queue(&rest, time.Time{})
 		s.queuePasses(&rest, left, assumed{})
 		s.said.queue(&rest, b, passes)
 		if b.written != nil {
@@ -143,6 +152,7 @@ func setLockTimeout(q *pgx.Batch, d time.Duration) {
 func (s *sender) queueBatch(q *pgx.Batch, b *batch, a assumed) {
 	passes := b.passes(a)
 	s.queueRoots(q, b, passes[0], a)
+	s.contents.queue(q, b, a.part)
 	s.queuePasses(q, passes[1:], a)
 	s.said.queue(q, b, passes)
 	if b.written != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/hex"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
@@ -191,6 +193,8 @@ func textColumn(f *field.Field, rows []*field.Row) []*string {
 		case v.IsZero():
 		case f.Type == field.Texts:
 			out[i] = new(arrayLiteral(v.Interface().([]string)))
+		case f.Type == field.Hashes:
+			out[i] = new(hashesLiteral(v.Interface().([][]byte)))
 		case f.Type == field.JSON:
 			out[i] = new(string(v.Bytes()))
 		case v.Kind() == reflect.Pointer:
@@ -210,6 +214,20 @@ func arrayLiteral(values []string) string {
 		quoted[i] = `"` + arrayEscape.Replace(v) + `"`
 	}
 	return "{" + strings.Join(quoted, ",") + "}"
+}
+
+func hashesLiteral(hashes [][]byte) string {
+	b := make([]byte, 0, 2+len(hashes)*(2*content.HashBytes+6))
+	b = append(b, '{')
+	for i, hash := range hashes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `"\\x`...)
+		b = hex.AppendEncode(b, hash)
+		b = append(b, '"')
+	}
+	return string(append(b, '}'))
 }
 
 func revsLiteral(revs []int64) string {

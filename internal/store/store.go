@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/delta"
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/pg"
@@ -48,6 +49,9 @@ type Config struct {
 	// TraceQuiet is how long a trace may be silent before it is closed: what has not ended in
 	// it is UNKNOWN from then on, until more spans come. Default 10 min.
 	TraceQuiet time.Duration
+	// Contents says how long texts are cut, to be kept once in a tree. Default: content.DefaultSizes.
+	// Tests cut everything.
+	Contents content.Sizes
 	// Tracer sees every statement but notifications. Default: none.
 	Tracer pgx.QueryTracer
 }
@@ -66,6 +70,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.QueueRows, 20_000)
 	setDefault(&c.QueueBytes, 64<<20)
 	setDefault(&c.PartitionDays, 7)
+	if c.Contents == (content.Sizes{}) {
+		c.Contents = content.DefaultSizes
+	}
 	if c.TraceQuiet == 0 {
 		c.TraceQuiet = 10 * time.Minute
 	}
@@ -148,20 +155,20 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	s := &Store{config: config, db: d, checks: d.ForReads(1), feed: feed.Start(d, reads, log), deltas: delta.New(d, log), runs: pg.NewBell(d, "actlog_run", log), runWrites: make(chan struct{}, max(1, config.MaxConns/2)), queries: queries}
 	s.prices = &prices{db: d, queries: queries, log: log}
 	s.Reader = &Reader{db: reads, queries: queries, partitionDays: config.PartitionDays}
-	statements, said := newStatements(tuning, config.PartitionDays), newSaid()
+	statements, said, contents := newStatements(tuning, config.PartitionDays), newSaid(), newContents(config.Contents)
 	s.indexer = &indexer{queries: queries}
 	s.deleter = &deleter{db: d, queries: queries, feed: s.feed, counters: counters, retryFor: config.RetryFor}
 	s.tracer = &tracer{
 		queries: queries, retryFor: config.RetryFor, turns: make(chan struct{}, max(1, config.MaxConns/traceShare)),
 		rows: &traceWriter{
-			projector:  &projector{project: config.Project, prices: s.prices, tuning: tuning, counters: counters, log: log},
-			statements: statements, said: said, quiet: config.TraceQuiet,
+			projector:  &projector{project: config.Project, prices: s.prices, tuning: tuning, counters: counters, log: log, sizes: config.Contents},
+			statements: statements, said: said, contents: contents, quiet: config.TraceQuiet,
 		},
 		writer: &writer{
 			prices: s.prices, queue: newQueue(config.QueueRows, config.QueueBytes, config.RetryFor), log: log,
 			sender: &sender{
 				db: d, feed: s.feed, tuning: tuning, counters: counters, checkRoom: config.Room, statements: statements,
-				places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: said,
+				places: &places{tuning: tuning, partitionDays: config.PartitionDays}, said: said, contents: contents,
 			},
 		},
 	}

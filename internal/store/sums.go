@@ -79,7 +79,7 @@ var sumsOfTexts = func() string {
 		}
 		var sums []string
 		for _, f := range Summed(kind) {
-			sums = append(sums, "hashtextextended(COALESCE(t."+f.Column+"::text, ''), 0)")
+			sums = append(sums, "hashtextextended(COALESCE(("+fieldsql.Whole(f, "t")+")::text, ''), 0)")
 		}
 		table := fieldsql.TableOf(kind)
 		where := "t.root_plan_id = $1::text"

@@ -189,12 +189,19 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 		return ctx.Err()
 	}
 	start := time.Now()
-	traces, b, err := t.put(ctx, group, held, true)
-	if errors.Is(err, errForgotten) || pg.State(err) == fieldsql.StaleGuess { // nothing is remembered now
-		traces, b, err = t.put(ctx, group, held, true)
+	copying, distrusts := true, false
+	traces, b, err := t.put(ctx, group, held, copying, distrusts)
+	if stale := pg.State(err) == fieldsql.StaleGuess; stale || errors.Is(err, errForgotten) { // nothing is remembered now
+		distrusts = stale
+		traces, b, err = t.put(ctx, group, held, copying, distrusts)
+	}
+	if pg.State(err) == fieldsql.StaleGuess { // of a content, after what was remembered did not do
+		distrusts = true
+		traces, b, err = t.put(ctx, group, held, copying, distrusts)
 	}
 	if notCopied(err) {
-		traces, b, err = t.put(ctx, group, held, false)
+		copying = false
+		traces, b, err = t.put(ctx, group, held, copying, distrusts)
 	}
 	if err != nil || b == nil {
 		return err
@@ -203,6 +210,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 		tr.remember()
 	}
 	t.said.learn(b)
+	t.contents.learn(b)
 	t.feed.Grew()
 	t.counters.committed(len(b.rows), b.folded, time.Since(start))
 	return nil
@@ -210,7 +218,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 
 // put is one try of the transaction. It returns the traces and the rows that it wrote, if it had
 // anything to do.
-func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[string]*remembered, copying bool) (traces []*trace, b *batch, err error) {
+func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[string]*remembered, copying, distrusts bool) (traces []*trace, b *batch, err error) {
 	err = t.db.Transact(ctx, func(tx pgx.Tx) error {
 		var onRecord map[string]map[record.Key]bool
 		if traces, onRecord, err = t.rows.readTraces(ctx, tx, group, held); err != nil {
@@ -227,7 +235,7 @@ func (t *tracer) put(ctx context.Context, group []*incomingTrace, held map[strin
 				return err
 			}
 		}
-		b, err = t.rows.writeTraces(ctx, tx, traces, copying)
+		b, err = t.rows.writeTraces(ctx, tx, traces, copying, distrusts)
 		return err
 	})
 	return traces, b, err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
@@ -36,6 +37,7 @@ type projector struct {
 	tuning   *tuning
 	counters *counters
 	log      *slog.Logger
+	sizes    content.Sizes
 }
 
 // trace is a trace while its rows are replaced.
@@ -188,6 +190,7 @@ func (p *projector) rowsOf(changes []record.Change, id, root string, closed bool
 			continue
 		}
 		p.prices.apply(row.Change)
+		row.CutTexts(p.sizes)
 		rows[c.Key()] = row
 	}
 	return rows

@@ -32,6 +32,7 @@ type traceWriter struct {
 	*projector
 	statements *statements
 	said       *said
+	contents   *contents
 	quiet      time.Duration // see Config.TraceQuiet
 }
 
@@ -174,12 +175,15 @@ func (t *traceWriter) checkUnshared(ctx context.Context, tx pgx.Tx, traces []*tr
 
 // writeTraces writes the rows of traces that differ, deletes those that are gone, and keeps
 // the spans. It returns the rows.
-func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying bool) (*batch, error) {
+//
+// It copies what it can if copying is set, and relies on no content that it does not send if distrusts is.
+func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trace, copying, distrusts bool) (*batch, error) {
 	if err := t.checkUnshared(ctx, tx, traces); err != nil {
 		return nil, err
 	}
 	a := goOn(traces)
 	b, gone := t.batchOf(traces)
+	b.distrusts = distrusts
 	certain := feed.Touched{} // trees that are new
 	for _, tr := range traces {
 		if tr.isNew {
@@ -190,11 +194,14 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 	}
 	w := &traceWrite{touched: feed.Touched{}}
 	w.deleteDetail(gone, b, a)
-	passes := b.passes(a)
-	if copying && !a.grows && len(b.rows) >= t.tuning.manyRows && len(passes[0]) > 0 {
-		fresh := newTrees{}
-		w.returning(record.KindPlan, t.statements.replace(&w.q, passes[0], assumed{}))
-		fresh.queueNew(&w.q, passes[0])
+	passes, fresh := b.passes(a), newTrees{}
+	roots, passes := passes[0], passes[1:]
+	if len(roots) > 0 {
+		w.returning(record.KindPlan, t.statements.replace(&w.q, roots, a))
+	}
+	var shared sharing
+	if copying && !a.grows && len(b.rows) >= t.tuning.manyRows && len(roots) > 0 {
+		fresh.queueNew(&w.q, roots)
 		if err := tx.SendBatch(ctx, &w.q).Close(); err != nil {
 			return nil, err
 		}
@@ -203,16 +210,20 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 				w.touched.Add(key.Root, key.Kind)
 			}
 		}
-		left, err := fresh.copy(ctx, tx, otlp, passes[1:])
-		if err != nil {
+		var err error
+		if shared, err = t.contents.share(b, fresh).copy(ctx, tx, fresh); err != nil {
 			return nil, err
 		}
-		w.q, passes = pgx.Batch{}, left
-	}
-	for _, rows := range passes {
-		if len(rows) > 0 {
-			w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows, a))
+		if passes, err = fresh.copy(ctx, tx, otlp, passes); err != nil {
+			return nil, err
 		}
+		w.q = pgx.Batch{}
+	} else {
+		shared = t.contents.share(b, nil)
+	}
+	shared.queue(&w.q, a.part)
+	for _, rows := range passes {
+		w.returning(rows[0].Change.Kind(), t.statements.replace(&w.q, rows, a))
 	}
 	if a.grows {
 		calls := slices.DeleteFunc(slices.Collect(maps.Keys(b.rows)), func(key record.Key) bool { return key.Kind != record.KindActTool })

@@ -40,6 +40,7 @@ type nodes struct {
 	cycles []*tree.Cycle
 	calls  []*tree.ToolCall
 	waits  []*record.Wait
+	texts  texts
 }
 
 type planNode struct {
@@ -118,6 +119,8 @@ func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, i
 			into = append(into, &t.Record, t, earlier.of(kind, &t.PastAttempts))
 		case record.KindWait:
 			into = append(into, added(&n.waits))
+		case kindContent:
+			into = append(into, n.texts.next())
 		default:
 			return nil, fmt.Errorf("read a row of kind %q", kind)
 		}
@@ -126,6 +129,7 @@ func (r *Reader) readNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, i
 		if !home.Part.IsZero() && !home.Part.Equal(part) {
 			return errElsewhere
 		}
+		n.texts.read()
 		return earlier.read()
 	})
 	if errors.Is(err, errElsewhere) {

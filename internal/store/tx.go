@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/record"
 )
@@ -20,6 +21,8 @@ type Tx struct {
 	store   *Store
 	tx      pgx.Tx
 	batches []*batch
+	// distrusts says that the batches rely on no content that they do not send.
+	distrusts bool
 }
 
 // InTx runs f in one transaction. When f returns nil, everything that it wrote is committed
@@ -35,10 +38,13 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) er
 		return fmt.Errorf("transaction: %w", err)
 	}
 	defer s.goroutines.Done()
-	deadline := time.Now().Add(s.config.RetryFor)
+	deadline, distrusts := time.Now().Add(s.config.RetryFor), false
 	for attempt := 0; ; attempt++ {
-		committing, err := s.inTx(ctx, f)
+		committing, err := s.inTx(ctx, distrusts, f)
 		switch {
+		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
+			distrusts = true
+			continue
 		case err == nil || ctx.Err() != nil:
 			return err
 		case committing && pg.ConnectionLost(err):
@@ -52,14 +58,14 @@ func (s *Store) InTx(ctx context.Context, f func(context.Context, *Tx) error) er
 }
 
 // inTx is one transaction. committing reports that only the commit can have failed.
-func (s *Store) inTx(ctx context.Context, f func(context.Context, *Tx) error) (committing bool, err error) {
+func (s *Store) inTx(ctx context.Context, distrusts bool, f func(context.Context, *Tx) error) (committing bool, err error) {
 	if err := s.room(); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer context.AfterFunc(s.sending, cancel)()
-	t, start := &Tx{store: s}, time.Now()
+	t, start := &Tx{store: s, distrusts: distrusts}, time.Now()
 	err = s.db.Transact(ctx, func(tx pgx.Tx) error {
 		t.tx, t.batches = tx, nil
 		if err := f(ctx, t); err != nil {
@@ -90,6 +96,7 @@ func (s *Store) inTx(ctx context.Context, f func(context.Context, *Tx) error) (c
 	for _, b := range t.batches {
 		s.places.learn(b, nil)
 		s.said.learn(b)
+		s.contents.learn(b)
 		s.counters.committed(len(b.rows), b.folded, time.Since(start))
 	}
 	if len(t.batches) > 0 {
@@ -112,6 +119,7 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	}
 	valid := slices.DeleteFunc(entries, func(e *entry) bool { return e.err != nil })
 	b := newBatch(valid)
+	b.distrusts = t.distrusts
 	var q pgx.Batch
 	t.store.sender.queueBatch(&q, b, assumed{})
 	err = t.tx.SendBatch(ctx, &q).Close()

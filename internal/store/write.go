@@ -91,6 +91,7 @@ func (w *writer) prepare(changes []record.Change) ([]*entry, []*request) {
 		entries[i] = &entry{row: row, err: err}
 		if err == nil {
 			w.prices.apply(row.Change)
+			row.CutTexts(w.contents.sizes)
 			entries[i].size = rowBytes(row)
 			sorted.add(entries[i])
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
@@ -27,10 +28,13 @@ func Open(t testing.TB, options ...func(*store.Config)) *store.Store {
 	return OpenURL(t, pgtest.New(t).URL, options...)
 }
 
-// OpenURL is Open for a database.
+// CutAll cuts every text that may be kept in parts, into small pieces.
+var CutAll = content.Sizes{Cut: 1, Least: 1, Average: 64, Most: 256}
+
+// OpenURL is Open for a database. All texts that may be kept in parts are, unless an option says otherwise.
 func OpenURL(t testing.TB, url string, options ...func(*store.Config)) *store.Store {
 	t.Helper()
-	config := store.Config{DatabaseURL: url, Logger: Logger(t), MaxConns: 4}
+	config := store.Config{DatabaseURL: url, Logger: Logger(t), MaxConns: 4, Contents: CutAll}
 	for _, o := range options {
 		o(&config)
 	}
@@ -143,22 +147,40 @@ func (l *Log) Logger() *slog.Logger {
 // OldMonday begins a period that is long over.
 const OldMonday = "2026-01-05"
 
+// detailTables are those whose rows lie in the part of their tree.
+var detailTables = []string{"think_act_record", "act_tool_info", "content"}
+
+// SetPart moves trees into a part, wherever that lies.
+func SetPart(t testing.TB, s *store.Store, day string, roots ...string) {
+	t.Helper()
+	if err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error { return setPart(t.Context(), tx, day, roots) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func setPart(ctx context.Context, tx pgx.Tx, day string, roots []string) error {
+	for _, table := range append([]string{"plan_execution_record", "agent_execution_record"}, detailTables...) {
+		seen := ", first_seen_at = $1::text::date"
+		if table == "content" {
+			seen = ""
+		}
+		if _, err := tx.Exec(ctx, "UPDATE actlog."+table+" SET part = $1::text::date"+seen+" WHERE root_plan_id = ANY ($2)", day, roots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Age moves trees into a period that is long over, with partitions of its own.
 func Age(t testing.TB, s *store.Store, monday string, roots ...string) {
 	t.Helper()
 	err := s.DB().Transact(t.Context(), func(tx pgx.Tx) error {
-		detail := []string{"think_act_record", "act_tool_info"}
-		for _, table := range detail {
+		for _, table := range detailTables {
 			if _, err := tx.Exec(t.Context(), `SELECT actlog.add_partition($1, $2::date, $2::date + 7) WHERE to_regclass('actlog.' || $1 || '_p' || to_char($2::date, 'YYYYMMDD')) IS NULL`, table, monday); err != nil {
 				return err
 			}
 		}
-		for _, table := range append(detail, "plan_execution_record", "agent_execution_record") {
-			if _, err := tx.Exec(t.Context(), "UPDATE actlog."+table+" SET part = $1, first_seen_at = $1::date WHERE root_plan_id = ANY ($2)", monday, roots); err != nil {
-				return err
-			}
-		}
-		return nil
+		return setPart(t.Context(), tx, monday, roots)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -250,8 +250,12 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 		if _, err := tx.Exec(ctx, "WITH gone AS (DELETE FROM actlog.act_tool_info_default WHERE part = $1 RETURNING *)"+countCalls("gone"), p.from); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "DELETE FROM actlog.think_act_record_default WHERE part = $1", p.from)
-		return err
+		for _, table := range []string{"think_act_record", contentTable} {
+			if _, err := tx.Exec(ctx, "DELETE FROM actlog."+table+"_default WHERE part = $1", p.from); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("drop from the default partitions: %w", err)

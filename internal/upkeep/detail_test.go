@@ -20,14 +20,6 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// setPart moves a tree to the part of a day, without a partition for it.
-func setPart(t testing.TB, s *store.Store, day, root string) {
-	t.Helper()
-	for _, table := range append([]string{"plan_execution_record", "agent_execution_record"}, upkeep.PartitionedTables...) {
-		storetest.Exec(t, s, "UPDATE actlog."+table+" SET part = $1::text::date, first_seen_at = $1::text::date WHERE root_plan_id = $2", day, root)
-	}
-}
-
 // dropDetail drops what is older than 30 days.
 func dropDetail(t testing.TB, s *store.Store) {
 	t.Helper()
@@ -75,7 +67,7 @@ func TestDropDetail(t *testing.T) {
 				t.Fatalf("before: %+v", want)
 			}
 			if inDefault {
-				setPart(t, s, storetest.OldMonday, root)
+				storetest.SetPart(t, s, storetest.OldMonday, root)
 			} else {
 				storetest.Age(t, s, storetest.OldMonday, root)
 			}

@@ -16,7 +16,10 @@ import (
 )
 
 // partitionedTables hold the detail. Their partitions are added and dropped together.
-var partitionedTables = []string{"think_act_record", "act_tool_info"}
+var partitionedTables = []string{"think_act_record", "act_tool_info", contentTable}
+
+// contentTable holds what long texts are kept in. Its rows are not in the feed.
+const contentTable = "content"
 
 // spanTable holds the spans of traces, in one partition per day.
 const spanTable = "otlp_span"
@@ -153,7 +156,7 @@ func (u *Upkeep) addMissing(ctx context.Context, tx pgx.Tx, table string, days i
 		if err := u.queries.PartitionAdd(ctx, tx, db.PartitionAddParams{Parent: table, FromDay: from, ToDay: to}); err != nil {
 			return added, err
 		}
-		if slices.Contains(partitionedTables, table) {
+		if slices.Contains(partitionedTables, table) && table != contentTable {
 			// Rows that were in the default partition are written again, see package feed.
 			if _, err := tx.Exec(ctx, `INSERT INTO actlog.change (root_plan_id, kinds)
 				SELECT DISTINCT root_plan_id, $1::text[] FROM actlog.`+table+" WHERE part >= $2 AND part < $3", movedKinds, from, to); err != nil {

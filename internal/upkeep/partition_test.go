@@ -144,8 +144,9 @@ func TestAddPartitionsWithoutDDL(t *testing.T) {
 	var warned storetest.Log
 	s := storetest.OpenURL(t, roleURL, logTo(&warned))
 	u := storetest.Upkeep(t, s, upkeep.Config{Logger: warned.Logger()})
-	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"})
-	if st := storetest.StepDetail(t, s, "s"); len(st.Cycles) != 1 {
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t"},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("asked")})
+	if st := storetest.StepDetail(t, s, "s"); len(st.Cycles) != 1 || *st.Cycles[0].Record.ThinkInput != "asked" {
 		t.Errorf("step = %+v", st)
 	}
 	for _, table := range upkeep.PartitionedTables {

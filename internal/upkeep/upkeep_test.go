@@ -100,7 +100,7 @@ func TestUpkeepRunsByItself(t *testing.T) {
 	})
 	storetest.Until(t, "it is counted", func() bool {
 		st := keeper.Stats()
-		return st.PartitionsDropped == 2 && other.Stats().TreesDeleted == 1 && st.RunsInterrupted == 1
+		return st.PartitionsDropped == 3 && other.Stats().TreesDeleted == 1 && st.RunsInterrupted == 1
 	})
 }
 
@@ -110,7 +110,7 @@ func TestStats(t *testing.T) {
 	pg := pgtest.Fresh(t)
 	u := storetest.Upkeep(t, storetest.OpenURL(t, pg.URL), upkeep.Config{})
 	want := upkeep.Stats{
-		PartitionsAdded: 3 * (1 + upkeep.PartitionsAhead),
+		PartitionsAdded: 4 * (1 + upkeep.PartitionsAhead),
 		PartitionsUntil: store.PeriodStart(today(t, pg.Pool), 7).AddDate(0, 0, 7*(1+upkeep.PartitionsAhead)),
 	}
 	if diff := cmp.Diff(want, u.Stats()); diff != "" {

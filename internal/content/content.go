@@ -1,0 +1,113 @@
+// Package content owns how long texts are kept once: it cuts a text into pieces by what it says, so
+// that texts which repeat each other have most pieces in common, names each piece by its hash, and puts
+// texts together again. Cut points and hashes are a storage format: golden vectors hold them. It knows
+// no SQL.
+package content
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unsafe"
+)
+
+// HashBytes is the length of a [Hash].
+const HashBytes = 16
+
+// Hash names a content: the first bytes of a SHA-256.
+type Hash [HashBytes]byte
+
+// HashOf returns the hash of a text. In SQL: substring(sha256(convert_to(text, 'UTF8')) FOR 16).
+func HashOf(text string) Hash {
+	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text))) // only read; a copy would cost as much as the hash
+	return Hash(sum[:HashBytes])
+}
+
+// Bytes returns hashes as they are kept.
+func Bytes(hashes []Hash) [][]byte {
+	all := make([][]byte, len(hashes))
+	for i := range hashes {
+		all[i] = hashes[i][:]
+	}
+	return all
+}
+
+// Hashes returns kept hashes.
+func Hashes(kept [][]byte) []Hash {
+	all := make([]Hash, len(kept))
+	for i := range kept {
+		copy(all[i][:], kept[i])
+	}
+	return all
+}
+
+// pageByte begins what the hash of a page is made of. It is in no text.
+const pageByte = 0xff
+
+// Content is a piece of a text, or a page: a list of pieces.
+type Content struct {
+	Hash  Hash
+	Parts []Hash // of a page
+	Body  string // of a piece
+}
+
+// Bytes estimates what a content takes in memory and on the wire.
+func (c Content) Bytes() int { return 64 + len(c.Body) + HashBytes*len(c.Parts) }
+
+func pageOf(parts []Hash) Content {
+	h := sha256.New()
+	h.Write([]byte{pageByte})
+	for i := range parts {
+		h.Write(parts[i][:])
+	}
+	return Content{Hash: Hash(h.Sum(nil)[:HashBytes]), Parts: parts}
+}
+
+// MarkPrefix begins every [Mark]. A text that begins so is cut whatever its size, so no other value
+// of a field does.
+const MarkPrefix = "actlog:content:"
+
+// Mark stands in a field for a text that is kept in parts. Equal texts have equal marks, whatever cut
+// them.
+func Mark(text string) string {
+	h := HashOf(text)
+	return MarkPrefix + hex.EncodeToString(h[:])
+}
+
+// IsMark reports whether the value of a field that has parts is a mark.
+func IsMark(value string) bool { return strings.HasPrefix(value, MarkPrefix) }
+
+// Texts puts texts together from contents.
+type Texts map[Hash]Content
+
+// Add adds a content.
+func (t Texts) Add(c Content) { t[c.Hash] = c }
+
+// Bytes returns the size of the text that parts make.
+func (t Texts) Bytes(parts []Hash) (n int) {
+	t.each(parts, func(piece string) { n += len(piece) })
+	return n
+}
+
+// Text returns the text that parts make. A piece that is missing leaves a note in its place, as
+// actlog.text_of does.
+func (t Texts) Text(parts []Hash) string {
+	var b strings.Builder
+	b.Grow(t.Bytes(parts))
+	t.each(parts, func(piece string) { b.WriteString(piece) })
+	return b.String()
+}
+
+func (t Texts) each(parts []Hash, do func(piece string)) {
+	for _, hash := range parts {
+		c, ok := t[hash]
+		switch {
+		case !ok:
+			do("[a part of this text is missing: " + hex.EncodeToString(hash[:]) + "]")
+		case c.Parts != nil:
+			t.each(c.Parts, do)
+		default:
+			do(c.Body)
+		}
+	}
+}
