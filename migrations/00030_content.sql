@@ -79,6 +79,36 @@ $$;
 COMMENT ON FUNCTION actlog.text_of(text, date, bytea[]) IS
     'The text that is kept in parts in a tree: of root, part and think_input_parts of a cycle. A part that is missing leaves a note in its place.';
 
+-- +goose StatementBegin
+CREATE FUNCTION actlog.contents_of(root text, part date, named bytea[]) RETURNS TABLE (hash bytea, parts bytea[], body text) LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+    IF cardinality(named) > 0 THEN
+        RETURN QUERY
+        WITH direct AS MATERIALIZED (
+            SELECT found.hash, found.parts, found.body
+            FROM (SELECT DISTINCT u.hash FROM unnest(contents_of.named) AS u (hash)) AS n
+            CROSS JOIN LATERAL (
+                SELECT c.hash, c.parts, c.body FROM actlog.content AS c
+                WHERE c.root_plan_id = contents_of.root AND c.hash = n.hash AND c.part = contents_of.part
+                OFFSET 0
+            ) AS found
+        )
+        SELECT d.hash, d.parts, d.body FROM direct AS d
+        UNION ALL
+        SELECT found.hash, found.parts, found.body
+        FROM (SELECT DISTINCT u.hash FROM direct AS d CROSS JOIN LATERAL unnest(d.parts) AS u (hash)) AS n
+        CROSS JOIN LATERAL (
+            SELECT c.hash, c.parts, c.body FROM actlog.content AS c
+            WHERE c.root_plan_id = contents_of.root AND c.hash = n.hash AND c.part = contents_of.part
+            OFFSET 0
+        ) AS found;
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION actlog.contents_of(text, date, bytea[]) IS
+    'The contents of a tree that are named, and those that these name. Each comes once, but one that is named in both ways, which comes twice.';
+
 CREATE VIEW actlog.think_act_text AS
 SELECT r.root_plan_id, r.step_id, r.seq, r.part,
     CASE WHEN r.think_input_parts IS NOT NULL AND starts_with(r.think_input, 'actlog:content:')
@@ -100,6 +130,7 @@ COMMENT ON COLUMN actlog.think_act_text.action_result IS 'What came of it.';
 DROP VIEW actlog.think_act_text;
 UPDATE actlog.think_act_record AS r SET think_input = actlog.text_of(r.root_plan_id, r.part, r.think_input_parts)
 WHERE r.think_input_parts IS NOT NULL AND starts_with(r.think_input, 'actlog:content:');
+DROP FUNCTION actlog.contents_of(text, date, bytea[]);
 DROP FUNCTION actlog.text_of(text, date, bytea[]);
 COMMENT ON COLUMN actlog.think_act_record.think_input IS 'The input of the model.';
 ALTER TABLE actlog.think_act_record DROP COLUMN think_input_parts;

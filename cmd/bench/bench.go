@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/actlog/actlog/internal/api"
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
@@ -167,7 +168,7 @@ var recordTables = []string{"plan_execution_record", "agent_execution_record", "
 // comparison pays for the work of the other.
 func (d *database) empty(ctx context.Context) error {
 	_, err := d.pool.Exec(ctx, `TRUNCATE actlog.plan_execution_record, actlog.agent_execution_record, actlog.think_act_record,
-		actlog.act_tool_info, actlog.change, actlog.otlp_trace, actlog.otlp_span, actlog.search_fresh, actlog.search_text, actlog.search_slice, actlog.search_member, actlog.search_gram CASCADE`)
+		actlog.act_tool_info, actlog.content, actlog.change, actlog.otlp_trace, actlog.otlp_span, actlog.search_fresh, actlog.search_text, actlog.search_slice, actlog.search_member, actlog.search_gram CASCADE`)
 	if err == nil {
 		_, err = d.pool.Exec(ctx, "CHECKPOINT")
 	}
@@ -196,10 +197,15 @@ func (d *database) rows(ctx context.Context) (n int, err error) {
 }
 
 // store opens the store in the same way as actlog serve.
-func (d *database) store(ctx context.Context) (s *store.Store, err error) {
+func (d *database) store(ctx context.Context) (*store.Store, error) {
+	return d.storeWith(ctx, content.DefaultSizes)
+}
+
+// storeWith opens a store that cuts texts in another way.
+func (d *database) storeWith(ctx context.Context, sizes content.Sizes) (s *store.Store, err error) {
 	// The goroutines of the store inherit the profile label of the caller.
 	onSide(ctx, sideOurs, func(ctx context.Context) {
-		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: store.Projecting(otlp.NewProjection)})
+		s, err = store.Open(ctx, store.Config{DatabaseURL: d.url, Project: store.Projecting(otlp.NewProjection), Contents: sizes})
 		if err != nil {
 			return
 		}

@@ -80,11 +80,16 @@ func columnsOf(ctx context.Context, db *database, table string) (columns []strin
 	var name, kind string
 	var read []string
 	_, err = pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
-		columns = append(columns, name)
-		if kind == "json" {
-			name += "::text"
+		expression := "r." + name
+		switch {
+		case name == "think_input_parts":
+			return nil
+		case name == "think_input": // COPY writes it whole
+			expression = "CASE WHEN r.think_input_parts IS NULL THEN r.think_input ELSE actlog.text_of(r.root_plan_id, r.part, r.think_input_parts) END"
+		case kind == "json":
+			expression += "::text"
 		}
-		read = append(read, "r."+name)
+		columns, read = append(columns, name), append(read, expression)
 		return nil
 	})
 	return columns, strings.Join(read, ", "), err

@@ -40,6 +40,7 @@ type group struct {
 var groups = []group{
 	{"write", "a Recorder in process, against COPY", measureWrite},
 	{"http", "records over HTTP, against COPY", measureHTTP},
+	{"content", "conversations whose prompts repeat, against COPY and against whole texts", measureContent},
 	{"side", "runs side by side, and small requests, against COPY", measureSide},
 	{"traces", "traces over OTLP/HTTP, against COPY", measureTraces},
 	{"growing", "a trace that grows, against its first spans", measureGrowing},

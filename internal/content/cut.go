@@ -15,7 +15,7 @@ type Sizes struct {
 }
 
 // DefaultSizes were measured, see docs/performance.md.
-var DefaultSizes = Sizes{Cut: 4096, Least: 512, Average: 2048, Most: 8192}
+var DefaultSizes = Sizes{Cut: 8192, Least: 512, Average: 2048, Most: 8192}
 
 const (
 	// atBlank is how far before a cut point a blank is looked for, to cut behind it, else the end of a

@@ -32,8 +32,8 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked) AND a.step_id = $1::text
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text AND c.part = $2::date`,
 	}
-	// keptCycleSection reads prompts as they are kept. Then their contents have sections of their own.
-	keptCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: "FROM cycle AS c"}
+	// keptCycleSection reads prompts as they are kept. Their contents have a section of their own.
+	keptCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: cycleSection.From}
 	callSection      = fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
@@ -45,16 +45,14 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
 
 // keptStep reads each content of a step once.
-var keptStep = append([]fieldsql.Section{stepSection, keptCycleSection, callSection}, contentSections...)
-
-var keptCycles = contentsOf(cycleSection.From)
+var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection(cycleSection.From)}
 
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.
-var stepDetail = fieldsql.NewRead(askedStep + keptCycles + fieldsql.Union(keptStep...))
+var stepDetail = fieldsql.NewRead(askedStep + fieldsql.Union(keptStep...))
 
 // stepRows reads them in the order of [StepTaker], contents first.
-var stepRows = fieldsql.NewRead(askedStep + keptCycles + inStepOrder(keptStep...))
+var stepRows = fieldsql.NewRead(askedStep + inStepOrder(keptStep...))
 
 // wholeStepRows is stepRows with whole prompts, for a step of more contents than can be held.
 var wholeStepRows = fieldsql.NewRead(askedStep + inStepOrder(stepSection, cycleSection, callSection))

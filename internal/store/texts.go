@@ -11,43 +11,19 @@ import (
 // kindContent is the kind of rows with contents in a statement of sections.
 const kindContent record.Kind = "content"
 
-// contentsOf returns what follows the start of a statement, see asked, so that it has cycle, the cycles
-// that from selects, and named, the contents that they name directly. $2 is the part.
-func contentsOf(from string) string {
-	return `, cycle AS MATERIALIZED (
-    SELECT c.*
-    ` + from + `
-), named AS MATERIALIZED (
-    SELECT found.*
-    FROM (SELECT DISTINCT u.hash FROM cycle CROSS JOIN LATERAL unnest(cycle.think_input_parts) AS u (hash)) AS n
-    CROSS JOIN LATERAL (
-        SELECT c.hash, c.parts, c.body
-        FROM actlog.content AS c
-        WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.hash = n.hash AND c.part = $2::date
-        OFFSET 0 -- else Postgres may read the whole partition, to look the contents up in memory
-    ) AS found
-)
-`
-}
-
-// contentSections read the contents of a statement that has those of contentsOf: first those that are
-// named directly, then the pieces of pages.
-var contentSections = []fieldsql.Section{
-	{Kind: kindContent, Columns: contentColumnsOf("n"), From: "FROM named AS n"},
-	{Kind: kindContent, Columns: contentColumnsOf("found"), From: `FROM (SELECT DISTINCT u.hash FROM named CROSS JOIN LATERAL unnest(named.parts) AS u (hash)) AS n
-CROSS JOIN LATERAL (
-    SELECT c.hash, c.parts, c.body
-    FROM actlog.content AS c
-    WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.hash = n.hash AND c.part = $2::date
-    OFFSET 0
-) AS found`},
-}
-
-func contentColumnsOf(alias string) []fieldsql.Column {
-	return []fieldsql.Column{
-		{Name: "hash", Type: "bytea", SQL: alias + ".hash"},
-		{Name: "parts", Type: "bytea[]", SQL: alias + ".parts"},
-		{Name: "body", Type: "text", SQL: alias + ".body"},
+// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c.
+func contentSection(from string) fieldsql.Section {
+	return fieldsql.Section{
+		Kind: kindContent,
+		Columns: []fieldsql.Column{
+			{Name: "hash", Type: "bytea", SQL: "k.hash"},
+			{Name: "parts", Type: "bytea[]", SQL: "k.parts"},
+			{Name: "body", Type: "text", SQL: "k.body"},
+		},
+		From: `FROM actlog.contents_of((SELECT root_plan_id FROM asked), $2::date, ARRAY(
+    SELECT unnest(c.think_input_parts)
+    ` + from + ` AND c.think_input_parts IS NOT NULL
+)) AS k`,
 	}
 }
 
