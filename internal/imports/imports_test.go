@@ -67,6 +67,7 @@ var rules = map[string]rule{
 	"internal/delta":    {[]string{"internal/pg", "internal/recent"}, nil},
 	"internal/store":    {[]string{"record", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
+	"internal/report":   {[]string{"record", "internal/pg"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
 	// How the record is laid out, and said to people.
@@ -144,7 +145,7 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
-	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
+	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "internal/report", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
 	mcpSDK: {"agent/mcp", "cmd/chaos"},
 	echo:   {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
