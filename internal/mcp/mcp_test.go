@@ -51,7 +51,11 @@ func serveDB(t *testing.T, db *pgtest.DB, reports mcp.Reports, options func(*api
 		options(&config)
 	}
 	api := apitest.New(t, s, config)
-	tools := mcp.New(s, api.API, reports, api.HTTP, mcp.Config{Version: "1"})
+	var timeout time.Duration
+	if r, ok := reports.(noReports); ok && !r.panics {
+		timeout = 200 * time.Millisecond
+	}
+	tools := mcp.New(s, api.API, reports, api.HTTP, mcp.Config{Version: "1", CallTimeout: timeout})
 	over := httptest.NewServer(api.HTTP.Handler(true, slices.Concat(api.Routes, tools.Routes())...))
 	t.Cleanup(over.Close)
 	return &served{t, over.URL, db, s}
@@ -419,7 +423,10 @@ func TestBadArguments(t *testing.T) {
 		{"read_row", object{"planId": "night", "at": "plan:night", "offset": 3}, "offset needs field"},
 		{"read_row", object{"planId": "night", "at": "plan:night", "field": "thinkInput"}, "field must be a text of this row: title, userRequest, errorMessage"},
 		{"search", object{"planId": "night"}, "text"},
-		{"search", object{"planId": "night", "text": " "}, "q"},
+		{"search", object{"planId": "night", "text": " "}, "text must not be empty"},
+		{"failures", object{"planId": "a\x00b"}, "nothing of that id is on record"},
+		{"describe_reports", object{"view": "a\x00b"}, "view must be the name of a view"},
+		{"sql", object{"query": "SELECT 'a\x00b'"}, "query must be without NUL"},
 		{"sql", object{"query": "SELECT * FROM actlog.plan_execution_record"}, "query was refused: permission denied for schema actlog"},
 		{"sql", object{"query": "DELETE FROM plan"}, "query was refused"},
 		{"sql", object{"query": "SELECT pg_sleep(60)", "seconds": 1}, "query was stopped after 1 s"},
@@ -632,6 +639,52 @@ func TestCancelledCallsEnd(t *testing.T) {
 		cancel()
 		asked.Wait()
 		storetest.Until(t, "the statement has ended", func() bool { return sleeping() == 0 })
+	}
+}
+
+// noReports are reports that never come, or bring the server down.
+type noReports struct{ panics bool }
+
+func (r noReports) Query(ctx context.Context, _ string, _ report.Bounds) (*report.Result, error) {
+	if r.panics {
+		panic("on purpose")
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (noReports) Views(context.Context) ([]report.View, error) {
+	return nil, &report.UnsafeError{Reasons: []string{"is a superuser"}}
+}
+
+func (noReports) Columns(context.Context, string) ([]report.ViewColumn, error) {
+	return nil, record.ErrUnavailable
+}
+
+// TestToolsThatFail checks that a call ends in time, and that one which goes wrong costs an error and nothing else.
+func TestToolsThatFail(t *testing.T) {
+	t.Parallel()
+	for _, reports := range []noReports{{panics: true}, {}} {
+		c := serve(t, reports, nil).connect(true)
+		if text, failed := c.call("sql", object{"query": "SELECT 1"}); !failed || !strings.Contains(text, map[bool]string{true: "a handler panicked", false: "was not answered in time"}[reports.panics]) {
+			t.Errorf("%v %s", failed, text)
+		}
+		if !reports.panics {
+			continue // other calls may take longer
+		}
+		for _, ask := range []struct {
+			tool      string
+			arguments object
+			want      string
+		}{
+			{"describe_reports", object{}, "may do more than it should"},
+			{"describe_reports", object{"view": "plan"}, "cannot be reached right now"},
+			{"find_runs", object{}, `"runs":[]`},
+		} {
+			if text, failed := c.call(ask.tool, ask.arguments); !strings.Contains(text, ask.want) || failed != (ask.tool != "find_runs") {
+				t.Errorf("%s %v: %v %s, want %s", ask.tool, ask.arguments, failed, text, ask.want)
+			}
+		}
 	}
 }
 

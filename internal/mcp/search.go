@@ -1,11 +1,14 @@
 package mcp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/search"
+	"github.com/actlog/actlog/record"
 )
 
 type searchArguments struct {
@@ -51,6 +54,9 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 		return nil, err
 	}
 	found, err := s.lists.Find(c, o, in.Text, from, in.Limit)
+	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
+		return nil, httpd.BadField("text", wrong.Reason)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/report"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/record"
 )
 
 // Config says how the tools are served. Zero values mean the defaults named here.
@@ -77,6 +78,9 @@ func New(s Store, lists Lists, reports Reports, server *httpd.Server, config Con
 
 // outline reads a run, or a part of one, without its texts.
 func (s *Server) outline(c echo.Context, planID, root string) (*outline.Outline, error) {
+	if !httpd.Storable(planID) || !httpd.Storable(root) {
+		return nil, record.ErrNotFound
+	}
 	p, err := s.reader(c).Skeleton(c.Request().Context(), root, planID)
 	if err != nil {
 		return nil, err

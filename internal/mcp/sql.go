@@ -112,22 +112,24 @@ func (s *Server) describeReports(c echo.Context, in reportsArguments) (any, erro
 		return nil, err
 	}
 	defer done()
-	views, err := s.reports.Views(ctx)
-	if err != nil {
-		return nil, s.sqlRefusal(err, 0)
-	}
 	if in.View == "" {
+		views, err := s.reports.Views(ctx)
+		if err != nil {
+			return nil, s.sqlRefusal(err, 0)
+		}
 		all := make([]describedView, 0, len(views))
 		for _, v := range views {
 			all = append(all, describedView(v))
 		}
 		return map[string]any{"schema": "report", "views": all}, nil
 	}
-	columns, err := s.reports.Columns(ctx, in.View)
-	switch {
-	case err != nil:
-		return nil, s.sqlRefusal(err, 0)
-	case len(columns) == 0:
+	var columns []report.ViewColumn
+	if httpd.Storable(in.View) {
+		if columns, err = s.reports.Columns(ctx, in.View); err != nil {
+			return nil, s.sqlRefusal(err, 0)
+		}
+	}
+	if len(columns) == 0 {
 		return nil, httpd.BadField("view", "must be the name of a view, as describe_reports without view lists them")
 	}
 	all := make([]column, 0, len(columns))
