@@ -280,3 +280,46 @@ func TestUnsafeReportRole(t *testing.T) {
 		t.Errorf("%+v, %v", tools, err)
 	}
 }
+
+// TestDocsAssistant makes the role for SQL as the docs say, and asks what their example asks.
+func TestDocsAssistant(t *testing.T) {
+	t.Parallel()
+	requireClients(t, "curl")
+	database := docsServer(t)
+	admin := connect(t, database, "")
+	mustSQL(t, admin, under(t, codeBlocks(t, "operations.md", "sql"), "Roles", 2)[0])
+	if code, _, stderr := actlog(t, "migrate", "up", "--database-url", as(t, database, "actlog_owner")); code != exitDone {
+		t.Fatalf("migrate: exit code %d\n%s", code, stderr)
+	}
+	for _, sql := range under(t, codeBlocks(t, "mcp.md", "sql"), "The role for SQL", 2) {
+		mustSQL(t, admin, sql)
+	}
+	mustSQL(t, connect(t, database, "actlog_owner"), under(t, codeBlocks(t, "operations.md", "sql"), "Partitions", 3)[0])
+	s := start(t, "serve", "--listen", "127.0.0.1:0", "--database-url", as(t, database, "actlog_server"), "--report-url", as(t, database, "actlog_sql"))
+	output(t, strings.ReplaceAll(under(t, codeBlocks(t, "mcp.md", "sh"), "An example", 1)[0], defaultServer, s.url))
+	c, err := connectAssistant(t, assistant(t, s.url, ""), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for shown := under(t, codeBlocks(t, "mcp.md", "json"), "An example", 6); len(shown) > 0; shown = shown[2:] {
+		var call struct {
+			Name      string
+			Arguments object
+		}
+		if err := json.Unmarshal([]byte(shown[0]), &call); err != nil {
+			t.Fatal(err)
+		}
+		var got any
+		if err := json.Unmarshal([]byte(called(t, c, call.Name, call.Arguments)), &got); err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, shown[1], got)
+	}
+	if got := called(t, c, "sql", object{"query": "SELECT pg_advisory_lock(1)"}); !strings.Contains(got, "permission denied for function pg_advisory_lock") {
+		t.Error(got)
+	}
+	s.terminate(t)
+	if strings.Contains(s.stderr.String(), "level=WARN") || strings.Contains(s.stderr.String(), "level=ERROR") {
+		t.Errorf("the server lacks rights:\n%s", s.stderr)
+	}
+}
