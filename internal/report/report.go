@@ -76,7 +76,11 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 	r := &Reports{config}
 	c, err := r.connect(ctx)
 	if err == nil {
-		return r, c.close()
+		locks, err := c.texts(ctx, mayLock)
+		if len(locks) > 0 {
+			log.Warn("the role for reports may take advisory locks, and so make the server wait: docs/mcp.md has statements that take them from it")
+		}
+		return r, errors.Join(err, c.close())
 	}
 	if unsafe := new(UnsafeError); errors.As(err, &unsafe) || ctx.Err() != nil {
 		return nil, err

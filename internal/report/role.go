@@ -40,3 +40,6 @@ FROM (
     WHERE NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = 'report' AND has_schema_privilege(session_user, n.oid, 'USAGE'))
 ) AS f (place, fault)
 ORDER BY place`
+
+// mayLock returns a row if the role may take advisory locks.
+const mayLock = `SELECT 'yes' WHERE has_function_privilege(session_user, 'pg_advisory_lock(bigint)', 'EXECUTE')`
