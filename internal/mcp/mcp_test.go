@@ -535,6 +535,31 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestDeepRuns checks that paths are bounded: a row may have thousands of others above it.
+func TestDeepRuns(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil, nil)
+	const levels = 100
+	changes := []record.Change{&record.Plan{RootPlanID: "p0", CurrentPlanID: "p0", State: new(record.Failed)}}
+	for i := range levels {
+		plan, below := fmt.Sprint("p", i), fmt.Sprint("p", i+1)
+		changes = append(changes,
+			&record.AgentExecution{RootPlanID: "p0", PlanID: plan, StepID: "s" + plan, State: new(record.Failed)},
+			&record.ActTool{RootPlanID: "p0", StepID: "s" + plan, Seq: 0, ToolCallID: "c" + plan, State: new(record.Failed)},
+			&record.Plan{RootPlanID: "p0", CurrentPlanID: below, ParentPlanID: &plan, ToolCallID: new("c" + plan), State: new(record.Failed)})
+	}
+	storetest.Write(t, s.store, changes...)
+	c := s.connect(false)
+	why := ask[failures](c, "failures", object{"planId": "p0"})
+	if why.Total != 1 {
+		t.Fatalf("%+v", why)
+	}
+	path := why.Failures[0].Path
+	if len(path) != 41 || path[0].At != "plan:p0" || path[1] != (place{Kind: "gap", Name: fmt.Sprintf("%d rows left out", 4*levels-40)}) || path[40].At != "call:sp99/0/cp99" {
+		t.Errorf("%d rows: %+v", len(path), path)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	var lines []string

@@ -15,25 +15,35 @@ const (
 	// nameChars is how much of a name is shown in a list, and briefChars how much of an error.
 	nameChars  = 120
 	briefChars = 300
+	// maxPath is how many rows of a path are shown.
+	maxPath = 40
 )
 
 // place is a row of a run: a plan, a step, a cycle, a tool call or a wait.
 type place struct {
-	At    string `json:"at"`
+	At    string `json:"at,omitempty"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name,omitempty"`
-	State string `json:"state"`
+	State string `json:"state,omitempty"`
 }
 
 func placeOf(r *outline.Row) place {
 	return place{r.At, string(r.Key().Kind), words.Shorten(r.Name(), nameChars), string(r.State())}
 }
 
-// pathTo returns the rows above a row.
+// pathTo returns the rows above a row. Of a long path, a place without an address says how many are left out after the first one.
 func pathTo(o *outline.Outline, row int) []place {
 	path := []place{}
-	for _, above := range o.Path(o.Rows[row].Parent) {
-		path = append(path, placeOf(&o.Rows[above]))
+	above := o.Path(o.Rows[row].Parent)
+	left := max(0, len(above)-maxPath)
+	for i, at := range above {
+		switch {
+		case i == 1 && left > 0:
+			path = append(path, place{Kind: "gap", Name: words.Plural(int64(left), "row") + " left out"})
+		case i >= 1 && i <= left:
+		default:
+			path = append(path, placeOf(&o.Rows[at]))
+		}
 	}
 	return path
 }

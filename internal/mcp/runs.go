@@ -1,11 +1,10 @@
 package mcp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"reflect"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -76,7 +75,11 @@ type foundRuns struct {
 
 // findRuns lists runs, newest first.
 func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
-	page, err := s.lists.FindPlans(c, values(in))
+	q, err := valuesOf(in)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.lists.FindPlans(c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -104,24 +107,23 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 	return out, nil
 }
 
-// values returns the arguments of a tool as the values of a query.
-func values(in any) url.Values {
-	q := url.Values{}
-	v := reflect.ValueOf(in)
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		switch f := v.Field(i); {
-		case f.IsZero():
-		case f.Kind() == reflect.Pointer && f.Elem().Kind() == reflect.Float64:
-			text, _ := json.Marshal(f.Interface()) // a number is always JSON
-			q.Set(name, string(text))
-		case f.Kind() == reflect.Pointer:
-			q.Set(name, fmt.Sprint(f.Elem().Interface()))
-		default:
-			q.Set(name, fmt.Sprint(f.Interface()))
-		}
+// valuesOf returns the arguments of a tool as the values of a query.
+func valuesOf(in runsQuery) (url.Values, error) {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
 	}
-	return q
+	var members map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&members); err != nil {
+		return nil, err
+	}
+	q := url.Values{}
+	for name, value := range members {
+		q.Set(name, fmt.Sprint(value))
+	}
+	return q, nil
 }
 
 func runOf(p *store.PlanSummary) run {

@@ -39,7 +39,9 @@ func add[In any](s *Server, to *sdk.Server, name, title, description string, bou
 		panic(err) // the tags of In are wrong
 	}
 	for name, p := range schema.Properties {
-		p.Types, p.Type = nil, strings.Join(withoutNull(p), "") // an argument is left out, not null
+		if p.Type == "" { // of a pointer: an argument is left out, not null
+			p.Type, p.Types = p.Types[len(p.Types)-1], nil
+		}
 		b, bounded := bounds[name]
 		switch {
 		case p.Type == "string":
@@ -75,16 +77,6 @@ func add[In any](s *Server, to *sdk.Server, name, title, description string, bou
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.TrimSpace(text.String())}}}, out, nil
 	})
-}
-
-// withoutNull returns the types of an argument but null.
-func withoutNull(p *jsonschema.Schema) []string {
-	for _, t := range p.Types {
-		if t != "null" {
-			return []string{t}
-		}
-	}
-	return []string{p.Type}
 }
 
 // refusal returns an error as a model sees it. A cause that clients do not see is logged.

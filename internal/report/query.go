@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,8 +125,16 @@ func cellOf(oid uint32, value []byte, most int) (cell json.RawMessage, cut bool)
 		}
 		text = text[:most] + "…"
 	}
-	cell, _ = json.Marshal(text) // a text is always JSON
-	return cell, cut
+	return quoted(text), cut
+}
+
+// quoted returns a text as JSON, with < and & as they are.
+func quoted(text string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text is always JSON
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // types know the names of the types that come with Postgres.
