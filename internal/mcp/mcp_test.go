@@ -323,7 +323,7 @@ func TestWhyDidItFail(t *testing.T) {
 		if tree.TotalRows != 10 || len(tree.Rows) != 10 || tree.Failures != 1 || *tree.Cause != wantCause || tree.Rows[9].Failure != 1 || tree.Rows[9].Depth != 7 || tree.Rows[0].FailuresBelow != 1 {
 			t.Errorf("%+v", tree)
 		}
-		did := ask[step](c, "read_step", object{"planId": "night", "at": "step:night-s1"})
+		did := ask[step](c, "read_step", object{"planId": "night", "root": "", "at": "step:night-s1", "cursor": ""})
 		if did.TotalCycles != 2 || len(did.Cycles) != 2 || did.Request != "Report the sales" {
 			t.Fatalf("%+v", did)
 		}

@@ -20,7 +20,7 @@ type runArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var runBounds = map[string]bound{"under": {1, maxAddress, 0}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {1, 2 * maxAddress, 0}}
+var runBounds = map[string]bound{"under": {most: maxAddress}, "depth": {0, 100, 0}, "limit": {1, 500, 150}, "cursor": {most: 2 * maxAddress}}
 
 // runRow is a row in the outline of a run.
 type runRow struct {

@@ -40,7 +40,7 @@ type runsQuery struct {
 }
 
 var runsBounds = map[string]bound{
-	"limit": {1, 100, 20}, "q": {1, search.MaxQueryBytes, 0}, "cursor": {1, maxAddress, 0},
+	"limit": {1, 100, 20}, "q": {most: search.MaxQueryBytes}, "cursor": {most: maxAddress},
 	"minCost": {0, 1_000_000_000, 0}, "maxCost": {0, 1_000_000_000, 0},
 }
 

@@ -19,7 +19,7 @@ type searchArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var searchBounds = map[string]bound{"text": {1, search.MaxQueryBytes, 0}, "limit": {1, 100, 25}, "cursor": {1, 2 * maxAddress, 0}}
+var searchBounds = map[string]bound{"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}}
 
 // hit is a text that has what was looked for.
 type hit struct {

@@ -22,7 +22,7 @@ type stepArguments struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var stepBounds = map[string]bound{"at": {1, maxAddress, 0}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000}, "cursor": {1, 2 * maxAddress, 0}}
+var stepBounds = map[string]bound{"at": {most: maxAddress}, "limit": {1, 25, 10}, "chars": {100, store.BriefChars, 1_000}, "cursor": {most: 2 * maxAddress}}
 
 type readStep struct {
 	PlanID     string `json:"planId"`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -25,7 +26,7 @@ const (
 	maxAddress = 2_000
 )
 
-// bound is what an argument may be: the least and the greatest number, or length of a text, and what it is if it is not given.
+// bound is what a number may be, and what it is if it is not given; of a text, only how long it may be.
 type bound struct{ least, most, preset int }
 
 // requestKey is the key of the request that brought a call, in the context of the call.
@@ -45,9 +46,12 @@ func add[In any](s *Server, to *sdk.Server, name, title, description string, bou
 		b, bounded := bounds[name]
 		switch {
 		case p.Type == "string":
-			p.MinLength, p.MaxLength = new(max(b.least, 1)), new(record.MaxIDBytes)
+			p.MaxLength = new(record.MaxIDBytes)
 			if bounded {
 				p.MaxLength = new(b.most)
+			}
+			if slices.Contains(schema.Required, name) { // of others, an empty text is as none
+				p.MinLength = new(1)
 			}
 		case bounded:
 			p.Minimum, p.Maximum = new(float64(b.least)), new(float64(b.most))
