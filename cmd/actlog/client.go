@@ -405,6 +405,19 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // open sends a request. The caller closes the body of the response.
 func (c *client) open(ctx context.Context, what, method, path string, header http.Header, body []byte) (*http.Response, error) {
+	resp, err := c.send(ctx, what, method, path, header, body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, c.statusError(what, resp)
+}
+
+// send is open for a caller that looks at the status itself.
+func (c *client) send(ctx context.Context, what, method, path string, header http.Header, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -423,11 +436,7 @@ func (c *client) open(ctx context.Context, what, method, path string, header htt
 		}
 		return nil, &callError{error: fmt.Errorf("no answer from %s: %w (is a server running there? \"actlog serve\" starts one, --server names another)", c.base, err)}
 	}
-	if resp.StatusCode/100 == 2 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	return nil, c.statusError(what, resp)
+	return resp, nil
 }
 
 // statusError turns an answer with an error status into an error that says what helps.

@@ -56,6 +56,7 @@ type cli struct {
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
 	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
 	Unknown unknownCmd `cmd:"" help:"List what arrived over OTLP and is not shown, and why."`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Give an assistant the record of a server as tools: the Model Context Protocol on stdin and stdout."`
 	Delete  deleteCmd  `cmd:"" help:"Delete root plans and everything below them, for good."`
 	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`

@@ -16,8 +16,10 @@ import (
 	"github.com/actlog/actlog/internal/embedpg"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
+	"github.com/actlog/actlog/internal/mcp"
 	"github.com/actlog/actlog/internal/otlp"
 	"github.com/actlog/actlog/internal/receive"
+	"github.com/actlog/actlog/internal/report"
 	"github.com/actlog/actlog/internal/runapi"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
@@ -42,6 +44,7 @@ type serveCmd struct {
 	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
 	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
 	Workers        int           `help:"How many workers run agents; 0: none. Default: as many as there are processors, if there is a --config." default:"-1"`
+	ReportURL      string        `help:"Login of a role that may only read the reports, postgres://user:password@host/database: assistants then have SQL (/mcp). Default: a login of the private Postgres; none on a configured one. Better pass a password in ACTLOG_REPORT_URL." name:"report-url" placeholder:"URL"`
 	guardFlags
 	runtimeFlags
 	databaseFlags
@@ -69,6 +72,7 @@ type server struct {
 	log        *slog.Logger
 	postgres   *embedpg.Server // nil: the database is configured
 	store      *store.Store
+	reports    mcp.Reports // nil: assistants have no SQL
 	upkeep     *upkeep.Upkeep
 	hub        *live.Hub
 	agents     *agents
@@ -83,6 +87,8 @@ type server struct {
 // memoryLimit is when the garbage collector works harder, in bytes, unless GOMEMLIMIT says
 // otherwise. What requests may hold together is well below.
 const memoryLimit = 512 << 20
+
+func serverVersion() string { return strings.TrimPrefix(version(), "actlog ") }
 
 // startServer migrates and serves. The caller must wait for the server or close it.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
@@ -125,8 +131,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
+	s.openReports(ctx, c.ReportURL)
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Version: strings.TrimPrefix(version(), "actlog "), Origins: c.OTLPOrigins})
+	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Version: serverVersion(), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
@@ -164,12 +171,34 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 	return err
 }
 
+// openReports logs in to read the reports, if a role for that is configured, or the Postgres is the server's own. Everything else is
+// served without it.
+func (s *server) openReports(ctx context.Context, url string) {
+	var err error
+	if url == "" && s.postgres != nil {
+		url, err = report.Login(ctx, s.postgres.URL())
+	}
+	if url == "" && err == nil {
+		return
+	}
+	var reports *report.Reports
+	if err == nil {
+		reports, err = report.Open(ctx, url, s.log)
+	}
+	if err != nil {
+		s.log.Error("assistants have no SQL on the reports", "error", err)
+		return
+	}
+	s.reports = reports
+}
+
 // serve serves each door its routes.
 func (s *server) serve(maxConnections int) {
 	receiver := receive.New(s.store, s.http, 0)
 	native := api.New(s.store, s.hub, s.http, api.Config{})
 	page := web.New(s.store, native, s.hub, s.http, web.Runtime{Starter: s.runs, Catalog: s.agents.source, Redact: s.agents.source.Redact})
-	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
+	tools := mcp.New(s.store, native, s.reports, s.http, mcp.Config{Version: serverVersion()})
+	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), tools.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
 	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
 	if l := s.doors.otlpHTTP; l != nil {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,15 @@ func (s *Server) listPlans(c echo.Context) error {
 
 // PlanPage reads the page of the list of root plans for which the query of a request asks.
 func (s *Server) PlanPage(c echo.Context) (page PlanPage, err error) {
-	q := httpd.QueryOf(c, append(planQuery, "cursor")...)
+	return s.planPageOf(c, httpd.QueryOf(c, append(planQuery, "cursor")...))
+}
+
+// FindPlans is [Server.PlanPage] for values that did not come in the query of the request.
+func (s *Server) FindPlans(c echo.Context, values url.Values) (PlanPage, error) {
+	return s.planPageOf(c, httpd.QueryFrom(values, append(planQuery, "cursor")...))
+}
+
+func (s *Server) planPageOf(c echo.Context, q *httpd.Query) (PlanPage, error) {
 	filter := planFilter(q)
 	filter.Before = planCursor(q.Cursor(PlanCursors))
 	return s.planPage(c, q, filter)

@@ -43,6 +43,11 @@ func QueryOf(c echo.Context, names ...string) *Query {
 	return q.check(names)
 }
 
+// QueryFrom is [QueryOf] for values that did not come in the query of a request.
+func QueryFrom(values url.Values, names ...string) *Query {
+	return (&Query{values: values}).check(names)
+}
+
 // KnownQueryOf reads the members of a query that are named, and ignores others, as the original of
 // the executor API does.
 func KnownQueryOf(c echo.Context, names ...string) *Query {

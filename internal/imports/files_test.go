@@ -52,6 +52,8 @@ var upward = map[string]int{
 	"internal/feed":     0,
 	"internal/delta":    0,
 	"internal/upkeep":   0,
+	"internal/report":   0,
+	"internal/mcp":      0,
 	"internal/pg":       0,
 	"internal/field":    0,
 	"internal/fieldsql": 0,

@@ -68,6 +68,7 @@ var rules = map[string]rule{
 	"internal/delta":    {[]string{"internal/pg", "internal/recent"}, nil},
 	"internal/store":    {[]string{"record", "internal/content", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
+	"internal/report":   {[]string{"record", "internal/pg"}, []string{pgx}},
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
 	// How the record is laid out, and said to people.
@@ -85,6 +86,9 @@ var rules = map[string]rule{
 
 	// The page. It reads what the API reads.
 	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
+
+	// The tools of assistants. They read what the API reads, and the reports.
+	"internal/mcp": {[]string{"record", "internal/api", "internal/chat", "internal/field", "internal/httpd", "internal/outline", "internal/report", "internal/search", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/google/jsonschema-go", echo, mcpSDK}},
 
 	// What is done with runs from outside. Who waits for a run follows the feed.
 	"internal/runs": {[]string{"record", "agent/plan", "agent/tool", "internal/decision", "internal/delta", "internal/feed", "internal/graph", "internal/store", "internal/tree"}, nil},
@@ -145,9 +149,9 @@ var rules = map[string]rule{
 
 // reserved are the modules that only these lines of the table may have.
 var reserved = map[string][]string{
-	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
-	mcpSDK: {"agent/mcp", "cmd/chaos"},
-	echo:   {"internal/httpd", "internal/api", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
+	pgx:    {"internal/pg", "internal/fieldsql", "internal/store", "internal/feed", "internal/upkeep", "internal/report", "db", "internal/pgtest", "internal/storetest", "internal/apitest", "cmd/bench", "cmd/chaos"},
+	mcpSDK: {"agent/mcp", "internal/mcp", "cmd/chaos"},
+	echo:   {"internal/httpd", "internal/api", "internal/mcp", "internal/receive", "internal/web", "internal/runapi", "cmd/bench", "cmd/..."},
 }
 
 // support are the packages that only tests, and each other, may import.
