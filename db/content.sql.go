@@ -91,3 +91,126 @@ func (q *Queries) ContentCheckAnywhere(ctx context.Context, db DBTX, arg Content
 	_, err := db.Exec(ctx, ContentCheckAnywhere, arg.RootPlanIds, arg.Hashes)
 	return err
 }
+
+const ContentDamaged = `-- name: ContentDamaged :many
+WITH asked AS MATERIALIZED (
+    SELECT u.root_plan_id, u.part FROM unnest($1::text[], $2::date[]) AS u (root_plan_id, part)
+),
+there AS MATERIALIZED (
+    SELECT c.root_plan_id, c.hash, c.parts, c.hash = substring(sha256(CASE WHEN c.parts IS NULL THEN convert_to(c.body, 'UTF8')
+        ELSE '\xff'::bytea || (SELECT string_agg(u.hash, ''::bytea ORDER BY u.place) FROM unnest(c.parts) WITH ORDINALITY AS u (hash, place)) END) FOR 16) AS is_right
+    FROM asked
+    JOIN actlog.content AS c ON c.root_plan_id = asked.root_plan_id AND c.part = asked.part
+),
+cycle AS MATERIALIZED (
+    SELECT r.root_plan_id, r.step_id, r.seq, u.hash
+    FROM asked
+    JOIN actlog.think_act_record AS r ON r.root_plan_id = asked.root_plan_id AND r.part = asked.part
+    CROSS JOIN LATERAL unnest(r.think_input_parts) AS u (hash)
+    WHERE starts_with(r.think_input, 'actlog:content:')
+),
+named AS MATERIALIZED (
+    SELECT DISTINCT cycle.root_plan_id, cycle.hash FROM cycle
+),
+needed AS MATERIALIZED (
+    SELECT named.root_plan_id, named.hash, named.hash AS needs FROM named
+    UNION
+    SELECT named.root_plan_id, named.hash, u.hash
+    FROM named
+    JOIN there ON there.root_plan_id = named.root_plan_id AND there.hash = named.hash
+    CROSS JOIN LATERAL unnest(there.parts) AS u (hash)
+),
+bad AS MATERIALIZED (
+    SELECT needed.root_plan_id, needed.hash, min(encode(needed.needs, 'hex')) AS content, bool_or(there.hash IS NULL) AS is_missing
+    FROM needed
+    LEFT JOIN there ON there.root_plan_id = needed.root_plan_id AND there.hash = needed.needs
+    WHERE there.is_right IS NOT TRUE
+    GROUP BY needed.root_plan_id, needed.hash
+)
+SELECT cycle.root_plan_id, cycle.step_id, cycle.seq::bigint AS seq, min(bad.content)::text AS content, bool_or(bad.is_missing)::boolean AS is_missing
+FROM cycle
+JOIN bad ON bad.root_plan_id = cycle.root_plan_id AND bad.hash = cycle.hash
+GROUP BY cycle.root_plan_id, cycle.step_id, cycle.seq
+ORDER BY cycle.root_plan_id, cycle.step_id, cycle.seq
+`
+
+type ContentDamagedParams struct {
+	RootPlanIds []string
+	Parts       []time.Time
+}
+
+type ContentDamagedRow struct {
+	RootPlanID string
+	StepID     string
+	Seq        int64
+	Content    string
+	IsMissing  bool
+}
+
+// Returns the cycles of some trees whose prompts cannot be put together as they were written, each with
+// one of the contents at fault: it is missing, or is not what its hash says.
+// What each named content needs: itself, and what it names.
+func (q *Queries) ContentDamaged(ctx context.Context, db DBTX, arg ContentDamagedParams) ([]ContentDamagedRow, error) {
+	rows, err := db.Query(ctx, ContentDamaged, arg.RootPlanIds, arg.Parts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ContentDamagedRow
+	for rows.Next() {
+		var i ContentDamagedRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.StepID,
+			&i.Seq,
+			&i.Content,
+			&i.IsMissing,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ContentTrees = `-- name: ContentTrees :many
+SELECT p.root_plan_id, p.part
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id AND p.root_plan_id > $1::text
+ORDER BY p.root_plan_id
+LIMIT $2::integer
+`
+
+type ContentTreesParams struct {
+	After string
+	Most  int32
+}
+
+type ContentTreesRow struct {
+	RootPlanID string
+	Part       time.Time
+}
+
+// Returns the next root plans in the order of their ids, with the part of their detail.
+func (q *Queries) ContentTrees(ctx context.Context, db DBTX, arg ContentTreesParams) ([]ContentTreesRow, error) {
+	rows, err := db.Query(ctx, ContentTrees, arg.After, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ContentTreesRow
+	for rows.Next() {
+		var i ContentTreesRow
+		if err := rows.Scan(&i.RootPlanID, &i.Part); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

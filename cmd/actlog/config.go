@@ -61,6 +61,7 @@ type cli struct {
 	Export  exportCmd  `cmd:"" help:"Write the tree of a plan as records, one per line, for import."`
 	Import  importCmd  `cmd:"" help:"Write the records of files to a server."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
+	Verify  verifyCmd  `cmd:"" help:"Check that all long prompts can be put together from their parts. Exit code 1: some cannot."`
 	Price   priceCmd   `cmd:"" help:"List, set, delete or apply the prices of models."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and run an example agent, whose worker is killed on the way."`
 

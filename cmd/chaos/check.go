@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/actlog/actlog/internal/content"
 )
 
 // The parts of the executor API that are checked.
@@ -69,6 +72,7 @@ func (f *figuresView) add(o figuresView) {
 type tally struct {
 	mu                         sync.Mutex
 	plans, found               int
+	texts                      atomic.Int64 // prompts that are kept in parts, and were compared byte for byte
 	lost, twice, half, strange []string
 }
 
@@ -277,8 +281,11 @@ func (r *reading) step(ctx context.Context, id string) error {
 }
 
 func (r *reading) cycle(id string, c *cycleView) {
-	if r.is("input", id, c.ThinkInput) {
+	if r.is(input, id, c.ThinkInput) {
 		r.count[id]++
+		if content.DefaultSizes.Cuts(c.ThinkInput) {
+			r.tally.texts.Add(1)
+		}
 	}
 	thought := r.is("output", id, c.ThinkOutput)
 	if thought && c.InputTokens == tokens("in", id) && c.OutputTokens == tokens("out", id) {

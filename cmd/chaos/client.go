@@ -288,7 +288,7 @@ func (l *life) step(ctx context.Context, plan string, step *recorder.Step) {
 func (l *life) cycle(ctx context.Context, step *recorder.Step, id string, withSub bool) {
 	var cycle *recorder.Cycle
 	l.begin(id, func() (err error) {
-		cycle, err = step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: text("input", id), Model: "m"})
+		cycle, err = step.StartCycle(ctx, recorder.CycleInfo{ThinkInput: text(input, id), Model: "m"})
 		return err
 	})
 	result := recorder.ThinkResult{Output: text("output", id), InputTokens: tokens("in", id), OutputTokens: tokens("out", id)}

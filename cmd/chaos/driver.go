@@ -387,6 +387,7 @@ func (d *driver) check(ctx context.Context, roots []string, final bool) error {
 	d.tally.strange = append(d.tally.strange, t.strange...)
 	if final {
 		d.tally.plans, d.tally.found = t.plans, t.found
+		d.tally.texts.Store(t.texts.Load())
 	}
 	return nil
 }
@@ -443,6 +444,7 @@ func (d *driver) report() {
 	row("plans", d.tally.plans)
 	row("acknowledged", promised)
 	row("found", d.tally.found)
+	row("long prompts compared", d.tally.texts.Load())
 	row("lost", len(d.tally.lost))
 	row("twice", len(d.tally.twice))
 	row("half", len(d.tally.half))

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
@@ -20,8 +21,50 @@ func pick(key string, n int) int {
 
 // text returns the text of a field of the item id.
 func text(field, id string) string {
+	if field == input {
+		return promptOf(id)
+	}
 	key := field + " of " + id
 	return key + strings.Repeat(" é"+key[:4], pick(key, 60))
+}
+
+const input = "input"
+
+// promptOf returns the prompt of a cycle. Some are short. The others begin as all prompts of the plan do,
+// and repeat what was said in the cycles before, so that the record keeps them in parts.
+func promptOf(cycle string) string {
+	step, number, _ := cutLast(cycle, "-c")
+	plan, _, _ := cutLast(step, "-s")
+	last, err := strconv.Atoi(number)
+	if err != nil || pick(step+"talks", 3) > 0 {
+		key := input + " of " + cycle
+		return key + strings.Repeat(" é"+key[:4], pick(key, 60))
+	}
+	var b strings.Builder
+	if pick(step+"clock", 4) == 0 { // what does not repeat may stand in front
+		b.WriteString("At " + cycle + ". ")
+	}
+	say(&b, "The rules of "+rootOf(plan), 9_000)
+	for n := range last + 1 {
+		say(&b, fmt.Sprintf("Turn %d of %s", n, step), 3_000)
+	}
+	return b.String()
+}
+
+// say writes words that only this speaker says.
+func say(b *strings.Builder, speaker string, bytes int) {
+	b.WriteString(speaker + ":")
+	for i, end := 0, b.Len()+bytes; b.Len() < end; i++ {
+		fmt.Fprintf(b, " é%x", pick(speaker+strconv.Itoa(i), 1<<40))
+	}
+	b.WriteByte('\n')
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
 }
 
 func tokens(field, id string) int64 { return int64(1 + pick(field+id, 1000)) }
