@@ -407,6 +407,8 @@ func anything(t *rapid.T, v reflect.Value, depth int) {
 		v.SetString(someTexts.Draw(t, "text"))
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(int(rapid.Int64().Draw(t, "int"))))
+	case reflect.Uint8:
+		v.SetUint(uint64(rapid.Byte().Draw(t, "byte")))
 	case reflect.Float64:
 		v.SetFloat(someFloats.Draw(t, "float"))
 	case reflect.Bool:
