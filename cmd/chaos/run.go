@@ -33,8 +33,8 @@ const input = "input"
 // promptOf returns the prompt of a cycle. Some are short. The others begin as all prompts of the plan do,
 // and repeat what was said in the cycles before, so that the record keeps them in parts.
 func promptOf(cycle string) string {
-	step, number, _ := cutLast(cycle, "-c")
-	plan, _, _ := cutLast(step, "-s")
+	step, number := cutLast(cycle, "-c")
+	plan, _ := cutLast(step, "-s")
 	last, err := strconv.Atoi(number)
 	if err != nil || pick(step+"talks", 3) > 0 {
 		key := input + " of " + cycle
@@ -60,11 +60,12 @@ func say(b *strings.Builder, speaker string, bytes int) {
 	b.WriteByte('\n')
 }
 
-func cutLast(s, separator string) (before, after string, found bool) {
+// cutLast cuts a text at the last separator.
+func cutLast(s, separator string) (before, after string) {
 	if i := strings.LastIndex(s, separator); i >= 0 {
-		return s[:i], s[i+len(separator):], true
+		return s[:i], s[i+len(separator):]
 	}
-	return s, "", false
+	return s, ""
 }
 
 func tokens(field, id string) int64 { return int64(1 + pick(field+id, 1000)) }

@@ -246,50 +246,53 @@ func TestMissingContent(t *testing.T) {
 // written afterwards has to be whole.
 func TestContentsBehindTheBack(t *testing.T) {
 	t.Parallel()
-	for name, takeAway := range map[string]func(t *testing.T, s, other *store.Store){
-		"the tree is deleted": func(t *testing.T, s, _ *store.Store) {
-			if err := s.DeletePlan(t.Context(), "r"); err != nil {
-				t.Error(err)
-			}
-		},
-		"another server deletes the tree": func(t *testing.T, _, other *store.Store) {
+	again := &record.Plan{RootPlanID: "r", CurrentPlanID: "r", State: new(record.Completed)}
+	deleted := func(sql string) func(s, other *store.Store) error {
+		return func(s, _ *store.Store) error {
+			_, err := s.DB().Exec(t.Context(), sql)
+			return err
+		}
+	}
+	for name, takeAway := range map[string]func(s, other *store.Store) error{
+		"the tree is deleted":             func(s, _ *store.Store) error { return s.DeletePlan(t.Context(), "r") },
+		"another server deletes the tree": func(_, other *store.Store) error { return other.DeletePlan(t.Context(), "r") },
+		"another server deletes the tree and begins it again": func(_, other *store.Store) error {
 			if err := other.DeletePlan(t.Context(), "r"); err != nil {
-				t.Error(err)
+				return err
 			}
+			_, err := other.Write(t.Context(), []record.Change{again})
+			return err
 		},
-		"another server deletes the tree and begins it again": func(t *testing.T, _, other *store.Store) {
-			if err := other.DeletePlan(t.Context(), "r"); err != nil {
-				t.Error(err)
+		"the contents are deleted": deleted("DELETE FROM actlog.content"),
+		"the pages are deleted":    deleted("DELETE FROM actlog.content WHERE parts IS NOT NULL"),
+		"the period is dropped": func(s, other *store.Store) error {
+			if _, err := other.Write(t.Context(), []record.Change{again}); err != nil {
+				return err
 			}
-			storetest.Write(t, other, &record.Plan{RootPlanID: "r", CurrentPlanID: "r"})
-		},
-		"the contents are deleted": func(t *testing.T, s, _ *store.Store) {
-			storetest.Exec(t, s, "DELETE FROM actlog.content")
-		},
-		"the pages are deleted": func(t *testing.T, s, _ *store.Store) {
-			storetest.Exec(t, s, "DELETE FROM actlog.content WHERE parts IS NOT NULL")
-		},
-		"the period is dropped": func(t *testing.T, s, other *store.Store) {
-			storetest.Write(t, other, &record.Plan{RootPlanID: "r", CurrentPlanID: "r", State: new(record.Completed)})
 			storetest.Age(t, s, storetest.OldMonday, "r")
 			u := storetest.Upkeep(t, other, upkeep.Config{DetailDays: 30})
 			storetest.Until(t, "the period is dropped", func() bool {
 				return u.Run(t.Context()) == nil && storetest.Query[bool](t, s, "SELECT to_regclass('actlog.content_p20260105') IS NULL")
 			})
+			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for how, write := range map[string]func(t *testing.T, s *store.Store, c record.Change){
-				"written": func(t *testing.T, s *store.Store, c record.Change) { storetest.Write(t, s, c) },
-				"copied":  func(t *testing.T, s *store.Store, c record.Change) { storetest.Write(t, store.CopyNew(s), c) },
-				"in a transaction": func(t *testing.T, s *store.Store, c record.Change) {
-					if err := s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			for how, write := range map[string]func(s *store.Store, c record.Change) error{
+				"written": func(s *store.Store, c record.Change) error {
+					_, err := s.Write(t.Context(), []record.Change{c})
+					return err
+				},
+				"copied": func(s *store.Store, c record.Change) error {
+					_, err := store.CopyNew(s).Write(t.Context(), []record.Change{c})
+					return err
+				},
+				"in a transaction": func(s *store.Store, c record.Change) error {
+					return s.InTx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 						_, err := tx.Write(ctx, []record.Change{c})
 						return err
-					}); err != nil {
-						t.Error(err)
-					}
+					})
 				},
 			} {
 				t.Run(how, func(t *testing.T) {
@@ -298,10 +301,16 @@ func TestContentsBehindTheBack(t *testing.T) {
 					s, other := storetest.OpenURL(t, db.URL), storetest.OpenURL(t, db.URL)
 					changes := turns("r", "s", 6, 2_000)
 					storetest.Write(t, s, changes[:3]...)
-					write(t, s, changes[3]) // by now it is known where the tree is
-					takeAway(t, s, other)
-					write(t, s, changes[4])
-					write(t, s, changes[5])
+					for _, do := range []func() error{
+						func() error { return write(s, changes[3]) }, // by now it is known where the tree is
+						func() error { return takeAway(s, other) },
+						func() error { return write(s, changes[4]) },
+						func() error { return write(s, changes[5]) },
+					} {
+						if err := do(); err != nil {
+							t.Fatal(err)
+						}
+					}
 					got := prompts(storetest.StepDetail(t, other, "s").Cycles)
 					for _, c := range changes[4:] {
 						if c := c.(*record.ThinkAct); got[c.Seq] != *c.ThinkInput {
