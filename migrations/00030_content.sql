@@ -9,7 +9,8 @@ CREATE TABLE actlog.content (
     parts         bytea[],
     body          text COLLATE "C",
     PRIMARY KEY (root_plan_id, hash, part),
-    CHECK ((parts IS NULL) <> (body IS NULL))
+    CHECK ((parts IS NULL) <> (body IS NULL)),
+    CHECK (octet_length(hash) = 16)
 ) PARTITION BY RANGE (part);
 CREATE TABLE actlog.content_default PARTITION OF actlog.content DEFAULT;
 

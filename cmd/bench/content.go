@@ -194,8 +194,13 @@ func (c *contentBench) write(ctx context.Context, s *store.Store, k talk, conver
 	if err != nil {
 		return 0, err
 	}
+	return writeAll(ctx, s, batches)
+}
+
+// writeAll writes batches from all clients and returns how long it took.
+func writeAll(ctx context.Context, s *store.Store, batches [clients][][]record.Change) (time.Duration, error) {
 	start := time.Now()
-	err = concurrently(clients, func(i int) error {
+	err := concurrently(clients, func(i int) error {
 		for _, batch := range batches[i] {
 			if err := write(ctx, s, batch); err != nil {
 				return err
@@ -262,16 +267,8 @@ func (c *contentBench) nothingRepeats(ctx context.Context) ([]figure, error) {
 			if err != nil {
 				return 0, err
 			}
-			start := time.Now()
-			err = concurrently(clients, func(i int) error {
-				for _, batch := range batches[i] {
-					if err := write(ctx, s, batch); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			return float64(runs*rowsOfRun) / time.Since(start).Seconds(), err
+			took, err := writeAll(ctx, s, batches)
+			return float64(runs*rowsOfRun) / took.Seconds(), err
 		}
 	}
 	ours, beside, err := c.byTurns(ctx, rate(c.once), rate(c.whole))

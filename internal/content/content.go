@@ -36,9 +36,15 @@ func Bytes(hashes []Hash) [][]byte {
 func Hashes(kept [][]byte) []Hash {
 	all := make([]Hash, len(kept))
 	for i := range kept {
-		copy(all[i][:], kept[i])
+		all[i] = KeptHash(kept[i])
 	}
 	return all
+}
+
+// KeptHash returns a kept hash.
+func KeptHash(kept []byte) (h Hash) {
+	copy(h[:], kept)
+	return h
 }
 
 // pageByte begins what the hash of a page is made of. It is in no text.

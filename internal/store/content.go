@@ -66,7 +66,7 @@ func (c *contents) share(b *batch, fresh newTrees) (s sharing) {
 			s.all[contentKey{key.Root, has.Hash}] = has
 		}
 		for _, hash := range row.Named() {
-			named[contentKey{key.Root, content.Hash(hash)}] = true
+			named[contentKey{key.Root, content.KeptHash(hash)}] = true
 		}
 	}
 	whole := func(root string) bool {

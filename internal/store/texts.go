@@ -58,7 +58,7 @@ func (t *texts) read() {
 	if t.row.Hash == nil {
 		return
 	}
-	c := content.Content{Hash: content.Hash(t.row.Hash), Body: t.row.Body}
+	c := content.Content{Hash: content.KeptHash(t.row.Hash), Body: t.row.Body}
 	if t.row.Parts != nil {
 		c.Parts = content.Hashes(t.row.Parts)
 	}
@@ -75,7 +75,7 @@ func (t *texts) fill(c *record.ThinkAct, room Room) error {
 	if c.ThinkInputParts == nil {
 		return nil
 	}
-	if content.IsMark(*c.ThinkInput) {
+	if c.ThinkInput != nil && content.IsMark(*c.ThinkInput) {
 		parts := content.Hashes(c.ThinkInputParts)
 		if room != nil {
 			if err := room(int64(t.all.Bytes(parts))); err != nil {
