@@ -85,30 +85,19 @@ CREATE FUNCTION actlog.contents_of(root text, part date, named bytea[]) RETURNS 
 BEGIN
     IF cardinality(named) > 0 THEN
         RETURN QUERY
-        WITH direct AS MATERIALIZED (
-            SELECT found.hash, found.parts, found.body
-            FROM (SELECT DISTINCT u.hash FROM unnest(contents_of.named) AS u (hash)) AS n
-            CROSS JOIN LATERAL (
-                SELECT c.hash, c.parts, c.body FROM actlog.content AS c
-                WHERE c.root_plan_id = contents_of.root AND c.hash = n.hash AND c.part = contents_of.part
-                OFFSET 0
-            ) AS found
-        )
-        SELECT d.hash, d.parts, d.body FROM direct AS d
-        UNION ALL
-        SELECT found.hash, found.parts, found.body
-        FROM (SELECT DISTINCT u.hash FROM direct AS d CROSS JOIN LATERAL unnest(d.parts) AS u (hash)) AS n
-        CROSS JOIN LATERAL (
-            SELECT c.hash, c.parts, c.body FROM actlog.content AS c
-            WHERE c.root_plan_id = contents_of.root AND c.hash = n.hash AND c.part = contents_of.part
-            OFFSET 0
-        ) AS found;
+        SELECT c.hash, c.parts, c.body
+        FROM actlog.content AS c
+        WHERE c.root_plan_id = contents_of.root AND c.part = contents_of.part AND c.hash = ANY (contents_of.named || ARRAY(
+            SELECT unnest(p.parts)
+            FROM actlog.content AS p
+            WHERE p.root_plan_id = contents_of.root AND p.part = contents_of.part AND p.hash = ANY (contents_of.named) AND p.parts IS NOT NULL
+        ));
     END IF;
 END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.contents_of(text, date, bytea[]) IS
-    'The contents of a tree that are named, and those that these name. Each comes once, but one that is named in both ways, which comes twice.';
+    'The contents of a tree that are named, and those that these name, each once.';
 
 CREATE VIEW actlog.think_act_text AS
 SELECT r.root_plan_id, r.step_id, r.seq, r.part,
