@@ -542,6 +542,158 @@ func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKee
 	return err
 }
 
+const TextSearchPeriods = `-- name: TextSearchPeriods :many
+SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+CROSS JOIN LATERAL regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([0-9-]+)''\) TO \(''([0-9-]+)''\)') AS b (bounds)
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY ($1::text[]) AND b.bounds IS NOT NULL
+    AND EXISTS (
+        SELECT FROM pg_index AS x JOIN pg_class AS n ON n.oid = x.indexrelid
+        WHERE x.indrelid = c.oid AND n.relname = c.relname || $2::text AND x.indisvalid
+    )
+GROUP BY 1, 2
+HAVING count(*) = cardinality($1::text[])
+ORDER BY 1 DESC
+`
+
+type TextSearchPeriodsParams struct {
+	Tables []string
+	Suffix *string
+}
+
+type TextSearchPeriodsRow struct {
+	FromDay *time.Time
+	ToDay   *time.Time
+}
+
+// Returns the periods of which all tables have a complete index of some names behind those of their partitions, newest first.
+func (q *Queries) TextSearchPeriods(ctx context.Context, db DBTX, arg TextSearchPeriodsParams) ([]TextSearchPeriodsRow, error) {
+	rows, err := db.Query(ctx, TextSearchPeriods, arg.Tables, arg.Suffix)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextSearchPeriodsRow
+	for rows.Next() {
+		var i TextSearchPeriodsRow
+		if err := rows.Scan(&i.FromDay, &i.ToDay); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TextSearchRuns = `-- name: TextSearchRuns :many
+SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at, x.part, x.title, x.name, x.project, x.state
+FROM actlog.plan_execution_record AS x
+WHERE x.root_plan_id = x.current_plan_id
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) <= ($1::timestamptz, $2::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) < ($3::timestamptz, $4::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) > ($5::timestamptz, $6::text)
+    AND ($7::text IS NULL OR x.state = $7::text AND NOT actlog.is_placeholder(x))
+    AND ($8::text IS NULL OR COALESCE(x.project, 'default') = $8::text)
+    AND ($9::text IS NULL OR x.name = $9::text)
+    AND ($10::text IS NULL OR x.user_id = $10::text)
+    AND ($11::text IS NULL OR x.conversation_id = $11::text)
+    AND ($12::text IS NULL OR x.tags @> ARRAY[$12::text])
+    AND ($13::text IS NULL OR x.environment = $13::text)
+    AND ($14::text IS NULL OR EXISTS (
+        SELECT FROM actlog.agent_execution_record AS a
+        WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $14::text
+    ))
+    AND ($15::text[] IS NULL OR x.root_plan_id = ANY ($15::text[]) OR NOT EXISTS (
+        SELECT FROM unnest($16::date[], $17::date[]) AS k (from_day, to_day) WHERE x.part >= k.from_day AND x.part < k.to_day
+    ))
+ORDER BY COALESCE(x.start_time, x.first_seen_at) DESC, x.root_plan_id DESC
+LIMIT $18::integer
+`
+
+type TextSearchRunsParams struct {
+	FromTime       time.Time
+	FromID         string
+	BeforeTime     time.Time
+	BeforeID       string
+	AfterTime      time.Time
+	AfterID        string
+	State          *string
+	Project        *string
+	Name           *string
+	UserID         *string
+	ConversationID *string
+	Tag            *string
+	Environment    *string
+	Agent          *string
+	Among          []string
+	KnownFrom      []time.Time
+	KnownTo        []time.Time
+	Most           int32
+}
+
+type TextSearchRunsRow struct {
+	RootPlanID string
+	BeganAt    time.Time
+	Part       time.Time
+	Title      *string
+	Name       *string
+	Project    *string
+	State      string
+}
+
+// Returns root plans from a place on, newest first by when they began, in which texts are searched. Those whose part is in one
+// of some periods are only returned if they are among some roots. Postgres has to plan it for the given filters.
+func (q *Queries) TextSearchRuns(ctx context.Context, db DBTX, arg TextSearchRunsParams) ([]TextSearchRunsRow, error) {
+	rows, err := db.Query(ctx, TextSearchRuns,
+		arg.FromTime,
+		arg.FromID,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.AfterTime,
+		arg.AfterID,
+		arg.State,
+		arg.Project,
+		arg.Name,
+		arg.UserID,
+		arg.ConversationID,
+		arg.Tag,
+		arg.Environment,
+		arg.Agent,
+		arg.Among,
+		arg.KnownFrom,
+		arg.KnownTo,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextSearchRunsRow
+	for rows.Next() {
+		var i TextSearchRunsRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.BeganAt,
+			&i.Part,
+			&i.Title,
+			&i.Name,
+			&i.Project,
+			&i.State,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TreeDeleteSearchFresh = `-- name: TreeDeleteSearchFresh :exec
 
 DELETE FROM actlog.search_fresh AS f
