@@ -40,19 +40,19 @@ type TextSearch struct {
 // TextPlace is a row of a run, in the order of the search. Skip is how many hits in the row are left out.
 type TextPlace struct {
 	PlanCursor
-	rowPlace
+	RowPlace
 	Skip int
 }
 
-// rowPlace is a place among the rows of a run: a section, and in it the key of a row as [record.Key] has it.
-type rowPlace struct {
+// RowPlace is a place among the rows of a run: a section, and in it the key of a row as [record.Key] has it.
+type RowPlace struct {
 	Section int
 	Parent  string
 	Seq     int64
 	ID      string
 }
 
-func (p rowPlace) compare(q rowPlace) int {
+func (p RowPlace) compare(q RowPlace) int {
 	return cmp.Or(p.Section-q.Section, strings.Compare(p.Parent, q.Parent), cmp.Compare(p.Seq, q.Seq), strings.Compare(p.ID, q.ID))
 }
 
@@ -65,7 +65,7 @@ type TextHit struct {
 	Field                string
 	search.Snippet
 
-	place rowPlace
+	place RowPlace
 	row   int // of the run among those read at once
 }
 
@@ -215,7 +215,7 @@ func (s *textSearching) search(ctx context.Context) error {
 		case rest != nil:
 			s.from = *rest
 		default:
-			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, rowPlace: rowPlace{Section: sectionEnd}}
+			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 		}
 		if !time.Now().Before(s.end) {
 			s.out.Next, s.out.Incomplete = &s.from, len(s.out.Hits) < s.Most
@@ -227,11 +227,11 @@ func (s *textSearching) search(ctx context.Context) error {
 // afterHits returns the place after the last hit.
 func (s *textSearching) afterHits() *TextPlace {
 	last := &s.out.Hits[len(s.out.Hits)-1]
-	at := &TextPlace{PlanCursor: last.Run.PlanCursor, rowPlace: last.place}
-	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.rowPlace == at.rowPlace {
+	at := &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: last.place}
+	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.RowPlace == at.RowPlace {
 		at.Skip = s.From.Skip
 	}
-	for i := len(s.out.Hits) - 1; i >= 0 && s.out.Hits[i].Run.PlanCursor == at.PlanCursor && s.out.Hits[i].place == at.rowPlace; i-- {
+	for i := len(s.out.Hits) - 1; i >= 0 && s.out.Hits[i].Run.PlanCursor == at.PlanCursor && s.out.Hits[i].place == at.RowPlace; i-- {
 		at.Skip++
 	}
 	return at
@@ -410,22 +410,22 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	for i, run := range runs {
 		roots[i], parts[i], detail[i] = run.RootPlanID, run.part, run.detail
 	}
-	first := rowPlace{}
+	first := RowPlace{}
 	if runs[0].PlanCursor == s.from.PlanCursor {
-		first = s.from.rowPlace
+		first = s.from.RowPlace
 	}
 	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
 		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, mostPrompts, s.word, s.alike}
 	// end is the first place that was not read.
 	type place struct {
 		run int
-		rowPlace
+		RowPlace
 		skip int
 	}
 	var hits []TextHit
 	var end *place
 	stop := func(at place) {
-		if end == nil || cmp.Or(at.run-end.run, at.compare(end.rowPlace)) < 0 {
+		if end == nil || cmp.Or(at.run-end.run, at.compare(end.RowPlace)) < 0 {
 			end = &at
 		}
 	}
@@ -449,7 +449,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					stop(place{run: run})
 					continue
 				}
-				at := place{run: run, rowPlace: rowPlace{*section, orEmpty(parent), *seq, orEmpty(id)}}
+				at := place{run: run, RowPlace: RowPlace{*section, orEmpty(parent), *seq, orEmpty(id)}}
 				c := counts[[2]int{run, *section}]
 				if c == nil {
 					c = new(count)
@@ -473,7 +473,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					taken = bytes
 				}
 				kind := sectionKinds[*section]
-				hit := TextHit{Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID}, PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.rowPlace, row: run}
+				hit := TextHit{Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID}, PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.RowPlace, row: run}
 				had := len(hits)
 				if hits, err = s.add(hits, hit, texts, attempts); err != nil {
 					return err
@@ -502,13 +502,13 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 		skip = s.from.Skip
 	}
 	for i := range hits {
-		at := place{run: hits[i].row, rowPlace: hits[i].place}
+		at := place{run: hits[i].row, RowPlace: hits[i].place}
 		if end != nil {
-			if c := cmp.Or(at.run-end.run, at.compare(end.rowPlace)); c > 0 || c == 0 && end.skip == 0 {
+			if c := cmp.Or(at.run-end.run, at.compare(end.RowPlace)); c > 0 || c == 0 && end.skip == 0 {
 				break
 			}
 		}
-		if skip > 0 && at.run == 0 && at.rowPlace == s.from.rowPlace {
+		if skip > 0 && at.run == 0 && at.RowPlace == s.from.RowPlace {
 			skip--
 			continue
 		}
@@ -517,7 +517,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	if end == nil {
 		return nil, nil
 	}
-	return &TextPlace{runs[end.run].PlanCursor, end.rowPlace, end.skip}, nil
+	return &TextPlace{runs[end.run].PlanCursor, end.RowPlace, end.skip}, nil
 }
 
 func sortTextHits(hits []TextHit) {
