@@ -542,8 +542,57 @@ func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKee
 	return err
 }
 
+const TextIndexes = `-- name: TextIndexes :many
+SELECT n.relname::text AS name, c.relname::text AS partition, x.indisvalid AS complete
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+JOIN pg_index AS x ON x.indrelid = c.oid
+JOIN pg_class AS n ON n.oid = x.indexrelid
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY ($1::text[]) AND starts_with(n.relname, c.relname || '_search')
+`
+
+type TextIndexesRow struct {
+	Name      *string
+	Partition *string
+	Complete  bool
+}
+
+// Returns the indexes for the search in texts on the partitions of some tables: whether each is complete.
+func (q *Queries) TextIndexes(ctx context.Context, db DBTX, tables []string) ([]TextIndexesRow, error) {
+	rows, err := db.Query(ctx, TextIndexes, tables)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextIndexesRow
+	for rows.Next() {
+		var i TextIndexesRow
+		if err := rows.Scan(&i.Name, &i.Partition, &i.Complete); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TextIndexing = `-- name: TextIndexing :one
+SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())::boolean AS busy
+`
+
+// Reports whether an index is being made in this database.
+func (q *Queries) TextIndexing(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, TextIndexing)
+	var busy bool
+	err := row.Scan(&busy)
+	return busy, err
+}
+
 const TextSearchPeriods = `-- name: TextSearchPeriods :many
-SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day
+SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day, array_agg(c.relname::text ORDER BY p.relname)::text[] AS partitions
 FROM pg_inherits AS i
 JOIN pg_class AS p ON p.oid = i.inhparent
 JOIN pg_class AS c ON c.oid = i.inhrelid
@@ -564,11 +613,13 @@ type TextSearchPeriodsParams struct {
 }
 
 type TextSearchPeriodsRow struct {
-	FromDay *time.Time
-	ToDay   *time.Time
+	FromDay    *time.Time
+	ToDay      *time.Time
+	Partitions []string
 }
 
-// Returns the periods of which all tables have a complete index of some names behind those of their partitions, newest first.
+// Returns the periods of which all tables have a complete index, named as the partition and a suffix, newest first, with the
+// partitions in the order of the tables.
 func (q *Queries) TextSearchPeriods(ctx context.Context, db DBTX, arg TextSearchPeriodsParams) ([]TextSearchPeriodsRow, error) {
 	rows, err := db.Query(ctx, TextSearchPeriods, arg.Tables, arg.Suffix)
 	if err != nil {
@@ -578,7 +629,7 @@ func (q *Queries) TextSearchPeriods(ctx context.Context, db DBTX, arg TextSearch
 	var items []TextSearchPeriodsRow
 	for rows.Next() {
 		var i TextSearchPeriodsRow
-		if err := rows.Scan(&i.FromDay, &i.ToDay); err != nil {
+		if err := rows.Scan(&i.FromDay, &i.ToDay, &i.Partitions); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -728,4 +779,16 @@ WHERE t.root_plan_id = ANY ($1::text[])
 func (q *Queries) TreeDeleteSearchText(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteSearchText, rootPlanIds)
 	return err
+}
+
+const TrigramClass = `-- name: TrigramClass :one
+SELECT COALESCE((SELECT o.opcnamespace::regnamespace::text FROM pg_opclass AS o WHERE o.opcname = 'gin_trgm_ops' LIMIT 1), '')::text AS schema
+`
+
+// Returns the schema of pg_trgm; empty: it is not installed.
+func (q *Queries) TrigramClass(ctx context.Context, db DBTX) (string, error) {
+	row := db.QueryRow(ctx, TrigramClass)
+	var schema string
+	err := row.Scan(&schema)
+	return schema, err
 }

@@ -234,8 +234,9 @@ ORDER BY COALESCE(x.start_time, x.first_seen_at) DESC, x.root_plan_id DESC
 LIMIT @most::integer;
 
 -- name: TextSearchPeriods :many
--- Returns the periods of which all tables have a complete index of some names behind those of their partitions, newest first.
-SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day
+-- Returns the periods of which all tables have a complete index, named as the partition and a suffix, newest first, with the
+-- partitions in the order of the tables.
+SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day, array_agg(c.relname::text ORDER BY p.relname)::text[] AS partitions
 FROM pg_inherits AS i
 JOIN pg_class AS p ON p.oid = i.inhparent
 JOIN pg_class AS c ON c.oid = i.inhrelid
@@ -248,3 +249,21 @@ WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY (@tables::text
 GROUP BY 1, 2
 HAVING count(*) = cardinality(@tables::text[])
 ORDER BY 1 DESC;
+
+-- name: TextIndexes :many
+-- Returns the indexes for the search in texts on the partitions of some tables: whether each is complete.
+SELECT n.relname::text AS name, c.relname::text AS partition, x.indisvalid AS complete
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+JOIN pg_index AS x ON x.indrelid = c.oid
+JOIN pg_class AS n ON n.oid = x.indexrelid
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY (@tables::text[]) AND starts_with(n.relname, c.relname || '_search');
+
+-- name: TextIndexing :one
+-- Reports whether an index is being made in this database.
+SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())::boolean AS busy;
+
+-- name: TrigramClass :one
+-- Returns the schema of pg_trgm; empty: it is not installed.
+SELECT COALESCE((SELECT o.opcnamespace::regnamespace::text FROM pg_opclass AS o WHERE o.opcname = 'gin_trgm_ops' LIMIT 1), '')::text AS schema;

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -152,10 +153,11 @@ type textSearching struct {
 
 // textPeriod is a past period whose detail has an index.
 type textPeriod struct {
-	from, to time.Time
-	asked    bool
-	known    bool            // only runs among roots can have hits
-	roots    map[string]bool // that may have hits in their detail
+	from, to   time.Time
+	partitions []string // by their tables
+	asked      bool
+	known      bool            // only runs among roots can have hits
+	roots      map[string]bool // that may have hits in their detail
 }
 
 // SearchTexts returns the first hits in the texts of runs, newest run first; within a run, those of its plans, then of steps, cycles, tool calls
@@ -343,15 +345,12 @@ func (s *textSearching) findPeriods(ctx context.Context) error {
 }
 
 func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err error) {
-	var tables []string
-	for table := range SearchedTables {
-		tables = append(tables, table)
-	}
+	tables := slices.Sorted(maps.Keys(SearchedTables))
 	rows, err := pg.Read(ctx, r.db, func() ([]db.TextSearchPeriodsRow, error) {
 		return r.queries.TextSearchPeriods(ctx, r.db, db.TextSearchPeriodsParams{Tables: tables, Suffix: new(SearchIndexSuffix)})
 	})
 	for _, row := range rows {
-		periods = append(periods, textPeriod{from: *row.FromDay, to: *row.ToDay})
+		periods = append(periods, textPeriod{from: *row.FromDay, to: *row.ToDay, partitions: row.Partitions})
 	}
 	return periods, err
 }
@@ -363,14 +362,14 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 	}
 	p.asked = true
 	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
-		return roots, s.beforeWith(ctx, time.Now().Add(max(s.Time/4, leastAsked)), indexSettings, searchKnown,
-			[]any{p.from, p.to, "%" + s.word + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
+		return roots, s.beforeWith(ctx, time.Now().Add(max(s.Time/4, leastAsked)), indexSettings, searchKnown(p.partitions),
+			[]any{"%" + s.word + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
 				roots, err = pgx.CollectRows(r, pgx.RowTo[string])
 				return err
 			})
 	})
 	switch {
-	case errors.Is(err, ErrSlow):
+	case errors.Is(err, ErrSlow), pg.State(err) == "42P01": // dropped meanwhile
 		return nil
 	case err != nil:
 		return fmt.Errorf("ask the index: %w", err)
@@ -385,24 +384,24 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 }
 
 // indexSettings leave Postgres nothing but the indexes for the search, whatever it knows of the tables. It has to plan
-// the statement for the given word and period.
+// the statement for the given word.
 const indexSettings = "set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true)"
 
-// searchKnown returns the roots of rows in a period that may have a word.
-var searchKnown = func() string {
-	of := func(table, also string) string {
-		return fmt.Sprintf(`    SELECT root_plan_id FROM actlog.%s WHERE part >= $1::date AND part < $2::date AND %s`, table, also)
+// searchKnown returns the statement for the roots of rows in some partitions that may have a word. The partitions stand in the order of the
+// names of their tables. Its parameters are a pattern of the word, the word, what is like it, and how many it returns.
+func searchKnown(partitions []string) string {
+	var parts []string
+	of := func(i int, expression, rest string) {
+		parts = append(parts, fmt.Sprintf("    SELECT root_plan_id FROM actlog.%s WHERE %s%s", pgx.Identifier{partitions[i]}.Sanitize(), expression, rest))
 	}
-	return `SELECT u.root_plan_id FROM (
-` + strings.Join([]string{
-		of("think_act_record", SearchedTables["think_act_record"]+" LIKE $3::text"),
-		of("act_tool_info", SearchedTables["act_tool_info"]+" LIKE $3::text"),
-		of("content", SearchedTables["content"]+" LIKE $3::text"),
-		of("content", SearchedTables["content"]+" LIKE '%qzxjkvwqy%' AND actlog.search_piece_has(body, $4::text, $5::text[])"),
-	}, "\n    UNION ALL\n") + `
-    LIMIT $6::integer
-) AS u`
-}()
+	for i, table := range slices.Sorted(maps.Keys(SearchedTables)) {
+		of(i, SearchedTables[table], " LIKE $1::text")
+		if table == "content" {
+			of(i, SearchedTables[table], " LIKE '%qzxjkvwqy%' AND actlog.search_piece_has(body, $2::text, $3::text[])")
+		}
+	}
+	return "SELECT u.root_plan_id FROM (\n" + strings.Join(parts, "\n    UNION ALL\n") + "\n    LIMIT $4::integer\n) AS u"
+}
 
 // searchRuns searches runs from s.from on. rest is where it ended, if it did before the last of them.
 func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *TextPlace, err error) {
