@@ -542,6 +542,209 @@ func (q *Queries) SearchTextKeep(ctx context.Context, db DBTX, arg SearchTextKee
 	return err
 }
 
+const TextIndexes = `-- name: TextIndexes :many
+SELECT n.relname::text AS name, c.relname::text AS partition, x.indisvalid AS complete
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+JOIN pg_index AS x ON x.indrelid = c.oid
+JOIN pg_class AS n ON n.oid = x.indexrelid
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY ($1::text[]) AND starts_with(n.relname, c.relname || '_search')
+`
+
+type TextIndexesRow struct {
+	Name      *string
+	Partition *string
+	Complete  bool
+}
+
+// Returns the indexes for the search in texts on the partitions of some tables: whether each is complete.
+func (q *Queries) TextIndexes(ctx context.Context, db DBTX, tables []string) ([]TextIndexesRow, error) {
+	rows, err := db.Query(ctx, TextIndexes, tables)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextIndexesRow
+	for rows.Next() {
+		var i TextIndexesRow
+		if err := rows.Scan(&i.Name, &i.Partition, &i.Complete); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TextIndexing = `-- name: TextIndexing :one
+SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())::boolean AS busy
+`
+
+// Reports whether an index is being made in this database.
+func (q *Queries) TextIndexing(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, TextIndexing)
+	var busy bool
+	err := row.Scan(&busy)
+	return busy, err
+}
+
+const TextSearchPeriods = `-- name: TextSearchPeriods :many
+SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day, array_agg(c.relname::text ORDER BY p.relname)::text[] AS partitions
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+CROSS JOIN LATERAL regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([0-9-]+)''\) TO \(''([0-9-]+)''\)') AS b (bounds)
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY ($1::text[]) AND b.bounds IS NOT NULL
+    AND EXISTS (
+        SELECT FROM pg_index AS x JOIN pg_class AS n ON n.oid = x.indexrelid
+        WHERE x.indrelid = c.oid AND n.relname = c.relname || $2::text AND x.indisvalid
+    )
+GROUP BY 1, 2
+HAVING count(*) = cardinality($1::text[])
+ORDER BY 1 DESC
+`
+
+type TextSearchPeriodsParams struct {
+	Tables []string
+	Suffix *string
+}
+
+type TextSearchPeriodsRow struct {
+	FromDay    *time.Time
+	ToDay      *time.Time
+	Partitions []string
+}
+
+// Returns the periods of which all tables have a complete index, named as the partition and a suffix, newest first, with the
+// partitions in the order of the tables.
+func (q *Queries) TextSearchPeriods(ctx context.Context, db DBTX, arg TextSearchPeriodsParams) ([]TextSearchPeriodsRow, error) {
+	rows, err := db.Query(ctx, TextSearchPeriods, arg.Tables, arg.Suffix)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextSearchPeriodsRow
+	for rows.Next() {
+		var i TextSearchPeriodsRow
+		if err := rows.Scan(&i.FromDay, &i.ToDay, &i.Partitions); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TextSearchRuns = `-- name: TextSearchRuns :many
+SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at, x.part, x.title, x.name, x.project, x.state
+FROM actlog.plan_execution_record AS x
+WHERE x.root_plan_id = x.current_plan_id
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) <= ($1::timestamptz, $2::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) < ($3::timestamptz, $4::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) > ($5::timestamptz, $6::text)
+    AND ($7::text IS NULL OR x.state = $7::text AND NOT actlog.is_placeholder(x))
+    AND ($8::text IS NULL OR COALESCE(x.project, 'default') = $8::text)
+    AND ($9::text IS NULL OR x.name = $9::text)
+    AND ($10::text IS NULL OR x.user_id = $10::text)
+    AND ($11::text IS NULL OR x.conversation_id = $11::text)
+    AND ($12::text IS NULL OR x.tags @> ARRAY[$12::text])
+    AND ($13::text IS NULL OR x.environment = $13::text)
+    AND ($14::text IS NULL OR EXISTS (
+        SELECT FROM actlog.agent_execution_record AS a
+        WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $14::text
+    ))
+    AND ($15::text[] IS NULL OR x.root_plan_id = ANY ($15::text[]) OR NOT EXISTS (
+        SELECT FROM unnest($16::date[], $17::date[]) AS k (from_day, to_day) WHERE x.part >= k.from_day AND x.part < k.to_day
+    ))
+ORDER BY COALESCE(x.start_time, x.first_seen_at) DESC, x.root_plan_id DESC
+LIMIT $18::integer
+`
+
+type TextSearchRunsParams struct {
+	FromTime       time.Time
+	FromID         string
+	BeforeTime     time.Time
+	BeforeID       string
+	AfterTime      time.Time
+	AfterID        string
+	State          *string
+	Project        *string
+	Name           *string
+	UserID         *string
+	ConversationID *string
+	Tag            *string
+	Environment    *string
+	Agent          *string
+	Among          []string
+	KnownFrom      []time.Time
+	KnownTo        []time.Time
+	Most           int32
+}
+
+type TextSearchRunsRow struct {
+	RootPlanID string
+	BeganAt    time.Time
+	Part       time.Time
+	Title      *string
+	Name       *string
+	Project    *string
+	State      string
+}
+
+// Returns root plans from a place on, newest first by when they began, in which texts are searched. Those whose part is in one
+// of some periods are only returned if they are among some roots. Postgres has to plan it for the given filters.
+func (q *Queries) TextSearchRuns(ctx context.Context, db DBTX, arg TextSearchRunsParams) ([]TextSearchRunsRow, error) {
+	rows, err := db.Query(ctx, TextSearchRuns,
+		arg.FromTime,
+		arg.FromID,
+		arg.BeforeTime,
+		arg.BeforeID,
+		arg.AfterTime,
+		arg.AfterID,
+		arg.State,
+		arg.Project,
+		arg.Name,
+		arg.UserID,
+		arg.ConversationID,
+		arg.Tag,
+		arg.Environment,
+		arg.Agent,
+		arg.Among,
+		arg.KnownFrom,
+		arg.KnownTo,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TextSearchRunsRow
+	for rows.Next() {
+		var i TextSearchRunsRow
+		if err := rows.Scan(
+			&i.RootPlanID,
+			&i.BeganAt,
+			&i.Part,
+			&i.Title,
+			&i.Name,
+			&i.Project,
+			&i.State,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const TreeDeleteSearchFresh = `-- name: TreeDeleteSearchFresh :exec
 
 DELETE FROM actlog.search_fresh AS f
@@ -576,4 +779,16 @@ WHERE t.root_plan_id = ANY ($1::text[])
 func (q *Queries) TreeDeleteSearchText(ctx context.Context, db DBTX, rootPlanIds []string) error {
 	_, err := db.Exec(ctx, TreeDeleteSearchText, rootPlanIds)
 	return err
+}
+
+const TrigramClass = `-- name: TrigramClass :one
+SELECT COALESCE((SELECT o.opcnamespace::regnamespace::text FROM pg_opclass AS o WHERE o.opcname = 'gin_trgm_ops' LIMIT 1), '')::text AS schema
+`
+
+// Returns the schema of pg_trgm; empty: it is not installed.
+func (q *Queries) TrigramClass(ctx context.Context, db DBTX) (string, error) {
+	row := db.QueryRow(ctx, TrigramClass)
+	var schema string
+	err := row.Scan(&schema)
+	return schema, err
 }

@@ -206,3 +206,64 @@ WHERE t.root_plan_id = ANY (@root_plan_ids::text[])
 INSERT INTO actlog.search_deletion AS d (deletions)
 VALUES (1)
 ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
+
+-- name: TextSearchRuns :many
+-- Returns root plans from a place on, newest first by when they began, in which texts are searched. Those whose part is in one
+-- of some periods are only returned if they are among some roots. Postgres has to plan it for the given filters.
+SELECT x.root_plan_id, COALESCE(x.start_time, x.first_seen_at)::timestamptz AS began_at, x.part, x.title, x.name, x.project, x.state
+FROM actlog.plan_execution_record AS x
+WHERE x.root_plan_id = x.current_plan_id
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) <= (@from_time::timestamptz, @from_id::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) < (@before_time::timestamptz, @before_id::text)
+    AND (COALESCE(x.start_time, x.first_seen_at), x.root_plan_id) > (@after_time::timestamptz, @after_id::text)
+    AND (sqlc.narg('state')::text IS NULL OR x.state = sqlc.narg('state')::text AND NOT actlog.is_placeholder(x))
+    AND (sqlc.narg('project')::text IS NULL OR COALESCE(x.project, 'default') = sqlc.narg('project')::text)
+    AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
+    AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
+    AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
+    AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
+    AND (sqlc.narg('environment')::text IS NULL OR x.environment = sqlc.narg('environment')::text)
+    AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
+        SELECT FROM actlog.agent_execution_record AS a
+        WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = sqlc.narg('agent')::text
+    ))
+    AND (sqlc.narg('among')::text[] IS NULL OR x.root_plan_id = ANY (sqlc.narg('among')::text[]) OR NOT EXISTS (
+        SELECT FROM unnest(@known_from::date[], @known_to::date[]) AS k (from_day, to_day) WHERE x.part >= k.from_day AND x.part < k.to_day
+    ))
+ORDER BY COALESCE(x.start_time, x.first_seen_at) DESC, x.root_plan_id DESC
+LIMIT @most::integer;
+
+-- name: TextSearchPeriods :many
+-- Returns the periods of which all tables have a complete index, named as the partition and a suffix, newest first, with the
+-- partitions in the order of the tables.
+SELECT b.bounds[1]::date AS from_day, b.bounds[2]::date AS to_day, array_agg(c.relname::text ORDER BY p.relname)::text[] AS partitions
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+CROSS JOIN LATERAL regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \(''([0-9-]+)''\) TO \(''([0-9-]+)''\)') AS b (bounds)
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY (@tables::text[]) AND b.bounds IS NOT NULL
+    AND EXISTS (
+        SELECT FROM pg_index AS x JOIN pg_class AS n ON n.oid = x.indexrelid
+        WHERE x.indrelid = c.oid AND n.relname = c.relname || @suffix::text AND x.indisvalid
+    )
+GROUP BY 1, 2
+HAVING count(*) = cardinality(@tables::text[])
+ORDER BY 1 DESC;
+
+-- name: TextIndexes :many
+-- Returns the indexes for the search in texts on the partitions of some tables: whether each is complete.
+SELECT n.relname::text AS name, c.relname::text AS partition, x.indisvalid AS complete
+FROM pg_inherits AS i
+JOIN pg_class AS p ON p.oid = i.inhparent
+JOIN pg_class AS c ON c.oid = i.inhrelid
+JOIN pg_index AS x ON x.indrelid = c.oid
+JOIN pg_class AS n ON n.oid = x.indexrelid
+WHERE p.relnamespace = 'actlog'::regnamespace AND p.relname = ANY (@tables::text[]) AND starts_with(n.relname, c.relname || '_search');
+
+-- name: TextIndexing :one
+-- Reports whether an index is being made in this database.
+SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())::boolean AS busy;
+
+-- name: TrigramClass :one
+-- Returns the schema of pg_trgm; empty: it is not installed.
+SELECT COALESCE((SELECT o.opcnamespace::regnamespace::text FROM pg_opclass AS o WHERE o.opcname = 'gin_trgm_ops' LIMIT 1), '')::text AS schema;

@@ -54,6 +54,7 @@ type cli struct {
 	Key     keyCmd     `cmd:"" help:"Create an API key and print it once, on stdout. Servers accept it if its line is in their --api-keys file."`
 	Show    showCmd    `cmd:"" help:"Show a plan as a tree, or a step with its cycles."`
 	List    listCmd    `cmd:"" help:"List root plans, newest first."`
+	Search  searchCmd  `cmd:"" help:"Show which runs say a text, and where, newest run first."`
 	Tail    tailCmd    `cmd:"" help:"Follow a plan until it has ended, or all plans."`
 	Unknown unknownCmd `cmd:"" help:"List what arrived over OTLP and is not shown, and why."`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"Give an assistant the record of a server as tools: the Model Context Protocol on stdin and stdout."`

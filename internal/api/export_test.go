@@ -19,6 +19,7 @@ var Structs = map[string]reflect.Type{
 	"Figures":   reflect.TypeFor[wire.Figures](),
 	"EventPlan": reflect.TypeFor[planEventJSON](),
 	"Limits":    reflect.TypeFor[limitsJSON](),
+	"TextHit":   reflect.TypeFor[textHitJSON](), "TextHitList": reflect.TypeFor[textHitList](),
 }
 
 // EncodeStruct encodes an answer that is a struct.

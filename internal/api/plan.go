@@ -167,7 +167,7 @@ func (s *Server) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 	filter.Limit++ // one more shows whether there is a next page
 	page.Plans, page.Incomplete, err = s.searchPlans(c, filter)
 	if errors.Is(err, store.ErrSlow) {
-		return page, &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
+		return page, tooSlow(err)
 	}
 	if most := page.Filter.Limit; len(page.Plans) > most {
 		page.Plans = page.Plans[:most]
@@ -175,6 +175,11 @@ func (s *Server) planPage(c echo.Context, q *httpd.Query, filter store.PlanFilte
 		page.Next = &store.Position{Time: last.BeganAt, ID: last.RootPlanID}
 	}
 	return page, err
+}
+
+// tooSlow is the answer to a request that takes longer than it may.
+func tooSlow(err error) *httpd.Problem {
+	return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error() + "; narrow it down, with since and until or other filters", RetryAfter: 10}
 }
 
 // addPlans adds a page of the list of plans. incomplete says that a search may have missed some.
@@ -204,9 +209,9 @@ func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) (plans []s
 	return plans, incomplete, err
 }
 
-func joined(states []record.State) string {
-	texts := make([]string, len(states))
-	for i, s := range states {
+func joined[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, s := range names {
 		texts[i] = string(s)
 	}
 	return strings.Join(texts, ", ")

@@ -115,6 +115,11 @@ func Whole(f *field.Field, alias string) string {
 		inParts(f, alias), alias, f.Parts.Column, text)
 }
 
+// InRow returns the expression of the text of a field that may be kept in parts; null if it is. alias is empty, or ends with a dot.
+func InRow(f *field.Field, alias string) string {
+	return fmt.Sprintf("CASE WHEN %[1]s%[2]s IS NULL OR NOT starts_with(%[1]s%[3]s, '%[4]s') THEN %[1]s%[3]s END", alias, f.Parts.Column, f.Column, content.MarkPrefix)
+}
+
 // inParts is true of a row whose text is kept in parts. A server of the release before does not know
 // of them: its text may stand beside the parts of an earlier one.
 func inParts(f *field.Field, alias string) string {

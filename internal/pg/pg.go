@@ -120,6 +120,14 @@ func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
+// ConnectPatient is Connect with statements that wait for locks as long as it takes.
+func (d *DB) ConnectPatient(ctx context.Context) (*pgx.Conn, error) {
+	config := d.Config().ConnConfig
+	config.Tracer = nil
+	config.RuntimeParams["lock_timeout"] = "0"
+	return pgx.ConnectConfig(ctx, config)
+}
+
 // Transact runs f in a transaction of several round trips. The transaction ends if this
 // program, or the network to it, is silent between two of them: what it locks must not stay
 // locked. Within a round trip, only TCP keepalives notice that.

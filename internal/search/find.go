@@ -178,3 +178,28 @@ func escapedRune(text string) (r rune, ok bool) {
 	n, err := strconv.ParseUint(text[2:6], 16, 16)
 	return rune(n), err == nil
 }
+
+// Word returns the longest sequence of small ASCII letters and digits that every text has, in some form, that has the needle; it may be
+// empty. Other characters may become such letters when texts are compared: alike has those that may become letters of the word.
+func (n Needle) Word() (word string, alike []string) {
+	for _, w := range strings.FieldsFunc(n.folded, func(r rune) bool { return !plain(r) }) {
+		if len(w) > len(word) {
+			word = w
+		}
+	}
+	for _, l := range becomesPlain {
+		if strings.Contains(word, l.plain) {
+			alike = append(alike, l.from...)
+		}
+	}
+	return word, alike
+}
+
+// becomesPlain are the characters that are no ASCII letters and become such. The migrations know them as well.
+var becomesPlain = []struct {
+	plain string
+	from  []string
+}{
+	{"i", []string{"İ", "I\u0307"}},
+	{"k", []string{"\u212a"}}, // the sign of the unit kelvin
+}

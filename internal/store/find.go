@@ -142,7 +142,7 @@ func (r *Reader) find(ctx context.Context, needle search.Needle, root string, ke
 				taken = bytes
 			}
 			hit := Hit{Row: place, Kind: record.Kind(*kind), ID: orEmpty(id), StepID: orEmpty(step)}
-			if hits, err = found(hits, hit, needle, texts, attempts); err != nil {
+			if hits, err = found(hits, hit, field.Worded(hit.Kind), needle, texts, attempts); err != nil {
 				return nil, err
 			}
 		}
@@ -155,8 +155,8 @@ func (r *Reader) find(ctx context.Context, needle search.Needle, root string, ke
 	return hits, read, err
 }
 
-// found adds the texts of a row that have a needle, and its earlier attempts.
-func found(hits []Hit, hit Hit, needle search.Needle, texts []*string, attempts []byte) ([]Hit, error) {
+// found adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
+func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte) ([]Hit, error) {
 	add := func(name string, text *string) bool {
 		s, ok := needle.In(orEmpty(text))
 		if ok {
@@ -165,7 +165,7 @@ func found(hits []Hit, hit Hit, needle search.Needle, texts []*string, attempts 
 		}
 		return ok
 	}
-	for i, f := range field.Worded(hit.Kind) {
+	for i, f := range fields {
 		add(f.Name, texts[i])
 	}
 	if attempts == nil {

@@ -106,12 +106,17 @@ func timed[T any](ctx context.Context, r *Reader, deadline time.Time, row pgx.Ro
 // before runs a query that has to end before a deadline, in one round trip: a batch is a
 // transaction. The error is [ErrSlow] if it does not.
 func (r *Reader) before(ctx context.Context, deadline time.Time, planned, sql string, args []any, read func(pgx.Rows) error) error {
+	return r.beforeWith(ctx, deadline, "set_config('plan_cache_mode', '"+planned+"', true)", sql, args, read)
+}
+
+// beforeWith is before with settings of the transaction: calls of set_config.
+func (r *Reader) beforeWith(ctx context.Context, deadline time.Time, settings, sql string, args []any, read func(pgx.Rows) error) error {
 	left := time.Until(deadline)
 	if left < time.Millisecond {
 		return ErrSlow
 	}
 	var q pgx.Batch
-	q.Queue("SELECT set_config('plan_cache_mode', $1, true), set_config('statement_timeout', $2, true)", planned, strconv.FormatInt(left.Milliseconds(), 10))
+	q.Queue("SELECT "+settings+", set_config('statement_timeout', $1, true)", strconv.FormatInt(left.Milliseconds(), 10))
 	q.Queue(sql, args...).Query(read)
 	err := r.db.Send(ctx, &q)
 	if pg.TimedOut(err) && ctx.Err() == nil {

@@ -17,6 +17,7 @@ var (
 	DeleteOutdated = (*Upkeep).deleteOutdated
 	SweepChanges   = (*Upkeep).sweepChanges
 	DropSpans      = (*Upkeep).dropSpans
+	IndexTexts     = (*Upkeep).indexTexts
 )
 
 // InterruptDead marks the runs that were silent for so long, without listening first.

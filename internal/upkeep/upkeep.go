@@ -1,6 +1,6 @@
 // Package upkeep owns what keeps the record within its bounds: partitions are added ahead of
-// time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, and
-// the index of the search is filled.
+// time, old detail, spans and trees are dropped, the change feed is swept, dead runs are marked, the
+// index of the search is filled, and past periods have an index for the search in texts.
 package upkeep
 
 import (
@@ -57,9 +57,10 @@ type Upkeep struct {
 	now     func() time.Time                                  // of this process
 	pause   func(context.Context, time.Duration) error        // see pg.Pause
 
-	counters counters
-	stop     context.CancelFunc
-	tasks    sync.WaitGroup
+	counters       counters
+	saidNoTrigrams atomic.Bool // it is logged once
+	stop           context.CancelFunc
+	tasks          sync.WaitGroup
 }
 
 // Stats is what an Upkeep has done since it was started.
@@ -112,6 +113,7 @@ const (
 	taskPartitions = "actlog.add_partition"
 	taskRetention  = "actlog.retention"
 	taskSearch     = "actlog.search"
+	taskTexts      = "actlog.texts"
 )
 
 // inTurn runs f in a transaction, unless another server does the task: then it runs nothing.

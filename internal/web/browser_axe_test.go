@@ -68,7 +68,7 @@ func TestAxeInBrowser(t *testing.T) {
 	for what, path := range map[string]string{
 		"runs": "/", "rarer filters": "/?failed=true", "nothing found": "/?name=nobody", "a run": "/runs/run", "a run that goes on": "/runs/live", "a question": "/runs/live?at=wait:w",
 		"a chat": "/runs/live?at=cycle:s/1", "all of a chat": "/runs/live?at=cycle:s/1&earlier=true&markdown=thinkOutput/0/1", "JSON": "/runs/live?at=cycle:s/1&view=json",
-		"open questions": "/waits", "found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures",
+		"open questions": "/waits", "search in texts": "/search?q=search", "nothing to search": "/search", "no text": "/search?q=nowhere&state=FAILED", "found texts": "/runs/run?q=search", "failures": "/runs/run?show=failures",
 		"no such row": "/runs/run?at=step:none", "no such run": "/runs/none", "login": "/login", "a wrong filter": "/?state=odd",
 		"two runs": "/compare?a=run&b=other", "the same run": "/compare?a=run&b=run",
 		"charts":         "/charts",

@@ -29,8 +29,8 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 	for name, path := range map[string]string{
 		"list": "/", "waits": "/waits", "run": "/runs/" + failed, "well": "/runs/" + well, "cycle": "/runs/" + failed + "?at=cycle:" + failed + "-researcher/1", "live": "/runs/run-41",
 		"conversation": "/conversations/ticket-4507", "compare": "/compare?a=" + well + "&b=" + failed,
-		"found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
-		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-slow": "/runs/" + hard + "?show=slow",
+		"search": "/search?q=page", "search-nothing": "/search", "found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
+		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-search": "/search?q=a&limit=100", "hard-slow": "/runs/" + hard + "?show=slow",
 		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
 	} {
 		b.fits(name, path)

@@ -178,16 +178,20 @@ func (v *runView) shortPath(row int) (path []int, gap, left int) {
 }
 
 // fieldName is what a field is called whose text was found.
-func fieldName(h *store.Hit) string {
-	name := cmp.Or(map[string]string{
+func fieldName(field string) string {
+	return cmp.Or(map[string]string{
 		"userRequest": "request", "agentRequest": "request", "thinkInput": "input", "thinkOutput": "answer", "errorMessage": "error", "errorKind": "error", "attempts": "earlier attempt",
 		"agentName": "agent", "modelName": "model", "actionDescription": "action", "actionResult": "action result", "formDescription": "question", "formInputs": "form", "decisionText": "answer",
 		"agentDescription": "agent", "agentVersion": "version", "serverName": "server", "finishReason": "finish reason",
-	}[h.Field], h.Field)
+	}[field], field)
+}
+
+// saidIn is what the field of a hit is called, with what stands beside a plan.
+func saidIn(h *store.Hit) string {
 	if h.ID != "" {
-		return string(h.Kind) + " " + name
+		return string(h.Kind) + " " + fieldName(h.Field)
 	}
-	return name
+	return fieldName(h.Field)
 }
 
 // why says why a row failed. Without a text, it is the kind of the error and what is below the row says; else what is above.

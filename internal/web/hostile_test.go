@@ -220,7 +220,7 @@ func TestHostilePages(t *testing.T) {
 	short, long := all()
 	changes := poisoned("root "+short, long, short)
 	storetest.Write(t, s.store, changes...)
-	paths := s.crawl("/", "/runs/"+url.PathEscape("root "+short))
+	paths := s.crawl("/", "/runs/"+url.PathEscape("root "+short), "/search?q="+url.QueryEscape(payloads[0]))
 	views := map[string]int{}
 	for _, path := range paths {
 		u, err := url.Parse(path)

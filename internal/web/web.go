@@ -47,6 +47,7 @@ type Runtime struct {
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
+	SearchTexts(c echo.Context) (api.TextsPage, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
 	Charts(c echo.Context) (api.Charts, error)
 	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
@@ -86,6 +87,7 @@ func (s *Server) Routes() []httpd.Route {
 		page("/list/patch", s.listed),
 		page("/list/newer", s.newer),
 		page("/list/pair", s.pair),
+		page("/search", s.searchPage),
 		page("/waits", s.waits),
 		page("/start", s.startPage),
 		{Method: post, Path: "/start", Need: httpd.ScopeRun, Handle: s.offering(s.start), Refuse: refuse},

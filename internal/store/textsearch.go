@@ -1,0 +1,645 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/fieldsql"
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/search"
+	"github.com/actlog/actlog/record"
+)
+
+// TextSearch says what to look for in the texts of runs, and in which runs.
+type TextSearch struct {
+	// Text is what a text has. The error of a wrong one is for field q.
+	Text string
+	// Kinds are those of the rows whose texts are searched; none: all.
+	Kinds []record.Kind
+	// Filter chooses the runs, by State, Project, Name, UserID, ConversationID, Agent, Tag, Since and Until. Its other members are not used.
+	Filter PlanFilter
+	// Environment is one of the plan's; empty: any.
+	Environment string
+	// From is where the search goes on; nil: with the newest run.
+	From *TextPlace
+	// Most is how many hits are returned.
+	Most int
+	// Time is how long Postgres may read texts. Something is always read, so a search that goes on comes to its end.
+	Time time.Duration
+}
+
+// TextPlace is a row of a run, in the order of the search. Skip is how many hits in the row are left out.
+type TextPlace struct {
+	PlanCursor
+	RowPlace
+	Skip int
+}
+
+// RowPlace is a place among the rows of a run: a section, and in it the key of a row as [record.Key] has it.
+type RowPlace struct {
+	Section int
+	Parent  string
+	Seq     int64
+	ID      string
+}
+
+func (p RowPlace) compare(q RowPlace) int {
+	return cmp.Or(p.Section-q.Section, strings.Compare(p.Parent, q.Parent), cmp.Compare(p.Seq, q.Seq), strings.Compare(p.ID, q.ID))
+}
+
+// TextHit is a text of a run that has what was looked for.
+type TextHit struct {
+	Run *TextRun
+	Key record.Key
+	// PlanID and StepID are the plan and the step that the row belongs to; StepID may be empty. Name is what an agent or a tool is called.
+	PlanID, StepID, Name string
+	Field                string
+	search.Snippet
+
+	place RowPlace
+	row   int // of the run among those read at once
+}
+
+// TextRun is a run with hits.
+type TextRun struct {
+	PlanCursor
+	Title, Name, Project *string
+	State                record.State
+}
+
+// TextsFound is what a search has found.
+type TextsFound struct {
+	Hits []TextHit
+	// Next is where the search goes on; nil: all runs were searched.
+	Next *TextPlace
+	// Incomplete says that the time was over before the page was full.
+	Incomplete bool
+}
+
+// The sections of a run are searched in this order. Of prompts, the first that has the text counts: those after it repeat it.
+const (
+	sectionPlans = iota
+	sectionSteps
+	sectionCycles
+	sectionPrompts
+	sectionCalls
+	sectionThoughts
+	sectionArtifacts
+	sectionSources
+	sectionWaits
+	sectionEnd
+)
+
+var sectionKinds = [sectionEnd]record.Kind{
+	record.KindPlan, record.KindAgentExecution, record.KindThinkAct, record.KindThinkAct, record.KindActTool,
+	record.KindThought, record.KindArtifact, record.KindSource, record.KindWait,
+}
+
+// sectionFields are the fields of the rows of a section that are searched.
+var sectionFields = func() (all [sectionEnd][]*field.Field) {
+	for i, kind := range sectionKinds {
+		for _, f := range field.Worded(kind) {
+			if inSection(f, i) {
+				all[i] = append(all[i], f)
+			}
+		}
+	}
+	return all
+}()
+
+// inDetail reports whether the rows of a section lie in partitions.
+func inDetail(section int) bool { return fieldsql.TableOf(sectionKinds[section]).Partitioned }
+
+const (
+	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page.
+	firstRuns = 4
+	mostRuns  = 512
+	// mostPrompts is how many prompts of a run are read at once.
+	mostPrompts = 8
+	// leastAsked is how long an index may be asked at least.
+	leastAsked = 50 * time.Millisecond
+	// textTimeout is how long a statement may take in all: the pieces of the first run are read to their end.
+	textTimeout = 10 * time.Second
+	// leastIndexed is how long a word has to be for the index of a past period.
+	leastIndexed = 3
+	// mostKnown is how many rows of a period and a table may have a word for the index to be used. If more have it, hits are near.
+	mostKnown = 2000
+)
+
+// textSearching is a search while it goes on.
+type textSearching struct {
+	*Reader
+	TextSearch
+	needle   search.Needle
+	word     string
+	alike    []string
+	sections []bool // that are searched
+	periods  []textPeriod
+	runs     db.TextSearchRunsParams
+	end      time.Time
+	from     TextPlace
+	out      TextsFound
+}
+
+// textPeriod is a past period whose detail has an index.
+type textPeriod struct {
+	from, to   time.Time
+	partitions []string // by their tables
+	asked      bool
+	known      bool            // only runs among roots can have hits
+	roots      map[string]bool // that may have hits in their detail
+}
+
+// SearchTexts returns the first hits in the texts of runs, newest run first; within a run, those of its plans, then of steps, cycles, tool calls
+// and of what stands beside them. Of a prompt that is repeated by those after it, only the first is a hit.
+func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, error) {
+	needle, err := search.NewNeedle(t.Text)
+	if err != nil {
+		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
+	}
+	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time)}
+	if s.word, s.alike = needle.Word(); s.alike == nil {
+		s.alike = []string{}
+	}
+	for i, kind := range sectionKinds {
+		s.sections[i] = len(t.Kinds) == 0 || slices.Contains(t.Kinds, kind)
+	}
+	f := &t.Filter
+	before, after := f.between()
+	s.from = TextPlace{PlanCursor: PlanCursor{forever, lastOfAll}}
+	if t.From != nil {
+		s.from = *t.From
+	}
+	s.runs = db.TextSearchRunsParams{
+		BeforeTime: before.BeganAt, BeforeID: before.RootPlanID, AfterTime: after.BeganAt, AfterID: after.RootPlanID,
+		State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID), ConversationID: orNil(f.ConversationID),
+		Tag: orNil(f.Tag), Agent: orNil(f.Agent), Environment: orNil(t.Environment),
+	}
+	if err := s.search(ctx); err != nil {
+		return TextsFound{}, fmt.Errorf("search texts: %w", err)
+	}
+	return s.out, nil
+}
+
+func (s *textSearching) search(ctx context.Context) error {
+	if err := s.findPeriods(ctx); err != nil {
+		return err
+	}
+	for most := firstRuns; ; most = min(4*most, mostRuns) {
+		runs, err := s.nextRuns(ctx, most)
+		if err != nil {
+			return err
+		}
+		if len(runs) == 0 {
+			return nil
+		}
+		rest, err := s.searchRuns(ctx, runs)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(s.out.Hits) > s.Most:
+			s.out.Hits = s.out.Hits[:s.Most]
+			s.out.Next = s.afterHits()
+			return nil
+		case rest == nil && len(runs) < most:
+			return nil
+		case rest != nil:
+			s.from = *rest
+		default:
+			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
+		}
+		if !time.Now().Before(s.end) {
+			s.out.Next, s.out.Incomplete = &s.from, len(s.out.Hits) < s.Most
+			return nil
+		}
+	}
+}
+
+// afterHits returns the place after the last hit.
+func (s *textSearching) afterHits() *TextPlace {
+	last := &s.out.Hits[len(s.out.Hits)-1]
+	at := &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: last.place}
+	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.RowPlace == at.RowPlace {
+		at.Skip = s.From.Skip
+	}
+	for i := len(s.out.Hits) - 1; i >= 0 && s.out.Hits[i].Run.PlanCursor == at.PlanCursor && s.out.Hits[i].place == at.RowPlace; i-- {
+		at.Skip++
+	}
+	return at
+}
+
+// textRun is a run that is searched.
+type textRun struct {
+	TextRun
+	part   time.Time
+	detail bool // whether its detail is searched
+}
+
+// nextRuns returns the runs that are searched next.
+func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, error) {
+	s.runs.FromTime, s.runs.FromID, s.runs.Most = s.from.BeganAt, s.from.RootPlanID, int32(most)
+	p := &s.runs
+	args := []any{p.FromTime, p.FromID, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID,
+		p.Tag, p.Environment, p.Agent, p.Among, p.KnownFrom, p.KnownTo, p.Most}
+	rows, err := pg.Read(ctx, s.db, func() (rows []db.TextSearchRunsRow, err error) {
+		return rows, s.before(ctx, time.Now().Add(textTimeout), "force_custom_plan", db.TextSearchRuns, args, func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[db.TextSearchRunsRow])
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	runs := make([]*textRun, len(rows))
+	for i, row := range rows {
+		run := &textRun{TextRun{PlanCursor{row.BeganAt.UTC(), row.RootPlanID}, row.Title, row.Name, row.Project, record.State(row.State)}, row.Part, true}
+		for j := range s.periods {
+			period := &s.periods[j]
+			if row.Part.Before(period.from) || !row.Part.Before(period.to) {
+				continue
+			}
+			if err := s.ask(ctx, period); err != nil {
+				return nil, err
+			}
+			run.detail = !period.known || period.roots[row.RootPlanID]
+		}
+		runs[i] = run
+	}
+	return runs, nil
+}
+
+// SearchedTables are those whose partitions have an index for the search in texts once their period is over, with
+// what is indexed of a row t.
+var SearchedTables = map[string]string{
+	"content":          "actlog.search_piece_fold(body)",
+	"think_act_record": indexed(record.KindThinkAct),
+	"act_tool_info":    indexed(record.KindActTool),
+}
+
+// SearchIndexSuffix follows the name of a partition in that of its index. Another number makes all indexes again.
+const SearchIndexSuffix = "_search1"
+
+// indexed returns what is indexed of a row: all its words but those in parts.
+func indexed(kind record.Kind) string {
+	return "actlog.search_fold(" + strings.Join(words(kind, "", func(*field.Field) bool { return true }), ", ") + ")"
+}
+
+// words returns the expressions of the texts of a row that hold words, of some fields, and of its earlier attempts. Texts in parts are not among them.
+func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []string) {
+	for _, f := range field.Worded(kind) {
+		if !of(f) {
+			continue
+		}
+		text := alias + f.Column
+		if f.Parts != nil {
+			text = fieldsql.InRow(f, alias)
+		}
+		texts = append(texts, "("+text+")::text")
+	}
+	if field.HasAttempts(kind) && of(nil) {
+		texts = append(texts, alias+"attempts::text")
+	}
+	return texts
+}
+
+// findPeriods finds the periods whose detail has an index, if the search can use it.
+func (s *textSearching) findPeriods(ctx context.Context) error {
+	if len(s.word) < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
+		return nil
+	}
+	periods, err := s.indexedPeriods(ctx)
+	if err != nil {
+		return fmt.Errorf("look for indexes: %w", err)
+	}
+	s.periods = periods
+	for i := range sectionEnd {
+		if s.sections[i] && !inDetail(i) {
+			return nil
+		}
+	}
+	// Only detail is searched, so all other runs of these periods are passed over.
+	s.runs.Among = []string{}
+	for i := range s.periods {
+		if err := s.ask(ctx, &s.periods[i]); err != nil {
+			return err
+		}
+		if p := &s.periods[i]; p.known {
+			s.runs.KnownFrom, s.runs.KnownTo = append(s.runs.KnownFrom, p.from), append(s.runs.KnownTo, p.to)
+			for root := range p.roots {
+				s.runs.Among = append(s.runs.Among, root)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) indexedPeriods(ctx context.Context) (periods []textPeriod, err error) {
+	tables := slices.Sorted(maps.Keys(SearchedTables))
+	rows, err := pg.Read(ctx, r.db, func() ([]db.TextSearchPeriodsRow, error) {
+		return r.queries.TextSearchPeriods(ctx, r.db, db.TextSearchPeriodsParams{Tables: tables, Suffix: new(SearchIndexSuffix)})
+	})
+	for _, row := range rows {
+		periods = append(periods, textPeriod{from: *row.FromDay, to: *row.ToDay, partitions: row.Partitions})
+	}
+	return periods, err
+}
+
+// ask asks the indexes of a period once for the runs that may have hits. If they are many, or it takes long, all runs may.
+func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
+	if p.asked {
+		return nil
+	}
+	p.asked = true
+	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
+		return roots, s.beforeWith(ctx, time.Now().Add(max(s.Time/4, leastAsked)), indexSettings, searchKnown(p.partitions),
+			[]any{"%" + s.word + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
+				roots, err = pgx.CollectRows(r, pgx.RowTo[string])
+				return err
+			})
+	})
+	switch {
+	case errors.Is(err, ErrSlow), pg.State(err) == "42P01": // dropped meanwhile
+		return nil
+	case err != nil:
+		return fmt.Errorf("ask the index: %w", err)
+	case len(roots) >= mostKnown:
+		return nil
+	}
+	p.known, p.roots = true, make(map[string]bool, len(roots))
+	for _, root := range roots {
+		p.roots[root] = true
+	}
+	return nil
+}
+
+// indexSettings leave Postgres nothing but the indexes for the search, whatever it knows of the tables. It has to plan
+// the statement for the given word.
+const indexSettings = "set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true)"
+
+// searchKnown returns the statement for the roots of rows in some partitions that may have a word. The partitions stand in the order of the
+// names of their tables. Its parameters are a pattern of the word, the word, what is like it, and how many it returns.
+func searchKnown(partitions []string) string {
+	var parts []string
+	of := func(i int, expression, rest string) {
+		parts = append(parts, fmt.Sprintf("    SELECT root_plan_id FROM actlog.%s WHERE %s%s", pgx.Identifier{partitions[i]}.Sanitize(), expression, rest))
+	}
+	for i, table := range slices.Sorted(maps.Keys(SearchedTables)) {
+		of(i, SearchedTables[table], " LIKE $1::text")
+		if table == "content" {
+			of(i, SearchedTables[table], " LIKE '%qzxjkvwqy%' AND actlog.search_piece_has(body, $2::text, $3::text[])")
+		}
+	}
+	return "SELECT u.root_plan_id FROM (\n" + strings.Join(parts, "\n    UNION ALL\n") + "\n    LIMIT $4::integer\n) AS u"
+}
+
+// searchRuns searches runs from s.from on. rest is where it ended, if it did before the last of them.
+func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *TextPlace, err error) {
+	roots, parts, detail := make([]string, len(runs)), make([]time.Time, len(runs)), make([]bool, len(runs))
+	for i, run := range runs {
+		roots[i], parts[i], detail[i] = run.RootPlanID, run.part, run.detail
+	}
+	first := RowPlace{}
+	if runs[0].PlanCursor == s.from.PlanCursor {
+		first = s.from.RowPlace
+	}
+	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
+		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, mostPrompts, s.word, s.alike}
+	// end is the first place that was not read.
+	type place struct {
+		run int
+		RowPlace
+		skip int
+	}
+	var hits []TextHit
+	var end *place
+	stop := func(at place) {
+		if end == nil || cmp.Or(at.run-end.run, at.compare(end.RowPlace)) < 0 {
+			end = &at
+		}
+	}
+	hits, err = pg.Read(ctx, s.db, func() (hits []TextHit, err error) {
+		end = nil
+		err = s.beforeWith(ctx, time.Now().Add(textTimeout), "set_config('plan_cache_mode', 'force_generic_plan', true)", searchTexts, args, func(rows pgx.Rows) error {
+			type count struct{ rows, hits int }
+			counts := map[[2]int]*count{}
+			var taken int64 // the memory of the largest row; a row does not stay
+			for rows.Next() {
+				var run int
+				var section *int
+				var parent, id, plan, step, name *string
+				var seq *int64
+				var texts []*string
+				var attempts []byte
+				if err := rows.Scan(&run, &section, &parent, &seq, &id, &plan, &step, &name, &texts, &attempts); err != nil {
+					return err
+				}
+				if section == nil {
+					stop(place{run: run})
+					continue
+				}
+				at := place{run: run, RowPlace: RowPlace{*section, orEmpty(parent), *seq, orEmpty(id)}}
+				c := counts[[2]int{run, *section}]
+				if c == nil {
+					c = new(count)
+					counts[[2]int{run, *section}] = c
+				}
+				if c.rows++; *section == sectionPrompts && c.hits > 0 {
+					continue
+				}
+				if texts == nil {
+					stop(at)
+					continue
+				}
+				var bytes int64
+				for _, value := range rows.RawValues() {
+					bytes += int64(len(value))
+				}
+				if bytes > taken && s.within != nil {
+					if err := s.within(bytes - taken); err != nil {
+						return err
+					}
+					taken = bytes
+				}
+				kind := sectionKinds[*section]
+				hit := TextHit{Run: &runs[run].TextRun, Key: record.Key{Kind: kind, Parent: at.Parent, Seq: at.Seq, ID: at.ID}, PlanID: orEmpty(plan), StepID: orEmpty(step), Name: orEmpty(name), place: at.RowPlace, row: run}
+				had := len(hits)
+				if hits, err = s.add(hits, hit, texts, attempts); err != nil {
+					return err
+				}
+				c.hits += len(hits) - had
+				switch most := s.Most + 2; {
+				case *section == sectionPrompts && c.hits == 0 && c.rows == mostPrompts, *section != sectionPrompts && c.rows == most:
+					at.skip = len(hits) - had
+					stop(at)
+				}
+				if enough := s.Most + 1 + s.from.Skip; len(hits) > 8*enough { // the others are not on the page
+					sortTextHits(hits)
+					hits = hits[:enough]
+				}
+			}
+			return rows.Err()
+		})
+		return hits, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	sortTextHits(hits)
+	skip := 0
+	if runs[0].PlanCursor == s.from.PlanCursor {
+		skip = s.from.Skip
+	}
+	for i := range hits {
+		at := place{run: hits[i].row, RowPlace: hits[i].place}
+		if end != nil {
+			if c := cmp.Or(at.run-end.run, at.compare(end.RowPlace)); c > 0 || c == 0 && end.skip == 0 {
+				break
+			}
+		}
+		if skip > 0 && at.run == 0 && at.RowPlace == s.from.RowPlace {
+			skip--
+			continue
+		}
+		s.out.Hits = append(s.out.Hits, hits[i])
+	}
+	if end == nil {
+		return nil, nil
+	}
+	return &TextPlace{runs[end.run].PlanCursor, end.RowPlace, end.skip}, nil
+}
+
+func sortTextHits(hits []TextHit) {
+	slices.SortStableFunc(hits, func(a, b TextHit) int { return cmp.Or(a.row-b.row, a.place.compare(b.place)) })
+}
+
+// add adds the texts of a row that have what is looked for.
+func (s *textSearching) add(hits []TextHit, hit TextHit, texts []*string, attempts []byte) ([]TextHit, error) {
+	in, err := found(nil, Hit{Kind: hit.Key.Kind}, sectionFields[hit.place.Section], s.needle, texts, attempts)
+	for _, h := range in {
+		hit.Field, hit.Snippet = h.Field, h.Snippet
+		hits = append(hits, hit)
+	}
+	return hits, err
+}
+
+// inSection reports whether a field, or the earlier attempts, of the kind of a section belong to it.
+func inSection(f *field.Field, section int) bool {
+	return (f != nil && f.Parts != nil) == (section == sectionPrompts)
+}
+
+// searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its parameters are: roots and parts
+// of runs, and whether their detail is read; which sections are read; in the first run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a
+// section, and how many prompts, it returns of a run; the word, and what is like it. After the time it returns the place of the row that would be next, without texts. It reads
+// at least one row: the time begins when a row is first compared with it.
+var searchTexts = func() string {
+	const late = "clock_timestamp() > (SELECT until FROM bound)"
+	// The columns of the key: what stands in record.Key as Parent, Seq and ID.
+	keys := [sectionEnd][3]string{
+		{"''", "0", "current_plan_id"}, {"''", "0", "step_id"}, {"step_id", "seq", "''"}, {"step_id", "seq", "''"}, {"step_id", "seq", "tool_call_id"},
+		{"plan_id", "0", "thought_id"}, {"plan_id", "0", "name"}, {"plan_id", "0", "source_id"}, {"plan_id", "0", "wait_id"},
+	}
+	const ofAgent = "(SELECT a.%s FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = t.root_plan_id AND a.step_id = t.step_id)"
+	of := [sectionEnd][3]string{ // plan, step, and the name of an agent or a tool
+		{"t.current_plan_id", "NULL", "NULL"}, {"t.shown_plan_id", "t.step_id", "t.agent_name"},
+		sectionCycles:  {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", fmt.Sprintf(ofAgent, "agent_name")},
+		sectionPrompts: {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", fmt.Sprintf(ofAgent, "agent_name")},
+		sectionCalls:   {fmt.Sprintf(ofAgent, "shown_plan_id"), "t.step_id", "t.name"},
+	}
+	var sections []string
+	for i, kind := range sectionKinds {
+		table := fieldsql.TableOf(kind)
+		in := func(f *field.Field) bool { return inSection(f, i) }
+		whole, attempts := []string{}, "NULL"
+		for _, f := range sectionFields[i] {
+			whole = append(whole, "("+fieldsql.Whole(f, "t")+")::text")
+		}
+		if field.HasAttempts(kind) && in(nil) {
+			attempts = "t.attempts::text"
+		}
+		has := "actlog.search_has(ARRAY[" + strings.Join(words(kind, "t.", in), ", ") + "], $12::text, $13::text[])"
+		from, where, most := "", "u.section <= "+fmt.Sprint(i)+" AND ($4::boolean[])["+fmt.Sprint(i+1)+"] AND t.root_plan_id = u.root", "$10::integer"
+		if table.Partitioned {
+			where += " AND u.detail AND t.part = u.part"
+		}
+		if i == sectionPrompts {
+			from, has, most = searchPieces(late), "t.think_input_parts && named.hashes OR "+has, "$11::integer"
+		}
+		var left, right, order []string
+		for j, column := range keys[i] {
+			if column == "''" || column == "0" {
+				continue
+			}
+			left, order = append(left, "t."+column), append(order, "t."+column)
+			right = append(right, fmt.Sprintf("CASE WHEN u.section = %d THEN %s", i, [3]string{"u.parent ELSE '' END", "u.seq ELSE -1 END", "u.id ELSE '' END"}[j]))
+		}
+		shown := func(j int) string {
+			if column := keys[i][j]; column != "''" && column != "0" {
+				return "t." + column
+			}
+			return keys[i][j]
+		}
+		plan, step, name := of[i][0], of[i][1], of[i][2]
+		if plan == "" { // it stands beside a plan
+			plan, step, name = "t.plan_id", "t.step_id", "NULL"
+		}
+		isLate := late
+		if i == sectionPrompts {
+			isLate = "p.late OR " + late
+		}
+		sections = append(sections, fmt.Sprintf(`    (SELECT %d AS section, %s::text AS parent, %s::bigint AS seq, %s::text AS id, %s::text AS plan, %s::text AS step, %s::text AS name,
+        CASE WHEN NOT x.late THEN ARRAY[%s] END AS texts, %s::text AS attempts
+    FROM %sactlog.%s AS t
+    CROSS JOIN LATERAL (SELECT t.root_plan_id IS NOT NULL AND (%s) AS late OFFSET 0) AS x -- once a row
+    WHERE NOT u.late AND %s AND (%s) >= (%s)
+        AND (x.late OR %s)
+    ORDER BY %s
+    LIMIT %s)`,
+			i, shown(0), shown(1), shown(2), plan, step, name, strings.Join(whole, ", "), attempts, from, table.Name, isLate, where,
+			strings.Join(left, ", "), strings.Join(right, ", "), has, strings.Join(order, ", "), most))
+	}
+	return `WITH bound AS MATERIALIZED ( -- made when it is first read
+    SELECT clock_timestamp() + $9::integer * interval '1 millisecond' AS until
+)
+SELECT u.place, r.section, r.parent, r.seq, r.id, r.plan, r.step, r.name, r.texts, r.attempts
+FROM (
+    SELECT (k.n - 1)::integer AS place, k.root, k.part, k.detail, k.n > 1 AND ` + late + ` AS late,
+        CASE WHEN k.n = 1 THEN $5::integer ELSE 0 END AS section, CASE WHEN k.n = 1 THEN $6::text ELSE '' END AS parent,
+        CASE WHEN k.n = 1 THEN $7::bigint ELSE -1 END AS seq, CASE WHEN k.n = 1 THEN $8::text ELSE '' END AS id
+    FROM unnest($1::text[], $2::date[], $3::boolean[]) WITH ORDINALITY AS k (root, part, detail, n)
+    OFFSET 0
+) AS u
+LEFT JOIN LATERAL (
+` + strings.Join(sections, "\n    UNION ALL\n") + `
+    OFFSET 0
+) AS r ON true
+WHERE u.late OR r.section IS NOT NULL`
+}()
+
+// searchPieces returns what finds the pieces of a run that may have a word, p, and the contents that a prompt may name them by. Those of the first run are
+// read to their end.
+func searchPieces(late string) string {
+	late = "(u.place > 0 AND " + late + ")"
+	of := "c.root_plan_id = u.root AND c.part = u.part AND u.detail AND NOT u.late AND u.section <= " + fmt.Sprint(sectionPrompts) + " AND ($4::boolean[])[" + fmt.Sprint(sectionPrompts+1) + "]"
+	return `(
+        SELECT COALESCE(array_agg(c.hash), '{}') AS hashes, COALESCE(bool_or(c.hash IS NOT NULL AND ` + late + `), false) AS late
+        FROM actlog.content AS c
+        WHERE ` + of + ` AND c.body IS NOT NULL AND (` + late + ` OR actlog.search_piece_has(c.body, $12::text, $13::text[]))
+    ) AS p
+    CROSS JOIN LATERAL (
+        SELECT p.hashes || COALESCE(array_agg(c.hash), '{}') AS hashes
+        FROM actlog.content AS c
+        WHERE ` + of + ` AND cardinality(p.hashes) > 0 AND c.parts && p.hashes
+    ) AS named
+    CROSS JOIN `
+}
