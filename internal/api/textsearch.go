@@ -28,8 +28,16 @@ type TextsPage struct {
 var SearchQuery = []string{"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until", "limit", "cursor"}
 
 // SearchTexts searches the texts of runs for what the query of a request asks.
-func (s *Server) SearchTexts(c echo.Context) (page TextsPage, err error) {
-	q := httpd.QueryOf(c, SearchQuery...)
+func (s *Server) SearchTexts(c echo.Context) (TextsPage, error) {
+	return s.searchTextsOf(c, httpd.QueryOf(c, SearchQuery...))
+}
+
+// FindTexts is [Server.SearchTexts] for values that did not come in the query of the request.
+func (s *Server) FindTexts(c echo.Context, values url.Values) (TextsPage, error) {
+	return s.searchTextsOf(c, httpd.QueryFrom(values, SearchQuery...))
+}
+
+func (s *Server) searchTextsOf(c echo.Context, q *httpd.Query) (page TextsPage, err error) {
 	filter := planFilter(q)
 	page.Search = store.TextSearch{
 		Text: filter.Query, Kinds: kindsOf(q), Filter: filter, Environment: q.Text("environment"), From: textPlace(q), Most: filter.Limit, Time: s.config.SearchTime,

@@ -234,7 +234,7 @@ type (
 	hits struct {
 		Hits []struct {
 			place
-			TextOf, Field, Before, Match, After string
+			PlanID, TextOf, Field, Before, Match, After string
 		}
 		NextCursor string
 	}
@@ -346,6 +346,10 @@ func TestWhyDidItFail(t *testing.T) {
 		if len(full.Hits) != 3 || full.Hits[0].TextOf != "thought" || full.Hits[0].After != " of <reports>." || full.Hits[1].Field != "parameters" {
 			t.Errorf("%+v", full)
 		}
+		all := ask[hits](c, "search", object{"text": "FULL", "since": "3650d", "limit": 100})
+		if len(all.Hits) < 3 || all.Hits[0].PlanID == "" || all.Hits[0].At == "" || all.Hits[0].Match == "" {
+			t.Errorf("%+v", all)
+		}
 		views := ask[object](c, "describe_reports", object{})
 		if len(views["views"].([]any)) < 20 {
 			t.Errorf("%v", views)
@@ -423,6 +427,9 @@ func TestBadArguments(t *testing.T) {
 		{"read_row", object{"planId": "night", "at": "plan:night", "offset": 3}, "offset needs field"},
 		{"read_row", object{"planId": "night", "at": "plan:night", "field": "thinkInput"}, "field must be a text of this row: title, userRequest, errorMessage"},
 		{"search", object{"planId": "night"}, "text"},
+		{"search", object{"planId": "night", "text": "x", "since": "24h"}, "planId must be left out"},
+		{"search", object{"text": "x", "kind": "nothing"}, "kind must be"},
+		{"search", object{"text": "x", "root": "night"}, "root goes with planId"},
 		{"search", object{"planId": "night", "text": " "}, "text must not be empty"},
 		{"failures", object{"planId": "a\x00b"}, "nothing of that id is on record"},
 		{"describe_reports", object{"view": "a\x00b"}, "view must be the name of a view"},

@@ -47,8 +47,8 @@ func (s *Server) tools() *sdk.Server {
 	add(s, m, "failures", "Explain a failure",
 		"Returns why a run failed: the rows that failed by themselves, the cause first with its texts, each with the path of rows down to it. Use it for every question about why a run failed. Go on with read_step at the step in the path.",
 		failuresBounds, s.failures)
-	add(s, m, "search", "Search in a run",
-		"Finds where a run says something: in requests, prompts, answers, arguments, results, errors, thoughts and artifacts, in the order of the tree. Case and accents make no difference. To search over all runs, use find_runs with q.",
+	add(s, m, "search", "Search in texts",
+		"Finds where a run, or without planId any run, says something: in requests, prompts, answers, arguments, results, errors, thoughts and artifacts. Case and accents make no difference. Hits are in the order of the tree, of all runs newest run first. Use it for an identifier or a phrase; find_runs with q is faster for words of titles, requests, summaries, names and errors. Go on with read_row.",
 		searchBounds, s.search)
 	if s.reports == nil {
 		return m

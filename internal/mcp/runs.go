@@ -108,7 +108,7 @@ func (s *Server) findRuns(c echo.Context, in runsQuery) (any, error) {
 }
 
 // valuesOf returns the arguments of a tool as the values of a query.
-func valuesOf(in runsQuery) (url.Values, error) {
+func valuesOf(in any) (url.Values, error) {
 	raw, err := json.Marshal(in)
 	if err != nil {
 		return nil, err

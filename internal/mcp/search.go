@@ -3,26 +3,41 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/search"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
 type searchArguments struct {
-	PlanID string `json:"planId" jsonschema:"the id of a run, or of a sub-plan"`
+	PlanID string `json:"planId,omitempty" jsonschema:"the id of a run, or of a sub-plan; without it, all runs are searched, newest first"`
 	Root   string `json:"root,omitempty" jsonschema:"the id of the root plan, if several runs have a plan of this id"`
 	Text   string `json:"text" jsonschema:"what to look for: a part of a text, in any case"`
+	textsQuery
 	Limit  int    `json:"limit,omitempty" jsonschema:"the most places to return"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"the nextCursor of the answer before, with the same arguments"`
 }
 
-var searchBounds = map[string]bound{"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}}
+// textsQuery are the arguments that choose among all runs.
+type textsQuery struct {
+	Kind    string `json:"kind,omitempty" jsonschema:"without planId: only texts of these kinds of rows, with commas between them: plan, agentExecution, thinkAct, actTool, thought, artifact, source, wait"`
+	Since   string `json:"since,omitempty" jsonschema:"without planId: runs that began at or after this: how long ago, such as 24h or 7d, a day in UTC such as 2026-11-20, or a time (RFC 3339)"`
+	Until   string `json:"until,omitempty" jsonschema:"without planId: runs that began before this, given like since"`
+	Project string `json:"project,omitempty" jsonschema:"without planId: runs of this project"`
+	Agent   string `json:"agent,omitempty" jsonschema:"without planId: runs in which this agent worked"`
+	State   string `json:"state,omitempty" jsonschema:"without planId: runs in this state"`
+}
+
+var searchBounds = map[string]bound{"text": {most: search.MaxQueryBytes}, "limit": {1, 100, 25}, "cursor": {most: 2 * maxAddress}, "kind": {most: 200}}
 
 // hit is a text that has what was looked for.
 type hit struct {
+	*ofRun
 	place
 	// TextOf is what has the text, if not the row: a thought, an artifact or a source.
 	TextOf string `json:"textOf,omitempty"`
@@ -32,9 +47,16 @@ type hit struct {
 	After  string `json:"after"`
 }
 
+// ofRun says of which run a hit among all runs is.
+type ofRun struct {
+	PlanID string    `json:"planId"`
+	Title  string    `json:"title,omitempty"`
+	Began  time.Time `json:"began"`
+}
+
 type foundTexts struct {
-	PlanID     string  `json:"planId"`
-	RootPlanID string  `json:"rootPlanId"`
+	PlanID     string  `json:"planId,omitempty"`
+	RootPlanID string  `json:"rootPlanId,omitempty"`
 	Hits       []hit   `json:"hits"`
 	NextCursor *string `json:"nextCursor,omitempty"`
 	Note       string  `json:"note,omitempty"`
@@ -43,8 +65,14 @@ type foundTexts struct {
 // searchCursors are the cursors of the texts of a run.
 const searchCursors = "search"
 
-// search looks for a text in a run.
+// search looks for a text in a run, or in all.
 func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
+	if in.PlanID == "" {
+		return s.searchRuns(c, in)
+	}
+	if in.textsQuery != (textsQuery{}) {
+		return nil, httpd.BadField("planId", "must be left out if since, until, project, agent, state or kind chooses runs")
+	}
 	from, err := cursorOf(in.Cursor, searchCursors)
 	if err != nil {
 		return nil, err
@@ -74,6 +102,46 @@ func (s *Server) search(c echo.Context, in searchArguments) (any, error) {
 	}
 	if found.Incomplete {
 		out.Note = fmt.Sprintf("There was time for %d of %d rows: go on with nextCursor.", found.Searched, len(o.Rows))
+	}
+	return out, nil
+}
+
+// searchRuns looks for a text in all runs.
+func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
+	if in.Root != "" {
+		return nil, httpd.BadField("root", "goes with planId")
+	}
+	values, err := valuesOf(in.textsQuery)
+	if err != nil {
+		return nil, err
+	}
+	values.Set("q", in.Text)
+	values.Set("limit", fmt.Sprint(in.Limit))
+	if in.Cursor != "" {
+		values.Set("cursor", in.Cursor)
+	}
+	page, err := s.lists.FindTexts(c, values)
+	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
+		return nil, httpd.BadField("text", wrong.Reason)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := foundTexts{Hits: []hit{}}
+	for i := range page.Hits {
+		h := &page.Hits[i]
+		each := hit{
+			ofRun: &ofRun{h.Run.RootPlanID, words.Shorten(orEmpty(h.Run.Title), nameChars), h.Run.BeganAt},
+			place: place{At: api.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
+			Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
+		}
+		out.Hits = append(out.Hits, each)
+	}
+	if page.Next != nil {
+		out.NextCursor = new(api.TextCursor(*page.Next))
+	}
+	if page.Incomplete {
+		out.Note = "There was time for runs back to " + page.Next.BeganAt.Format(time.RFC3339) + ": go on with nextCursor, or choose fewer runs."
 	}
 	return out, nil
 }
