@@ -65,7 +65,7 @@ func TestReadQueryPlans(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
 		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+store.CycleDetailSQL+
 		"; PREPARE find AS "+store.FindSQL+
-		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
+		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct, true)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool, true)); err != nil {
 		t.Fatal(err)
 	}
 	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`)

@@ -1,9 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/actlog/actlog/internal/content"
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
 )
@@ -47,6 +51,18 @@ type contentRow struct {
 	Body  string
 }
 
+// content returns the content of a row; ok is false if the row was not filled.
+func (r *contentRow) content() (c content.Content, ok bool) {
+	if r.Hash == nil {
+		return c, false
+	}
+	c = content.Content{Hash: content.Hash(r.Hash), Body: r.Body}
+	if r.Parts != nil {
+		c.Parts = content.Hashes(r.Parts)
+	}
+	return c, true
+}
+
 // next makes room for the next content.
 func (t *texts) next() *contentRow {
 	t.row = contentRow{}
@@ -55,12 +71,9 @@ func (t *texts) next() *contentRow {
 
 // read takes the content that was read into next, if one was.
 func (t *texts) read() {
-	if t.row.Hash == nil {
+	c, ok := t.row.content()
+	if !ok {
 		return
-	}
-	c := content.Content{Hash: content.Hash(t.row.Hash), Body: t.row.Body}
-	if t.row.Parts != nil {
-		c.Parts = content.Hashes(t.row.Parts)
 	}
 	if t.all == nil {
 		t.all = content.Texts{}
@@ -70,20 +83,32 @@ func (t *texts) read() {
 	t.row = contentRow{}
 }
 
-// fill puts the prompt of a cycle in place of its mark, if it was read as it is kept. It asks for room.
-func (t *texts) fill(c *record.ThinkAct, room Room) error {
-	if c.ThinkInputParts == nil {
-		return nil
-	}
-	if content.IsMark(*c.ThinkInput) {
-		parts := content.Hashes(c.ThinkInputParts)
+// sorted returns the contents in the order of their hashes.
+func (t *texts) sorted() []content.Content {
+	return slices.SortedFunc(maps.Values(t.all), func(a, b content.Content) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+}
+
+// fill puts the texts of a row that was read as it is kept in place of their marks. It asks for room.
+func (t *texts) fill(c record.Change, room Room) error {
+	return field.JoinTexts(c, func(_ *field.Field, parts []content.Hash) (string, error) {
 		if room != nil {
 			if err := room(int64(t.all.Bytes(parts))); err != nil {
-				return err
+				return "", err
 			}
 		}
-		c.ThinkInput = new(t.all.Text(parts))
+		return t.all.Text(parts), nil
+	})
+}
+
+// distinct calls take with each of the contents that come one after the other, but not twice with one of them.
+func distinct(take func(content.Content) error) func(content.Content) error {
+	var last content.Hash
+	first := true
+	return func(c content.Content) error {
+		if !first && c.Hash == last {
+			return nil
+		}
+		first, last = false, c.Hash
+		return take(c)
 	}
-	c.ThinkInputParts = nil
-	return nil
 }
