@@ -46,7 +46,7 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
 
 // keptStep reads each content of a step once.
-var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection(cycleSection.From)}
+var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)}
 
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.

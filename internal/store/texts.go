@@ -15,8 +15,9 @@ import (
 // kindContent is the kind of rows with contents in a statement of sections.
 const kindContent record.Kind = "content"
 
-// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c.
-func contentSection(from string) fieldsql.Section {
+// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c; root and part say
+// where they lie.
+func contentSection(root, part, from string) fieldsql.Section {
 	return fieldsql.Section{
 		Kind: kindContent,
 		Columns: []fieldsql.Column{
@@ -24,7 +25,7 @@ func contentSection(from string) fieldsql.Section {
 			{Name: "parts", Type: "bytea[]", SQL: "k.parts"},
 			{Name: "body", Type: "text", SQL: "k.body"},
 		},
-		From: `FROM actlog.contents_of((SELECT root_plan_id FROM asked), $2::date, ARRAY(
+		From: `FROM actlog.contents_of(` + root + `, ` + part + `, ARRAY(
     SELECT unnest(c.think_input_parts)
     ` + from + ` AND c.think_input_parts IS NOT NULL
 )) AS k`,
