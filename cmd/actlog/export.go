@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,14 +23,16 @@ import (
 )
 
 type exportCmd struct {
-	Plans  []string `arg:"" name:"plan" help:"Id of a plan. The whole tree that it belongs to is exported, from the root on."`
-	Output string   `short:"o" help:"File to write instead of stdout. It appears under this name only when it is complete. A name that ends in .gz or .zst compresses it." placeholder:"FILE"`
+	Plans    []string `arg:"" name:"plan" help:"Id of a plan. The whole tree that it belongs to is exported, from the root on."`
+	Contents string   `enum:",once" default:"" help:"once: write each long text, or part of it, once, and refer to it from then on. Shorter for long runs." placeholder:"once"`
+	Output   string   `short:"o" help:"File to write instead of stdout. It appears under this name only when it is complete. A name that ends in .gz or .zst compresses it." placeholder:"FILE"`
 	serverFlags
 }
 
 func (*exportCmd) Help() string {
 	return `The output has one record per line, in the format of POST /api/v1/records. "actlog import" builds the same tree from
-it on another server; on the same server it changes nothing. Two things are not exported: exceptions, which the API
+it on another server; on the same server it changes nothing. With "--contents once", the prompts of a long run take no more
+room than what is new in each; "actlog import" puts them together again. Two things are not exported: exceptions, which the API
 returns only once, and what is left of detail that the server dropped because of its age.`
 }
 
@@ -50,13 +53,17 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 		defer f.discard()
 		out, commit = f, f.commit
 	}
+	what := "records"
+	if c.Contents != "" { // some lines are no records
+		what = "lines"
+	}
 	for _, id := range c.Plans {
-		records, err := client.export(ctx, id, out)
+		records, err := client.export(ctx, id, c.query(), out)
 		if err != nil {
 			return err
 		}
 		if c.Output != "" {
-			fmt.Fprintf(e.stderr, "plan %s: %s records\n", words.Clean(id), words.Grouped(records))
+			fmt.Fprintf(e.stderr, "plan %s: %s %s\n", words.Clean(id), words.Grouped(records), what)
 		}
 	}
 	if err := commit(); err != nil {
@@ -65,24 +72,34 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 	return nil
 }
 
+// query returns the query of the request.
+func (c *exportCmd) query() url.Values {
+	query := url.Values{}
+	if c.Contents != "" {
+		query.Set("contents", c.Contents)
+	}
+	return query
+}
+
 var errStalled = errors.New("no data for " + exportStall.String())
 
 // export writes the records of a tree and returns their number. After an error the
 // output is incomplete.
-func (c *client) export(ctx context.Context, id string, out io.Writer) (records int64, err error) {
+func (c *client) export(ctx context.Context, id string, query url.Values, out io.Writer) (records int64, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stall := time.AfterFunc(exportStall, func() { cancel(errStalled) })
 	defer stall.Stop()
 	what := "plan " + id
 	deadline := time.Now().Add(exportPatience)
-	resp, err := c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
+	path := withQuery(planPath(id)+"/records", query)
+	resp, err := c.open(ctx, what, http.MethodGet, path, nil, nil)
 	for wait := busyFor(err); wait > 0 && time.Now().Add(wait).Before(deadline); wait = busyFor(err) {
 		if !sleep(ctx, wait) {
 			return 0, context.Cause(ctx)
 		}
 		stall.Reset(exportStall)
-		resp, err = c.open(ctx, what, http.MethodGet, planPath(id)+"/records", nil, nil)
+		resp, err = c.open(ctx, what, http.MethodGet, path, nil, nil)
 	}
 	if err != nil {
 		return 0, err

@@ -135,10 +135,13 @@ type importer struct {
 	progress *progress
 	imported
 
-	// Records that were read and not sent yet, their lines, and the bytes of these lines.
+	// Records that were read and not sent yet, their lines, and the bytes of these lines and of texts
+	// that were put together for them.
 	batch []record.Change
 	lines []int
 	bytes int
+
+	contents contents
 	// Spans and log records that were read and not sent yet: full requests, and one that
 	// is being filled.
 	parts []otlp.Part
@@ -153,6 +156,7 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
+	defer im.contents.close()
 	im.progress.begin(f.name, f.size)
 	add, send, content := im.addRecord, im.sendRecords, "records"
 	if f.otlp != "" {
@@ -184,14 +188,21 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 	}
 }
 
-// addRecord adds the record of a line to the batch.
+// addRecord adds the record of a line to the batch. A content is kept for the records behind it.
 func (im *importer) addRecord(f *recordFile, line []byte) error {
-	c, err := f.decode(line)
+	c, has, err := f.decode(line)
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return im.contents.add(has)
+	}
+	joined, err := im.contents.join(c)
 	if err != nil {
 		return err
 	}
 	im.Records++
-	im.batch, im.lines, im.bytes = append(im.batch, c), append(im.lines, f.line), im.bytes+len(line)
+	im.batch, im.lines, im.bytes = append(im.batch, c), append(im.lines, f.line), im.bytes+len(line)+joined
 	return nil
 }
 

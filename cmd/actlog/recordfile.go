@@ -235,27 +235,27 @@ func (f *recordFile) readLine() ([]byte, error) {
 // lineEnded reports whether the line that was read last ended before the file did.
 func (f *recordFile) lineEnded() bool { return bytes.HasSuffix(f.bytes, []byte("\n")) }
 
-// decode returns the record of the line that was read last. The error, an
+// decode returns the record of the line that was read last, or nil and a content. The error, an
 // [*record.InvalidError], says what is wrong with the line.
-func (f *recordFile) decode(line []byte) (record.Change, error) {
+func (f *recordFile) decode(line []byte) (record.Change, wire.Content, error) {
 	if !utf8.Valid(line) {
 		valid := 0
 		for r, n := utf8.DecodeRune(line); r != utf8.RuneError || n > 1; r, n = utf8.DecodeRune(line[valid:]) {
 			valid += n
 		}
-		return nil, invalid(record.CodeMalformed, "the line is not UTF-8 from byte %d on", valid+1)
+		return nil, wire.Content{}, invalid(record.CodeMalformed, "the line is not UTF-8 from byte %d on", valid+1)
 	}
-	c, err := wire.Decode(line)
+	c, has, err := wire.DecodeOnce(line)
 	if err == nil {
-		return c, nil
+		return c, has, nil
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(line, new(json.RawMessage))); ok {
 		if !f.lineEnded() {
-			return nil, invalid(record.CodeMalformed, "the file ends in the middle of this record: it is truncated")
+			return nil, has, invalid(record.CodeMalformed, "the file ends in the middle of this record: it is truncated")
 		}
-		return nil, invalid(record.CodeMalformed, "the line is not JSON at byte %d: %s", syntax.Offset, syntax)
+		return nil, has, invalid(record.CodeMalformed, "the line is not JSON at byte %d: %s", syntax.Offset, syntax)
 	}
-	return nil, err
+	return nil, has, err
 }
 
 // countingReader adds the bytes that are read to n.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
@@ -23,23 +24,23 @@ func (s *Server) step(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q := httpd.QueryOf(c, "root")
-	root := q.Text("root")
+	q := httpd.QueryOf(c, "root", "contents")
+	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
-	return s.sendStep(c, root, id)
+	return s.sendStep(c, root, id, once)
 }
 
 // errLarge means that a step is too large to be sent whole.
 var errLarge = errors.New("the step is large")
 
 // sendStep sends a step with its cycles and tool calls. No more than one row of a large step is
-// held.
-func (s *Server) sendStep(c echo.Context, root, id string) error {
+// held. How a step turned out is known of whole texts only: with contents once it is smaller.
+func (s *Server) sendStep(c echo.Context, root, id string, once bool) error {
 	answer, ctx, size := httpd.AnswerTo(c), c.Request().Context(), int64(0)
-	if answer.WasStreamed() && c.Request().Method == http.MethodGet {
-		return s.streamStep(c, root, id)
+	if answer.WasStreamed() && !once && c.Request().Method == http.MethodGet {
+		return s.streamStep(c, root, id, once)
 	}
 	small := s.store.Within(func(n int64) error {
 		if size += n; size > wholeStep {
@@ -47,19 +48,32 @@ func (s *Server) sendStep(c echo.Context, root, id string) error {
 		}
 		return answer.Take(n)
 	})
-	st, err := small.StepDetail(ctx, root, id)
+	var st *tree.Step
+	var contents []content.Content
+	var err error
+	if once {
+		st, contents, err = small.StepDetailOnce(ctx, root, id)
+	} else {
+		st, err = small.StepDetail(ctx, root, id)
+	}
 	if errors.Is(err, errLarge) {
 		answer.Release()
-		return s.streamStep(c, root, id)
+		return s.streamStep(c, root, id, once)
 	}
 	if err != nil {
 		return err
 	}
-	return sendTagged(c, func(o *object) { addStep(o, st) })
+	return sendTagged(c, func(o *object) {
+		if once {
+			addStepOnce(o, st, contents)
+		} else {
+			addStep(o, st)
+		}
+	})
 }
 
 // streamStep sends a step row by row.
-func (s *Server) streamStep(c echo.Context, root, id string) error {
+func (s *Server) streamStep(c echo.Context, root, id string, once bool) error {
 	header := c.Response().Header()
 	head := func() {
 		header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -79,13 +93,18 @@ func (s *Server) streamStep(c echo.Context, root, id string) error {
 		return err
 	}
 	head()
-	w := stepWriter{o: newObject(func(part []byte) error {
+	w := newStepWriter(once, func(part []byte) error {
 		defer answer.Release()
 		_, err := c.Response().Write(part)
 		return err
-	})}
+	})
 	defer w.o.free()
-	if err := s.reader(c).StepRows(c.Request().Context(), root, id, &w); err != nil {
+	if once {
+		err = s.reader(c).StepRowsOnce(c.Request().Context(), root, id, w)
+	} else {
+		err = s.reader(c).StepRows(c.Request().Context(), root, id, w)
+	}
+	if err != nil {
 		return err
 	}
 	return w.finish()
@@ -94,15 +113,36 @@ func (s *Server) streamStep(c echo.Context, root, id string) error {
 // stepWriter encodes a step row by row.
 type stepWriter struct {
 	o      *object
+	once   bool // contents come first
 	step   *tree.Step
 	cycles int
 	cycle  *tree.Cycle // not at its end yet; nil: none
 	calls  int         // of the cycle
 }
 
+func newStepWriter(once bool, spill func(part []byte) error) *stepWriter {
+	w := &stepWriter{o: newObject(spill), once: once}
+	w.o.b = append(w.o.b, '{')
+	if once {
+		w.o.name("contents")
+		w.o.b = append(w.o.b, '{')
+	}
+	return w
+}
+
+// TakeContent implements [store.OnceTaker].
+func (w *stepWriter) TakeContent(c content.Content) error {
+	addContent(w.o, c)
+	w.o.next()
+	return w.o.err
+}
+
 // TakeStep implements [store.StepTaker].
 func (w *stepWriter) TakeStep(st *tree.Step) error {
 	w.step = st
+	if w.once {
+		w.o.b = append(w.o.b, '}')
+	}
 	addStepHead(w.o, st)
 	w.o.name("thinkActSteps")
 	w.o.b = append(w.o.b, '[')
@@ -135,7 +175,7 @@ func (w *stepWriter) beginCycle(firstCall *record.ActTool) {
 	if w.cycles++; w.cycles > 1 {
 		w.o.b = append(w.o.b, ',')
 	}
-	addCycleHead(w.o, w.cycle, w.step.ID, firstCall)
+	addCycleHead(w.o, cycleViews[w.once], w.cycle, w.step.ID, firstCall)
 	w.o.name("actToolInfoList")
 	w.o.b = append(w.o.b, '[')
 }

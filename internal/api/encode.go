@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -54,6 +55,16 @@ func viewOf(k record.Kind, without []string, unset map[string]string) (v view) {
 		v = append(v, shownField{f, def})
 	}
 	return v
+}
+
+// withParts returns the view with what texts are kept in behind them.
+func (v view) withParts() (with view) {
+	for _, f := range v {
+		if with = append(with, f); f.Parts != nil {
+			with = append(with, shownField{f.Parts, "null"})
+		}
+	}
+	return with
 }
 
 // views shows every readable field of each kind.
@@ -165,6 +176,17 @@ func appendTexts(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
+func appendHashes(b []byte, list [][]byte) []byte {
+	b = append(b, '[')
+	for i, hash := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(hex.AppendEncode(append(b, '"'), hash), '"')
+	}
+	return append(b, ']')
+}
+
 func (o *object) time(name string, t *time.Time) {
 	o.name(name)
 	if t == nil {
@@ -235,6 +257,11 @@ func (f *shownField) append(b []byte, v reflect.Value) []byte {
 		return strconv.AppendBool(b, v.Bool())
 	case field.Texts:
 		return appendTexts(b, v.Interface().([]string))
+	case field.Hashes:
+		if v.IsNil() {
+			return append(b, f.unset...)
+		}
+		return appendHashes(b, v.Interface().([][]byte))
 	case field.JSON:
 		raw := v.Bytes()
 		if len(raw) == 0 || f.unset == "[]" && raw[0] != '[' { // not set, or cut to a string

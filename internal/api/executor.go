@@ -69,10 +69,10 @@ func (s *Server) executorStep(c echo.Context) error {
 	if strings.TrimSpace(id) == "" {
 		return c.NoContent(http.StatusNotFound)
 	}
-	q := httpd.KnownQueryOf(c, "root")
-	root := q.Text("root")
+	q := httpd.KnownQueryOf(c, "root", "contents")
+	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
-	return s.sendStep(c, root, id)
+	return s.sendStep(c, root, id, once)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"reflect"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
@@ -41,12 +42,22 @@ func EncodeStep(st *tree.Step) []byte {
 	return o.b
 }
 
-// EncodeStepRows encodes it row by row.
-func EncodeStepRows(st *tree.Step) (b []byte) {
-	w := stepWriter{o: newObject(func(part []byte) error {
+// EncodeStepOnce encodes it with contents once.
+func EncodeStepOnce(st *tree.Step, contents []content.Content) []byte {
+	o := new(object)
+	addStepOnce(o, st, contents)
+	return o.b
+}
+
+// EncodeStepRows encodes it row by row, with contents once if there are any.
+func EncodeStepRows(st *tree.Step, contents []content.Content) (b []byte) {
+	w := newStepWriter(contents != nil, func(part []byte) error {
 		b = append(b, part...)
 		return nil
-	})}
+	})
+	for _, c := range contents {
+		_ = w.TakeContent(c)
+	}
 	_ = w.TakeStep(st) // a slice takes everything
 	for _, c := range st.Cycles {
 		_ = w.TakeCycle(c)

@@ -29,6 +29,15 @@ func maxDepthOf(q *httpd.Query) int {
 	return n
 }
 
+// onceOf reads whether each content is to come once, with references to it.
+func onceOf(q *httpd.Query) bool {
+	s := q.Text("contents")
+	if s != "" && s != "once" {
+		q.Err = httpd.BadField("contents", "must be once")
+	}
+	return s == "once"
+}
+
 // sendPage sends a page of a list. next is the place of its last item if others follow.
 func sendPage[T any](c echo.Context, name string, items []T, next *store.Position, add func(*object, T)) error {
 	return sendTagged(c, func(o *object) { addPage(o, name, items, next, add) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -72,8 +73,8 @@ func (s *Server) exportRecords(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q := httpd.QueryOf(c, "root")
-	root := q.Text("root")
+	q := httpd.QueryOf(c, "root", "contents")
+	root, once := q.Text("root"), onceOf(q)
 	if q.Err != nil {
 		return q.Err
 	}
@@ -83,17 +84,22 @@ func (s *Server) exportRecords(c echo.Context) error {
 	}
 	defer done()
 	out := bufio.NewWriterSize(recordsWriter{c}, 64<<10)
-	err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error {
-		if c.Request().Method == http.MethodHead {
-			return errHead
+	write := func(line []byte, err error) error {
+		if err == nil && c.Request().Method == http.MethodHead {
+			err = errHead
 		}
-		line, err := wire.Encode(change)
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = out.Write(append(line, '\n'))
 		}
-		_, err = out.Write(append(line, '\n'))
 		return err
-	})
+	}
+	if once {
+		err = s.store.ExportOnce(c.Request().Context(), root, id, func(root string, has content.Content) error {
+			return write(wire.EncodeContent(wire.Content{RootPlanID: root, Content: has}))
+		}, func(change record.Change) error { return write(wire.EncodeOnce(change)) })
+	} else {
+		err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error { return write(wire.Encode(change)) })
+	}
 	switch {
 	case errors.Is(err, errHead):
 		c.Response().Header().Set(echo.HeaderContentType, wire.TypeNDJSON)

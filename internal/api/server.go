@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/store"
@@ -55,6 +56,7 @@ type Store interface {
 	SearchIncomplete(ctx context.Context) (bool, error)
 	Within(room store.Room) *store.Reader
 	Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error
+	ExportOnce(ctx context.Context, rootPlanID, planID string, contents func(root string, c content.Content) error, each func(record.Change) error) error
 }
 
 // Server answers requests from a store.

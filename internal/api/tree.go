@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
@@ -97,20 +98,53 @@ func addWaitState(o *object, p *tree.Plan) {
 var (
 	stepView  = viewOf(record.KindAgentExecution, []string{"spanId"}, map[string]string{"maxSteps": "0", "currentStep": "0"})
 	cycleView = viewOf(record.KindThinkAct, []string{"rootPlanId", "stepId", "spanId"}, nil)
-	toolView  = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
+	// cycleViews are by whether contents come once.
+	cycleViews = map[bool]view{false: cycleView, true: cycleView.withParts()}
+	toolView   = viewOf(record.KindActTool, []string{"rootPlanId", "stepId", "seq", "toolCallId", "spanId"}, nil)
 )
 
 // addStep appends an agent execution: in a tree with its sub-plans, alone with its cycles.
 func addStep(o *object, st *tree.Step) {
+	o.b = append(o.b, '{')
+	addStepMembers(o, cycleView, st)
+}
+
+// addStepOnce appends an agent execution whose cycles refer to contents.
+func addStepOnce(o *object, st *tree.Step, contents []content.Content) {
+	o.b = append(o.b, '{')
+	o.name("contents")
+	o.b = append(o.b, '{')
+	for _, c := range contents {
+		addContent(o, c)
+		o.next()
+	}
+	o.b = append(o.b, '}')
+	addStepMembers(o, cycleViews[true], st)
+}
+
+// addContent appends a content as a member named by its hash.
+func addContent(o *object, c content.Content) {
+	o.name(c.Hash.String())
+	o.b = append(o.b, '{')
+	if c.Parts != nil {
+		o.name("parts")
+		o.b = appendHashes(o.b, content.Bytes(c.Parts))
+	} else {
+		o.text("body", &c.Body)
+	}
+	o.b = append(o.b, '}')
+}
+
+// addStepMembers appends the members of an agent execution. cycles is the view of its cycles.
+func addStepMembers(o *object, cycles view, st *tree.Step) {
 	addStepHead(o, st)
-	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, c, st.ID) })
+	list(o, "thinkActSteps", st.Cycles, func(o *object, c *tree.Cycle) { addCycle(o, cycles, c, st.ID) })
 	addStepEnd(o, st)
 }
 
 // addStepHead appends what comes before the cycles, and addStepEnd what comes behind them.
 func addStepHead(o *object, st *tree.Step) {
 	status := st.Record.State.Status()
-	o.b = append(o.b, '{')
 	o.int("id", st.ID)
 	o.fields(stepView, &st.Record)
 	o.attempts(st.PastAttempts, &st.Record)
@@ -139,23 +173,23 @@ func addRollUps(o *object, st *tree.Step) {
 	o.value("figures", wire.FiguresOf(&st.Figures))
 }
 
-func addCycle(o *object, c *tree.Cycle, stepID int64) {
+func addCycle(o *object, v view, c *tree.Cycle, stepID int64) {
 	var firstCall *record.ActTool
 	if len(c.ToolCalls) > 0 {
 		firstCall = &c.ToolCalls[0].Record
 	}
-	addCycleHead(o, c, stepID, firstCall)
+	addCycleHead(o, v, c, stepID, firstCall)
 	list(o, "actToolInfoList", c.ToolCalls, addToolCall)
 	addCycleEnd(o, c)
 }
 
 // addCycleHead appends what stands before the tool calls of a cycle, the first of which is nil if
 // there is none.
-func addCycleHead(o *object, c *tree.Cycle, stepID int64, firstCall *record.ActTool) {
+func addCycleHead(o *object, v view, c *tree.Cycle, stepID int64, firstCall *record.ActTool) {
 	o.b = append(o.b, '{')
 	o.int("id", c.ID)
 	o.int("parentExecutionId", stepID)
-	o.fields(cycleView, &c.Record)
+	o.fields(v, &c.Record)
 	o.attempts(c.PastAttempts, &c.Record)
 	o.raw("status", `"`+string(c.Record.State.Status())+`"`)
 	o.bool("actionNeeded", firstCall != nil)

@@ -17,6 +17,21 @@ const HashBytes = 16
 // Hash names a content: the first bytes of a SHA-256.
 type Hash [HashBytes]byte
 
+// String returns the hash in hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// MarshalText implements [encoding.TextMarshaler]: in hex.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// ParseHash reads a hash in hex.
+func ParseHash(s string) (h Hash, ok bool) {
+	if len(s) != hex.EncodedLen(HashBytes) {
+		return h, false
+	}
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, err == nil
+}
+
 // HashOf returns the hash of a text. In SQL: substring(sha256(convert_to(text, 'UTF8')) FOR 16).
 func HashOf(text string) Hash {
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text))) // only read; a copy would cost as much as the hash
@@ -60,7 +75,8 @@ type Content struct {
 // Bytes estimates what a content takes in memory and on the wire.
 func (c Content) Bytes() int { return 64 + len(c.Body) + HashBytes*len(c.Parts) }
 
-func pageOf(parts []Hash) Content {
+// PageOf returns the page of some pieces.
+func PageOf(parts []Hash) Content {
 	h := sha256.New()
 	h.Write([]byte{pageByte})
 	for i := range parts {
@@ -76,8 +92,7 @@ const MarkPrefix = "actlog:content:"
 // Mark stands in a field for a text that is kept in parts. Equal texts have equal marks, whatever cut
 // them.
 func Mark(text string) string {
-	h := HashOf(text)
-	return MarkPrefix + hex.EncodeToString(h[:])
+	return MarkPrefix + HashOf(text).String()
 }
 
 // IsMark reports whether the value of a field that has parts is a mark.
@@ -109,7 +124,7 @@ func (t Texts) each(parts []Hash, do func(piece string)) {
 		c, ok := t[hash]
 		switch {
 		case !ok:
-			do("[a part of this text is missing: " + hex.EncodeToString(hash[:]) + "]")
+			do("[a part of this text is missing: " + hash.String() + "]")
 		case c.Parts != nil:
 			t.each(c.Parts, do)
 		default:

@@ -166,7 +166,7 @@ func TestMissing(t *testing.T) {
 	parts, contents := small.CutText(prose(1, 300))
 	all := texts(contents)
 	delete(all, parts[0])
-	want := fmt.Sprintf("[a part of this text is missing: %x]", parts[0])
+	want := fmt.Sprintf("[a part of this text is missing: %s]", parts[0])
 	if got := all.Text(parts); !strings.HasPrefix(got, want) || all.Bytes(parts) != len(got) {
 		t.Errorf("%s", got)
 	}

@@ -51,7 +51,7 @@ func (z Sizes) CutText(text string) (parts []Hash, contents []Content) {
 		if i == from { // a page of one piece says no more than the piece
 			paged = append(paged, hash)
 		} else {
-			page := pageOf(parts[from : i+1 : i+1])
+			page := PageOf(parts[from : i+1 : i+1])
 			paged, contents = append(paged, page.Hash), append(contents, page)
 		}
 		from = i + 1

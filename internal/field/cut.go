@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/record"
 )
 
@@ -34,23 +35,35 @@ func (f *Field) mayBeCut(c record.Change) bool {
 	case f.Type == JSON:
 		return v.Bytes()[0] == '"' // see quoteShortened
 	default:
+		if _, ok := f.kept(c); ok { // whoever read the mark has looked at the text
+			return true
+		}
 		s, _ := f.Text(c)
 		return f.full(s)
 	}
 }
 
-// full reports whether a text could be what is left of a longer one: a cut at a character
-// boundary leaves at most three bytes unused.
-func (f *Field) full(s string) bool { return len(s) >= f.limit-utf8.UTFMax+1 }
+// FullBytes is how long a text is, at least, that could be what is left of a longer one: a cut at a
+// character boundary leaves at most three bytes unused.
+func (f *Field) FullBytes() int { return f.limit - utf8.UTFMax + 1 }
+
+func (f *Field) full(s string) bool { return len(s) >= f.FullBytes() }
 
 // overflow takes more bytes than a cut at a character boundary leaves unused.
 const overflow = "\U0010FFFF"
 
-// overfill makes the field of c, which was cut, longer than its limit again: a reader of c then
-// cuts it at the same place. whole has the counts of the uncut text.
-func (f *Field) overfill(c, whole record.Change) {
+// overfill makes a field of c, which was cut, longer than its limit again: a reader of c then cuts it
+// at the same place. r has the counts of the uncut text, and gets the content that a text in parts is
+// longer by.
+func (r *Row) overfill(f *Field, c record.Change) {
 	switch v := f.In(c); f.Type {
 	case Text:
+		if parts, ok := f.kept(c); ok {
+			more := content.Content{Hash: content.HashOf(overflow), Body: overflow}
+			f.Parts.In(c).Set(reflect.ValueOf(append(slices.Clip(parts), more.Hash[:])))
+			r.Contents = append(r.Contents, more)
+			break
+		}
 		s, _ := f.Text(c)
 		v.Set(reflect.ValueOf(new(s + overflow)).Convert(v.Type()))
 	case Texts:
@@ -67,7 +80,7 @@ func (f *Field) overfill(c, whole record.Change) {
 	}
 	// JSON that was cut is a string already, see wasCut.
 	if out, ok := c.(*record.ThinkAct); ok {
-		from := whole.(*record.ThinkAct)
+		from := r.Change.(*record.ThinkAct)
 		switch {
 		case f.Name == "thinkInput" && from.InputCharCount == nil:
 			out.InputCharCount = from.ThinkInputChars

@@ -18,7 +18,8 @@ const maxExportBytes = 8 << 20
 // none; its cycles make it.
 //
 // A value that was cut is exported longer than its limit, so that it is cut at the same
-// place, and named as cut, again. Earlier attempts come first.
+// place, and named as cut, again. Earlier attempts come first. What a text in parts needs for that beside
+// what it is kept in is added to Contents.
 func (r *Row) Changes() (changes []record.Change) {
 	if step, ok := r.Change.(*record.AgentExecution); ok && step.PlanID == "" {
 		return nil
@@ -48,10 +49,17 @@ func (r *Row) ownChanges(whole record.Change) []record.Change {
 	for i := range fields {
 		f := &fields[i]
 		if v := f.In(r.Change); f.Rev > 0 && !v.IsZero() {
-			c := at(r.rev(f), textBytes(v))
+			bytes := textBytes(v)
+			if f.Parts != nil { // the same, whether it was read whole or as it is kept
+				bytes = f.limit
+			}
+			c := at(r.rev(f), bytes)
 			f.In(c).Set(v)
+			if parts, ok := f.kept(r.Change); ok {
+				f.Parts.In(c).Set(reflect.ValueOf(parts))
+			}
 			if slices.Contains(cut, f.Name) {
-				f.overfill(c, r.Change)
+				r.overfill(f, c)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ type Row struct {
 	// Past holds the attempts before the row's own, in their order: rows that have nothing but
 	// the number of their attempt, the Scoped fields and their revisions.
 	Past []*Row
-	// Contents are what texts are kept in that [Row.CutTexts] cut.
+	// Contents are what texts are kept in that [Row.CutTexts] cut, and what [Row.Changes] adds to them.
 	Contents []content.Content
 }
 

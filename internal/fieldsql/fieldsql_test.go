@@ -72,7 +72,9 @@ func TestEveryShape(t *testing.T) {
 			if table.Partitioned {
 				params++
 			}
-			prepare("export", fieldsql.Export(k), params)
+			prepare("export", fieldsql.Export(k, true), params)
+			prepare("export of contents once", fieldsql.Export(k, false), params)
+			prepare("contents", fieldsql.Contents(), 2)
 			page := fieldsql.Page{Kind: k, Where: "t.root_plan_id = $1::text", Order: []string{fieldsql.Keys(k)[0].SQL}, Limit: "$2::integer", Bytes: "1000"}
 			prepare("page", "SELECT "+fieldsql.Select(fieldsql.Readable(k, "i"))+" FROM ("+page.SQL()+") AS i ORDER BY i.place", 2)
 			var sections []fieldsql.Section

@@ -79,7 +79,11 @@ func Written(k record.Kind, whole bool, rest string) string {
 			columns = append(columns, "r."+f.Column)
 		}
 	}
-	columns = append(columns, "r.truncated", "r.revs")
+	cut := "r.truncated"
+	if !whole {
+		cut = stillCut(k, "r") + " AS truncated"
+	}
+	columns = append(columns, cut, "r.revs")
 	if field.HasAttempts(k) {
 		columns = append(columns, "r.attempts")
 	}
@@ -87,8 +91,9 @@ func Written(k record.Kind, whole bool, rest string) string {
 }
 
 // Export returns the statement that reads what was written to a tree, in the order of keys,
-// the root plan first. Its parameters are the root's id and, of partitioned kinds, the part.
-func Export(k record.Kind) string {
+// the root plan first. Texts that are kept in parts are whole, or as they are kept. Its parameters are
+// the root's id and, of partitioned kinds, the part.
+func Export(k record.Kind, whole bool) string {
 	table := TableOf(k)
 	where := "WHERE r.root_plan_id = $1::text"
 	if table.Partitioned {
@@ -98,7 +103,7 @@ func Export(k record.Kind) string {
 	if k == record.KindPlan {
 		order = "r.current_plan_id <> r.root_plan_id, " + order
 	}
-	return Written(k, true, where+"\nORDER BY "+order)
+	return Written(k, whole, where+"\nORDER BY "+order)
 }
 
 // ByKey returns the statement that reads what was written to one row, as it is kept. Its parameters

@@ -92,7 +92,8 @@ func Readable(k record.Kind, alias string) []Column {
 }
 
 // Kept returns the columns of [Readable], but texts that are kept in parts as they are kept: a mark in
-// place of the text, and its parts.
+// place of the text, and its parts. Of such texts, truncated names only those that are still cut: a mark
+// does not show that.
 func Kept(k record.Kind, alias string) []Column {
 	columns := Readable(k, alias)
 	fields := field.Fields(k)
@@ -102,7 +103,40 @@ func Kept(k record.Kind, alias string) []Column {
 			columns = append(columns, Column{Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column})
 		}
 	}
+	columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == "truncated" })].SQL = stillCut(k, alias)
 	return columns
+}
+
+// stillCut returns the expression of the fields of a row that were cut, without those in parts whose text
+// was replaced by a shorter one since. Few texts are cut, so few have to be looked at.
+func stillCut(k record.Kind, alias string) string {
+	cut := alias + ".truncated"
+	fields := field.Fields(k)
+	for i := range fields {
+		if f := &fields[i]; f.Parts != nil {
+			cut = fmt.Sprintf("CASE WHEN '%s' = ANY (%s.truncated) AND %s AND octet_length(%s) < %d THEN array_remove(%s, '%[1]s') ELSE %[6]s END",
+				f.Name, alias, inParts(f, alias), Whole(f, alias), f.FullBytes(), cut)
+		}
+	}
+	return cut
+}
+
+// Contents returns the statement that reads the contents that the rows of a tree name, pieces before
+// pages, in the order of their hashes. One that is named in two ways comes twice. Its parameters are the
+// root's id and the part.
+func Contents() string {
+	var named []string
+	for _, k := range record.Kinds {
+		fields := field.Fields(k)
+		for i := range fields {
+			if f := &fields[i]; f.Parts != nil {
+				named = append(named, fmt.Sprintf("SELECT unnest(r.%s) FROM actlog.%s AS r WHERE r.root_plan_id = $1::text AND r.part = $2::date AND %s",
+					f.Parts.Column, TableOf(k).Name, inParts(f, "r")))
+			}
+		}
+	}
+	return "SELECT c.hash, c.parts, c.body\nFROM actlog.contents_of($1::text, $2::date, ARRAY(\n    " + strings.Join(named, "\n    UNION ALL\n    ") +
+		"\n)) AS c\nORDER BY c.parts IS NOT NULL, c.hash"
 }
 
 // Whole returns the expression of the whole text of a field, of rows of a table or with all its columns.

@@ -56,7 +56,7 @@ var rules = map[string]rule{
 	"internal/template": {[]string{"record"}, nil},
 	"internal/search":   {nil, []string{"golang.org/x/text"}},
 	"internal/recent":   {nil, nil},
-	"internal/wire":     {[]string{"record", "internal/field", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/wire":     {[]string{"record", "internal/content", "internal/field", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
 	"internal/otlp":     {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
@@ -82,7 +82,7 @@ var rules = map[string]rule{
 	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
 	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/recent", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
-	"internal/api": {[]string{"record", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
+	"internal/api": {[]string{"record", "internal/content", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
 	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
@@ -45,7 +46,7 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
 
 // keptStep reads each content of a step once.
-var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection(cycleSection.From)}
+var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)}
 
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.
@@ -58,35 +59,65 @@ var stepRows = fieldsql.NewRead(askedStep + inStepOrder(keptStep...))
 var wholeStepRows = fieldsql.NewRead(askedStep + inStepOrder(stepSection, cycleSection, callSection))
 
 func inStepOrder(sections ...fieldsql.Section) string {
+	hash := ""
+	if sections[len(sections)-1].Kind == kindContent {
+		hash = "r.hash, "
+	}
 	return "SELECT * FROM (\n" + fieldsql.Union(sections...) + `
 ) AS r
-ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`
+ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, ` + hash + `r.call_index NULLS LAST, LEAST(r.start_time, actlog.first_start(r.attempts)) NULLS LAST, r.tool_call_id COLLATE "C"`
 }
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
 // root that the step is under. If it is empty and several roots have a step of that id, the
 // newest comes first. The error is [record.ErrNotFound] if there is no such step.
 func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
-	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
+	n, err := r.stepNodes(ctx, rootPlanID, stepID)
 	if err != nil {
 		return nil, err
 	}
-	if len(n.steps) == 0 {
-		return nil, record.ErrNotFound
-	}
-	st := n.steps[0]
-	finishStep(st)
 	for _, c := range n.cycles {
 		if err := n.texts.fill(&c.Record, r.within); err != nil {
 			return nil, err
 		}
+	}
+	return n.step(), nil
+}
+
+// StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are kept in parts are not there, but
+// what they are kept in, and the contents of the step, each once, in the order of their hashes.
+func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) (*tree.Step, []content.Content, error) {
+	n, err := r.stepNodes(ctx, rootPlanID, stepID)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := n.step()
+	for _, c := range n.cycles {
+		field.HideMarks(&c.Record)
+	}
+	return st, n.texts.sorted(), nil
+}
+
+// stepNodes reads the rows of a step.
+func (r *Reader) stepNodes(ctx context.Context, rootPlanID, stepID string) (*nodes, error) {
+	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
+	if err == nil && len(n.steps) == 0 {
+		err = record.ErrNotFound
+	}
+	return n, err
+}
+
+// step nests the rows of a step.
+func (n *nodes) step() *tree.Step {
+	finishStep(n.steps[0])
+	for _, c := range n.cycles {
 		finishCycle(c)
 	}
 	for _, t := range n.calls {
 		finishCall(t)
 	}
 	tree.Nest(n.steps[:1], n.cycles, n.calls)
-	return st, nil
+	return n.steps[0]
 }
 
 // The functions below set what is derived.
@@ -108,12 +139,29 @@ type StepTaker interface {
 	TakeToolCall(t *tree.ToolCall) error
 }
 
+// OnceTaker takes the rows of a step whose texts stay as they are kept. All contents of the step come
+// before the step itself, each once, in the order of their hashes.
+type OnceTaker interface {
+	StepTaker
+	TakeContent(c content.Content) error
+}
+
 // StepRows reads a step as [Reader.StepDetail] does, and gives away each row as it comes. No
 // other row is held meanwhile, and at most 8 MiB of contents, so a step may be of any size.
 func (r *Reader) StepRows(ctx context.Context, rootPlanID, stepID string, to StepTaker) error {
+	return r.readStep(ctx, rootPlanID, stepID, stepReading{to: to})
+}
+
+// StepRowsOnce reads a step as [Reader.StepDetailOnce] does, and gives away each row as it comes. No other
+// row is held meanwhile.
+func (r *Reader) StepRowsOnce(ctx context.Context, rootPlanID, stepID string, to OnceTaker) error {
+	return r.readStep(ctx, rootPlanID, stepID, stepReading{to: to, once: to.TakeContent})
+}
+
+func (r *Reader) readStep(ctx context.Context, rootPlanID, stepID string, s stepReading) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := stepReading{to: to, part: likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel: cancel}
+	s.part, s.cancel = likelyPart(cmp.Or(rootPlanID, stepID), time.Now(), r.partitionDays), cancel
 	for {
 		_, err := pg.Read(ctx, r.db, func() (struct{}, error) { return struct{}{}, s.read(ctx, r, rootPlanID, stepID) })
 		switch {
@@ -136,12 +184,14 @@ func (r *Reader) StepRows(ctx context.Context, rootPlanID, stepID string, to Ste
 // stepReading is the reading of a step.
 type stepReading struct {
 	to     StepTaker
+	once   func(content.Content) error // takes contents; nil: texts are put together
 	cancel context.CancelFunc
 	part   time.Time // where its detail should be
 	whole  bool      // prompts are read whole
 	texts  texts
 
 	elsewhere time.Time // where it is, if not there
+	begun     bool      // something was given away
 	step      *tree.Step
 	seq       *int64 // of the last cycle
 	refused   error  // of to
@@ -151,7 +201,7 @@ type stepReading struct {
 // read reads the rows, unless some of them were given away before: then it returns why that
 // ended.
 func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID string) error {
-	if s.step != nil {
+	if s.begun {
 		return s.lost
 	}
 	statement := stepRows
@@ -181,24 +231,26 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 			row = t
 			return []any{&t.Record, t, earlier.of(kind, &t.PastAttempts)}, nil
 		case kindContent:
-			row = nil
-			return []any{s.texts.next()}, nil
+			row = s.texts.next()
+			return []any{row}, nil
 		}
 		return nil, fmt.Errorf("read a row of kind %q", kind)
 	}, func() error {
 		if err := earlier.read(); err != nil {
 			return err
 		}
-		if s.texts.read(); s.texts.bytes > maxHeldContents {
-			return errManyContents
-		}
-		if row == nil {
+		_, isContent := row.(*contentRow)
+		switch {
+		case isContent && s.once == nil:
+			if s.texts.read(); s.texts.bytes > maxHeldContents {
+				return errManyContents
+			}
 			return nil
-		}
-		if !home.Part.Equal(s.part) { // there are no other rows then
+		case !isContent && !home.Part.Equal(s.part): // there are no other rows then
 			s.elsewhere = home.Part
 			return nil
 		}
+		s.begun = true
 		if s.refused = s.give(row); s.refused != nil {
 			s.cancel() // the rest is not read: closing the rows would read it
 		}
@@ -210,15 +262,21 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 // give gives a row away.
 func (s *stepReading) give(row any) error {
 	switch row := row.(type) {
+	case *contentRow:
+		c, _ := row.content()
+		return s.once(c)
 	case *tree.Step:
 		finishStep(row)
 		s.step = row
 		return s.to.TakeStep(row)
 	case *tree.Cycle:
-		if err := s.texts.fill(&row.Record, nil); err != nil {
-			return err
+		if s.once == nil {
+			if err := s.texts.fill(&row.Record, nil); err != nil {
+				return err
+			}
 		}
 		finishCycle(row)
+		field.HideMarks(&row.Record)
 		s.seq = &row.Record.Seq
 		return s.to.TakeCycle(row)
 	case *tree.ToolCall:

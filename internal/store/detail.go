@@ -45,6 +45,58 @@ WHERE t.root_plan_id = $1::text AND t.step_id = $2::text AND t.seq = $3::bigint 
 	},
 ))
 
+// earlierCycles reads what was asked and answered in the cycles before a cycle, in their order, and before them each content that they
+// name. $1 is the root, $2 the step and $3 the number of the cycle.
+var earlierCycles = func() *fieldsql.Read {
+	from := `FROM actlog.think_act_record AS c
+WHERE c.root_plan_id = $1::text AND c.step_id = $2::text AND c.seq < $3::bigint AND c.part = ` + rootPart
+	return fieldsql.NewRead("SELECT * FROM (\n" + fieldsql.Union(fieldsql.Section{
+		Kind:    record.KindThinkAct,
+		Columns: fieldsql.Only(fieldsql.Kept(record.KindThinkAct, "c"), "seq", "think_input", "think_input_parts", "think_output", "message"),
+		From:    from,
+	}, contentSection("$1::text", rootPart, from)) + "\n) AS r\nORDER BY r.seq NULLS FIRST")
+}()
+
+// EarlierCycles calls each with the cycles of a step before one of them, in their order, with what was asked and answered in them alone.
+// It reads them in one statement, each content once, and holds one of them at a time. If the connection is lost, it may begin again from
+// the first. An error of each ends the read and is its error.
+func (r *Reader) EarlierCycles(ctx context.Context, rootPlanID, stepID string, before int64, each func(*record.ThinkAct) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var refused error // of each
+	_, err := pg.Read(ctx, r.db, func() (struct{}, error) {
+		rows, err := counted(ctx, r.db, r.within, earlierCycles.SQL, rootPlanID, stepID, before)
+		if err != nil {
+			return struct{}{}, err
+		}
+		var held texts
+		var cycle *record.ThinkAct
+		return struct{}{}, earlierCycles.Rows(rows, func(kind record.Kind) ([]any, error) {
+			if kind == kindContent {
+				return []any{held.next()}, nil
+			}
+			cycle = &record.ThinkAct{RootPlanID: rootPlanID, StepID: stepID}
+			return []any{cycle}, nil
+		}, func() error {
+			held.read()
+			if cycle == nil {
+				return nil
+			}
+			if err := held.fill(cycle, nil); err != nil {
+				return err
+			}
+			if refused = each(cycle); refused != nil {
+				cancel() // the rest is not read
+			}
+			return refused
+		})
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
+
 // Detail reads a row by its key, and what explains it, in one statement. The error is [record.ErrNotFound] if there is no such
 // row.
 func (r *Reader) Detail(ctx context.Context, key record.Key) (*Detail, error) {

@@ -10,9 +10,51 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
+
+// TestEarlierCycles: the cycles before one come whole and in order, with what was asked and answered alone, and take room once.
+func TestEarlierCycles(t *testing.T) {
+	t.Parallel()
+	for name, sizes := range map[string]func(*store.Config){"small": func(*store.Config) {}, "default": defaultSizes, "uncut": uncut} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t, sizes)
+			all := turns("r", "s", 12, 7_000)
+			storetest.Write(t, s, all...)
+			storetest.Write(t, s, &record.ThinkAct{RootPlanID: "r", StepID: "other", Seq: 3, ThinkInput: new("of another step")})
+			size := int64(0)
+			read := func(before int64) (got []record.Change) {
+				size = 0
+				err := s.Within(func(n int64) error { size += n; return nil }).EarlierCycles(t.Context(), "r", "s", before, func(c *record.ThinkAct) error {
+					got = append(got, c)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			for _, before := range []int64{0, 1, 11} {
+				if got := read(before); !cmp.Equal(all[:before], append([]record.Change{}, got...)) {
+					t.Errorf("before %d: %d cycles", before, len(got))
+				}
+			}
+			if whole := int64(11 * 12 / 2 * 7_000); name == "uncut" && size < whole || name == "default" && size > whole/2 {
+				t.Errorf("it takes %d bytes of %d", size, whole)
+			}
+			refused := errors.New("refused")
+			if err := s.EarlierCycles(t.Context(), "r", "s", 5, func(*record.ThinkAct) error { return refused }); !errors.Is(err, refused) {
+				t.Error(err)
+			}
+			if err := s.Within(func(int64) error { return refused }).EarlierCycles(t.Context(), "r", "s", 11, func(*record.ThinkAct) error { return nil }); !errors.Is(err, refused) {
+				t.Error(err)
+			}
+		})
+	}
+}
 
 // TestDetail: a cycle is read with its calls and with what was asked in the one before it, other rows alone. Rows take room.
 func TestDetail(t *testing.T) {

@@ -63,9 +63,9 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 	defer conn.Release()
 	if _, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_generic_plan; SET jit = off; PREPARE tree (text, date, text) AS "+store.PlanTreeSQL+"; PREPARE detail (text, date, text) AS "+store.StepDetailSQL+
-		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+store.CycleDetailSQL+
+		"; PREPARE step_rows (text, date, text) AS "+store.StepRowsSQL+"; PREPARE cycle (text, text, bigint) AS "+store.CycleDetailSQL+"; PREPARE earlier (text, text, bigint) AS "+store.EarlierCyclesSQL+
 		"; PREPARE find AS "+store.FindSQL+
-		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool)); err != nil {
+		"; PREPARE cycles (text, date) AS "+fieldsql.Export(record.KindThinkAct, true)+"; PREPARE calls (text, date) AS "+fieldsql.Export(record.KindActTool, true)); err != nil {
 		t.Fatal(err)
 	}
 	scan := regexp.MustCompile(`Seq Scan on \S*(plan_execution_record|agent_execution_record|think_act_record|act_tool_info)|\bon thought\b`)
@@ -74,7 +74,7 @@ func TestReadQueryPlans(t *testing.T) {
 		"tree('root-5', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', NULL)", "tree('root-5-sub-1', '2026-01-12', 'root-5')",
 		"detail('root-5-step-3', '2026-01-12', NULL)", "detail('root-5-step-3', '2026-01-12', 'root-5')", "step_rows('root-5-step-3', '2026-01-12', NULL)",
 		"find('root-5', '{plan,agentExecution,thinkAct,actTool,wait}', '{\"\",\"\",root-5-step-3,root-5-step-3,root-5}', '{0,0,1,1,0}', '{root-5,root-5-step-3,\"\",call-3-1-4,none}', 60000)",
-		"cycle('root-5', 'root-5-step-3', 1)", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
+		"cycle('root-5', 'root-5-step-3', 1)", "earlier('root-5', 'root-5-step-3', 2)", "cycles('root-5', '2026-01-12')", "calls('root-5', '2026-01-12')",
 	} {
 		rows, _ := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE "+execute)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns the error of the query

@@ -71,12 +71,13 @@ func Placed(s *Store, root string) bool {
 
 // The statements of the reads.
 var (
-	PlanTreeSQL    = planTree.SQL
-	FindSQL        = findTexts
-	PlanListSQL    = planList.SQL
-	StepDetailSQL  = stepDetail.SQL
-	StepRowsSQL    = stepRows.SQL
-	CycleDetailSQL = cycleDetail.SQL
+	PlanTreeSQL      = planTree.SQL
+	FindSQL          = findTexts
+	PlanListSQL      = planList.SQL
+	StepDetailSQL    = stepDetail.SQL
+	StepRowsSQL      = stepRows.SQL
+	EarlierCyclesSQL = earlierCycles.SQL
+	CycleDetailSQL   = cycleDetail.SQL
 
 	OpenQuestionsSQL = openQuestions.SQL
 )

@@ -85,6 +85,9 @@ func TestExportRestoresTree(t *testing.T) {
 		}
 		want := storedRows(t, s, u.root)
 		changes := exported(t, s, u.root)
+		if diff := cmp.Diff(changes, exportedOnce(t, s, u.root)); diff != "" {
+			rt.Fatalf("with contents once (-whole +put together):\n%s", diff)
+		}
 		check := func(what string, written *store.Store) {
 			if diff := cmp.Diff(want, storedRows(t, written, u.root)); diff != "" {
 				rt.Fatalf("%s (-want +got):\n%s", what, diff)
@@ -143,6 +146,10 @@ func TestExport(t *testing.T) {
 		if got := exported(t, s, id); !cmp.Equal(want, got) { // a diff may be long
 			b, _ := json.Marshal(got)
 			t.Errorf("export of %s: %.2000s", id, b)
+		}
+		if got := exportedOnce(t, s, id); !cmp.Equal(want, got) {
+			b, _ := json.Marshal(got)
+			t.Errorf("export of %s with contents once: %.2000s", id, b)
 		}
 	}
 	if err := s.Export(t.Context(), "", "unknown", func(record.Change) error { return nil }); !errors.Is(err, record.ErrNotFound) {

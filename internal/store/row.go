@@ -135,8 +135,12 @@ var rowPages = func() map[record.Kind]*rowPage {
 	return all
 }()
 
-// partOfRoot selects the rows t of a partitioned kind that lie where those of the tree $1 do.
-const partOfRoot = "t.part = (SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND p.current_plan_id = $1::text)"
+const (
+	// rootPart is where the detail of the tree $1 lies.
+	rootPart = "(SELECT p.part FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = $1::text AND p.current_plan_id = $1::text)"
+	// partOfRoot selects the rows t of a partitioned kind that lie there.
+	partOfRoot = "t.part = " + rootPart
+)
 
 // rowByKey reads a row by its key.
 var rowByKey = func() map[record.Kind]*fieldsql.Read {

@@ -1,9 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/actlog/actlog/internal/content"
+	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/record"
 )
@@ -11,8 +15,9 @@ import (
 // kindContent is the kind of rows with contents in a statement of sections.
 const kindContent record.Kind = "content"
 
-// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c.
-func contentSection(from string) fieldsql.Section {
+// contentSection reads the contents that the cycles of a statement name, each once. from selects the cycles, as c; root and part say
+// where they lie.
+func contentSection(root, part, from string) fieldsql.Section {
 	return fieldsql.Section{
 		Kind: kindContent,
 		Columns: []fieldsql.Column{
@@ -20,7 +25,7 @@ func contentSection(from string) fieldsql.Section {
 			{Name: "parts", Type: "bytea[]", SQL: "k.parts"},
 			{Name: "body", Type: "text", SQL: "k.body"},
 		},
-		From: `FROM actlog.contents_of((SELECT root_plan_id FROM asked), $2::date, ARRAY(
+		From: `FROM actlog.contents_of(` + root + `, ` + part + `, ARRAY(
     SELECT unnest(c.think_input_parts)
     ` + from + ` AND c.think_input_parts IS NOT NULL
 )) AS k`,
@@ -47,6 +52,18 @@ type contentRow struct {
 	Body  string
 }
 
+// content returns the content of a row; ok is false if the row was not filled.
+func (r *contentRow) content() (c content.Content, ok bool) {
+	if r.Hash == nil {
+		return c, false
+	}
+	c = content.Content{Hash: content.KeptHash(r.Hash), Body: r.Body}
+	if r.Parts != nil {
+		c.Parts = content.Hashes(r.Parts)
+	}
+	return c, true
+}
+
 // next makes room for the next content.
 func (t *texts) next() *contentRow {
 	t.row = contentRow{}
@@ -55,12 +72,9 @@ func (t *texts) next() *contentRow {
 
 // read takes the content that was read into next, if one was.
 func (t *texts) read() {
-	if t.row.Hash == nil {
+	c, ok := t.row.content()
+	if !ok {
 		return
-	}
-	c := content.Content{Hash: content.KeptHash(t.row.Hash), Body: t.row.Body}
-	if t.row.Parts != nil {
-		c.Parts = content.Hashes(t.row.Parts)
 	}
 	if t.all == nil {
 		t.all = content.Texts{}
@@ -70,20 +84,19 @@ func (t *texts) read() {
 	t.row = contentRow{}
 }
 
-// fill puts the prompt of a cycle in place of its mark, if it was read as it is kept. It asks for room.
-func (t *texts) fill(c *record.ThinkAct, room Room) error {
-	if c.ThinkInputParts == nil {
-		return nil
-	}
-	if c.ThinkInput != nil && content.IsMark(*c.ThinkInput) {
-		parts := content.Hashes(c.ThinkInputParts)
+// sorted returns the contents in the order of their hashes.
+func (t *texts) sorted() []content.Content {
+	return slices.SortedFunc(maps.Values(t.all), func(a, b content.Content) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+}
+
+// fill puts the texts of a row that was read as it is kept in place of their marks. It asks for room.
+func (t *texts) fill(c record.Change, room Room) error {
+	return field.JoinTexts(c, func(_ *field.Field, parts []content.Hash) (string, error) {
 		if room != nil {
 			if err := room(int64(t.all.Bytes(parts))); err != nil {
-				return err
+				return "", err
 			}
 		}
-		c.ThinkInput = new(t.all.Text(parts))
-	}
-	c.ThinkInputParts = nil
-	return nil
+		return t.all.Text(parts), nil
+	})
 }

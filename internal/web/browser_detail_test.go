@@ -62,11 +62,11 @@ func TestDetailInBrowser(t *testing.T) {
 	click("Readable")
 	b.until("it is for reading", `document.querySelector(".look [aria-current]").textContent === "Readable"`)
 	b.press("j")
-	has("2 earlier messages")
+	has("2 messages")
 	if value[bool](b, detail+`.includes("I do.")`) {
 		t.Error("what is known is not folded")
 	}
-	click("▸ 2 earlier messages")
+	click("▸ 2 messages")
 	has("I do.")
 	click("Link")
 	copied(b.base + "/runs/run?at=cycle%3As%2F1")

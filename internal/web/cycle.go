@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/actlog/actlog/internal/chat"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
@@ -16,6 +18,7 @@ import (
 // cycleView is a cycle as a chat: what was asked, what the model answered, and what came of the tool calls that it asked for.
 type cycleView struct {
 	before *outline.Row // the cycle before it in its step; nil: there is none
+	far    bool         // the cycles before were too much to find out where messages are from
 	asked  []turn
 	reply  []turn
 	calls  []callView
@@ -26,8 +29,42 @@ type cycleView struct {
 type turn struct {
 	role, name string
 	parts      []*passage
-	known      int  // how many messages are folded here; 0: it is a message
-	same       bool // it is a message that the cycle before had
+	known      int          // how many messages are folded here; 0: it is a message
+	same       bool         // it is a message that the cycle before had
+	from       *outline.Row // the cycle that had known messages first; nil: it is not known
+	folds      []turn       // that are folded once more: there are many
+}
+
+// Of more than maxFolds that follow each other, only the first and the last ones are shown at once.
+const (
+	maxFolds   = 6
+	firstFolds = 1
+	lastFolds  = 3
+)
+
+// fewFolds folds the folds at the end of turns once more if they are many.
+func fewFolds(all []turn) []turn {
+	begin := len(all)
+	for begin > 0 && all[begin-1].known > 0 {
+		begin--
+	}
+	if len(all)-begin <= maxFolds {
+		return all
+	}
+	middle := turn{folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds])}
+	for i := range middle.folds {
+		middle.known += middle.folds[i].known
+	}
+	return slices.Replace(all, begin+firstFolds, len(all)-lastFolds, middle)
+}
+
+// origins returns how many cycles the messages in the folds of a turn are from.
+func (t *turn) origins() int {
+	cycles := map[*outline.Row]bool{}
+	for i := range t.folds {
+		cycles[t.folds[i].from] = true
+	}
+	return len(cycles)
 }
 
 // callView is a tool call of a cycle.
@@ -41,18 +78,27 @@ type callView struct {
 const maxCalls = 100
 
 // readCycle reads the messages of the open row, and its tool calls.
-func (v *runView) readCycle(r *record.ThinkAct) {
+func (s *Server) readCycle(c echo.Context, v *runView, r *record.ThinkAct) error {
 	d := v.detail
-	c := new(cycleView)
+	cycle := new(cycleView)
 	d.called = map[string]string{}
 	asked := chat.Read(orZero(r.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := d.row.Before; b != nil {
-		if row, ok := v.Find(outline.At("cycle", b.StepID, strconv.FormatInt(b.Seq, 10))); ok {
-			c.before = &v.Rows[row]
-		}
+		cycle.before = v.cycleRow(b.StepID, b.Seq)
 		known = chat.Known(asked, chat.Read(orZero(b.ThinkInput)), replyOf(b))
 	}
+	from, found, err := s.origins(c, r, asked, known)
+	if err != nil {
+		return err
+	}
+	origins := make([]*outline.Row, len(asked))
+	for i := range origins {
+		if from[i] != unknownOrigin {
+			origins[i] = v.cycleRow(r.StepID, from[i])
+		}
+	}
+	cycle.far = !found
 	for _, m := range slices.Concat(asked, replyOf(r)) {
 		for _, p := range m.Parts {
 			if p.Kind == chat.Call && p.ID != "" {
@@ -60,19 +106,29 @@ func (v *runView) readCycle(r *record.ThinkAct) {
 			}
 		}
 	}
-	c.asked = d.turns("thinkInput", asked, known)
+	cycle.asked = d.turns("thinkInput", asked, known, origins)
 	reply := unmade(replyOf(r), d.row.Calls)
-	c.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)))
+	cycle.reply = d.turns("thinkOutput", reply, make([]bool, len(reply)), make([]*outline.Row, len(reply)))
 	for _, i := range v.children(v.open) {
 		switch {
 		case v.Rows[i].Call == nil:
-		case len(c.calls) == maxCalls:
-			c.others++
+		case len(cycle.calls) == maxCalls:
+			cycle.others++
 		default:
-			c.calls = append(c.calls, v.callOf(i))
+			cycle.calls = append(cycle.calls, v.callOf(i))
 		}
 	}
-	d.cycle = c
+	d.cycle = cycle
+	return nil
+}
+
+// cycleRow returns the row of a cycle; nil: it is not in the tree that was read.
+func (v *runView) cycleRow(stepID string, seq int64) *outline.Row {
+	row, ok := v.Find(outline.At("cycle", stepID, strconv.FormatInt(seq, 10)))
+	if !ok {
+		return nil
+	}
+	return &v.Rows[row]
 }
 
 // replyOf returns what the model answered in a cycle. A runtime keeps the message itself, beside its text.
@@ -117,25 +173,27 @@ func unmade(messages []chat.Message, calls []store.Row) (rest []chat.Message) {
 	return rest
 }
 
-// turns returns messages as they are shown. Those that are known are folded, unless the reader asked for them.
-func (d *detailView) turns(name string, messages []chat.Message, known []bool) (all []turn) {
+// turns returns messages as they are shown. Those that are known are folded, unless the reader asked for them: those that follow each other
+// and are from the same cycle into one.
+func (d *detailView) turns(name string, messages []chat.Message, known []bool, from []*outline.Row) (all []turn) {
 	for i := range messages {
 		m := &messages[i]
 		if known[i] && !d.earlier {
-			if last := len(all) - 1; last >= 0 && all[last].known > 0 {
+			if last := len(all) - 1; last >= 0 && all[last].known > 0 && all[last].from == from[i] {
 				all[last].known++
 			} else {
-				all = append(all, turn{known: 1, role: m.Role, name: brief(m)})
+				all = append(all, turn{known: 1, role: m.Role, name: brief(m), from: from[i]})
 			}
 			continue
 		}
-		t := turn{role: m.Role, name: m.Name, same: known[i]}
+		all = fewFolds(all)
+		t := turn{role: m.Role, name: m.Name, same: known[i], from: from[i]}
 		for j, p := range m.Parts {
 			t.parts = append(t.parts, d.part(name+"/"+strconv.Itoa(i)+"/"+strconv.Itoa(j), p))
 		}
 		all = append(all, t)
 	}
-	return all
+	return fewFolds(all)
 }
 
 // brief is the beginning of what a message says.

@@ -102,7 +102,7 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	case viewRaw:
 		v.detail.rawTexts()
 	default:
-		v.readable(row)
+		return s.readable(c, v, row)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (d *detailView) rawTexts() {
 }
 
 // readable adds the texts of a row for reading: what went wrong first.
-func (v *runView) readable(row *store.Detail) {
+func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	d := v.detail
 	said := func(id, label string, text *string) {
 		d.text(&passage{id: id, label: label, text: orZero(text), bad: id == "errorMessage"})
@@ -164,7 +164,9 @@ func (v *runView) readable(row *store.Detail) {
 		aside("metadata", "metadata", r.Metadata)
 	case *record.ThinkAct:
 		said("errorMessage", "error", r.ErrorMessage)
-		v.readCycle(r)
+		if err := s.readCycle(c, v, r); err != nil {
+			return err
+		}
 		said("actionDescription", "action", r.ActionDescription)
 		said("actionResult", "action result", r.ActionResult)
 		aside("metadata", "metadata", r.Metadata)
@@ -177,6 +179,7 @@ func (v *runView) readable(row *store.Detail) {
 	case *record.Wait:
 		v.readWait(r)
 	}
+	return nil
 }
 
 // row reads a row, and what is on record of it.

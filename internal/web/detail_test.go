@@ -108,12 +108,12 @@ func TestCycle(t *testing.T) {
 		t.Errorf("the call is at %s", to)
 	}
 	p = s.get(at("p", "cycle:s/3"), http.StatusOK)
-	p.has("3 earlier messages same as cycle 1 system: Be brief.", "tool result of look seven", `{"strange": 12345678901234567890}`, "assistant There are seven.")
+	p.has("3 messages same as cycle 1 system: Be brief.", "tool result of look seven", `{"strange": 12345678901234567890}`, "assistant There are seven.")
 	p.lacks("How many?", "I look.")
-	p = s.get(p.link(p.detail(), "▸ 3 earlier messages"), http.StatusOK)
+	p = s.get(p.link(p.detail(), "▸ 3 messages"), http.StatusOK)
 	p.has("system same as cycle 1 Be brief.", "How many?", "assistant same as cycle 1 I look.", "tool result of look seven")
 	p = s.get(p.link(p.detail(), "Fold earlier messages"), http.StatusOK)
-	p.has("3 earlier messages")
+	p.has("3 messages")
 }
 
 // TestManyCalls: of many tool calls, a cycle shows the first ones, and of their texts the beginnings.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/record"
 )
@@ -64,6 +65,15 @@ func Decode(raw []byte) (record.Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	kind, err := kindOf(members)
+	if err != nil {
+		return nil, err
+	}
+	return decode(kind, members, (*field.Field).Sent)
+}
+
+// kindOf returns the kind that a record names.
+func kindOf(members []member) (string, error) {
 	var named jsontext.Value
 	for _, m := range members {
 		if m.name == "kind" {
@@ -71,12 +81,17 @@ func Decode(raw []byte) (record.Change, error) {
 		}
 	}
 	kind, ok := text(named)
-	if !ok || kind == "" {
-		if isNull(named) {
-			return nil, invalid(record.CodeMissingField, "kind", "is required")
-		}
-		return nil, invalid(record.CodeUnknownKind, "kind", "must be one of "+kinds)
+	switch {
+	case ok && kind != "":
+		return kind, nil
+	case isNull(named):
+		return "", invalid(record.CodeMissingField, "kind", "is required")
 	}
+	return "", invalid(record.CodeUnknownKind, "kind", "must be one of "+kinds)
+}
+
+// decode reads a record of a kind from the fields that are taken.
+func decode(kind string, members []member, taken func(*field.Field) bool) (record.Change, error) {
 	c := record.New(record.Kind(kind))
 	if c == nil {
 		return nil, invalid(record.CodeUnknownKind, "kind", fmt.Sprintf("%.80q is none of %s", kind, kinds))
@@ -85,7 +100,7 @@ func Decode(raw []byte) (record.Change, error) {
 	values := make([]jsontext.Value, len(fields))
 	var unknown []string
 	for _, m := range members {
-		if i, ok := field.ByName(c.Kind(), m.name); ok && fields[i].Sent() {
+		if i, ok := field.ByName(c.Kind(), m.name); ok && taken(&fields[i]) {
 			values[i] = m.value
 		} else if m.name != "kind" {
 			unknown = append(unknown, m.name)
@@ -248,6 +263,12 @@ func decodeField(f *field.Field, v reflect.Value, raw jsontext.Value) error {
 			return wrong("a list of strings")
 		}
 		v.Set(reflect.ValueOf(list))
+	case field.Hashes:
+		list, ok := hashes(raw)
+		if !ok {
+			return wrong("a list of hashes in hex")
+		}
+		v.Set(reflect.ValueOf(content.Bytes(list)))
 	case field.JSON:
 		v.SetBytes(bytes.Clone(raw))
 	}
@@ -276,7 +297,10 @@ func integer(s string) (int64, bool) {
 }
 
 // Encode writes a change as [Decode] reads it: the fields that clients send.
-func Encode(c record.Change) ([]byte, error) {
+func Encode(c record.Change) ([]byte, error) { return encode(c, (*field.Field).Sent) }
+
+// encode writes the fields of a change that are sent.
+func encode(c record.Change, sent func(*field.Field) bool) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -285,11 +309,15 @@ func Encode(c record.Change) ([]byte, error) {
 	for i := range fields {
 		f := &fields[i]
 		v := f.In(c)
-		if !f.Sent() || v.IsZero() && !f.Key {
+		if !sent(f) || v.IsZero() && !f.Key {
 			continue
 		}
 		fmt.Fprintf(&b, `,%q:`, f.Name)
-		if err := enc.Encode(v.Interface()); err != nil {
+		value := v.Interface()
+		if f.Type == field.Hashes {
+			value = content.Hashes(value.([][]byte))
+		}
+		if err := enc.Encode(value); err != nil {
 			return nil, fmt.Errorf("encode %s of %s: %w", f.Name, c.Kind(), err)
 		}
 		b.Truncate(b.Len() - 1) // the encoder's newline

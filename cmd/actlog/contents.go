@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/actlog/actlog/internal/content"
+	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/wire"
+	"github.com/actlog/actlog/record"
+)
+
+// contents holds the contents of a file for the records behind them: where their texts are, not the texts,
+// of which a tree may have more than fit into memory.
+type contents struct {
+	trees map[string]map[content.Hash]held // by root plan
+	texts *os.File                         // all pieces, one behind the other; nil: none yet
+	size  int64                            // of texts
+}
+
+// held is a content.
+type held struct {
+	at    int64          // of a piece, in texts
+	bytes int64          // of its text
+	parts []content.Hash // of a page
+}
+
+// maxJoined bounds a text that is put together: what was cut is exported one character too long.
+const maxJoined = record.MaxTextBytes + utf8.UTFMax
+
+// add holds a content. All that it names must be held already.
+func (h *contents) add(c wire.Content) (err error) {
+	if h.texts == nil {
+		if h.texts, err = os.CreateTemp("", "actlog-import-*"); err != nil {
+			return fmt.Errorf("hold contents: %w", err)
+		}
+		h.trees = map[string]map[content.Hash]held{}
+	}
+	tree := h.trees[c.RootPlanID]
+	if tree == nil {
+		tree = map[content.Hash]held{}
+		h.trees[c.RootPlanID] = tree
+	}
+	has := held{at: h.size, bytes: int64(len(c.Body)), parts: c.Parts}
+	for _, hash := range c.Parts {
+		piece, ok := tree[hash]
+		switch {
+		case !ok:
+			return missing("parts", hash)
+		case piece.parts != nil:
+			return &record.InvalidError{Code: record.CodeInvalidValue, Field: "parts", Reason: "names " + hash.String() + ", which is a list of parts itself"}
+		}
+		has.bytes += piece.bytes
+	}
+	if _, err := h.texts.WriteAt([]byte(c.Body), h.size); err != nil {
+		return fmt.Errorf("hold contents: %w", err)
+	}
+	h.size += int64(len(c.Body))
+	tree[c.Hash] = has
+	return nil
+}
+
+// join puts the texts of a record in place of their parts, and returns how many bytes they have.
+func (h *contents) join(c record.Change) (bytes int, err error) {
+	tree := h.trees[c.Key().Root]
+	err = field.JoinTexts(c, func(f *field.Field, parts []content.Hash) (string, error) {
+		var size int64
+		for _, hash := range parts {
+			has, ok := tree[hash]
+			if !ok {
+				return "", missing(f.Parts.Name, hash)
+			}
+			if size += has.bytes; size > maxJoined {
+				return "", &record.InvalidError{Code: record.CodeInvalidValue, Field: f.Parts.Name, Reason: fmt.Sprintf("names over %d bytes", maxJoined)}
+			}
+		}
+		var text strings.Builder
+		text.Grow(int(size))
+		for _, hash := range parts {
+			if err := h.write(&text, tree, hash); err != nil {
+				return "", fmt.Errorf("read contents: %w", err)
+			}
+		}
+		bytes += text.Len()
+		return text.String(), nil
+	})
+	return bytes, err
+}
+
+// write writes the text of a content.
+func (h *contents) write(to io.Writer, tree map[content.Hash]held, hash content.Hash) error {
+	has := tree[hash]
+	for _, piece := range has.parts {
+		if err := h.write(to, tree, piece); err != nil {
+			return err
+		}
+	}
+	if has.parts != nil {
+		return nil
+	}
+	_, err := io.Copy(to, io.NewSectionReader(h.texts, has.at, has.bytes))
+	return err
+}
+
+func missing(name string, hash content.Hash) error {
+	return &record.InvalidError{Code: record.CodeInvalidValue, Field: name, Reason: "names " + hash.String() + ", a content that is not in the lines before"}
+}
+
+// close removes what is held.
+func (h *contents) close() {
+	if h.texts != nil {
+		_ = h.texts.Close()
+		_ = os.Remove(h.texts.Name())
+	}
+}
