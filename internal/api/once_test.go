@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +104,39 @@ func TestAStepWithContentsOnce(t *testing.T) {
 				wantStatus(t, c.Do(http.MethodGet, path+"?contents=once", nil, "If-None-Match", a.Header.Get("ETag")), http.StatusNotModified)
 			}
 		})
+	}
+}
+
+// TestThePythonOfTheDocs puts texts together as docs/api.md shows.
+func TestThePythonOfTheDocs(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no Python")
+	}
+	docs, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(docs), "\n```python\n")
+	code, _, ok := strings.Cut(code, "\n```\n")
+	if !ok {
+		t.Fatal("docs/api.md has no Python")
+	}
+	c := serve(t)
+	c.longPrompts("p", 6)
+	cmd := exec.CommandContext(t.Context(), python, "-c", "import json, sys\nstep = json.load(sys.stdin)\n"+code+"\njson.dump([c['thinkInput'] for c in step['thinkActSteps']], sys.stdout)")
+	cmd.Stdin = bytes.NewReader(c.Get("/api/v1/steps/s?contents=once").Body)
+	out, err := cmd.Output()
+	var got, want []any
+	if err != nil || json.Unmarshal(out, &got) != nil {
+		t.Fatalf("%v: %.500s", err, out)
+	}
+	for _, cycle := range lookup(t, c.Read("/api/v1/steps/s"), "thinkActSteps").([]any) {
+		want = append(want, cycle.(obj)["thinkInput"])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

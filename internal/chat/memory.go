@@ -21,8 +21,13 @@ type Memory struct {
 	byHead map[string][]*element // by the first headBytes
 }
 
-// headBytes is how long the JSON of a message is, at least, that is known again.
-const headBytes = 64
+const (
+	// headBytes is how long the JSON of a message is, at least, that is known again anywhere. A shorter one is known behind the one that it
+	// stood behind before.
+	headBytes = 128
+	// maxAlike bounds the messages with the same head that are compared: the last ones.
+	maxAlike = 16
+)
 
 // element is an element of a list of messages that says the same in any list: an object that does not belong together with the
 // one before.
@@ -94,7 +99,8 @@ func (m *Memory) element(s string, last *element) *element {
 		return last.next
 	}
 	if len(s) >= headBytes {
-		for _, e := range m.byHead[s[:headBytes]] {
+		alike := m.byHead[s[:headBytes]]
+		for _, e := range alike[max(0, len(alike)-maxAlike):] {
 			if strings.HasPrefix(s, e.json) {
 				return e
 			}

@@ -21,8 +21,8 @@ func keysOf(s string) []chat.Key {
 
 // someElements are elements of lists: messages in several forms, and what is none, or not JSON.
 var someElements = []string{
-	`{"role":"system","content":"You are brief, exact and polite; the time is 12:00:01 in the morning."}`,
-	`{"role":"system","content":"You are brief, exact and polite; the time is 12:00:02 in the morning."}`,
+	`{"role":"system","content":"You are brief, exact and polite; the time is 12:00:01 in the morning, and that is all there is to say of it, here or there."}`,
+	`{"role":"system","content":"You are brief, exact and polite; the time is 12:00:02 in the morning, and that is all there is to say of it, here or there."}`,
 	`{"role":"user","content":[{"type":"text","text":"How many pages are there, and which of them are older than a year?"}]}`,
 	`{"role":"user","content":[{"type":"text","text":"How many pages are there, and which of them are older than a year?"}]} `,
 	`{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"pages\":\"all\",\"older\":365}"}}]}`,

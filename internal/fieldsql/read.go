@@ -66,8 +66,9 @@ func Only(columns []Column, names ...string) (out []Column) {
 
 // Written returns the statement that reads the rows of a kind as they were written: without
 // defaults, and without what is served once. Texts that are kept in parts are whole, or as they are
-// kept. Rows of that table are r. rest is the rest of the statement: WHERE, ORDER BY.
-func Written(k record.Kind, whole bool, rest string) string {
+// kept. Rows of that table are r. truncated is the expression of the fields that were cut, and rest the rest of
+// the statement: WHERE, ORDER BY.
+func Written(k record.Kind, whole bool, truncated, rest string) string {
 	var columns []string
 	fields := field.Fields(k)
 	for i := range fields {
@@ -79,11 +80,7 @@ func Written(k record.Kind, whole bool, rest string) string {
 			columns = append(columns, "r."+f.Column)
 		}
 	}
-	cut := "r.truncated"
-	if !whole {
-		cut = stillCut(k, "r") + " AS truncated"
-	}
-	columns = append(columns, cut, "r.revs")
+	columns = append(columns, truncated+" AS truncated", "r.revs")
 	if field.HasAttempts(k) {
 		columns = append(columns, "r.attempts")
 	}
@@ -103,7 +100,11 @@ func Export(k record.Kind, whole bool) string {
 	if k == record.KindPlan {
 		order = "r.current_plan_id <> r.root_plan_id, " + order
 	}
-	return Written(k, whole, where+"\nORDER BY "+order)
+	cut := "r.truncated"
+	if !whole {
+		cut = stillCut(k, "r")
+	}
+	return Written(k, whole, cut, where+"\nORDER BY "+order)
 }
 
 // ByKey returns the statement that reads what was written to one row, as it is kept. Its parameters
@@ -115,7 +116,7 @@ func ByKey(k record.Kind) string {
 			where = append(where, "r."+f.Column+" = "+param(len(where)+1, parameterType(&f)))
 		}
 	}
-	return Written(k, false, "WHERE "+strings.Join(where, " AND "))
+	return Written(k, false, "r.truncated", "WHERE "+strings.Join(where, " AND "))
 }
 
 // Page describes a page of rows of a kind: those behind a place in an order, up to a number

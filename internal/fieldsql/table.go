@@ -92,8 +92,7 @@ func Readable(k record.Kind, alias string) []Column {
 }
 
 // Kept returns the columns of [Readable], but texts that are kept in parts as they are kept: a mark in
-// place of the text, and its parts. Of such texts, truncated names only those that are still cut: a mark
-// does not show that.
+// place of the text, and its parts.
 func Kept(k record.Kind, alias string) []Column {
 	columns := Readable(k, alias)
 	fields := field.Fields(k)
@@ -103,6 +102,13 @@ func Kept(k record.Kind, alias string) []Column {
 			columns = append(columns, Column{Name: f.Parts.Column, Type: parameterType(f.Parts), SQL: alias + "." + f.Parts.Column})
 		}
 	}
+	return columns
+}
+
+// KeptOnce returns the columns of [Kept] for readers that do not put texts together: truncated names only
+// the texts in parts that are still cut, which a mark does not show. This takes Postgres longer to set up.
+func KeptOnce(k record.Kind, alias string) []Column {
+	columns := Kept(k, alias)
 	columns[slices.IndexFunc(columns, func(c Column) bool { return c.Name == "truncated" })].SQL = stillCut(k, alias)
 	return columns
 }

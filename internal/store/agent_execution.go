@@ -35,6 +35,7 @@ WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.step_id = $1::text
 	}
 	// keptCycleSection reads prompts as they are kept. Their contents have a section of their own.
 	keptCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.Kept(record.KindThinkAct, "c"), From: cycleSection.From}
+	onceCycleSection = fieldsql.Section{Kind: record.KindThinkAct, Columns: fieldsql.KeptOnce(record.KindThinkAct, "c"), From: cycleSection.From}
 	callSection      = fieldsql.Section{
 		Kind:    record.KindActTool,
 		Columns: fieldsql.Readable(record.KindActTool, "t"),
@@ -45,15 +46,25 @@ WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.step_id = $1::text
 
 var askedStep = asked("agent_execution_record", "step_id", "part DESC, id DESC")
 
-// keptStep reads each content of a step once.
-var keptStep = []fieldsql.Section{stepSection, keptCycleSection, callSection, contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)}
+// keptStep reads each content of a step once, onceStep for readers that put texts together themselves.
+var (
+	stepContents = contentSection("(SELECT root_plan_id FROM asked)", "$2::date", cycleSection.From)
+	keptStep     = []fieldsql.Section{stepSection, keptCycleSection, callSection, stepContents}
+	onceStep     = []fieldsql.Section{stepSection, onceCycleSection, callSection, stepContents}
+)
 
 // stepDetail reads the rows of a step in no order: to sort rows of so many columns takes Postgres a
 // fifth of the statement.
-var stepDetail = fieldsql.NewRead(askedStep + fieldsql.Union(keptStep...))
+var (
+	stepDetail     = fieldsql.NewRead(askedStep + fieldsql.Union(keptStep...))
+	stepDetailOnce = fieldsql.NewRead(askedStep + fieldsql.Union(onceStep...))
+)
 
-// stepRows reads them in the order of [StepTaker], contents first.
-var stepRows = fieldsql.NewRead(askedStep + inStepOrder(keptStep...))
+// stepRows reads them in the order of [StepTaker], contents first, and stepRowsOnce in that of [OnceTaker].
+var (
+	stepRows     = fieldsql.NewRead(askedStep + inStepOrder(keptStep...))
+	stepRowsOnce = fieldsql.NewRead(askedStep + inStepOrder(onceStep...))
+)
 
 // wholeStepRows is stepRows with whole prompts, for a step of more contents than can be held.
 var wholeStepRows = fieldsql.NewRead(askedStep + inStepOrder(stepSection, cycleSection, callSection))
@@ -72,7 +83,7 @@ ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, ` + hash + `r.call_index NU
 // root that the step is under. If it is empty and several roots have a step of that id, the
 // newest comes first. The error is [record.ErrNotFound] if there is no such step.
 func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
-	n, err := r.stepNodes(ctx, rootPlanID, stepID)
+	n, err := r.stepNodes(ctx, stepDetail, rootPlanID, stepID)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +98,7 @@ func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tr
 // StepDetailOnce is StepDetail for readers that put texts together themselves: texts that are kept in parts are not there, but
 // what they are kept in, and the contents of the step, each once, in the order of their hashes.
 func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) (*tree.Step, []content.Content, error) {
-	n, err := r.stepNodes(ctx, rootPlanID, stepID)
+	n, err := r.stepNodes(ctx, stepDetailOnce, rootPlanID, stepID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,8 +110,8 @@ func (r *Reader) StepDetailOnce(ctx context.Context, rootPlanID, stepID string) 
 }
 
 // stepNodes reads the rows of a step.
-func (r *Reader) stepNodes(ctx context.Context, rootPlanID, stepID string) (*nodes, error) {
-	n, err := r.nodes(ctx, stepDetail, rootPlanID, stepID)
+func (r *Reader) stepNodes(ctx context.Context, of *fieldsql.Read, rootPlanID, stepID string) (*nodes, error) {
+	n, err := r.nodes(ctx, of, rootPlanID, stepID)
 	if err == nil && len(n.steps) == 0 {
 		err = record.ErrNotFound
 	}
@@ -205,7 +216,10 @@ func (s *stepReading) read(ctx context.Context, r *Reader, rootPlanID, stepID st
 		return s.lost
 	}
 	statement := stepRows
-	if s.whole {
+	switch {
+	case s.once != nil:
+		statement = stepRowsOnce
+	case s.whole:
 		statement = wholeStepRows
 	}
 	rows, err := counted(ctx, r.db, r.within, statement.SQL, stepID, s.part, orNil(rootPlanID))

@@ -65,14 +65,14 @@ func exportedOnce(t *testing.T, s *store.Store, planID string) (changes []record
 	return changes
 }
 
-// onceStep takes a step with contents once.
-type onceStep struct {
+// takenOnce takes a step with contents once.
+type takenOnce struct {
 	contents []content.Content
 	step     *tree.Step
 	cycles   []*tree.Cycle
 }
 
-func (o *onceStep) TakeContent(c content.Content) error {
+func (o *takenOnce) TakeContent(c content.Content) error {
 	if o.step != nil {
 		return errors.New("a content comes behind the step")
 	}
@@ -80,11 +80,11 @@ func (o *onceStep) TakeContent(c content.Content) error {
 	return nil
 }
 
-func (o *onceStep) TakeStep(st *tree.Step) error { o.step = st; return nil }
+func (o *takenOnce) TakeStep(st *tree.Step) error { o.step = st; return nil }
 
-func (o *onceStep) TakeCycle(c *tree.Cycle) error { o.cycles = append(o.cycles, c); return nil }
+func (o *takenOnce) TakeCycle(c *tree.Cycle) error { o.cycles = append(o.cycles, c); return nil }
 
-func (o *onceStep) TakeToolCall(call *tree.ToolCall) error {
+func (o *takenOnce) TakeToolCall(call *tree.ToolCall) error {
 	last := o.cycles[len(o.cycles)-1]
 	last.ToolCalls = append(last.ToolCalls, call)
 	return nil
@@ -116,7 +116,7 @@ func TestContentsOnce(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var rows onceStep
+				var rows takenOnce
 				if err := s.StepRowsOnce(t.Context(), "", id, &rows); err != nil {
 					t.Fatal(err)
 				}
@@ -174,20 +174,20 @@ func TestContentsOnceRefused(t *testing.T) {
 	s := storetest.Open(t)
 	storetest.Write(t, s, turns("r", "s", 3, 2_000)...)
 	refused := errors.New("refused")
-	if err := s.StepRowsOnce(t.Context(), "", "s", refusing{new(onceStep), refused}); !errors.Is(err, refused) {
+	if err := s.StepRowsOnce(t.Context(), "", "s", refusing{new(takenOnce), refused}); !errors.Is(err, refused) {
 		t.Errorf("of a step: %v", err)
 	}
 	err := s.ExportOnce(t.Context(), "", "r", func(string, content.Content) error { return refused }, func(record.Change) error { return nil })
 	if !errors.Is(err, refused) {
 		t.Errorf("of an export: %v", err)
 	}
-	if err := s.StepRowsOnce(t.Context(), "", "nothing", new(onceStep)); !errors.Is(err, record.ErrNotFound) {
+	if err := s.StepRowsOnce(t.Context(), "", "nothing", new(takenOnce)); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("of nothing: %v", err)
 	}
 }
 
 type refusing struct {
-	*onceStep
+	*takenOnce
 	err error
 }
 

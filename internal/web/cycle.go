@@ -33,6 +33,7 @@ type turn struct {
 	same       bool         // it is a message that the cycle before had
 	from       *outline.Row // the cycle that had known messages first; nil: it is not known
 	folds      []turn       // that are folded once more: there are many
+	id         string       // of these
 }
 
 // Of more than maxFolds that follow each other, only the first and the last ones are shown at once.
@@ -42,8 +43,8 @@ const (
 	lastFolds  = 3
 )
 
-// fewFolds folds the folds at the end of turns once more if they are many.
-func fewFolds(all []turn) []turn {
+// fewFolds folds the folds at the end of the turns of a text once more if they are many.
+func fewFolds(name string, all []turn) []turn {
 	begin := len(all)
 	for begin > 0 && all[begin-1].known > 0 {
 		begin--
@@ -51,7 +52,7 @@ func fewFolds(all []turn) []turn {
 	if len(all)-begin <= maxFolds {
 		return all
 	}
-	middle := turn{folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds])}
+	middle := turn{id: textID(name + "/folds/" + strconv.Itoa(begin)), folds: slices.Clone(all[begin+firstFolds : len(all)-lastFolds])}
 	for i := range middle.folds {
 		middle.known += middle.folds[i].known
 	}
@@ -186,14 +187,14 @@ func (d *detailView) turns(name string, messages []chat.Message, known []bool, f
 			}
 			continue
 		}
-		all = fewFolds(all)
+		all = fewFolds(name, all)
 		t := turn{role: m.Role, name: m.Name, same: known[i], from: from[i]}
 		for j, p := range m.Parts {
 			t.parts = append(t.parts, d.part(name+"/"+strconv.Itoa(i)+"/"+strconv.Itoa(j), p))
 		}
 		all = append(all, t)
 	}
-	return fewFolds(all)
+	return fewFolds(name, all)
 }
 
 // brief is the beginning of what a message says.

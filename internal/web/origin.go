@@ -10,9 +10,11 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// What may be read of the cycles before a cycle to find out where its messages are from, and what of that may be parsed, in bytes.
+// What may be read of the cycles before a cycle to find out where its messages are from, in bytes: as it is kept, as whole prompts, and what
+// of these may be parsed. Together that takes about 0.2 s.
 const (
 	maxEarlier = 8 << 20
+	maxPrompts = 128 << 20
 	maxParsed  = 2 << 20
 )
 
@@ -45,8 +47,11 @@ func (s *Server) origins(c echo.Context, r *record.ThinkAct, asked []chat.Messag
 		return answer.Take(n)
 	})
 	var prompts chat.Memory
-	parsed := 0 // of answers
+	whole, parsed := 0, 0 // of prompts, of answers
 	err = reader.EarlierCycles(c.Request().Context(), r.RootPlanID, r.StepID, r.Seq, func(earlier *record.ThinkAct) error {
+		if whole += len(orZero(earlier.ThinkInput)); whole > maxPrompts {
+			return errManyMessages
+		}
 		had := prompts.Keys(orZero(earlier.ThinkInput))
 		if parsed += len(orZero(earlier.ThinkOutput)) + len(earlier.Message); parsed+prompts.Parsed > maxParsed {
 			return errManyMessages

@@ -137,6 +137,7 @@ func TestOriginsOfLongSteps(t *testing.T) {
 	t.Logf("a cycle with a prompt of %d kB behind 99 others: %v", len(*changes[len(changes)-13].(*record.ThinkAct).ThinkInput)>>10, time.Since(began))
 	folds := p.folds()
 	p.has("190 messages more, same as 95 earlier cycles")
+	p.one("id", "text:thinkInput/folds/0") // by which it stays open while the run goes on
 	if len(folds) != 99 || !strings.Contains(folds[0], "2 messages same as cycle 1 user") || !strings.HasSuffix(folds[98], "→ 98") || !strings.Contains(folds[98], "same as cycle 99") {
 		t.Errorf("%d folds: %.300q", len(folds), folds)
 	}
