@@ -3,18 +3,17 @@
 
 -- +goose Up
 
--- Letters that become ASCII letters when texts are compared, and escapes of ASCII letters and digits, are rare. So a text that
+-- Letters that become ASCII letters when texts are compared, and escapes of characters of words, are rare. So a text that
 -- has some costs more.
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.search_rare(raw text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
-    RETURN strpos(raw COLLATE "C", '\u') > 0
-        AND raw COLLATE "C" ~ '\\u(00(3[0-9]|4[1-9a-fA-F]|5[0-9acAC]|6[1-9a-fA-F]|7[0-9aA])|212[aA]|0130|0307)';
+    RETURN raw COLLATE "C" ~ '\\u(00(2[dD]|3[0-9]|4[1-9a-fA-F]|5[0-9acfACF]|6[1-9a-fA-F]|7[0-9aA])|212[aA]|0130|0307)';
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_rare(text) IS 'Reports whether a text has an escape of JSON that may stand for an ASCII letter or digit, or a part of one.';
+COMMENT ON FUNCTION actlog.search_rare(text) IS 'Reports whether a text has an escape of JSON that may stand for a character of a word, or a part of one. Ask it only of texts with such escapes.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.search_unescape(raw text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -49,7 +48,7 @@ DECLARE
     raw text := array_to_string(texts, E'\n');
     once text;
 BEGIN
-    IF NOT actlog.search_rare(raw) THEN
+    IF strpos(raw COLLATE "C", '\u') = 0 OR NOT actlog.search_rare(raw) THEN
         RETURN actlog.search_lower(raw);
     END IF;
     once := actlog.search_unescape(raw);
@@ -57,7 +56,7 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_fold(text[]) IS 'Has every sequence of small ASCII letters and digits that a search can find in one of some texts.';
+COMMENT ON FUNCTION actlog.search_fold(text[]) IS 'Has every sequence of small ASCII letters, digits, - and _ that a search can find in one of some texts.';
 
 -- +goose StatementBegin
 CREATE FUNCTION actlog.search_has(texts text[], word text, alike text[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
@@ -65,7 +64,7 @@ DECLARE
     raw text := array_to_string(texts, E'\n');
     other text;
 BEGIN
-    IF strpos(lower(raw COLLATE "C"), word) > 0 OR actlog.search_rare(raw) THEN
+    IF strpos(lower(raw COLLATE "C"), word) > 0 OR strpos(raw COLLATE "C", '\u') > 0 AND actlog.search_rare(raw) THEN
         RETURN true;
     END IF;
     FOREACH other IN ARRAY alike LOOP
@@ -78,7 +77,7 @@ END
 $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.search_has(text[], text, text[]) IS
-    'Reports whether a search may find a sequence of small ASCII letters and digits in one of some texts. alike has what may become such letters.';
+    'Reports whether a search may find a sequence of small ASCII letters, digits, - and _ in one of some texts. alike has what may become such letters.';
 
 -- A text is cut within a word if the word is long. Then no piece may have what is looked for.
 
@@ -109,18 +108,25 @@ COMMENT ON FUNCTION actlog.search_piece_fold(text) IS 'search_fold of a piece. O
 -- +goose StatementBegin
 CREATE FUNCTION actlog.search_piece_has(body text, word text, alike text[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
-    tail text;
+    small text := lower(body COLLATE "C");
+    other text;
 BEGIN
-    IF actlog.search_has(ARRAY[body], word, alike) THEN
+    IF strpos(small, word) > 0 OR strpos(small, '\u') > 0 AND actlog.search_rare(body) THEN
         RETURN true;
-    ELSIF NOT actlog.search_cut(body) THEN
+    END IF;
+    FOREACH other IN ARRAY alike LOOP
+        IF strpos(body COLLATE "C", other) > 0 THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    IF NOT actlog.search_cut(body) THEN
         RETURN false;
     ELSIF right(body, 1) = '\' THEN
         RETURN true;
     END IF;
-    tail := actlog.search_lower(right(body, 1100));
+    small := actlog.search_lower(right(body, 1100));
     FOR n IN 1 .. length(word) - 1 LOOP
-        IF right(tail, n) COLLATE "C" = left(word, n) THEN
+        IF right(small, n) COLLATE "C" = left(word, n) THEN
             RETURN true;
         END IF;
     END LOOP;

@@ -48,6 +48,7 @@ var groups = []group{
 	{"read", "both reads over HTTP, against a row by its key", measureRead},
 	{"large", "a plan of 10,000 steps, and a list of a million plans", measureLarge},
 	{"search", "a search among a million plans", measureSearch},
+	{"textsearch", "a search in what conversations say", measureTextSearch},
 	{"growth", "reads and writes as the record grows a hundredfold", measureGrowth},
 	{"call", "one call of a Recorder, against a commit of one row", measureCall},
 	{"report", "the queries of docs/reporting.md", measureReport},

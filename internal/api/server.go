@@ -70,15 +70,19 @@ type Server struct {
 	long *httpd.Turns
 	// searches is for what may have to look through all plans, or all changes of a day.
 	searches *httpd.Turns
+	// texts is for what may have to read all texts. A turn ends some time after the search.
+	texts *httpd.Turns
 }
 
 // New returns the API of a record, on what the doors of server share.
 func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 	config = config.withDefaults()
 	long, searches := httpd.NewTurns(maxLong, 0, 0), httpd.NewTurns(maxSearches, maxWaiting, config.ListTimeout)
+	texts := httpd.NewTurns(maxTexts, maxWaiting, config.ListTimeout)
 	server.Register(long.Metrics("long reads")...)
 	server.Register(searches.Metrics("searches")...)
-	return &Server{config: config, store: s, hub: hub, log: server.Log(), server: server, long: long, searches: searches}
+	server.Register(texts.Metrics("searches in texts")...)
+	return &Server{config: config, store: s, hub: hub, log: server.Log(), server: server, long: long, searches: searches, texts: texts}
 }
 
 // reader returns what reads an answer: its rows are counted.
@@ -94,4 +98,6 @@ const (
 	// maxWaiting of others wait for their turn.
 	maxSearches = 4
 	maxWaiting  = 64
+	// maxTexts bounds the searches in texts at once: each reads and compares for 2 seconds.
+	maxTexts = 2
 )

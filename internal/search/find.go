@@ -179,10 +179,11 @@ func escapedRune(text string) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// Word returns the longest sequence of small ASCII letters and digits that every text has, in some form, that has the needle; it may be
-// empty. Other characters may become such letters when texts are compared: alike has those that may become letters of the word.
-func (n Needle) Word() (word string, alike []string) {
-	for _, w := range strings.FieldsFunc(n.folded, func(r rune) bool { return !plain(r) }) {
+// Word returns the longest sequence of small ASCII letters, digits, - and _ that every text has, in some form, that has the needle; it may be
+// empty. Other characters may become such letters when texts are compared: alike has those that may become letters of the word. inRow is how
+// many letters and digits stand in a row in it, at most.
+func (n Needle) Word() (word string, alike []string, inRow int) {
+	for _, w := range strings.FieldsFunc(n.folded, func(r rune) bool { return !plain(r) && r != '-' && r != '_' }) {
 		if len(w) > len(word) {
 			word = w
 		}
@@ -192,7 +193,10 @@ func (n Needle) Word() (word string, alike []string) {
 			alike = append(alike, l.from...)
 		}
 	}
-	return word, alike
+	for _, w := range strings.FieldsFunc(word, func(r rune) bool { return !plain(r) }) {
+		inRow = max(inRow, len(w))
+	}
+	return word, alike, inRow
 }
 
 // becomesPlain are the characters that are no ASCII letters and become such. The migrations know them as well.

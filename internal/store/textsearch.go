@@ -121,16 +121,18 @@ var sectionFields = func() (all [sectionEnd][]*field.Field) {
 func inDetail(section int) bool { return fieldsql.TableOf(sectionKinds[section]).Partitioned }
 
 const (
-	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page.
+	// firstRuns and mostRuns are how many runs are searched at once: few at first, because the newest may have all hits of a page, and
+	// more while that takes less than fastRuns.
 	firstRuns = 4
-	mostRuns  = 512
+	mostRuns  = 1024
+	fastRuns  = 30 * time.Millisecond
 	// mostPrompts is how many prompts of a run are read at once.
 	mostPrompts = 8
 	// leastAsked is how long an index may be asked at least.
 	leastAsked = 50 * time.Millisecond
 	// textTimeout is how long a statement may take in all: the pieces of the first run are read to their end.
 	textTimeout = 10 * time.Second
-	// leastIndexed is how long a word has to be for the index of a past period.
+	// leastIndexed is how many letters and digits a word needs in a row for the index of a past period.
 	leastIndexed = 3
 	// mostKnown is how many rows of a period and a table may have a word for the index to be used. If more have it, hits are near.
 	mostKnown = 2000
@@ -142,6 +144,7 @@ type textSearching struct {
 	TextSearch
 	needle   search.Needle
 	word     string
+	inRow    int
 	alike    []string
 	sections []bool // that are searched
 	periods  []textPeriod
@@ -168,7 +171,7 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
 	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time)}
-	if s.word, s.alike = needle.Word(); s.alike == nil {
+	if s.word, s.alike, s.inRow = needle.Word(); s.alike == nil {
 		s.alike = []string{}
 	}
 	for i, kind := range sectionKinds {
@@ -195,7 +198,8 @@ func (s *textSearching) search(ctx context.Context) error {
 	if err := s.findPeriods(ctx); err != nil {
 		return err
 	}
-	for most := firstRuns; ; most = min(4*most, mostRuns) {
+	for most := firstRuns; ; {
+		start := time.Now()
 		runs, err := s.nextRuns(ctx, most)
 		if err != nil {
 			return err
@@ -218,6 +222,12 @@ func (s *textSearching) search(ctx context.Context) error {
 			s.from = *rest
 		default:
 			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
+		}
+		switch took := time.Since(start); {
+		case took < fastRuns:
+			most = min(4*most, mostRuns)
+		case took > 4*fastRuns:
+			most = max(most/2, firstRuns)
 		}
 		if !time.Now().Before(s.end) {
 			s.out.Next, s.out.Incomplete = &s.from, len(s.out.Hits) < s.Most
@@ -315,7 +325,7 @@ func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []
 
 // findPeriods finds the periods whose detail has an index, if the search can use it.
 func (s *textSearching) findPeriods(ctx context.Context) error {
-	if len(s.word) < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
+	if s.inRow < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
 		return nil
 	}
 	periods, err := s.indexedPeriods(ctx)
@@ -363,7 +373,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 	p.asked = true
 	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
 		return roots, s.beforeWith(ctx, time.Now().Add(max(s.Time/4, leastAsked)), indexSettings, searchKnown(p.partitions),
-			[]any{"%" + s.word + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
+			[]any{"%" + strings.ReplaceAll(s.word, "_", `\_`) + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
 				roots, err = pgx.CollectRows(r, pgx.RowTo[string])
 				return err
 			})
@@ -573,7 +583,7 @@ var searchTexts = func() string {
 			where += " AND u.detail AND t.part = u.part"
 		}
 		if i == sectionPrompts {
-			from, has, most = searchPieces(late), "t.think_input_parts && named.hashes OR "+has, "$11::integer"
+			from, has, most = searchPieces(late), "t.think_input_parts && named.hashes OR "+fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
 		}
 		var left, right, order []string
 		for j, column := range keys[i] {

@@ -29,6 +29,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 		u.tasks.Go(func() { u.keepMarking(ctx) })
 	}
 	u.tasks.Go(func() { u.keepIndex(ctx) })
+	u.tasks.Go(func() { u.keepTextIndexes(ctx) })
 	return u, nil
 }
 
@@ -84,10 +85,10 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 }
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
-// detail, spans, trees and vectors that are too old, sweeps the change feed, and adds to the index of the
-// search what is missing there.
+// detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
+// search what is missing there, and makes the indexes for the search in texts.
 func (u *Upkeep) Run(ctx context.Context) error {
-	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx))
+	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx), u.indexTexts(ctx))
 	if u.config.InterruptAfter > 0 {
 		now, clockErr := u.readClock(ctx, u.db)
 		if clockErr == nil {
