@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
@@ -100,8 +101,7 @@ func measureTextSearch(ctx context.Context, b *bench) (figures []figure, err err
 			n, err := searchOnce(ctx, client, srv.url, v.q, v.filters)
 			took := time.Since(start)
 			hits = n
-			time.Sleep(took) // the client has to rest
-			return ms(took), err
+			return ms(took), errors.Join(err, pg.Pause(ctx, took)) // the client has to rest
 		}, nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.name, err)

@@ -61,6 +61,16 @@ func (u *Upkeep) keepMarking(ctx context.Context) {
 	}
 }
 
+// keepTextIndexes makes indexes for the search in texts each hour, until ctx ends.
+func (u *Upkeep) keepTextIndexes(ctx context.Context) {
+	for pause := time.Minute; pg.Pause(ctx, pause) == nil; {
+		pause = time.Hour
+		if !u.done(ctx, u.indexTexts(ctx)) {
+			pause = time.Minute
+		}
+	}
+}
+
 // done reports whether some upkeep was done. If it failed, and not because ctx ended, that is noted.
 func (u *Upkeep) done(ctx context.Context, err error) bool {
 	if err != nil && ctx.Err() == nil {

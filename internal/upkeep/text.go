@@ -19,16 +19,6 @@ import (
 // come to it then: each would cost much more.
 const textIndexAfter = 1
 
-// keepTextIndexes makes indexes for the search in texts each hour, until ctx ends.
-func (u *Upkeep) keepTextIndexes(ctx context.Context) {
-	for pause := time.Minute; pg.Pause(ctx, pause) == nil; {
-		pause = time.Hour
-		if !u.done(ctx, u.indexTexts(ctx)) {
-			pause = time.Minute
-		}
-	}
-}
-
 // indexTexts makes the indexes for the search in texts on the partitions whose period is over, newest first, unless another
 // server is at it. The transaction that has the turn sees nothing, so Postgres does not wait for it.
 func (u *Upkeep) indexTexts(ctx context.Context) error {
