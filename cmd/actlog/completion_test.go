@@ -16,8 +16,8 @@ func TestBashCompletion(t *testing.T) {
 		words []string // after the program's name
 		want  string
 	}{
-		{[]string{""}, "serve work run runs stop pause resume answer migrate ready key show list tail unknown delete export import psql price demo completion"},
-		{[]string{"s"}, "serve stop show"},
+		{[]string{""}, "serve work run runs stop pause resume answer migrate ready key show list search tail unknown delete export import psql price demo completion"},
+		{[]string{"s"}, "serve stop show search"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
 		{[]string{"show", "--s"}, "--search --server --step"},
