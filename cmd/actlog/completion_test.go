@@ -17,7 +17,7 @@ func TestBashCompletion(t *testing.T) {
 		want  string
 	}{
 		{[]string{""}, "serve work run runs stop pause resume answer migrate ready key show list search tail unknown mcp delete export import psql verify price demo completion"},
-		{[]string{"s"}, "serve stop show"},
+		{[]string{"s"}, "serve stop show search"},
 		{[]string{"nothing"}, ""},
 		{[]string{"migrate", ""}, "up down status"},
 		{[]string{"show", "--s"}, "--search --server --step"},
