@@ -30,8 +30,8 @@ type ContentAddParams struct {
 	Bodies      []string
 }
 
-// Contents of texts that are kept in parts. Whoever adds or relies on them holds the root plan, and so
-// does whoever deletes them.
+// Contents of texts that are kept in parts. A transaction that adds contents, relies on them or deletes
+// them holds the root plan.
 // Adds contents that are not on record. Without a part, each takes it from its root plan.
 func (q *Queries) ContentAdd(ctx context.Context, db DBTX, arg ContentAddParams) error {
 	_, err := db.Exec(ctx, ContentAdd,

@@ -1,5 +1,5 @@
--- Contents of texts that are kept in parts. Whoever adds or relies on them holds the root plan, and so
--- does whoever deletes them.
+-- Contents of texts that are kept in parts. A transaction that adds contents, relies on them or deletes
+-- them holds the root plan.
 
 -- name: ContentAdd :exec
 -- Adds contents that are not on record. Without a part, each takes it from its root plan.
