@@ -2,7 +2,9 @@ package httpd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -23,10 +25,26 @@ func requests() (all []request) {
 			security, has := operation.(obj)["security"].([]any)
 			r.open = has && len(security) == 0
 			r.body = exampleOf(path, method)
+			r.path += required(operation.(obj))
 			all = append(all, r)
 		}
 	}
 	return all
+}
+
+// required returns the query of an operation that needs one.
+func required(operation obj) string {
+	parameters, _ := operation["parameters"].([]any)
+	query := url.Values{}
+	for _, p := range parameters {
+		if p := p.(obj); p["in"] == "query" && p["required"] == true {
+			query.Set(fmt.Sprint(p["name"]), fmt.Sprint(p["example"]))
+		}
+	}
+	if len(query) == 0 {
+		return ""
+	}
+	return "?" + query.Encode()
 }
 
 type request struct {
