@@ -50,6 +50,7 @@ clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours
 	fi
 	$(GO) test -tags clients -count=1 -v ./clients
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
+	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/api
 
 page: postgres ## Use the pages in a real browser.
 	@need=; command -v chromium >/dev/null || command -v google-chrome >/dev/null || need=chromium; \

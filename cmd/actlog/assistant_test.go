@@ -122,7 +122,7 @@ func TestAssistant(t *testing.T) {
 	}
 }
 
-// TestAssistantIsRefused checks what an assistant is told if it cannot ask the server.
+// TestAssistantIsRefused checks what error an assistant gets if it cannot ask the server.
 func TestAssistantIsRefused(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")

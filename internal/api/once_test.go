@@ -112,7 +112,7 @@ func TestThePythonOfTheDocs(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("there is no Python")
+		t.Skip("there is no Python") // make clients, which installs it, runs this test
 	}
 	docs, err := os.ReadFile("../../docs/api.md")
 	if err != nil {

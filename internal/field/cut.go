@@ -35,7 +35,7 @@ func (f *Field) mayBeCut(c record.Change) bool {
 	case f.Type == JSON:
 		return v.Bytes()[0] == '"' // see quoteShortened
 	default:
-		if _, ok := f.kept(c); ok { // whoever read the mark has looked at the text
+		if _, ok := f.kept(c); ok { // the statement that read the mark has looked at the text
 			return true
 		}
 		s, _ := f.Text(c)

@@ -236,7 +236,7 @@ func TestMissingContent(t *testing.T) {
 		t.Errorf("read %d bytes, with the note: %t; the view has %d", len(read), found, len(view))
 	}
 	checkPrompts(t, s, "s", []record.Change{changes[0], changes[1], &record.ThinkAct{Seq: 2, ThinkInput: &read}})
-	// Whoever writes the text again mends it.
+	// If the text is written again, it is whole again.
 	storetest.Write(t, storetest.OpenURL(t, s.DB().Config().ConnString()), changes[2])
 	check(nil)
 	storetest.Exec(t, s, "UPDATE actlog.content SET body = body || '!' WHERE encode(hash, 'hex') = '"+hash+"'")
