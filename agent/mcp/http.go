@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,6 +40,9 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := h.RoundTripper.RoundTrip(r)
+	if sent, ok := r.Context().Value(sentKey{}).(*atomic.Bool); ok && r.Method == http.MethodPost && !notTaken(r, resp, err) {
+		sent.Store(true)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +50,18 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &boundedBody{resp.Body, maxBody}
 	}
 	return resp, nil
+}
+
+// sentKey is the key of a context for the *atomic.Bool that tells whether a server may have got a call.
+type sentKey struct{}
+
+// notTaken tells whether a server cannot have got a request, or did not know its session.
+func notTaken(r *http.Request, resp *http.Response, err error) bool {
+	if err != nil {
+		dial, ok := errors.AsType[*net.OpError](err)
+		return ok && dial.Op == "dial"
+	}
+	return resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != ""
 }
 
 // boundedBody fails after a number of bytes.

@@ -320,40 +320,91 @@ func TestServerStopsReading(t *testing.T) {
 	}
 }
 
-// A call that a server refused because it forgot the session is made again in a new one.
+// A server with sessions is started again. A call that it had is unknown, and is not made twice. A call
+// that finds its session gone was not taken, and is made in a new one.
 func TestHTTPServerStartedAgain(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var handler http.Handler
-	begin := func() {
-		s := newServer()
-		t.Cleanup(func() { // what the first one would keep for ever
-			for each := range s.Sessions() {
-				each.Close()
+	for name, gone := range map[string]string{
+		"plain text": "session not found\n",
+		"JSON":       `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, end := make(chan bool, 10), make(chan bool)
+			var mu sync.Mutex
+			var handler http.Handler
+			begin := func() {
+				s := newServer()
+				s.AddTool(&sdk.Tool{Name: "wait", InputSchema: anyObject}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+					begun <- true
+					<-end
+					return &sdk.CallToolResult{}, nil
+				})
+				t.Cleanup(func() { // what the first one would keep for ever
+					for each := range s.Sessions() {
+						each.Close()
+					}
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil) // with sessions
+			}
+			begin()
+			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				h := handler
+				mu.Unlock()
+				h.ServeHTTP(&notFound{w, gone, false}, r)
+			}))
+			defer served.Close()
+			defer close(end)
+			p := newPool(t, mcp.Options{})
+			set := tools(t, p, "web", mcp.Server{URL: served.URL})
+			done := make(chan error, 1)
+			go func() {
+				_, err := call(t.Context(), t, set, "web-wait", tool.Call{})
+				done <- err
+			}()
+			<-begun
+			begin()
+			if r := must(t, set, "web-echo", ""); r.Failed || r.Text != "{} call-7" {
+				t.Errorf("%+v", r)
+			}
+			if err := <-done; !errors.Is(err, tool.ErrUnknown) || len(begun) > 0 {
+				t.Errorf("the call that the first server had: %v, made %d times more, want an unknown outcome", err, len(begun))
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
 			}
 		})
-		mu.Lock()
-		defer mu.Unlock()
-		handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil) // with sessions
-	}
-	begin()
-	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		h := handler
-		mu.Unlock()
-		h.ServeHTTP(w, r)
-	}))
-	defer served.Close()
-	p := newPool(t, mcp.Options{})
-	set := tools(t, p, "web", mcp.Server{URL: served.URL})
-	begin()
-	if r := must(t, set, "web-echo", ""); r.Failed || r.Text != "{} call-7" {
-		t.Errorf("%+v", r)
-	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
+
+// notFound says another body with the status 404.
+type notFound struct {
+	http.ResponseWriter
+	body string
+	is   bool
+}
+
+func (w *notFound) WriteHeader(status int) {
+	if w.is = status == http.StatusNotFound; w.is && json.Valid([]byte(w.body)) {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *notFound) Write(b []byte) (int, error) {
+	if !w.is {
+		return w.ResponseWriter.Write(b)
+	}
+	_, err := io.WriteString(w.ResponseWriter, w.body)
+	return len(b), err
+}
+
+func (w *notFound) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *notFound) Flush() { w.ResponseWriter.(http.Flusher).Flush() }
 
 // A question of a server reaches the caller, who may answer at once or end the call.
 func TestElicitation(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,6 +22,7 @@ const callIDKey = "actlog/toolCallId"
 // session is one connection to a server, from the handshake until either side ends it.
 type session struct {
 	log     *slog.Logger
+	http    bool // else over stdin and stdout
 	client  *sdk.ClientSession
 	ctx     context.Context // ends the calls when the session is closed
 	cancel  context.CancelFunc
@@ -43,10 +44,10 @@ type running struct {
 
 // connect starts the server, or reaches it, and shakes hands.
 func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
-	c := &session{log: log, gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
+	c := &session{log: log, http: s.URL != "", gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
 	var transport sdk.Transport
 	explain := func(err error) error { return err }
-	if s.URL != "" {
+	if c.http {
 		client, closeIdle := httpClient(s)
 		transport, c.cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, closeIdle
 	} else {
@@ -175,10 +176,11 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 				return tool.Result{}, err
 			}
 		}
-		result, err := c.client.CallTool(ctx, &next)
+		sent := new(atomic.Bool)
+		result, err := c.client.CallTool(context.WithValue(ctx, sentKey{}, sent), &next)
 		switch {
 		case err != nil:
-			return outcome(ctx, err)
+			return c.outcome(ctx, err, sent.Load())
 		case !result.NeedsInput():
 			return resultOf(result)
 		case len(result.InputRequests) == 0:
@@ -191,19 +193,17 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 	return tool.Failure(fmt.Sprintf("The server asked more than %d times.", maxRounds)), nil
 }
 
-// outcome returns how a call ended that has no result.
-func outcome(ctx context.Context, err error) (tool.Result, error) {
-	if ctx.Err() != nil {
-		return tool.Result{}, context.Cause(ctx)
-	}
-	refused, dial := new(jsonrpc.Error), new(net.OpError)
+// outcome returns how a call ended that has no result. Whether it was sent is known over HTTP alone:
+// when the SDK gives up a connection, all its calls end with the one error.
+func (c *session) outcome(ctx context.Context, err error, sent bool) (tool.Result, error) {
 	const rejected = -32005 // the SDK's own, of a request that HTTP did not carry
-	switch {
-	// The SDK says ErrConnectionClosed before it sends a call. A call that was sent fails with what
-	// went wrong with the connection.
-	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing), errors.As(err, &dial) && dial.Op == "dial":
+	switch refused, ok := errors.AsType[*jsonrpc.Error](err); {
+	case ctx.Err() != nil && (sent || !c.http || c.ctx.Err() == nil):
+		return tool.Result{}, context.Cause(ctx)
+	// The SDK says ErrConnectionClosed before it sends a call.
+	case c.http && !sent, errors.Is(err, sdk.ErrConnectionClosed):
 		return tool.Result{}, fmt.Errorf("%w: %w", errRefused, plain(err))
-	case errors.As(err, &refused) && refused.Code != rejected:
+	case ok && refused.Code != rejected:
 		return tool.Failure(refused.Message), nil
 	}
 	return tool.Result{}, fmt.Errorf("%w: %w", tool.ErrUnknown, plain(err))
