@@ -12,6 +12,21 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const OthersAtWork = `-- name: OthersAtWork :one
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity AS a
+    WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.state = 'active' AND a.pid <> pg_backend_pid()
+)
+`
+
+// Reports whether Postgres works for another client of this database.
+func (q *Queries) OthersAtWork(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, OthersAtWork)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const SearchAppend = `-- name: SearchAppend :one
 WITH now AS MATERIALIZED (
     SELECT COALESCE(max(d.deletions), 0)::bigint AS deletions FROM actlog.search_deletion AS d

@@ -58,73 +58,55 @@ $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION actlog.search_fold(text[]) IS 'Has every sequence of small ASCII letters, digits, - and _ that a search can find in one of some texts.';
 
+-- Postgres finds bytes in bytes faster than texts in texts.
+
 -- +goose StatementBegin
-CREATE FUNCTION actlog.search_has(texts text[], word text, alike text[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
+CREATE FUNCTION actlog.search_has(raw bytea, word text, bare bytea, alike bytea[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
-    raw text := array_to_string(texts, E'\n');
-    other text;
+    other bytea;
 BEGIN
-    IF strpos(lower(raw COLLATE "C"), word) > 0 OR strpos(raw COLLATE "C", '\u') > 0 AND actlog.search_rare(raw) THEN
-        RETURN true;
-    END IF;
-    FOREACH other IN ARRAY alike LOOP
-        IF strpos(raw COLLATE "C", other) > 0 THEN
+    IF position(bare IN raw) > 0 THEN
+        IF strpos(lower(convert_from(raw, 'UTF8') COLLATE "C"), word) > 0 THEN
             RETURN true;
         END IF;
-    END LOOP;
-    RETURN false;
+        FOREACH other IN ARRAY alike LOOP
+            IF position(other IN raw) > 0 THEN
+                RETURN true;
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN position('\x5c75'::bytea IN raw) > 0 AND actlog.search_rare(convert_from(raw, 'UTF8'));
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_has(text[], text, text[]) IS
-    'Reports whether a search may find a sequence of small ASCII letters, digits, - and _ in one of some texts. alike has what may become such letters.';
+COMMENT ON FUNCTION actlog.search_has(bytea, text, bytea, bytea[]) IS
+    'Reports whether a search may find a sequence of small ASCII letters, digits, - and _ in a text in UTF-8. bare is a part of it without letters, and may be empty. alike has what may become its letters.';
 
 -- A text is cut within a word if the word is long. Then no piece may have what is looked for.
 
 -- +goose StatementBegin
-CREATE FUNCTION actlog.search_cut(body text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+CREATE FUNCTION actlog.search_cut(raw bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 500 AS $$
 DECLARE
     last integer;
 BEGIN
-    IF body = '' THEN
+    IF raw = '' THEN
         RETURN false;
     END IF;
-    last := get_byte(convert_to(body, 'UTF8'), octet_length(body) - 1);
-    RETURN last = 92 OR (last >= 128 OR chr(last) ~ '[A-Za-z0-9_-]') AND right(body, 16) COLLATE "C" !~ U&'[^A-Za-z0-9_\0080-\+10FFFF-]';
+    last := get_byte(raw, octet_length(raw) - 1);
+    RETURN (last >= 128 OR chr(last) ~ '[A-Za-z0-9_\\-]') AND right(convert_from(raw, 'UTF8'), 16) COLLATE "C" !~ U&'[^A-Za-z0-9_\\\\\0080-\+10FFFF-]';
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_cut(text) IS 'Reports whether a piece may end within a word or an escape of JSON.';
+COMMENT ON FUNCTION actlog.search_cut(bytea) IS 'Reports whether a piece may end within a word or an escape of JSON.';
 
 -- +goose StatementBegin
-CREATE FUNCTION actlog.search_piece_fold(body text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
-BEGIN
-    RETURN actlog.search_fold(body) || CASE WHEN actlog.search_cut(body) THEN E'\nqzxjkvwqy' ELSE '' END;
-END
-$$;
--- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_piece_fold(text) IS 'search_fold of a piece. One that may end within a word has the word qzxjkvwqy in addition.';
-
--- +goose StatementBegin
-CREATE FUNCTION actlog.search_piece_has(body text, word text, alike text[]) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
+CREATE FUNCTION actlog.search_begins(raw bytea, word text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
 DECLARE
-    small text := lower(body COLLATE "C");
-    other text;
+    small text := actlog.search_lower(right(convert_from(raw, 'UTF8'), 1100));
 BEGIN
-    IF strpos(small, word) > 0 OR strpos(small, '\u') > 0 AND actlog.search_rare(body) THEN
+    IF small COLLATE "C" ~ '\\(u[0-9a-f]{0,3})?$' THEN
         RETURN true;
     END IF;
-    FOREACH other IN ARRAY alike LOOP
-        IF strpos(body COLLATE "C", other) > 0 THEN
-            RETURN true;
-        END IF;
-    END LOOP;
-    IF NOT actlog.search_cut(body) THEN
-        RETURN false;
-    ELSIF right(body, 1) = '\' THEN
-        RETURN true;
-    END IF;
-    small := actlog.search_lower(right(body, 1100));
     FOR n IN 1 .. length(word) - 1 LOOP
         IF right(small, n) COLLATE "C" = left(word, n) THEN
             RETURN true;
@@ -134,9 +116,18 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION actlog.search_piece_has(text, text, text[]) IS 'search_has for a piece: what is looked for may also begin at its end.';
+COMMENT ON FUNCTION actlog.search_begins(bytea, text) IS 'Reports whether the word of a search may begin at the end of a piece that ends within a word.';
+
+-- +goose StatementBegin
+CREATE FUNCTION actlog.search_piece_fold(body text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE COST 1000 AS $$
+BEGIN
+    RETURN actlog.search_fold(body) || CASE WHEN actlog.search_cut(convert_to(body, 'UTF8')) THEN E'\nqzxjkvwqy' ELSE '' END;
+END
+$$;
+-- +goose StatementEnd
+COMMENT ON FUNCTION actlog.search_piece_fold(text) IS 'search_fold of a piece. One that may end within a word has the word qzxjkvwqy in addition.';
 
 -- +goose Down
 
-DROP FUNCTION actlog.search_piece_has(text, text, text[]), actlog.search_piece_fold(text), actlog.search_cut(text), actlog.search_has(text[], text, text[]),
+DROP FUNCTION actlog.search_piece_fold(text), actlog.search_begins(bytea, text), actlog.search_cut(bytea), actlog.search_has(bytea, text, bytea, bytea[]),
     actlog.search_fold(text[]), actlog.search_lower(text), actlog.search_unescape(text), actlog.search_rare(text);

@@ -207,6 +207,13 @@ INSERT INTO actlog.search_deletion AS d (deletions)
 VALUES (1)
 ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
 
+-- name: OthersAtWork :one
+-- Reports whether Postgres works for another client of this database.
+SELECT EXISTS (
+    SELECT FROM pg_stat_activity AS a
+    WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.state = 'active' AND a.pid <> pg_backend_pid()
+);
+
 -- name: TextSearchRuns :many
 -- Returns root plans from a place on, newest first by when they began, in which texts are searched. Those whose part is in one
 -- of some periods are only returned if they are among some roots. Postgres has to plan it for the given filters.

@@ -128,7 +128,7 @@ func (b *bench) writeWhileSearched(ctx context.Context, srv *served, client *htt
 	turn := 0
 	writing := func(ctx context.Context) (float64, error) {
 		turn++
-		runs := b.n(30, 2)
+		runs := b.n(150, 2)
 		start := time.Now()
 		for i := range runs {
 			if err := write(ctx, srv.store, b.talk(fmt.Sprintf("while%d", turn), i, time.Now())); err != nil {

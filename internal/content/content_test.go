@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 	var got strings.Builder
 	for _, v := range []struct{ name, text string }{
 		{"prose", prose(1, 100_000)}, {"one letter", strings.Repeat("a", 20_000)}, {"no blanks", string(noise)},
-		{"characters of 3 bytes", strings.Repeat("漢字仮名", 2_000)},
+		{"characters of 3 bytes", strings.Repeat("漢字仮名", 2_000)}, {"escapes", strings.Repeat(`{"a":"\n\u003cdiv\u003e\t\"x\""},`, 1_000)},
 	} {
 		parts, contents := content.DefaultSizes.CutText(v.text)
 		fmt.Fprintf(&got, "%s: %d parts, %s\n", v.name, len(parts), content.Mark(v.text))
@@ -139,12 +139,12 @@ func TestConversation(t *testing.T) {
 
 const flat = 16
 
-// TestWordsStayWhole checks that no short word is cut, also where there are no blanks.
+// TestWordsStayWhole checks that no short word or escape is cut, also where there are no blanks.
 func TestWordsStayWhole(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 20_000 {
-		fmt.Fprintf(&b, `{"id_%d":"%x"},`, i, sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+		fmt.Fprintf(&b, `{"id_%d":"\n\u003c%.20x\\"},`, i, sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
 	}
 	_, contents := content.DefaultSizes.CutText(b.String())
 	const between = `{":},`

@@ -179,24 +179,43 @@ func escapedRune(text string) (r rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// Word returns the longest sequence of small ASCII letters, digits, - and _ that every text has, in some form, that has the needle; it may be
-// empty. Other characters may become such letters when texts are compared: alike has those that may become letters of the word. inRow is how
-// many letters and digits stand in a row in it, at most.
-func (n Needle) Word() (word string, alike []string, inRow int) {
-	for _, w := range strings.FieldsFunc(n.folded, func(r rune) bool { return !plain(r) && r != '-' && r != '_' }) {
-		if len(w) > len(word) {
-			word = w
-		}
+// Word is a sequence of small ASCII letters, digits, - and _ that every text has, in some form, that has a needle.
+type Word struct {
+	Text string // may be empty
+	// Bare is the longest part without letters, if it is worth a look: it is the same in every form but an escape.
+	Bare string
+	// Alike are the characters that are no ASCII letters and may become letters of the word when texts are compared.
+	Alike []string
+	// InRow is how many letters and digits stand in a row in it, at most.
+	InRow int
+}
+
+// leastBare is how long a part without letters has to be.
+const leastBare = 3
+
+// Word returns the longest word of the needle.
+func (n Needle) Word() (w Word) {
+	w.Text = longest(n.folded, func(r rune) bool { return plain(r) || r == '-' || r == '_' })
+	if bare := longest(w.Text, func(r rune) bool { return r < 'a' || r > 'z' }); len(bare) >= leastBare {
+		w.Bare = bare
 	}
 	for _, l := range becomesPlain {
-		if strings.Contains(word, l.plain) {
-			alike = append(alike, l.from...)
+		if strings.Contains(w.Text, l.plain) {
+			w.Alike = append(w.Alike, l.from...)
 		}
 	}
-	for _, w := range strings.FieldsFunc(word, func(r rune) bool { return !plain(r) }) {
-		inRow = max(inRow, len(w))
+	w.InRow = len(longest(w.Text, plain))
+	return w
+}
+
+// longest returns the first of the longest sequences of some characters.
+func longest(text string, of func(rune) bool) (found string) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !of(r) }) {
+		if len(part) > len(found) {
+			found = part
+		}
 	}
-	return word, alike, inRow
+	return found
 }
 
 // becomesPlain are the characters that are no ASCII letters and become such. The migrations know them as well.

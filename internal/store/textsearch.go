@@ -126,8 +126,8 @@ const (
 	firstRuns = 4
 	mostRuns  = 1024
 	fastRuns  = 30 * time.Millisecond
-	// mostPrompts is how many prompts of a run are read at once.
-	mostPrompts = 8
+	// mostPrompts is how many prompts of a run are read at once. One is at first: it mostly has the text if any has.
+	mostPrompts = 16
 	// leastAsked is how long an index may be asked at least.
 	leastAsked = 50 * time.Millisecond
 	// textTimeout is how long a statement may take in all: the pieces of the first run are read to their end.
@@ -143,14 +143,14 @@ type textSearching struct {
 	*Reader
 	TextSearch
 	needle   search.Needle
-	word     string
-	inRow    int
-	alike    []string
+	word     search.Word
+	alike    [][]byte
 	sections []bool // that are searched
 	periods  []textPeriod
 	runs     db.TextSearchRunsParams
 	end      time.Time
 	from     TextPlace
+	prompts  int // how many are read of a run
 	out      TextsFound
 }
 
@@ -170,9 +170,10 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	if err != nil {
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
-	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time)}
-	if s.word, s.alike, s.inRow = needle.Word(); s.alike == nil {
-		s.alike = []string{}
+	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1}
+	s.word, s.alike = needle.Word(), [][]byte{}
+	for _, alike := range s.word.Alike {
+		s.alike = append(s.alike, []byte(alike))
 	}
 	for i, kind := range sectionKinds {
 		s.sections[i] = len(t.Kinds) == 0 || slices.Contains(t.Kinds, kind)
@@ -207,9 +208,15 @@ func (s *textSearching) search(ctx context.Context) error {
 		if len(runs) == 0 {
 			return nil
 		}
-		rest, err := s.searchRuns(ctx, runs)
+		likely, err := s.likely(ctx, runs)
 		if err != nil {
 			return err
+		}
+		var rest *TextPlace
+		if len(likely) > 0 {
+			if rest, err = s.searchRuns(ctx, likely); err != nil {
+				return err
+			}
 		}
 		switch {
 		case len(s.out.Hits) > s.Most:
@@ -218,9 +225,12 @@ func (s *textSearching) search(ctx context.Context) error {
 			return nil
 		case rest == nil && len(runs) < most:
 			return nil
+		case rest != nil && rest.Section == sectionPrompts:
+			s.from, s.prompts = *rest, min(4*s.prompts, mostPrompts)
 		case rest != nil:
-			s.from = *rest
+			s.from, s.prompts = *rest, 1
 		default:
+			s.prompts = 1
 			s.from = TextPlace{PlanCursor: runs[len(runs)-1].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
 		}
 		switch took := time.Since(start); {
@@ -229,11 +239,29 @@ func (s *textSearching) search(ctx context.Context) error {
 		case took > 4*fastRuns:
 			most = max(most/2, firstRuns)
 		}
+		if err := s.yield(ctx, time.Since(start)); err != nil {
+			return err
+		}
 		if !time.Now().Before(s.end) {
 			s.out.Next, s.out.Incomplete = &s.from, len(s.out.Hits) < s.Most
 			return nil
 		}
 	}
+}
+
+// yield leaves Postgres to others for as long as it has read for the search, if others want it now.
+func (s *textSearching) yield(ctx context.Context, took time.Duration) error {
+	if took < fastRuns {
+		return nil
+	}
+	others, err := pg.Read(ctx, s.db, func() (bool, error) { return s.queries.OthersAtWork(ctx, s.db) })
+	if err != nil {
+		return fmt.Errorf("look for others at work: %w", err)
+	}
+	if !others {
+		return nil
+	}
+	return pg.Pause(ctx, min(took, time.Until(s.end)))
 }
 
 // afterHits returns the place after the last hit.
@@ -289,6 +317,55 @@ func (s *textSearching) nextRuns(ctx context.Context, most int) ([]*textRun, err
 	return runs, nil
 }
 
+// likely returns the runs that may have hits. Of those whose detail has none, most have none at all.
+func (s *textSearching) likely(ctx context.Context, runs []*textRun) (likely []*textRun, err error) {
+	var roots []string
+	for _, run := range runs {
+		if !run.detail {
+			roots = append(roots, run.RootPlanID)
+		}
+	}
+	if len(roots) == 0 {
+		return runs, nil
+	}
+	args := []any{roots, s.sections, s.word.Text, []byte(s.word.Bare), s.alike}
+	found, err := pg.Read(ctx, s.db, func() (found []string, err error) {
+		return found, s.before(ctx, time.Now().Add(textTimeout), "force_generic_plan", searchBeside, args, func(r pgx.Rows) (err error) {
+			found, err = pgx.CollectRows(r, pgx.RowTo[string])
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("search beside detail: %w", err)
+	}
+	for _, run := range runs {
+		// found has its roots in the order of runs.
+		switch {
+		case len(found) > 0 && found[0] == run.RootPlanID:
+			found = found[1:]
+			likely = append(likely, run)
+		case run.detail:
+			likely = append(likely, run)
+		}
+	}
+	return likely, nil
+}
+
+// searchBeside returns those of some runs, in their order, that may have the word outside their detail. Its parameters are the roots, which sections are read, the word, its
+// bare part, and what is like it.
+var searchBeside = func() string {
+	var sections []string
+	for i, kind := range sectionKinds {
+		if !inDetail(i) {
+			in := func(f *field.Field) bool { return inSection(f, i) }
+			// OFFSET keeps Postgres from reading the whole table at once.
+			sections = append(sections, fmt.Sprintf("    ($2::boolean[])[%d] AND EXISTS (SELECT FROM actlog.%s AS t WHERE t.root_plan_id = u.root AND %s OFFSET 0)",
+				i+1, fieldsql.TableOf(kind).Name, rowHas(kind, in, 3)))
+		}
+	}
+	return "SELECT u.root\nFROM unnest($1::text[]) WITH ORDINALITY AS u (root, n)\nWHERE\n" + strings.Join(sections, "\n    OR\n") + "\nORDER BY u.n"
+}()
+
 // SearchedTables are those whose partitions have an index for the search in texts once their period is over, with
 // what is indexed of a row t.
 var SearchedTables = map[string]string{
@@ -325,7 +402,7 @@ func words(kind record.Kind, alias string, of func(*field.Field) bool) (texts []
 
 // findPeriods finds the periods whose detail has an index, if the search can use it.
 func (s *textSearching) findPeriods(ctx context.Context) error {
-	if s.inRow < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
+	if s.word.InRow < leastIndexed || !s.sections[sectionCycles] && !s.sections[sectionCalls] {
 		return nil
 	}
 	periods, err := s.indexedPeriods(ctx)
@@ -373,7 +450,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 	p.asked = true
 	roots, err := pg.Read(ctx, s.db, func() (roots []string, err error) {
 		return roots, s.beforeWith(ctx, time.Now().Add(max(s.Time/4, leastAsked)), indexSettings, searchKnown(p.partitions),
-			[]any{"%" + strings.ReplaceAll(s.word, "_", `\_`) + "%", s.word, s.alike, mostKnown}, func(r pgx.Rows) (err error) {
+			[]any{"%" + strings.ReplaceAll(s.word.Text, "_", `\_`) + "%", s.word.Text, mostKnown}, func(r pgx.Rows) (err error) {
 				roots, err = pgx.CollectRows(r, pgx.RowTo[string])
 				return err
 			})
@@ -398,7 +475,7 @@ func (s *textSearching) ask(ctx context.Context, p *textPeriod) error {
 const indexSettings = "set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true)"
 
 // searchKnown returns the statement for the roots of rows in some partitions that may have a word. The partitions stand in the order of the
-// names of their tables. Its parameters are a pattern of the word, the word, what is like it, and how many it returns.
+// names of their tables. Its parameters are a pattern of the word, the word, and how many it returns.
 func searchKnown(partitions []string) string {
 	var parts []string
 	of := func(i int, expression, rest string) {
@@ -407,10 +484,10 @@ func searchKnown(partitions []string) string {
 	for i, table := range slices.Sorted(maps.Keys(SearchedTables)) {
 		of(i, SearchedTables[table], " LIKE $1::text")
 		if table == "content" {
-			of(i, SearchedTables[table], " LIKE '%qzxjkvwqy%' AND actlog.search_piece_has(body, $2::text, $3::text[])")
+			of(i, SearchedTables[table], " LIKE '%qzxjkvwqy%' AND actlog.search_begins(convert_to(body, 'UTF8'), $2::text)")
 		}
 	}
-	return "SELECT u.root_plan_id FROM (\n" + strings.Join(parts, "\n    UNION ALL\n") + "\n    LIMIT $4::integer\n) AS u"
+	return "SELECT u.root_plan_id FROM (\n" + strings.Join(parts, "\n    UNION ALL\n") + "\n    LIMIT $3::integer\n) AS u"
 }
 
 // searchRuns searches runs from s.from on. rest is where it ended, if it did before the last of them.
@@ -424,7 +501,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 		first = s.from.RowPlace
 	}
 	args := []any{roots, parts, detail, s.sections, first.Section, first.Parent, first.Seq, first.ID,
-		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, mostPrompts, s.word, s.alike}
+		max(time.Until(s.end), 0).Milliseconds(), s.Most + 2, s.prompts, s.word.Text, []byte(s.word.Bare), s.alike}
 	// end is the first place that was not read.
 	type place struct {
 		run int
@@ -489,7 +566,7 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 				}
 				c.hits += len(hits) - had
 				switch most := s.Most + 2; {
-				case *section == sectionPrompts && c.hits == 0 && c.rows == mostPrompts, *section != sectionPrompts && c.rows == most:
+				case *section == sectionPrompts && c.hits == 0 && c.rows == s.prompts, *section != sectionPrompts && c.rows == most:
 					at.skip = len(hits) - had
 					stop(at)
 				}
@@ -550,7 +627,7 @@ func inSection(f *field.Field, section int) bool {
 
 // searchTexts reads the rows of runs whose texts may have a word, section by section, in the order of their keys. Its parameters are: roots and parts
 // of runs, and whether their detail is read; which sections are read; in the first run, the section and the key of the first row; for how many milliseconds it reads; how many rows of a
-// section, and how many prompts, it returns of a run; the word, and what is like it. After the time it returns the place of the row that would be next, without texts. It reads
+// section, and how many prompts, it returns of a run; the word, its bare part, and what is like it. After the time it returns the place of the row that would be next, without texts. It reads
 // at least one row: the time begins when a row is first compared with it.
 var searchTexts = func() string {
 	const late = "clock_timestamp() > (SELECT until FROM bound)"
@@ -577,13 +654,13 @@ var searchTexts = func() string {
 		if field.HasAttempts(kind) && in(nil) {
 			attempts = "t.attempts::text"
 		}
-		has := "actlog.search_has(ARRAY[" + strings.Join(words(kind, "t.", in), ", ") + "], $12::text, $13::text[])"
+		has := rowHas(kind, in, 12)
 		from, where, most := "", "u.section <= "+fmt.Sprint(i)+" AND ($4::boolean[])["+fmt.Sprint(i+1)+"] AND t.root_plan_id = u.root", "$10::integer"
 		if table.Partitioned {
 			where += " AND u.detail AND t.part = u.part"
 		}
 		if i == sectionPrompts {
-			from, has, most = searchPieces(late), "t.think_input_parts && named.hashes OR "+fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
+			from, has, most = searchPieces(late), "cardinality(named.hashes) > 0 AND t.think_input_parts && named.hashes OR "+fieldsql.InRow(sectionFields[i][0], "t.")+" IS NOT NULL AND "+has, "$11::integer"
 		}
 		var left, right, order []string
 		for j, column := range keys[i] {
@@ -636,6 +713,15 @@ LEFT JOIN LATERAL (
 WHERE u.late OR r.section IS NOT NULL`
 }()
 
+// rowHas returns a condition: some texts of a row t of a kind may have the word. Its three parameters begin with a number.
+func rowHas(kind record.Kind, of func(*field.Field) bool, parameter int) string {
+	return has("convert_to(array_to_string(ARRAY["+strings.Join(words(kind, "t.", of), ", ")+`], E'\n'), 'UTF8')`, parameter)
+}
+
+func has(raw string, parameter int) string {
+	return fmt.Sprintf("actlog.search_has(%s, $%d::text, $%d::bytea, $%d::bytea[])", raw, parameter, parameter+1, parameter+2)
+}
+
 // searchPieces returns what finds the pieces of a run that may have a word, p, and the contents that a prompt may name them by. Those of the first run are
 // read to their end.
 func searchPieces(late string) string {
@@ -644,7 +730,9 @@ func searchPieces(late string) string {
 	return `(
         SELECT COALESCE(array_agg(c.hash), '{}') AS hashes, COALESCE(bool_or(c.hash IS NOT NULL AND ` + late + `), false) AS late
         FROM actlog.content AS c
-        WHERE ` + of + ` AND c.body IS NOT NULL AND (` + late + ` OR actlog.search_piece_has(c.body, $12::text, $13::text[]))
+        CROSS JOIN LATERAL (SELECT convert_to(c.body, 'UTF8') AS raw OFFSET 0) AS x -- once a piece
+        WHERE ` + of + ` AND c.body IS NOT NULL
+            AND (` + late + ` OR ` + has("x.raw", 12) + ` OR actlog.search_cut(x.raw) AND actlog.search_begins(x.raw, $12::text))
     ) AS p
     CROSS JOIN LATERAL (
         SELECT p.hashes || COALESCE(array_agg(c.hash), '{}') AS hashes
