@@ -1,9 +1,13 @@
 package search_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/search"
 )
@@ -68,4 +72,43 @@ func FuzzNeedle(f *testing.F) {
 			t.Fatalf("%q is cut to %q", text, s)
 		}
 	})
+}
+
+// TestWord: whatever has a needle has its word in small ASCII letters, or a character that is told to be like one of them.
+func TestWord(t *testing.T) {
+	t.Parallel()
+	for needle, want := range map[string]search.Word{
+		"the Order-4711 of": {Text: "order-4711", Bare: "-4711", InRow: 5},
+		"a 12 b":            {Text: "12", InRow: 2},
+		"3f-9a_001":         {Text: "3f-9a_001", Bare: "_001", InRow: 3},
+		"größe":             {Text: "gr", InRow: 2},
+		"数据":                {},
+		"think":             {Text: "think", Alike: []string{"İ", "I\u0307", "\u212a"}, InRow: 5},
+	} {
+		n, err := search.NewNeedle(needle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, n.Word()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", needle, diff)
+		}
+	}
+	alike := func(s string) {
+		text := "x" + s + "x"
+		n, err := search.NewNeedle(text)
+		if err != nil {
+			return // it is no text
+		}
+		if w := n.Word(); len(w.Text) > 2 && !strings.Contains(strings.ToLower(text), w.Text) && !slices.Contains(w.Alike, s) {
+			t.Errorf("%q has the word %q, and what is like it is %q", text, w.Text, w.Alike)
+		}
+	}
+	for r := rune(utf8.RuneSelf); r <= unicode.MaxRune; r++ {
+		alike(string(r))
+		if unicode.Is(unicode.M, r) {
+			for c := range rune(utf8.RuneSelf) {
+				alike(string([]rune{c, r}))
+			}
+		}
+	}
 }

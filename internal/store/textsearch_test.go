@@ -141,6 +141,48 @@ old plan 0/old of old : title: Find [NÄDEL]
 	}
 }
 
+// TestSearchTextsWhileRunsCome: a search goes on where it ended, whatever runs come and change meanwhile. Each text comes once.
+func TestSearchTextsWhileRunsCome(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	write := func(root string, minutes int) {
+		storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root, StartTime: began(minutes), Title: new("needle of " + root)},
+			&record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 0, ThinkOutput: new("needle 0")}, &record.ThinkAct{RootPlanID: root, StepID: "s", Seq: 1, ThinkOutput: new("needle 1")})
+	}
+	var want []string
+	for i := range 6 {
+		root := fmt.Sprint("run", 9-i)
+		write(root, 9-i)
+		want = append(want, root+" title", root+" thinkOutput", root+" thinkOutput")
+	}
+	var got []string
+	for search, n := (store.TextSearch{Text: "needle", Most: 2, Time: time.Minute}), 0; ; n++ {
+		found, err := s.SearchTexts(t.Context(), search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range found.Hits {
+			got = append(got, h.Run.RootPlanID+" "+h.Field)
+		}
+		if search.From = found.Next; found.Next == nil {
+			break
+		}
+		write(fmt.Sprint("newer", n), 20+n)
+		if last := found.Hits[len(found.Hits)-1]; last.Key.Kind == record.KindThinkAct { // before the place
+			storetest.Write(t, s, &record.ThinkAct{RootPlanID: last.Run.RootPlanID, StepID: "a", Seq: 0, ThinkOutput: new("needle")})
+		}
+		if n == 1 {
+			if err := s.DeletePlan(t.Context(), "run6"); err != nil {
+				t.Fatal(err)
+			}
+			want = slices.DeleteFunc(want, func(hit string) bool { return strings.HasPrefix(hit, "run6") })
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
 // TestSearchTextsForms: whatever Postgres rules out, it rules out nothing that has the text.
 func TestSearchTextsForms(t *testing.T) {
 	t.Parallel()
@@ -150,6 +192,7 @@ func TestSearchTextsForms(t *testing.T) {
 		`{"x":"{\"y\":\"deep \\\"quote\\\" here\"}"}`, `gr\u00fc\u00dfe`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline", `a lone \`, `\ud83d\ude00 smile`, `half \ud83d pair`, `nul \u0000 char`,
 		"数据库 error", `\u6570\u636e\u5e93`, strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300),
 		strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), `path\to\nowhere`, `\\n newline`, "100% of n_del",
+		`order-\u003471\u0031`, "the ORDER-4711 of", strings.Repeat(`\u003c\u0061\u002d12`, 40), strings.Repeat(`\n`, 60) + "line-5001" + strings.Repeat(`\\`, 60), "\u212aey_77-\u212a",
 	}
 	var changes []record.Change
 	for i, text := range texts {
@@ -189,7 +232,8 @@ func TestSearchTextsForms(t *testing.T) {
 			}
 		}
 	}
-	for _, needle := range []string{"kelvin", "istanbul", "apple", "banana", "cherry", `said "come here"`, `deep "quote" here`, "grüße", "nägel", "café", "and line", "smile", "数据", "d0123", "in-a-word", "apricot", "word" + strings.Repeat("y", 20), "before it: the"} {
+	for _, needle := range []string{"kelvin", "istanbul", "apple", "banana", "cherry", `said "come here"`, `deep "quote" here`, "grüße", "nägel", "café", "and line", "smile", "数据", "d0123", "in-a-word", "apricot", "word" + strings.Repeat("y", 20), "before it: the",
+		"order-4711", "-471", "<a-12<a-12", "a-12", "12<a", "line-5001", "key_77-k"} {
 		check(needle)
 	}
 }

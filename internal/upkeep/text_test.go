@@ -1,6 +1,7 @@
 package upkeep_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -46,9 +48,11 @@ func TestTextIndex(t *testing.T) {
 	texts := []string{
 		"The Kelvin sign: \u212aelvin", "the İstanbul of I\u0307stanbul", `a \u0041pple, \\u0042anana`, `{"said":"he said \"come here\" twice"}`, "grüße", "na\u0308gel", "CAF\u00c9", "tab\tand\n\nline",
 		strings.Repeat("deadbeef0123456789", 40), strings.Repeat("x", 300) + "needle-in-a-word" + strings.Repeat("y", 300), strings.Repeat("ab", 100) + `\u0041pricot` + strings.Repeat("zz", 100), "数据库 error 4711",
+		`order-\u003481\u0032`, strings.Repeat(`\u003c\u0061\u002d12`, 40),
 	}
 	needles := []string{
 		"kelvin", "istanbul", "apple", "banana", `said "come here"`, "grüße", "nägel", "café", "and line", "d0123", "in-a-word", "apricot", "zzzz some after", "数据", "error 4711", "absent", "words before it", "id", "qzxjkvwqy",
+		"order-4812", "-481", "<a-12<a-12",
 	}
 	var roots []string
 	for i, text := range texts {
@@ -127,6 +131,46 @@ func TestTextIndex(t *testing.T) {
 }
 
 // TestTextIndexWithoutTrigrams: it is said once, and a search finds the same.
+// TestDropDetailWhileItIsIndexed: an index that waits for a long report holds up neither writers nor readers. The drop gives way, and succeeds later.
+func TestDropDetailWhileItIsIndexed(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Fresh(t)
+	s := open(t, pg.URL, storetest.Patient)
+	storetest.WriteTree(t, s, "old", record.Completed)
+	storetest.Age(t, s, storetest.OldMonday, "old")
+	report, err := pg.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = report.Rollback(context.Background()) }()
+	if _, err := report.Exec(t.Context(), "SELECT count(*) FROM actlog.content"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- upkeep.IndexTexts(idle(t, s), t.Context()) }()
+	storetest.Until(t, "the index waits", func() bool {
+		return storetest.Query[bool](t, s, "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for old%')")
+	})
+	if err := upkeep.DropDetail(idle(t, storetest.OpenURL(t, pg.URL)), t.Context(), 30); err == nil {
+		t.Error("the drop did not give way")
+	}
+	storetest.Write(t, s, &record.ActTool{RootPlanID: "old", StepID: "old-a", Seq: 7, ToolCallID: "late", Result: new("latecomer")})
+	if got := said(t, s, "latecomer"); len(got) != 1 {
+		t.Errorf("found %q", got)
+	}
+	if err := report.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := said(t, s, "latecomer"); len(got) != 1 {
+		t.Errorf("with the index: %q", got)
+	}
+	dropDetail(t, s)
+	gone(t, s, storetest.OldMonday)
+}
+
 func TestTextIndexWithoutTrigrams(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Fresh(t)
