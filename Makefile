@@ -24,8 +24,10 @@ test: postgres ## Run the tests, on a private Postgres.
 # Packages without goroutines have no races, and the benchmarks measure time. The tests of the
 # commands start processes, which the detector does not see; they would take a third of its time.
 SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|outline|words|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
+# Nor do these long tests run code in parallel: they look at what is written and read, and how much.
+ALONE := ^Test(TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|APageOfLargeItems|AnswersInMemoryAreBounded|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|AnswersAreBounded|LongAnswer)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
-	$(WITHPG) $(GO) test -race $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
+	$(WITHPG) $(GO) test -race -skip '$(ALONE)' $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
 
 # Go sometimes reports the end of a time as a failure, so a failed target runs once more. A real
 # failure fails again, because its input is in testdata by then. A number of inputs has no such end.
