@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 // Health returns the routes that tell whether a process lives, and whether it can work: the database
 // answers and is migrated, and the process is not about to stop.
-func Health(s interface{ Ready(context.Context) error }, server *httpd.Server) []httpd.Route {
+func Health(s interface {
+	Ready(context.Context) (store.Standing, error)
+}, server *httpd.Server) []httpd.Route {
 	live := func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
 	ready := func(c echo.Context) error {
 		if server.Draining() {
@@ -22,7 +25,8 @@ func Health(s interface{ Ready(context.Context) error }, server *httpd.Server) [
 		}
 		ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 		defer cancel()
-		if err := s.Ready(ctx); err != nil {
+		standing, err := s.Ready(ctx)
+		if err != nil {
 			server.Log().Warn("not ready", "error", err)
 			detail := "the database does not answer"
 			if errors.Is(err, store.ErrNotMigrated) {
@@ -30,7 +34,11 @@ func Health(s interface{ Ready(context.Context) error }, server *httpd.Server) [
 			}
 			return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: 1}
 		}
-		return c.String(http.StatusOK, "ok\n")
+		body := fmt.Sprintf("ok\nrole: primary\ntimeline: %d\nstandbys: %d\n", standing.Timeline, standing.Standbys)
+		if standing.Lag != nil {
+			body += fmt.Sprintf("lag: %.3f s\n", standing.Lag.Seconds())
+		}
+		return c.String(http.StatusOK, body)
 	}
 	return []httpd.Route{
 		{Method: http.MethodGet, Path: "/livez", Need: httpd.ScopeNone, Handle: live, Quiet: true},

@@ -47,7 +47,7 @@ func (c Config) withDefaults() Config {
 
 // Store is the record as the API uses it.
 type Store interface {
-	Ready(ctx context.Context) error
+	Ready(ctx context.Context) (store.Standing, error)
 	Write(ctx context.Context, changes []record.Change) (record.Result, error)
 	DeletePlan(ctx context.Context, rootPlanID string) error
 	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)

@@ -93,15 +93,6 @@ func (b *Bell) send(ctx context.Context, conn **pgx.Conn) (err error) {
 	return err
 }
 
-func closeConn(conn *pgx.Conn) {
-	if conn == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = conn.Close(ctx) // nobody needs it any more
-}
-
 // Listen leaves a token in wake for each notification, until ctx ends. If notifications do
 // not arrive, as behind a pooler of transactions, nobody is woken.
 func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {

@@ -18,13 +18,14 @@ import (
 // DB is a pool of connections to one database. It is safe for concurrent use.
 type DB struct {
 	*pgxpool.Pool
-	log   *slog.Logger
-	reads chan struct{} // holds a token for each read; nil: there may be any number
+	cluster *cluster
+	log     *slog.Logger
+	reads   chan struct{} // holds a token for each read; nil: there may be any number
 }
 
 // Config says which database to open, and how.
 type Config struct {
-	// URL is a postgres:// URL or a keyword/value string.
+	// URL is a postgres:// URL or a keyword/value string. Of several hosts, that of the primary is used.
 	URL string
 	// MaxConns bounds the connections of the pool.
 	MaxConns int
@@ -60,19 +61,33 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	pc.ConnConfig.Tracer = config.Tracer
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
+	c := newCluster(pc.ConnConfig, config.Logger)
+	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
+		c.aim(config)
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{Pool: pool, log: config.Logger}
-	if err = d.check(ctx); err == nil {
-		err = d.checkSettings(ctx)
+	c.begin(pool.Reset)
+	d := &DB{Pool: pool, cluster: c, log: config.Logger}
+	for _, check := range []func(context.Context) error{d.check, d.checkSettings, d.checkStandbys} {
+		if err == nil {
+			err = check(ctx)
+		}
 	}
 	if err != nil {
-		pool.Close()
+		d.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+// Close closes all connections of the pool, once they are given back.
+func (d *DB) Close() {
+	d.cluster.close()
+	d.Pool.Close()
 }
 
 // check refuses databases that the record cannot live in.
@@ -113,10 +128,47 @@ func (d *DB) checkSettings(ctx context.Context) error {
 	return Translate(err)
 }
 
+// Standing is what the primary says of itself and its standbys.
+type Standing struct {
+	Timeline int64
+	Standbys int
+	// Lag is how long the standby that is the furthest behind has not shown what was committed. It is not known to every role.
+	Lag *time.Duration
+	// Alone says that a commit waits for no standby.
+	Alone bool
+}
+
+// Standing asks the primary.
+func (d *DB) Standing(ctx context.Context) (s Standing, err error) {
+	return Read(ctx, d, func() (s Standing, err error) {
+		var lag *float64
+		// Of a standby that is not behind, the lag is null; so is all of it for a role that may not see it.
+		err = d.QueryRow(ctx, `SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, count(*)::integer,
+			max(CASE WHEN r.state IS NOT NULL THEN COALESCE(extract(epoch FROM r.replay_lag), 0) END)::float8,
+			current_setting('synchronous_standby_names') = '' OR current_setting('synchronous_commit') IN ('off', 'local')
+			FROM pg_stat_replication AS r WHERE r.state IS DISTINCT FROM 'backup'`).Scan(&s.Timeline, &s.Standbys, &lag, &s.Alone)
+		if lag != nil {
+			s.Lag = new(time.Duration(*lag * float64(time.Second)))
+		}
+		return s, err
+	})
+}
+
+// checkStandbys warns if a failover may lose what was acknowledged.
+func (d *DB) checkStandbys(ctx context.Context) error {
+	s, err := d.Standing(ctx)
+	if err == nil && s.Standbys > 0 && s.Alone {
+		d.log.Warn("Postgres has standbys, but a commit waits for none of them, so a failover may lose writes that were acknowledged: set synchronous_standby_names, and leave synchronous_commit on",
+			"standbys", s.Standbys)
+	}
+	return err
+}
+
 // Connect opens a connection beside the pool. It is not traced.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	config := d.Config().ConnConfig
 	config.Tracer = nil
+	d.cluster.aim(config)
 	return pgx.ConnectConfig(ctx, config)
 }
 
@@ -124,6 +176,7 @@ func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 func (d *DB) ConnectPatient(ctx context.Context) (*pgx.Conn, error) {
 	config := d.Config().ConnConfig
 	config.Tracer = nil
+	d.cluster.aim(config)
 	config.RuntimeParams["lock_timeout"] = "0"
 	return pgx.ConnectConfig(ctx, config)
 }
@@ -142,7 +195,7 @@ func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(
 // ForReads returns the same database for at most n reads at once. The other connections of the
 // pool are always there for writers.
 func (d *DB) ForReads(n int) *DB {
-	return &DB{Pool: d.Pool, log: d.log, reads: make(chan struct{}, n)}
+	return &DB{Pool: d.Pool, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n)}
 }
 
 // enter waits until one more read may begin. The caller calls leave when it is over.

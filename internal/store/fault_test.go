@@ -106,7 +106,7 @@ func TestPostgresAway(t *testing.T) {
 	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("read: %v", err)
 	}
-	if err := s.Ready(t.Context()); !errors.Is(err, record.ErrUnavailable) {
+	if _, err := s.Ready(t.Context()); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("ready: %v", err)
 	}
 	o.End(t)
@@ -525,7 +525,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 	storetest.PlanTree(t, s, "p0")
-	if err := s.Ready(t.Context()); err != nil {
+	if _, err := s.Ready(t.Context()); err != nil {
 		t.Errorf("ready: %v", err)
 	}
 	if err := s.DeletePlan(t.Context(), "p1"); err != nil {

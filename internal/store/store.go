@@ -188,11 +188,16 @@ func (s *Store) Close(ctx context.Context) error {
 	return err
 }
 
-// Ready reports whether the database answers and every migration is applied. The error is
-// [record.ErrUnavailable] or [ErrNotMigrated] if not.
-func (s *Store) Ready(ctx context.Context) error {
-	_, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) })
-	return err
+// Standing is what the primary says of itself and its standbys.
+type Standing = pg.Standing
+
+// Ready reports whether the database answers and every migration is applied, and how it stands with its standbys. The
+// error is [record.ErrUnavailable] or [ErrNotMigrated] if not.
+func (s *Store) Ready(ctx context.Context) (Standing, error) {
+	if _, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) }); err != nil {
+		return Standing{}, err
+	}
+	return s.checks.Standing(ctx)
 }
 
 // DB returns the store's connections.

@@ -1,0 +1,222 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// lookEvery is how often each host is asked whether it is the primary, if there are several.
+	lookEvery = time.Second
+	// lookTimeout is how long a host may take to answer.
+	lookTimeout = 2 * time.Second
+)
+
+// Errors of a connection that is not used.
+var (
+	errStandby  = errors.New("this server is a standby")
+	errReplaced = errors.New("another server has taken over from this one")
+	errStranger = errors.New("this server is of another cluster")
+)
+
+// cluster knows the hosts of a URL and which of them is the primary: that of the highest timeline. A server that was replaced may answer
+// for a while, so its connections are closed as soon as a higher timeline is seen, whatever they do. It is safe for concurrent use.
+type cluster struct {
+	log    *slog.Logger
+	config *pgx.ConnConfig
+	hosts  [][]pgconn.FallbackConfig // in the order of the URL; a host may have one way with TLS and one without
+
+	mu       sync.Mutex
+	system   string // identifies the cluster
+	timeline string // the highest that was seen
+	primary  int    // the host that had it
+	conns    map[*pgconn.PgConn]bool
+	reset    func()
+
+	stop    context.CancelFunc
+	looking sync.WaitGroup
+}
+
+// newCluster makes the connections of a config go to the primary.
+func newCluster(config *pgx.ConnConfig, log *slog.Logger) *cluster {
+	c := &cluster{log: log, conns: map[*pgconn.PgConn]bool{}}
+	ways := []pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}
+	for _, f := range config.Fallbacks {
+		ways = append(ways, *f)
+	}
+	for i, way := range ways {
+		if i > 0 && way.Host == ways[i-1].Host && way.Port == ways[i-1].Port {
+			c.hosts[len(c.hosts)-1] = append(c.hosts[len(c.hosts)-1], way)
+		} else {
+			c.hosts = append(c.hosts, []pgconn.FallbackConfig{way})
+		}
+	}
+	c.config = config.Copy()
+	config.ValidateConnect, config.AfterConnect = c.admit, c.keep
+	return c
+}
+
+// aim makes a connection try the primary first: a host that is stopped takes long to fail.
+func (c *cluster) aim(config *pgx.ConnConfig) {
+	c.mu.Lock()
+	primary := c.primary
+	c.mu.Unlock()
+	hosts := slices.Clone(c.hosts)
+	hosts = slices.Concat(hosts[primary:primary+1], hosts[:primary], hosts[primary+1:])
+	through(config, slices.Concat(hosts...))
+}
+
+// through sets the ways of a connection, in the order in which they are tried.
+func through(config *pgx.ConnConfig, ways []pgconn.FallbackConfig) {
+	config.Host, config.Port, config.TLSConfig = ways[0].Host, ways[0].Port, ways[0].TLSConfig
+	config.Fallbacks = nil
+	for i := range ways[1:] {
+		config.Fallbacks = append(config.Fallbacks, &ways[i+1])
+	}
+}
+
+// standing is what a server says of itself.
+type standing struct {
+	system   string
+	timeline string // 8 hexadecimal digits; empty: it is a standby
+}
+
+func ask(ctx context.Context, conn *pgconn.PgConn) (s standing, err error) {
+	results, err := conn.Exec(ctx, `SELECT (SELECT s.system_identifier FROM pg_control_system() AS s),
+		CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END`).ReadAll()
+	if err != nil {
+		return s, err
+	}
+	row := results[0].Rows[0]
+	return standing{string(row[0]), string(row[1])}, nil
+}
+
+// admit is called for each new connection. Its error makes the next host be tried.
+func (c *cluster) admit(ctx context.Context, conn *pgconn.PgConn) error {
+	s, err := ask(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := c.see(s, -1); err != nil {
+		return err
+	}
+	conn.CustomData()["timeline"] = s.timeline
+	return nil
+}
+
+// keep is called for each connection that was admitted.
+func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
+	timeline := conn.CustomData()["timeline"].(string)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.conns {
+		select {
+		case <-other.CleanupDone():
+			delete(c.conns, other)
+		default:
+		}
+	}
+	if timeline != c.timeline { // meanwhile
+		return errReplaced
+	}
+	c.conns[conn] = true
+	return nil
+}
+
+// see notes what a server says of itself; host is -1 if it is not known which it is. The error says why the server is of no use.
+func (c *cluster) see(s standing, host int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch several := len(c.hosts) > 1; {
+	case s.timeline == "":
+		return errStandby
+	// Where one address stands for whatever is the primary, what it leads to now is right, restored or not.
+	case several && c.system != "" && s.system != c.system:
+		return fmt.Errorf("%w: %s, not %s", errStranger, s.system, c.system)
+	case several && s.timeline < c.timeline:
+		return errReplaced
+	}
+	before := standing{c.system, c.timeline}
+	c.system, c.timeline = s.system, s.timeline
+	if host >= 0 {
+		c.primary = host
+	}
+	if before.system == "" || before == s {
+		return nil
+	}
+	c.log.Warn("another server is the primary now", "timeline", s.timeline, "before", before.timeline)
+	for conn := range c.conns {
+		_ = conn.Conn().Close() // whatever it is used for fails, and is tried again elsewhere
+	}
+	clear(c.conns)
+	if c.reset != nil {
+		c.reset()
+	}
+	return nil
+}
+
+// begin begins to ask all hosts who is the primary, if there are several. reset tells the pool that its connections are of no use.
+func (c *cluster) begin(reset func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.mu.Lock()
+	c.reset = reset
+	c.mu.Unlock()
+	if len(c.hosts) == 1 {
+		return
+	}
+	for host, ways := range c.hosts {
+		c.looking.Go(func() {
+			config := c.config.Copy()
+			through(config, ways)
+			config.ValidateConnect, config.Tracer = nil, nil
+			var conn *pgx.Conn
+			defer func() { closeConn(conn) }()
+			for Pause(ctx, lookEvery) == nil {
+				if err := c.lookAt(ctx, config, &conn, host); err != nil && ctx.Err() == nil {
+					c.log.Debug("a host is not the primary", "host", config.Host, "port", config.Port, "error", err)
+				}
+			}
+		})
+	}
+}
+
+func (c *cluster) lookAt(ctx context.Context, config *pgx.ConnConfig, conn **pgx.Conn, host int) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if *conn == nil {
+		if *conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+			return err
+		}
+	}
+	s, err := ask(ctx, (*conn).PgConn())
+	if err != nil {
+		closeConn(*conn)
+		*conn = nil
+		return err
+	}
+	return c.see(s, host)
+}
+
+// close ends the looking.
+func (c *cluster) close() {
+	c.stop()
+	c.looking.Wait()
+}
+
+func closeConn(conn *pgx.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // nobody needs it any more
+}

@@ -1,0 +1,92 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/record"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// timeline returns the timeline of the server that answers.
+func timeline(ctx context.Context, d *pg.DB) (id string, err error) {
+	err = d.QueryRow(ctx, "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)").Scan(&id)
+	return id, err
+}
+
+func open(t *testing.T, url string) *pg.DB {
+	t.Helper()
+	d, err := pg.Open(t.Context(), pg.Config{URL: url, MaxConns: 4, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// TestAnotherPrimary: when a standby has taken over, whatever still goes on at the old primary ends at once, although that one answers.
+// Nothing is asked of it any more.
+func TestAnotherPrimary(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	if _, err := pg.Open(t.Context(), pg.Config{URL: pair.Standby, MaxConns: 1, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, record.ErrUnavailable) {
+		t.Errorf("a standby alone: %v", err)
+	}
+	d := open(t, pair.URL)
+	ctx := t.Context()
+	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
+		t.Fatal(id, err)
+	}
+	listener, err := d.Connect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close(context.Background()) }()
+	ended := make(chan error, 2)
+	go func() {
+		_, err := d.Exec(ctx, "SELECT pg_sleep(60)")
+		ended <- err
+	}()
+	go func() {
+		_, err := listener.WaitForNotification(ctx)
+		ended <- err
+	}()
+	idle, err := d.Acquire(ctx) // beside the one that sleeps
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle.Release()
+	pair.Promote(t)
+	for range 2 {
+		select {
+		case err := <-ended:
+			if !pg.Transient(err) {
+				t.Errorf("what went on at the old primary: %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a statement goes on at the old primary")
+		}
+	}
+	for range 8 {
+		if id, err := timeline(ctx, d); err != nil || id != "00000002" {
+			t.Errorf("%s, %v", id, err)
+		}
+	}
+	old, err := pgx.Connect(ctx, pair.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Close(context.Background()) }()
+	var sessions int
+	if err := old.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actlog' AND query NOT LIKE '%pg_control_system%' AND query NOT LIKE '%pg_sleep%'").Scan(&sessions); err != nil || sessions != 0 {
+		t.Errorf("%d sessions are left at the old primary, %v", sessions, err)
+	}
+}

@@ -1,0 +1,158 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/internal/embedpg"
+)
+
+// Pair is a primary and a standby that follows it. Commits wait for the standby.
+type Pair struct {
+	// URL names both.
+	URL string
+	// Primary and Standby are the addresses of each.
+	Primary, Standby string
+
+	servers [2]*embedpg.Server
+}
+
+// NewPair starts two servers of its own for a test. Their database is empty.
+func NewPair(t testing.TB) *Pair {
+	t.Helper()
+	top, err := os.MkdirTemp("", "actlog-pair-")
+	if err == nil {
+		err = os.Chmod(top, 0o755) // Postgres may run as another user
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(top); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &Pair{}
+	start := func(i int, name string) string {
+		s, err := embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.servers[i] = s
+		t.Cleanup(func() {
+			if err := s.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return s.URL()
+	}
+	p.Primary = start(0, "a")
+	at, err := url.Parse(p.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port := at.Query().Get("host"), at.Query().Get("port")
+	password, _ := at.User.Password()
+	Exec(t, p.Primary, "ALTER SYSTEM SET synchronous_standby_names = '*'", "ALTER SYSTEM SET wal_keep_size = '256MB'")
+	backUp(t, p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
+	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", host, port, at.User.Username(), password)
+	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": follow} {
+		if err := os.WriteFile(filepath.Join(top, "b", "data", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Standby = start(1, "b")
+	Exec(t, p.Primary, "SELECT pg_reload_conf()")
+	other, err := url.Parse(p.Standby)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := *at
+	both.RawQuery = url.Values{"host": {host + "," + other.Query().Get("host")}, "port": {port + "," + other.Query().Get("port")}, "sslmode": {"disable"}}.Encode()
+	p.URL = both.String()
+	return p
+}
+
+// Promote makes the standby a primary of its own. The old one runs on, and its commits wait for ever.
+func (p *Pair) Promote(t testing.TB) {
+	t.Helper()
+	Exec(t, p.Standby, "SELECT pg_promote()")
+}
+
+// Exec runs statements on a connection of their own, each in a transaction of its own.
+func Exec(t testing.TB, url string, statements ...string) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// backUp copies the folder of a running server.
+func backUp(t testing.TB, url, from, to string) {
+	t.Helper()
+	ctx := t.Context()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var major int
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer / 10000").Scan(&major); err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "SELECT pg_backup_start('pair', true)", "SELECT labelfile FROM pg_backup_stop(false)"
+	if major < 15 {
+		begin, end = "SELECT pg_start_backup('pair', true, false)", "SELECT labelfile FROM pg_stop_backup(false, false)"
+	}
+	if _, err := conn.Exec(ctx, begin); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		case !d.Type().IsRegular(), d.Name() == "postmaster.pid", d.Name() == "postmaster.opts", d.Name() == "lock", d.Name() == "postgres.log":
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if os.IsNotExist(err) { // removed meanwhile
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, name), b, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var label string
+	if err := conn.QueryRow(ctx, end).Scan(&label); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(to, "data", "backup_label"), []byte(label), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

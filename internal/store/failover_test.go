@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/internal/feed"
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// TestFailover: a standby takes over while the old primary runs on. Nothing that was acknowledged is lost, contents that were learnt at the
+// old primary are there, writers go on at the new one, and who watches is told to begin anew.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	migrate(t, pair.Primary)
+	s := storetest.OpenURL(t, pair.URL)
+	said := strings.Repeat("What the user and the agent have said so far. ", 20)
+	var mu sync.Mutex
+	var acknowledged []*record.ThinkAct
+	var before, after atomic.Int64 // writes that were acknowledged
+	var promoted atomic.Bool
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			root := fmt.Sprint("run", w)
+			storetest.Write(t, s, &record.Plan{RootPlanID: root, CurrentPlanID: root})
+			for seq := int64(0); after.Load() < 100 && !t.Failed(); seq++ {
+				late := promoted.Load()
+				c := &record.ThinkAct{RootPlanID: root, StepID: root, Seq: seq, ThinkInput: new(said + fmt.Sprint("and more ", seq)), State: new(record.Completed)}
+				storetest.Write(t, s, c)
+				mu.Lock()
+				acknowledged = append(acknowledged, c)
+				mu.Unlock()
+				if before.Add(1); late {
+					after.Add(1)
+				}
+			}
+		})
+	}
+	storetest.Until(t, "all write", func() bool { return before.Load() > 50 })
+	cursor := make(chan string, 1)
+	watching, stop := context.WithCancel(t.Context())
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		s.Feed().Follow(watching, func(c feed.Changes) {
+			select {
+			case cursor <- c.Cursor:
+			default:
+			}
+		})
+	}()
+	old := <-cursor
+	stop()
+	<-followed
+	pair.Promote(t)
+	promoted.Store(true)
+	began := time.Now()
+	writers.Wait()
+	t.Logf("100 writes at the new primary after %v, %d in all", time.Since(began), before.Load())
+	if _, err := s.Feed().Since(t.Context(), old, ""); !errors.Is(err, feed.ErrStaleCursor) {
+		t.Errorf("a cursor of the old primary: %v", err)
+	}
+	at := storetest.OpenURL(t, pair.Standby)
+	steps := map[string]map[int64]string{}
+	for w := range 4 {
+		step := fmt.Sprint("run", w)
+		steps[step] = map[int64]string{}
+		for _, c := range storetest.StepDetail(t, at, step).Cycles {
+			steps[step][c.Record.Seq] = *c.Record.ThinkInput
+		}
+	}
+	for _, c := range acknowledged {
+		if got := steps[c.StepID][c.Seq]; got != said+fmt.Sprint("and more ", c.Seq) {
+			t.Errorf("%s, cycle %d was acknowledged, and is %.60q", c.StepID, c.Seq, got)
+		}
+	}
+}
