@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz clients page chaos bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz clients page chaos ha bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ test: postgres ## Run the tests, on a private Postgres.
 # commands start processes, which the detector does not see; they would take a third of its time.
 SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|outline|words|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
 # Nor do these long tests run code in parallel: they look at what is written and read, and how much.
-ALONE := ^Test(TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|APageOfLargeItems|AnswersInMemoryAreBounded|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|AnswersAreBounded|LongAnswer)$$
+ALONE := ^Test(TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|APageOfLargeItems|AnswersInMemoryAreBounded|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|AnswersAreBounded|LongAnswer|Hostile|HostilePages|LongText|ExportsThatAreRefused|InterruptedDrop)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
 	$(WITHPG) $(GO) test -race -skip '$(ALONE)' $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
 
@@ -67,6 +67,16 @@ page: postgres ## Use the pages in a real browser.
 chaos: build postgres ## Inject faults under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
+
+# Postgres with automatic failover comes from Debian's packages, which need root.
+ha: build postgres ## Replace the primary of a pair of Postgres under load and compare with a ledger; HA=flags.
+	@if ! command -v pg_autoctl >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: installing Debian's packages postgresql-15-auto-failover and pg-auto-failover-cli with apt-get" >&2; \
+		set -e; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends postgresql-15-auto-failover pg-auto-failover-cli >/dev/null; \
+	fi
+	$(GO) build -o bin/chaos ./cmd/chaos
+	./bin/chaos -actlog ./bin/actlog -scenario failover $(or $(HA),-kills 30)
 
 bench: build postgres ## Run the benchmarks; SCALE=0.01 is quick, BENCH=write,tree selects, BENCHFLAGS=flags.
 	$(GO) build -o bin/bench ./cmd/bench

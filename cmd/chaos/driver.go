@@ -35,6 +35,7 @@ type driver struct {
 	rand    *rand.Rand
 	ledger  *ledger
 	server  *server
+	pair    *pair // in the scenario failover
 	proxy   *proxy
 	http    *http.Client
 	tally   tally
@@ -129,6 +130,8 @@ func (d *driver) run(ctx context.Context) (err error) {
 		err = d.outage(ctx)
 	case scenarioFlood:
 		err = d.flood(ctx)
+	case scenarioFailover:
+		err = d.failover(ctx)
 	default:
 		err = d.breakThings(ctx)
 	}

@@ -31,10 +31,11 @@ const (
 
 // A scenario replaces the faults.
 const (
-	scenarioOutage = "outage"
-	scenarioFlood  = "flood"
-	scenarioGreedy = "greedy"
-	scenarioRuns   = "runs"
+	scenarioOutage   = "outage"
+	scenarioFlood    = "flood"
+	scenarioGreedy   = "greedy"
+	scenarioRuns     = "runs"
+	scenarioFailover = "failover"
 )
 
 // config has the options of a run.
@@ -115,7 +116,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.StringVar(&c.actlog, "actlog", "", "actlog program to test (default: build it)")
 	f.StringVar(&c.dir, "dir", "", "empty folder to work in, which is kept (default: a temporary one, which is removed)")
 	names := f.String("faults", strings.Join(faultNames(), ","), "kinds of faults; disk needs root, for a mount")
-	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get; runs: faults beside runs of agents")
+	f.StringVar(&c.scenario, "scenario", "", "run a scenario instead of faults; outage: Postgres is frozen, then dead; flood: slow clients and garbage; greedy: clients that take all they can get; runs: faults beside runs of agents; failover: the primary of a pair of Postgres is replaced")
 	f.IntVar(&c.runs, "runs", 300, "runs of agents in the scenario runs")
 	f.DurationVar(&c.lasts, "lasts", time.Minute, "duration of the outage or flood, or of each attack of greedy clients (default of that: 15s)")
 	f.IntVar(&c.connections, "connections", 2000, "slow clients in a flood")
@@ -123,7 +124,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.within, "within", 5*time.Second, "maximum time until good clients get an answer in a flood; beside greedy clients, until 99 of 100 do (default of that: 250ms)")
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
-	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s")
+	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s; 3 failovers")
 	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -152,6 +153,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if c.scenario == scenarioRuns && *short {
 		c.runs, c.kills, c.lasts, c.relaxed = 12, 10, 4*time.Second, true
 	}
+	if c.scenario == scenarioFailover && *short {
+		c.kills, c.rate = 3, 10
+	}
 	for name := range strings.SplitSeq(*chosen, ",") {
 		if !slices.Contains(attackNames(), name) {
 			return c, fmt.Errorf("-attacks %s: no such attack; the attacks are %s", name, strings.Join(attackNames(), ", "))
@@ -170,8 +174,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	switch {
 	case f.NArg() > 0:
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
-	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns}, c.scenario):
-		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy and runs", c.scenario)
+	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns, scenarioFailover}, c.scenario):
+		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy, runs and failover", c.scenario)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
 	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:
@@ -233,10 +237,18 @@ func (c config) run(ctx context.Context, out io.Writer) (violated bool, err erro
 	switch c.scenario {
 	case scenarioOutage:
 		what = fmt.Sprintf("postgres is down for %s, twice", c.lasts)
+	case scenarioFailover:
+		what = fmt.Sprintf("%d failovers", c.kills)
 	case scenarioFlood:
 		what = fmt.Sprintf("%d slow clients and %d garbage requests per second for %s", c.connections, c.garbage, c.lasts)
 	}
 	d.say("chaos: %s, seed %d, in %s", what, c.seed, dir)
+	if c.scenario == scenarioFailover {
+		if err := d.onPair(ctx); err != nil {
+			return false, err
+		}
+		defer d.pair.close()
+	}
 	err = d.run(ctx)
 	d.report()
 	violated = len(d.violations) > 0

@@ -23,6 +23,7 @@ const restartDelay = 200 * time.Millisecond
 // or what command says.
 type server struct {
 	binary, listen, dataDir, logFile string
+	databaseURL                      string   // used in place of dataDir
 	more                             []string // flags of a server
 	name                             string   // what else it is, by its name and its command
 	command                          []string
@@ -94,7 +95,12 @@ func (s *server) launch(ctx context.Context) error {
 	// The driver stops the process. No context does.
 	command := s.command
 	if command == nil {
-		command = append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off", "--data-dir", s.dataDir}, s.more...)
+		command = append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off"}, s.more...)
+		if s.databaseURL != "" {
+			command = append(command, "--database-url", s.databaseURL)
+		} else {
+			command = append(command, "--data-dir", s.dataDir)
+		}
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), s.binary, command...)
 	cmd.Stdout, cmd.Stderr = log, log

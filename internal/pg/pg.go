@@ -105,7 +105,13 @@ func (d *DB) check(ctx context.Context) error {
 		return fmt.Errorf("PostgreSQL 14 or newer is needed, this is %d", version/10000)
 	case noLZ4:
 		return errors.New("texts of this record are compressed with lz4, and this Postgres was built without it: run it with server binaries that have it, such as those of Debian")
-	case encoding != "UTF8":
+	}
+	return CheckEncoding(encoding)
+}
+
+// CheckEncoding refuses an encoding of a database that cannot hold every text.
+func CheckEncoding(encoding string) error {
+	if encoding != "UTF8" {
 		return fmt.Errorf("the database is encoded in %s; it must be UTF8 (create it with ENCODING 'UTF8' TEMPLATE template0)", encoding)
 	}
 	return nil

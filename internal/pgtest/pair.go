@@ -75,7 +75,8 @@ func NewPair(t testing.TB) *Pair {
 		t.Fatal(err)
 	}
 	both := *at
-	both.RawQuery = url.Values{"host": {host + "," + other.Query().Get("host")}, "port": {port + "," + other.Query().Get("port")}, "sslmode": {"disable"}}.Encode()
+	// The standby comes first, which is of no use.
+	both.RawQuery = url.Values{"host": {other.Query().Get("host") + "," + host}, "port": {other.Query().Get("port") + "," + port}, "sslmode": {"disable"}}.Encode()
 	p.URL = both.String()
 	return p
 }

@@ -21,7 +21,7 @@ import (
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
-	migrate(t, pair.Primary)
+	migrate(t, pair.URL)
 	s := storetest.OpenURL(t, pair.URL)
 	said := strings.Repeat("What the user and the agent have said so far. ", 20)
 	var mu sync.Mutex

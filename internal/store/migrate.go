@@ -52,6 +52,7 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 	config.RuntimeParams["application_name"] = "actlog migrate"
 	config.RuntimeParams["client_min_messages"] = "warning"
 	config.RuntimeParams["lock_timeout"] = "900" // ms, see LockPatience
+	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary // of several hosts
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
 	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
 	if err := m.prepare(ctx); err != nil {
@@ -112,8 +113,15 @@ const migrateFor = 5 * time.Minute
 // migration that waits for one would block every reader and writer behind it. So it tries again,
 // for five minutes.
 func (m *Migrator) Up(ctx context.Context) error {
-	err := m.makeSchema(ctx)
+	var encoding string
+	err := m.db.QueryRowContext(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding)
+	if err == nil {
+		err = pg.CheckEncoding(encoding)
+	}
 	if err != nil {
+		return fmt.Errorf("migrate up: %w", pg.Translate(err))
+	}
+	if err := m.makeSchema(ctx); err != nil {
 		return fmt.Errorf("migrate up: make schema %s: %w", migrations.Schema, pg.Translate(err))
 	}
 	for deadline := time.Now().Add(migrateFor); ; {

@@ -343,7 +343,7 @@ func TestLeastPrivileges(t *testing.T) {
 	}
 }
 
-// TestDatabaseMustBeUTF8 checks that Open refuses a database with another encoding.
+// TestDatabaseMustBeUTF8 checks that a migration and Open refuse a database with another encoding.
 func TestDatabaseMustBeUTF8(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Empty(t)
@@ -355,9 +355,16 @@ func TestDatabaseMustBeUTF8(t *testing.T) {
 		}
 	}()
 	databaseURL := editURL(t, db.URL, func(u *url.URL) { u.Path = "/" + name })
-	_, err := store.Open(t.Context(), store.Config{DatabaseURL: databaseURL})
-	if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") || errors.Is(err, store.ErrNotMigrated) {
-		t.Errorf("error = %v", err)
+	m, err := store.NewMigrator(t.Context(), databaseURL, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	_, openErr := store.Open(t.Context(), store.Config{DatabaseURL: databaseURL})
+	for _, err := range []error{m.Up(t.Context()), openErr} {
+		if err == nil || !strings.Contains(err.Error(), "SQL_ASCII") || !strings.Contains(err.Error(), "must be UTF8") || errors.Is(err, store.ErrNotMigrated) {
+			t.Errorf("error = %v", err)
+		}
 	}
 }
 

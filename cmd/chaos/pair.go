@@ -1,0 +1,269 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pair is a primary and a standby of pg_auto_failover, with its monitor. Commits wait for the standby, and the monitor promotes it when the
+// primary does not answer.
+type pair struct {
+	dir     string
+	bin     string // where the programs of Postgres are
+	owner   *syscall.Credential
+	monitor *node
+	nodes   []*node
+}
+
+// node is a Postgres and its keeper.
+type node struct {
+	name, dir, port, log string
+	args                 []string
+	cmd                  *exec.Cmd
+	exited               chan struct{}
+}
+
+// Packages of Debian that pg_auto_failover comes in.
+const pairPackages = "postgresql-15-auto-failover and pg-auto-failover-cli"
+
+// newPair starts the monitor and both nodes, one after the other: the first becomes the primary.
+func newPair(ctx context.Context, dir string) (_ *pair, err error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/lib/pgautofailover.so")
+	if _, lookErr := exec.LookPath("pg_autoctl"); err != nil || lookErr != nil || len(found) == 0 {
+		return nil, fmt.Errorf("pg_auto_failover is not installed: install Debian's packages %s", pairPackages)
+	}
+	p := &pair{dir: dir, bin: filepath.Join(filepath.Dir(filepath.Dir(found[len(found)-1])), "bin")}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if os.Getuid() == 0 { // Postgres does not run as root
+		if p.owner, err = credentialOf("postgres"); err == nil {
+			err = os.Chown(dir, int(p.owner.Uid), int(p.owner.Gid))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	common := []string{"--hostname", "127.0.0.1", "--auth", "trust", "--no-ssl", "--run"}
+	if p.monitor, err = p.launch(ctx, "monitor", append([]string{"create", "monitor"}, common...)); err != nil {
+		return nil, err
+	}
+	monitorURL := p.monitor.url("autoctl_node", "pg_auto_failover")
+	if err := p.eventually(ctx, "the monitor answers", func(ctx context.Context) error { return p.askMonitor(ctx, "SELECT 1", new(int)) }); err != nil {
+		return nil, err
+	}
+	// A node is given up after a few seconds, for a short test.
+	for setting, value := range map[string]string{
+		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1", "health_check_retry_delay": "500",
+		"node_considered_unhealthy_timeout": "4000", "startup_grace_period": "2000", "primary_demote_timeout": "5000",
+	} {
+		if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
+			return nil, err
+		}
+	}
+	if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "SELECT pg_reload_conf()"); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"a", "b"} {
+		n, err := p.launch(ctx, name, append([]string{"create", "postgres", "--name", name, "--monitor", monitorURL}, common...))
+		if err != nil {
+			return nil, err
+		}
+		p.nodes = append(p.nodes, n)
+		want := len(p.nodes)
+		if err := p.eventually(ctx, "node "+name+" has joined", func(ctx context.Context) error { return p.settled(ctx, want) }); err != nil {
+			return nil, err
+		}
+	}
+	if err = sqlOn(ctx, p.nodes[0].url("postgres", "postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err == nil {
+		err = sqlOn(ctx, p.nodes[0].url("postgres", "actlog"), "CREATE TABLE public.probe (at timestamptz)")
+	}
+	if err == nil {
+		err = p.eventually(ctx, "the standby has it", func(ctx context.Context) error {
+			return sqlOn(ctx, p.nodes[1].url("postgres", "actlog"), "TABLE public.probe")
+		})
+	}
+	return p, err
+}
+
+func credentialOf(name string) (*syscall.Credential, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
+}
+
+// url names both nodes, in an order in which the first is seldom the primary.
+func (p *pair) url() string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%s,127.0.0.1:%s/actlog?sslmode=disable", p.nodes[1].port, p.nodes[0].port)
+}
+
+func (n *node) url(role, database string) string {
+	return fmt.Sprintf("postgres://%s@127.0.0.1:%s/%s?sslmode=disable&connect_timeout=2", role, n.port, database)
+}
+
+// launch creates a node or the monitor, and runs it.
+func (p *pair) launch(ctx context.Context, name string, args []string) (*node, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: name, dir: filepath.Join(p.dir, name), port: port, log: filepath.Join(p.dir, name+".log")}
+	n.args = append(args, "--pgdata", n.dir, "--pgport", port)
+	return n, p.start(ctx, n)
+}
+
+func (p *pair) command(ctx context.Context, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "pg_autoctl", args...)
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + p.bin + ":" + os.Getenv("PATH"), "HOME=" + p.dir, "XDG_RUNTIME_DIR=" + p.dir, "XDG_CONFIG_HOME=" + p.dir + "/config", "XDG_DATA_HOME=" + p.dir + "/share"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.owner}
+	return cmd
+}
+
+func (p *pair) start(ctx context.Context, n *node) error {
+	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	n.cmd, n.exited = p.command(ctx, n.args), make(chan struct{})
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	if err := n.cmd.Start(); err != nil {
+		return fmt.Errorf("start node %s: %w", n.name, err)
+	}
+	n.args = []string{"run", "--pgdata", n.dir} // from now on
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait()
+		close(exited)
+	}(n.cmd, n.exited)
+	return nil
+}
+
+// signal sends a signal to the keeper and all of Postgres. SIGKILL leaves nothing.
+func (n *node) signal(sig syscall.Signal) {
+	for range 3 { // some may start others meanwhile
+		for _, pid := range n.processes() {
+			_ = syscall.Kill(pid, sig)
+		}
+	}
+}
+
+// processes returns the process ids of the keeper and of Postgres.
+func (n *node) processes() []int {
+	all := append([]int{n.cmd.Process.Pid}, descendants(n.cmd.Process.Pid)...)
+	if content, err := os.ReadFile(filepath.Join(n.dir, "postmaster.pid")); err == nil {
+		if pid, err := strconv.Atoi(strings.SplitN(string(content), "\n", 2)[0]); err == nil && pid > 1 && parentOf(pid) > 0 {
+			all = append(all, pid)
+			all = append(all, descendants(pid)...)
+		}
+	}
+	return all
+}
+
+func descendants(pid int) (all []int) {
+	for _, child := range children(pid) {
+		all = append(all, child)
+		all = append(all, descendants(child)...)
+	}
+	return all
+}
+
+// close stops everything.
+func (p *pair) close() {
+	for _, n := range append(p.nodes, p.monitor) {
+		if n != nil && n.cmd != nil && n.cmd.Process != nil {
+			n.signal(syscall.SIGKILL)
+			<-n.exited
+		}
+	}
+}
+
+// primary returns the node that the monitor has as the primary.
+func (p *pair) primary(ctx context.Context) (*node, error) {
+	var port string
+	err := p.askMonitor(ctx, `SELECT COALESCE(max(nodeport::text) FILTER (WHERE current_group_state IN ('primary', 'wait_primary', 'single')
+		AND assigned_group_state IN ('primary', 'wait_primary', 'single')), '') FROM pgautofailover.current_state()`, &port)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range p.nodes {
+		if n.port == port {
+			return n, nil
+		}
+	}
+	return nil, errors.New("there is no primary")
+}
+
+// settled reports whether all of a number of nodes are what they should be: a primary and its standby.
+func (p *pair) settled(ctx context.Context, nodes int) error {
+	var states string
+	err := p.askMonitor(ctx, `SELECT COALESCE(string_agg(current_group_state::text || '/' || assigned_group_state::text, ' ' ORDER BY current_group_state::text), '') FROM pgautofailover.current_state()`, &states)
+	want := []string{"single/single", "primary/primary secondary/secondary"}[nodes-1]
+	if err == nil && states != want {
+		err = fmt.Errorf("the nodes are %s, not %s", states, want)
+	}
+	return err
+}
+
+func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
+	conn, err := pgx.Connect(ctx, p.monitor.url("postgres", "pg_auto_failover"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	return conn.QueryRow(ctx, sql).Scan(into)
+}
+
+// eventually waits for something, with patience: a keeper looks once a second.
+func (p *pair) eventually(ctx context.Context, what string, check func(context.Context) error) error {
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err := check(try)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("waited until %s: %w", what, errors.Join(ctx.Err(), err))
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+func sqlOn(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
