@@ -27,18 +27,10 @@ type Pair struct {
 // NewPair starts two servers of its own for a test. Their database is empty.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	top, err := os.MkdirTemp("", "actlog-pair-")
-	if err == nil {
-		err = os.Chmod(top, 0o755) // Postgres may run as another user
-	}
-	if err != nil {
+	top := t.TempDir()
+	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // Postgres may run as another user
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(top); err != nil {
-			t.Error(err)
-		}
-	})
 	p := &Pair{}
 	start := func(i int, name string) string {
 		s, err := embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, name)})

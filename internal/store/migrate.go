@@ -51,7 +51,7 @@ func NewMigrator(ctx context.Context, databaseURL string, log *slog.Logger) (*Mi
 	}
 	config.RuntimeParams["application_name"] = "actlog migrate"
 	config.RuntimeParams["client_min_messages"] = "warning"
-	config.RuntimeParams["lock_timeout"] = "900" // ms, see LockPatience
+	config.RuntimeParams["lock_timeout"] = "900"                             // ms, see LockPatience
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary // of several hosts
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log.Warn(n.Message) }
 	m := &Migrator{db: stdlib.OpenDB(*config), log: log}
