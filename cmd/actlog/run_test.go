@@ -23,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
 type fields = map[string]any
@@ -300,7 +301,9 @@ func TestRunWithoutATerminal(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 	b.stderr.await(t, "May files.write_file run? Answer it: actlog answer "+id)
-	wantAll(t, must(t, command("runs", "--state", "WAITING", "--executor", "agent", "--name", "reader")...), "PLAN", "TAKEOVERS", id, "WAITING", "agent", "reader", "Help.")
+	waiting := command("runs", "--state", "WAITING", "--executor", "agent", "--name", "reader")
+	storetest.Until(t, "the run waits", func() bool { return strings.Contains(must(t, waiting...), id) }) // soon after it has asked
+	wantAll(t, must(t, waiting...), "PLAN", "TAKEOVERS", id, "WAITING", "agent", "reader", "Help.")
 	if out := must(t, command("runs", "--name", "nobody", "--json")...); out != "" {
 		t.Errorf("%s", out)
 	}
