@@ -25,7 +25,7 @@ test: postgres ## Run the tests, on a private Postgres.
 # commands start processes, which the detector does not see; they would take a third of its time.
 SEQUENTIAL := /(record|agent/redact|internal/(field|fieldsql|imports|otlp|tree|outline|words|wire|pgtest.*)|cmd/.*|clients|db|migrations)$$
 # Nor do these long tests run code in parallel: they look at what is written and read, and how much.
-ALONE := ^Test(TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|APageOfLargeItems|AnswersInMemoryAreBounded|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|AnswersAreBounded|LongAnswer|Hostile|HostilePages|LongText|ExportsThatAreRefused|InterruptedDrop)$$
+ALONE := ^Test(TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp|ALargestRequestFits|CallsThatAreRefused|ALargeStepWithContentsOnce|APageOfLargeItems|ALargeCycleIsStreamed|LargeStepsAreStreamed|DeepTrees|TextsThatAreTooLong|AnswersAreBounded|LongAnswer|HostilePages|LongText|ExportsThatAreRefused|InterruptedDrop)$$
 race: postgres ## Run the tests of packages with goroutines, with the race detector.
 	$(WITHPG) $(GO) test -race -skip '$(ALONE)' $$($(GO) list $(LONGEST) ./... | grep -Ev '$(SEQUENTIAL)')
 

@@ -52,10 +52,10 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// sentKey is the key of a context for the *atomic.Bool that tells whether a server may have got a call.
+// sentKey is the key of a context for the *atomic.Bool that says whether a server may have got a call.
 type sentKey struct{}
 
-// notTaken tells whether a server cannot have got a request, or did not know its session.
+// notTaken reports whether a server cannot have got a request, or did not know its session.
 func notTaken(r *http.Request, resp *http.Response, err error) bool {
 	if err != nil {
 		dial, ok := errors.AsType[*net.OpError](err)

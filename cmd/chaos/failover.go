@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -23,8 +24,8 @@ var failovers = map[string]func(d *driver, ctx context.Context, old *node) (afte
 
 // failover replaces the primary again and again, under load.
 func (d *driver) failover(ctx context.Context) error {
-	names := []string{"kill", "stop", "switch"}
-	for n := 1; n <= d.config.kills; n++ {
+	names := slices.Sorted(maps.Keys(failovers))
+	for n := range d.config.kills {
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
@@ -32,14 +33,14 @@ func (d *driver) failover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n%len(names) == 1 {
+		if n%len(names) == 0 { // each comes once in a round
 			d.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		}
 		name := names[n%len(names)]
 		began := time.Now()
 		after, err := failovers[name](d, ctx, old)
 		if err != nil {
-			return fmt.Errorf("failover %d, %s: %w", n, name, err)
+			return fmt.Errorf("failover %d, %s: %w", n+1, name, err)
 		}
 		there := time.Now()
 		took, err := d.recovered(ctx, there)
@@ -47,25 +48,25 @@ func (d *driver) failover(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			d.violated("after failover %d, %s: %v", n, name, err)
+			d.violated("after failover %d, %s: %v", n+1, name, err)
 			return nil
 		}
 		if took > writeWithin {
-			d.violated("after failover %d, %s: the server wrote %.1fs after the new primary was there", n, name, took.Seconds())
+			d.violated("after failover %d, %s: the server wrote %.1fs after the new primary was there", n+1, name, took.Seconds())
 		}
 		d.recoveries = append(d.recoveries, took)
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
 		if err := after(); err != nil {
-			return fmt.Errorf("failover %d, %s: %w", n, name, err)
+			return fmt.Errorf("failover %d, %s: %w", n+1, name, err)
 		}
 		if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error { return d.pair.settled(ctx, 2) }); err != nil {
 			return err
 		}
-		d.say("%4d %-6s of node %s: another primary after %.1fs, written after %.2fs more, a pair again after %.1fs", n, name, old.name,
+		d.say("%4d %-6s of node %s: another primary after %.1fs, written after %.2fs more, a pair again after %.1fs", n+1, name, old.name,
 			there.Sub(began).Seconds(), took.Seconds(), time.Since(there).Seconds())
-		if n%5 == 0 && n < d.config.kills {
+		if (n+1)%5 == 0 && n+1 < d.config.kills {
 			if err := d.check(ctx, d.ledger.take(100, d.rand.IntN), false); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ package chat
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -103,6 +104,23 @@ func compact(s string) string {
 		return s
 	}
 	return b.String()
+}
+
+// Reply returns what a model answered: the message itself, if a runtime recorded it, and of its text what is not in that.
+func Reply(message, text string) []Message {
+	reply := Read(message)
+	for i := range reply {
+		for _, p := range reply[i].Parts {
+			if p.Kind == Text {
+				text = strings.Replace(text, p.Text, "", 1)
+			}
+		}
+	}
+	reply = append(reply, Read(text)...)
+	for i := range reply {
+		reply[i].Role = cmp.Or(reply[i].Role, "assistant")
+	}
+	return reply
 }
 
 // Known reports of each message whether it is among others, each of which stands for one.

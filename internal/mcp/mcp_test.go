@@ -358,9 +358,9 @@ func TestWhyDidItFail(t *testing.T) {
 		if col := plan["columns"].([]any)[0].(object); col["name"] != "root_plan_id" || col["comment"] == "" {
 			t.Errorf("%v", col)
 		}
-		told := ask[answered](c, "sql", object{"query": "SELECT error_kind, count(*) FROM failure WHERE level = 'tool_call' GROUP BY 1 ORDER BY 1"})
-		if fmt.Sprint(told.Rows) != "[[disk_full 1] [<nil> 1]]" || told.Columns[1].Type != "int8" || !told.Complete {
-			t.Errorf("%+v", told)
+		failures := ask[answered](c, "sql", object{"query": "SELECT error_kind, count(*) FROM failure WHERE level = 'tool_call' GROUP BY 1 ORDER BY 1"})
+		if fmt.Sprint(failures.Rows) != "[[disk_full 1] [<nil> 1]]" || failures.Columns[1].Type != "int8" || !failures.Complete {
+			t.Errorf("%+v", failures)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 )
 
-// instructions are what a model is told about the tools before it calls any.
+// instructions are what a model reads about the tools before it calls any.
 const instructions = `Actlog keeps the record of what LLM agents did. A run is a root plan. Under it are steps (one agent at work), under these cycles (one model call each, numbered by seq), and under these tool calls. A tool call may start a sub-plan, at any depth. A wait is a question to a human. Rows have an address, at, such as step:ID, cycle:ID/0, call:ID/0/CALL, plan:ID or wait:ID; kind is plan, agentExecution (a step), thinkAct (a cycle), actTool (a tool call) or wait.
 
 Why did a run fail? find_runs with failed=true (and since, or state=FAILED) lists runs with the cause of each. failures explains one run: the cause comes first, with its texts and the path to it. read_step shows what the agent saw and did around it. read_row reads any row in full.

@@ -198,7 +198,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 	asked := chat.Read(orEmpty(k.ThinkInput))
 	known := make([]bool, len(asked))
 	if b := row.Before; b != nil {
-		known = chat.Known(asked, chat.Read(orEmpty(b.ThinkInput)), replyOf(b))
+		known = chat.Known(asked, chat.Read(orEmpty(b.ThinkInput)), chat.Reply(string(b.Message), orEmpty(b.ThinkOutput)))
 	}
 	for i := range asked {
 		if known[i] || len(asked)-i > maxMessages && i > 0 {
@@ -212,15 +212,6 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 	}
 	return out, nil
-}
-
-// replyOf returns what the model answered in a cycle, as the next one asks it: the message itself, or its text.
-func replyOf(k *record.ThinkAct) []chat.Message {
-	reply := append(chat.Read(string(k.Message)), chat.Read(orEmpty(k.ThinkOutput))...)
-	for i := range reply {
-		reply[i].Role = cmp.Or(reply[i].Role, "assistant")
-	}
-	return reply
 }
 
 // said is a message as a text.

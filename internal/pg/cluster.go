@@ -34,12 +34,11 @@ type cluster struct {
 	config *pgx.ConnConfig
 	hosts  [][]pgconn.FallbackConfig // in the order of the URL; a host may have one way with TLS and one without
 
-	mu       sync.Mutex
-	system   string // identifies the cluster
-	timeline string // the highest that was seen
-	primary  int    // the host that had it
-	conns    map[*pgconn.PgConn]bool
-	reset    func()
+	mu      sync.Mutex
+	primary claim // of the highest timeline; zero: none was seen yet
+	host    int   // that made it
+	conns   map[*pgconn.PgConn]bool
+	reset   func()
 
 	stop    context.CancelFunc
 	looking sync.WaitGroup
@@ -67,11 +66,9 @@ func newCluster(config *pgx.ConnConfig, log *slog.Logger) *cluster {
 // aim makes a connection try the primary first: a host that is stopped takes long to fail.
 func (c *cluster) aim(config *pgx.ConnConfig) {
 	c.mu.Lock()
-	primary := c.primary
+	first := c.host
 	c.mu.Unlock()
-	hosts := slices.Clone(c.hosts)
-	hosts = slices.Concat(hosts[primary:primary+1], hosts[:primary], hosts[primary+1:])
-	through(config, slices.Concat(hosts...))
+	through(config, slices.Concat(slices.Concat(c.hosts[first:first+1], c.hosts[:first], c.hosts[first+1:])...))
 }
 
 // through sets the ways of a connection, in the order in which they are tried.
@@ -83,20 +80,20 @@ func through(config *pgx.ConnConfig, ways []pgconn.FallbackConfig) {
 	}
 }
 
-// standing is what a server says of itself.
-type standing struct {
-	system   string
+// claim is what a server says of itself.
+type claim struct {
+	system   string // identifies the cluster
 	timeline string // 8 hexadecimal digits; empty: it is a standby
 }
 
-func ask(ctx context.Context, conn *pgconn.PgConn) (s standing, err error) {
+func ask(ctx context.Context, conn *pgconn.PgConn) (s claim, err error) {
 	results, err := conn.Exec(ctx, `SELECT (SELECT s.system_identifier FROM pg_control_system() AS s),
 		CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END`).ReadAll()
 	if err != nil {
 		return s, err
 	}
 	row := results[0].Rows[0]
-	return standing{string(row[0]), string(row[1])}, nil
+	return claim{string(row[0]), string(row[1])}, nil
 }
 
 // admit is called for each new connection. Its error makes the next host be tried.
@@ -108,13 +105,15 @@ func (c *cluster) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	if err := c.see(s, -1); err != nil {
 		return err
 	}
-	conn.CustomData()["timeline"] = s.timeline
+	conn.CustomData()[claimKey] = s
 	return nil
 }
 
+// claimKey is where a connection has the claim of its server.
+const claimKey = "actlog claim"
+
 // keep is called for each connection that was admitted.
 func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
-	timeline := conn.CustomData()["timeline"].(string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other := range c.conns {
@@ -124,7 +123,7 @@ func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
 		default:
 		}
 	}
-	if timeline != c.timeline { // meanwhile
+	if conn.CustomData()[claimKey] != c.primary { // meanwhile
 		return errReplaced
 	}
 	c.conns[conn] = true
@@ -132,24 +131,24 @@ func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
 }
 
 // see notes what a server says of itself; host is -1 if it is not known which it is. The error says why the server is of no use.
-func (c *cluster) see(s standing, host int) error {
+func (c *cluster) see(s claim, host int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch several := len(c.hosts) > 1; {
 	case s.timeline == "":
 		return errStandby
 	// Where one address stands for whatever is the primary, what it leads to now is right, restored or not.
-	case several && c.system != "" && s.system != c.system:
-		return fmt.Errorf("%w: %s, not %s", errStranger, s.system, c.system)
-	case several && s.timeline < c.timeline:
+	case several && c.primary.system != "" && s.system != c.primary.system:
+		return fmt.Errorf("%w: %s, not %s", errStranger, s.system, c.primary.system)
+	case several && s.timeline < c.primary.timeline:
 		return errReplaced
 	}
-	before := standing{c.system, c.timeline}
-	c.system, c.timeline = s.system, s.timeline
+	before := c.primary
+	c.primary = s
 	if host >= 0 {
-		c.primary = host
+		c.host = host
 	}
-	if before.system == "" || before == s {
+	if before == (claim{}) || before == s {
 		return nil
 	}
 	c.log.Warn("another server is the primary now", "timeline", s.timeline, "before", before.timeline)
@@ -163,7 +162,7 @@ func (c *cluster) see(s standing, host int) error {
 	return nil
 }
 
-// begin begins to ask all hosts who is the primary, if there are several. reset tells the pool that its connections are of no use.
+// begin begins to ask all hosts who is the primary, if there are several. reset makes the pool give up its connections.
 func (c *cluster) begin(reset func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop

@@ -1,9 +1,11 @@
 package pg_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,9 @@ func TestAnotherPrimary(t *testing.T) {
 	ctx := t.Context()
 	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
 		t.Fatal(id, err)
+	}
+	if s, err := d.Standing(ctx); err != nil || s.Timeline != 1 || s.Standbys != 1 || s.Alone || s.Lag == nil {
+		t.Errorf("%+v, %v", s, err)
 	}
 	listener, err := d.Connect(ctx)
 	if err != nil {
@@ -89,4 +94,26 @@ func TestAnotherPrimary(t *testing.T) {
 	if err := old.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actlog' AND query NOT LIKE '%pg_control_system%' AND query NOT LIKE '%pg_sleep%'").Scan(&sessions); err != nil || sessions != 0 {
 		t.Errorf("%d sessions are left at the old primary, %v", sessions, err)
 	}
+}
+
+// TestStandbysThatNobodyWaitsFor: there is a warning if a failover may lose what was acknowledged, and only then.
+func TestStandbysThatNobodyWaitsFor(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	says := func(want bool, url string) {
+		t.Helper()
+		var log bytes.Buffer
+		d, err := pg.Open(t.Context(), pg.Config{URL: url, MaxConns: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		if got := strings.Contains(log.String(), "synchronous_standby_names"); got != want {
+			t.Errorf("a warning: %v, want %v: %s", got, want, &log)
+		}
+	}
+	says(false, pair.URL)
+	says(true, pair.URL+"&synchronous_commit=local")
+	pair.Set(t, "synchronous_standby_names", "")
+	says(true, pair.URL)
 }

@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -52,7 +53,7 @@ func NewPair(t testing.TB) *Pair {
 	}
 	host, port := at.Query().Get("host"), at.Query().Get("port")
 	password, _ := at.User.Password()
-	Exec(t, p.Primary, "ALTER SYSTEM SET synchronous_standby_names = '*'", "ALTER SYSTEM SET wal_keep_size = '256MB'")
+	p.Set(t, "wal_keep_size", "256MB")
 	backUp(t, p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
 	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", host, port, at.User.Username(), password)
 	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": follow} {
@@ -61,7 +62,7 @@ func NewPair(t testing.TB) *Pair {
 		}
 	}
 	p.Standby = start(1, "b")
-	Exec(t, p.Primary, "SELECT pg_reload_conf()")
+	p.Set(t, "synchronous_standby_names", "*")
 	other, err := url.Parse(p.Standby)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +72,21 @@ func NewPair(t testing.TB) *Pair {
 	both.RawQuery = url.Values{"host": {other.Query().Get("host") + "," + host}, "port": {other.Query().Get("port") + "," + port}, "sslmode": {"disable"}}.Encode()
 	p.URL = both.String()
 	return p
+}
+
+// Set sets a setting of the primary, and returns when new sessions have it.
+func (p *Pair) Set(t testing.TB, name, value string) {
+	t.Helper()
+	Exec(t, p.Primary, "ALTER SYSTEM SET "+name+" = '"+value+"'", "SELECT pg_reload_conf()")
+	for got := "?"; got != value; { // the postmaster does not do it at once
+		conn, err := pgx.Connect(t.Context(), p.Primary)
+		if err == nil {
+			err = errors.Join(conn.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got), conn.Close(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Promote makes the standby a primary of its own. The old one runs on, and its commits wait for ever.

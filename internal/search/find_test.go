@@ -74,7 +74,7 @@ func FuzzNeedle(f *testing.F) {
 	})
 }
 
-// TestWord: whatever has a needle has its word in small ASCII letters, or a character that is told to be like one of them.
+// TestWord: whatever has a needle has its word in small ASCII letters, or a character that [search.Word.Alike] has.
 func TestWord(t *testing.T) {
 	t.Parallel()
 	for needle, want := range map[string]search.Word{

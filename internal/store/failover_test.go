@@ -17,7 +17,7 @@ import (
 )
 
 // TestFailover: a standby takes over while the old primary runs on. Nothing that was acknowledged is lost, contents that were learnt at the
-// old primary are there, writers go on at the new one, and who watches is told to begin anew.
+// old primary are there, writers go on at the new one, and a cursor of the old one is refused.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -132,22 +131,9 @@ func (v *runView) cycleRow(stepID string, seq int64) *outline.Row {
 	return &v.Rows[row]
 }
 
-// replyOf returns what the model answered in a cycle. A runtime keeps the message itself, beside its text.
+// replyOf returns what the model answered in a cycle.
 func replyOf(r *record.ThinkAct) []chat.Message {
-	text := orZero(r.ThinkOutput)
-	reply := chat.Read(string(r.Message))
-	for i := range reply {
-		for _, p := range reply[i].Parts {
-			if p.Kind == chat.Text && strings.Contains(text, p.Text) {
-				text = strings.Replace(text, p.Text, "", 1)
-			}
-		}
-	}
-	reply = append(reply, chat.Read(text)...)
-	for i := range reply {
-		reply[i].Role = cmp.Or(reply[i].Role, "assistant")
-	}
-	return reply
+	return chat.Reply(string(r.Message), orZero(r.ThinkOutput))
 }
 
 // unmade returns messages without the tool calls that are on record: these are shown with what came of them.
