@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -61,6 +62,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 	pc.ConnConfig.Tracer = config.Tracer
 	pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
+	pc.ConnConfig.OnNotice = dropUnsettled
 	c := newCluster(pc.ConnConfig, config.Logger)
 	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
 		c.aim(config)
@@ -193,6 +195,24 @@ func (d *DB) ConnectPatient(ctx context.Context) (*pgx.Conn, error) {
 func (d *DB) Transact(ctx context.Context, f func(pgx.Tx) error) error {
 	begin := pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '1min'"}
 	return pgx.BeginTxFunc(ctx, d.Pool, begin, f)
+}
+
+// dropUnsettled closes a connection whose commit gave up to wait for a standby, because an administrator cancelled the wait. Postgres calls that a
+// success, with a warning. Here the write fails, and is tried again.
+func dropUnsettled(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Routine != "SyncRepWaitForLSN" { // the message is in the language of the server
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = conn.Close(ctx) // at once
+}
+
+// Settle returns when all that was committed before is where a commit has to be, such as on a standby. What finds its work done by a write
+// that was given up has not waited for that.
+func (d *DB) Settle(ctx context.Context) error {
+	_, err := d.Exec(ctx, "SELECT pg_logical_emit_message(true, 'actlog', '')") // writes, so its commit waits
+	return Translate(err)
 }
 
 // Send runs a batch in one round trip. Unless it begins a transaction, it is one.

@@ -47,6 +47,9 @@ func (d *deleter) deletePlan(ctx context.Context, rootPlanID string) error {
 	deadline := time.Now().Add(d.retryFor)
 	for attempt := 0; ; attempt++ {
 		deleted, err := d.DeleteTrees(ctx, []string{rootPlanID})
+		if err == nil && deleted == 0 && attempt > 0 { // an earlier try did it
+			err = d.db.Settle(ctx)
+		}
 		switch {
 		case err == nil && deleted == 0 && attempt == 0: // somebody else did, a moment ago
 			return record.ErrNotFound

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/internal/feed"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/storetest"
@@ -82,6 +84,48 @@ func TestFailover(t *testing.T) {
 	for _, c := range acknowledged {
 		if got := steps[c.StepID][c.Seq]; got != said+fmt.Sprint("and more ", c.Seq) {
 			t.Errorf("%s, cycle %d was acknowledged, and is %.60q", c.StepID, c.Seq, got)
+		}
+	}
+}
+
+// TestCancelledWait: an administrator cancels the wait of a commit for its standby. The write is not acknowledged until the standby has it.
+func TestCancelledWait(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	migrate(t, pair.URL)
+	s := storetest.OpenURL(t, pair.URL)
+	conn, err := pgx.Connect(t.Context(), pair.Primary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, write := range []func() error{
+		func() error {
+			_, err := s.Write(t.Context(), []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Completed)}})
+			return err
+		},
+		func() error { return s.DeletePlan(t.Context(), "run") },
+	} {
+		pair.Set(t, "synchronous_standby_names", "nobody")
+		written := make(chan error, 1)
+		go func() { written <- write() }()
+		for range 3 {
+			storetest.Until(t, "a commit waits", func() bool {
+				var cancelled int
+				if err := conn.QueryRow(t.Context(), "SELECT count(*) FILTER (WHERE pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&cancelled); err != nil {
+					t.Fatal(err)
+				}
+				return cancelled > 0
+			})
+			select {
+			case err := <-written:
+				t.Fatalf("a write ended before the standby had it: %v", err)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		pair.Set(t, "synchronous_standby_names", "*")
+		if err := <-written; err != nil {
+			t.Error(err)
 		}
 	}
 }

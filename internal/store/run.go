@@ -229,6 +229,9 @@ func (s *Store) startedBefore(ctx context.Context, key string) error {
 	if errors.Is(err, record.ErrNotFound) {
 		return nil
 	}
+	if err == nil {
+		err = s.db.Settle(ctx)
+	}
 	if err != nil {
 		return err
 	}
