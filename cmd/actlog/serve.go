@@ -45,6 +45,8 @@ type serveCmd struct {
 	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
 	Workers        int           `help:"How many workers run agents; 0: none. Default: as many as there are processors, if there is a --config." default:"-1"`
 	ReportURL      string        `help:"Login of a role that may only read the reports, postgres://user:password@host/database: assistants then have SQL (/mcp). Default: a login of the private Postgres; none on a configured one. Better pass a password in ACTLOG_REPORT_URL." name:"report-url" placeholder:"URL"`
+	ReplicaURL     string        `help:"Standbys of --database-url, postgres://user:password@host/database: lists, searches, exports, charts and reports are read there. Default: none. Better pass a password in ACTLOG_REPLICA_URL." name:"replica-url" placeholder:"URL"`
+	ReplicaLag     time.Duration `help:"How far behind a standby may be to be read; else the primary is." name:"replica-lag" default:"5s"`
 	guardFlags
 	runtimeFlags
 	databaseFlags
@@ -104,6 +106,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.Ballast < 0 {
 		return nil, usageError("--ballast must not be negative")
 	}
+	if c.ReplicaURL != "" && c.DatabaseURL == "" {
+		return nil, usageError("--replica-url needs --database-url: the private Postgres has no standbys")
+	}
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
 	}
@@ -131,9 +136,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
-	s.openReports(ctx, c.ReportURL)
+	s.openReports(ctx, c.ReportURL, c.ReplicaURL)
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Version: serverVersion(), Origins: c.OTLPOrigins})
+	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Mark: s.store.MarkText, Version: serverVersion(), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
@@ -147,7 +152,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 
 // openStore opens the record, on a private Postgres if no database is configured.
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
-	config := store.Config{DatabaseURL: c.DatabaseURL, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
+	config := store.Config{DatabaseURL: c.DatabaseURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
 		if ballast == 0 {
@@ -173,7 +178,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 
 // openReports logs in to read the reports, if a role for that is configured, or the Postgres is the server's own. Everything else is
 // served without it.
-func (s *server) openReports(ctx context.Context, url string) {
+func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	var err error
 	if url == "" && s.postgres != nil {
 		url, err = report.Login(ctx, s.postgres.URL())
@@ -184,6 +189,9 @@ func (s *server) openReports(ctx context.Context, url string) {
 	var reports *report.Reports
 	if err == nil {
 		reports, err = report.Open(ctx, url, s.log)
+	}
+	if err == nil && replicaURL != "" {
+		err = reports.ReadAt(s.store.Replica(), replicaURL)
 	}
 	if err != nil {
 		s.log.Error("assistants have no SQL on the reports", "error", err)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -50,18 +51,21 @@ func (s *Server) Charts(c echo.Context) (charts Charts, err error) {
 	}
 	defer done()
 	charts = Charts{store.ChartFilter{Since: *since, Until: until, Project: project}, map[store.ChartBy][]store.ChartRow{}}
-	for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {
-		f := charts.Filter
-		f.Timeout = time.Until(end)
-		charts.Rows[by], err = s.reader(c).Chart(ctx, by, f)
-		switch {
-		case errors.Is(err, store.ErrSlow):
-			return charts, &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project", RetryAfter: 10}
-		case errors.Is(err, store.ErrNoReports):
-			return charts, &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report"}
-		case err != nil:
-			return charts, err
+	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
+		for _, by := range []store.ChartBy{store.ByDay, store.ByModel, store.ByAgent, store.ByTool} {
+			f := charts.Filter
+			f.Timeout = time.Until(end)
+			if charts.Rows[by], err = r.Chart(ctx, by, f); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, store.ErrSlow):
+		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the charts take too long: choose a later since, or a project", RetryAfter: 10}
+	case errors.Is(err, store.ErrNoReports):
+		err = &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server's role may not read the reports: grant it actlog_report"}
 	}
-	return charts, nil
+	return charts, err
 }

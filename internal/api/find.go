@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -42,7 +43,12 @@ func (s *Server) Find(c echo.Context, o *outline.Outline, text string, from *htt
 		return Found{}, err
 	}
 	defer done()
-	hits, rest, err := s.reader(c).Find(c.Request().Context(), f)
+	var hits []store.Hit
+	var rest *store.Unread
+	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
+		hits, rest, err = r.Find(ctx, f)
+		return err
+	})
 	if err != nil {
 		return Found{}, err
 	}

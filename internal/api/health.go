@@ -38,6 +38,11 @@ func Health(s interface {
 		if standing.Lag != nil {
 			body += fmt.Sprintf("lag: %.3f s\n", standing.Lag.Seconds())
 		}
+		if r := standing.Replica; r != nil && r.Used {
+			body += fmt.Sprintf("replica: %.3f s behind\n", r.Lag.Seconds())
+		} else if r != nil {
+			body += "replica: not used\n"
+		}
 		return c.String(http.StatusOK, body)
 	}
 	return []httpd.Route{

@@ -64,6 +64,15 @@ var figures = []metric{
 	gauge("store_connections_max", "Connections to Postgres that there may be.", func(s *stats) float64 { return float64(s.Pool.Max) }),
 	counter("store_connection_waits", "Times that a connection had to be waited for.", func(s *stats) float64 { return float64(s.Pool.Waits) }),
 	counter("store_connection_wait_seconds", "Time spent acquiring connections.", func(s *stats) float64 { return s.Pool.WaitDuration.Seconds() }),
+	gauge("store_replica_used", "1 if reads are made at the replica.", func(s *stats) float64 {
+		if s.Replica.Used {
+			return 1
+		}
+		return 0
+	}),
+	gauge("store_replica_lag_seconds", "How far the replica was behind at most, at the last look.", func(s *stats) float64 { return s.Replica.Lag.Seconds() }),
+	counter("store_replica_reads", "Reads that were made at the replica.", func(s *stats) float64 { return float64(s.Replica.Reads) }),
+	counter("store_replica_passed", "Reads that were made at the primary instead.", func(s *stats) float64 { return float64(s.Replica.Passed) }),
 	counter("store_partitions_added", "Partitions that this server added.", func(s *stats) float64 { return float64(s.upkeep.PartitionsAdded) }),
 	gauge("store_partitions_until_timestamp_seconds", "The day from which on only the default partitions catch detail; 0: there are no others.", func(s *stats) float64 { return timestamp(s.upkeep.PartitionsUntil) }),
 	counter("store_partitions_dropped", "Partitions of detail that this server dropped, by retention.", func(s *stats) float64 { return float64(s.upkeep.PartitionsDropped) }),

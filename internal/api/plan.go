@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -199,13 +200,16 @@ func (s *Server) searchPlans(c echo.Context, filter store.PlanFilter) (plans []s
 		}
 		defer done()
 	}
-	if filter.Query != "" { // before the search: the missing runs may be added while it goes on
-		if incomplete, err = s.store.SearchIncomplete(ctx); err != nil {
-			return nil, false, err
+	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
+		if filter.Query != "" { // before the search: the missing runs may be added while it goes on
+			if incomplete, err = r.SearchIncomplete(ctx); err != nil {
+				return err
+			}
 		}
-	}
-	filter.Timeout = time.Until(end)
-	plans, err = s.store.Plans(ctx, filter)
+		filter.Timeout = time.Until(end)
+		plans, err = r.Plans(ctx, filter)
+		return err
+	})
 	return plans, incomplete, err
 }
 

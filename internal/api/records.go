@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -84,7 +86,9 @@ func (s *Server) exportRecords(c echo.Context) error {
 	}
 	defer done()
 	out := bufio.NewWriterSize(recordsWriter{c}, 64<<10)
+	begun := false
 	write := func(line []byte, err error) error {
+		begun = true
 		if err == nil && c.Request().Method == http.MethodHead {
 			err = errHead
 		}
@@ -93,12 +97,24 @@ func (s *Server) exportRecords(c echo.Context) error {
 		}
 		return err
 	}
-	if once {
-		err = s.store.ExportOnce(c.Request().Context(), root, id, func(root string, has content.Content) error {
-			return write(wire.EncodeContent(wire.Content{RootPlanID: root, Content: has}))
-		}, func(change record.Change) error { return write(wire.EncodeOnce(change)) })
-	} else {
-		err = s.store.Export(c.Request().Context(), root, id, func(change record.Change) error { return write(wire.Encode(change)) })
+	export := func(ctx context.Context, r *store.Reader) error {
+		if once {
+			return r.ExportOnce(ctx, root, id, func(root string, has content.Content) error {
+				return write(wire.EncodeContent(wire.Content{RootPlanID: root, Content: has}))
+			}, func(change record.Change) error { return write(wire.EncodeOnce(change)) })
+		}
+		return r.Export(ctx, root, id, func(change record.Change) error { return write(wire.Encode(change)) })
+	}
+	var broken error // after the first record, an export cannot begin again
+	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) error {
+		err := export(ctx, r)
+		if begun {
+			broken, err = err, nil
+		}
+		return err
+	})
+	if err == nil {
+		err = broken
 	}
 	switch {
 	case errors.Is(err, errHead):

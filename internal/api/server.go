@@ -10,7 +10,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/live"
 	"github.com/actlog/actlog/internal/store"
@@ -52,11 +51,8 @@ type Store interface {
 	DeletePlan(ctx context.Context, rootPlanID string) error
 	PlanPlace(ctx context.Context, underRoot, planID string) (rootPlanID string, state record.State, err error)
 	ServeException(ctx context.Context, rootPlanID, planID string) (message string, found bool, err error)
-	Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanSummary, error)
-	SearchIncomplete(ctx context.Context) (bool, error)
 	Within(room store.Room) *store.Reader
-	Export(ctx context.Context, rootPlanID, planID string, each func(record.Change) error) error
-	ExportOnce(ctx context.Context, rootPlanID, planID string, contents func(root string, c content.Content) error, each func(record.Change) error) error
+	Relaxed(ctx context.Context, after store.Mark, read func(context.Context, *store.Reader) error) error
 }
 
 // Server answers requests from a store.
@@ -88,6 +84,29 @@ func New(s Store, hub *live.Hub, server *httpd.Server, config Config) *Server {
 // reader returns what reads an answer: its rows are counted.
 func (s *Server) reader(c echo.Context) *store.Reader {
 	return s.store.Within(httpd.AnswerTo(c).Take)
+}
+
+// relaxed makes a read that need not see the latest, but what the client wrote whose mark it sends. read may be called twice.
+func (s *Server) relaxed(c echo.Context, read func(context.Context, *store.Reader) error) error {
+	after, err := MarkOf(c)
+	if err != nil {
+		return err
+	}
+	return s.store.Relaxed(c.Request().Context(), after, func(ctx context.Context, r *store.Reader) error {
+		return read(ctx, r.Within(httpd.AnswerTo(c).Take))
+	})
+}
+
+// MarkOf returns the mark that a read has to see; zero: any.
+func MarkOf(c echo.Context) (m store.Mark, err error) {
+	text := httpd.MarkOf(c)
+	if text == "" {
+		return m, nil
+	}
+	if m, err = store.ParseMark(text); err != nil {
+		return m, httpd.BadField(httpd.MarkHeader, "must be a mark from an answer of this server, as it was given")
+	}
+	return m, nil
 }
 
 const (

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,7 +62,10 @@ func (s *Server) searchTextsOf(c echo.Context, q *httpd.Query) (page TextsPage, 
 			done()
 		}
 	}()
-	page.TextsFound, err = s.reader(c).SearchTexts(ctx, page.Search)
+	err = s.relaxed(c, func(ctx context.Context, r *store.Reader) (err error) {
+		page.TextsFound, err = r.SearchTexts(ctx, page.Search)
+		return err
+	})
 	if errors.Is(err, store.ErrSlow) {
 		err = tooSlow(err)
 	}

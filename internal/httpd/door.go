@@ -41,7 +41,7 @@ func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
-	e.Use(d.refuseForeignPages, d.authenticate, d.limitReads)
+	e.Use(d.refuseForeignPages, d.authenticate, d.limitReads, d.mark)
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -151,7 +151,7 @@ func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		route, _ := d.routeOf(c)
-		safe := (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions) && !route.Spends
+		safe := isSafe(r.Method) && !route.Spends
 		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
 		if !safe && !allowed {
 			write := *r
@@ -162,6 +162,11 @@ func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// isSafe reports whether requests of a method change nothing, unless their route says so.
+func isSafe(method string) bool {
+	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
 // authenticate checks that a request has a key that is good for its route, if keys are needed.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/report"
 	"github.com/actlog/actlog/record"
@@ -50,7 +51,11 @@ func (s *Server) sql(c echo.Context, in sqlArguments) (any, error) {
 		return nil, err
 	}
 	defer done()
-	b := report.Bounds{Rows: in.Rows, Bytes: maxItems, Cell: cellBytes, Time: time.Duration(in.Seconds) * time.Second}
+	after, err := api.MarkOf(c)
+	if err != nil {
+		return nil, err
+	}
+	b := report.Bounds{Rows: in.Rows, Bytes: maxItems, Cell: cellBytes, Time: time.Duration(in.Seconds) * time.Second, After: after}
 	result, err := s.reports.Query(ctx, in.Query, b)
 	if err != nil {
 		return nil, s.sqlRefusal(err, in.Seconds)

@@ -46,21 +46,32 @@ type cluster struct {
 
 // newCluster makes the connections of a config go to the primary.
 func newCluster(config *pgx.ConnConfig, log *slog.Logger) *cluster {
-	c := &cluster{log: log, conns: map[*pgconn.PgConn]bool{}}
+	c := &cluster{log: log, config: config.Copy(), hosts: hostsOf(config), conns: map[*pgconn.PgConn]bool{}}
+	config.ValidateConnect, config.AfterConnect = c.admit, c.keep
+	return c
+}
+
+// hostsOf returns the hosts of a config, in their order, each with the ways to it.
+func hostsOf(config *pgx.ConnConfig) (hosts [][]pgconn.FallbackConfig) {
 	ways := []pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}
 	for _, f := range config.Fallbacks {
 		ways = append(ways, *f)
 	}
 	for i, way := range ways {
 		if i > 0 && way.Host == ways[i-1].Host && way.Port == ways[i-1].Port {
-			c.hosts[len(c.hosts)-1] = append(c.hosts[len(c.hosts)-1], way)
+			hosts[len(hosts)-1] = append(hosts[len(hosts)-1], way)
 		} else {
-			c.hosts = append(c.hosts, []pgconn.FallbackConfig{way})
+			hosts = append(hosts, []pgconn.FallbackConfig{way})
 		}
 	}
-	c.config = config.Copy()
-	config.ValidateConnect, config.AfterConnect = c.admit, c.keep
-	return c
+	return hosts
+}
+
+// system identifies the cluster that the primary belongs to; empty: none was seen yet.
+func (c *cluster) system() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primary.system
 }
 
 // aim makes a connection try the primary first: a host that is stopped takes long to fail.

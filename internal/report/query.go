@@ -22,6 +22,7 @@ type Bounds struct {
 	Bytes int           // of the values of all rows, as JSON
 	Cell  int           // of one value; a longer one is cut
 	Time  time.Duration // that Postgres may take
+	After pg.Mark       // the answer has what is before it
 }
 
 // Column is a column of a result.
@@ -43,11 +44,28 @@ func refused(message string) error { return &StatementError{Message: message} }
 
 // Query runs one statement that returns rows. It reads no further than the bounds, and ends the statement there. The error is a
 // [*StatementError] if the statement is at fault, [ErrOversized], or that of the database.
-func (r *Reports) Query(ctx context.Context, sql string, b Bounds) (_ *Result, err error) {
+func (r *Reports) Query(ctx context.Context, sql string, b Bounds) (*Result, error) {
+	if c, err := r.connectToReplica(ctx, b.After); err == nil {
+		result, err := c.query(ctx, sql, b)
+		if err == nil || ctx.Err() != nil || !elsewhere(err) {
+			return result, err
+		}
+	}
 	c, err := r.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return c.query(ctx, sql, b)
+}
+
+// elsewhere reports whether a statement that failed at a replica may succeed at the primary.
+func elsewhere(err error) bool {
+	statement := new(StatementError)
+	return pg.Elsewhere(err) || errors.As(err, &statement) && statement.State == "40001" // ended, so that the replica can follow the primary
+}
+
+// query runs a statement, and closes the connection.
+func (c connection) query(ctx context.Context, sql string, b Bounds) (_ *Result, err error) {
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.transaction(ctx, b.Time); err != nil {
 		return nil, err

@@ -61,7 +61,12 @@ func (e *StatementError) Error() string {
 func (e *StatementError) TimedOut() bool { return e.State == "57014" }
 
 // Reports answers questions in SQL. It is safe for concurrent use. It holds no connection between them.
-type Reports struct{ config *pgconn.Config }
+type Reports struct {
+	config *pgconn.Config
+	// at is where the role logs in to read at the replica, if there is one.
+	at      *pgconn.Config
+	replica *pg.Replica
+}
 
 // Open returns the reports of a database that the role of the URL may read. The error is an [*UnsafeError] if that may do more. A
 // database that does not answer is logged, and asked again for each statement.
@@ -73,7 +78,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 	config.ConnectTimeout = 5 * time.Second
 	config.MaxProtocolMessageBodyLen = maxMessage
 	config.RuntimeParams["application_name"] = "actlog sql"
-	r := &Reports{config}
+	r := &Reports{config: config}
 	c, err := r.connect(ctx)
 	if err == nil {
 		locks, err := c.texts(ctx, mayLock)
@@ -92,9 +97,40 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 // connection is one of a single statement.
 type connection struct{ *pgconn.PgConn }
 
+// ReadAt makes the role read at the hosts of a replica while that can be used.
+func (r *Reports) ReadAt(replica *pg.Replica, url string) error {
+	hosts, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("replica for reports: %w", err)
+	}
+	r.at, r.replica = r.config.Copy(), replica
+	r.at.Host, r.at.Port, r.at.TLSConfig, r.at.Fallbacks = hosts.Host, hosts.Port, hosts.TLSConfig, hosts.Fallbacks
+	r.at.ConnectTimeout, r.at.ValidateConnect = time.Second, replica.Admit
+	return nil
+}
+
 // connect logs in, and checks the role: what it may do can have changed.
-func (r *Reports) connect(ctx context.Context) (c connection, err error) {
-	if c.PgConn, err = pgconn.ConnectConfig(ctx, r.config); err != nil {
+func (r *Reports) connect(ctx context.Context) (connection, error) { return connectTo(ctx, r.config) }
+
+// connectToReplica is connect at the replica, if there is one that has what is before a mark.
+func (r *Reports) connectToReplica(ctx context.Context, after pg.Mark) (c connection, err error) {
+	if r.replica == nil {
+		return c, pg.ErrNotThere
+	}
+	if ctx, err = r.replica.Use(ctx, after); err != nil {
+		return c, err
+	}
+	if c, err = connectTo(ctx, r.at); err != nil {
+		return c, err
+	}
+	if err = r.replica.Fresh(ctx, c.PgConn); err != nil {
+		err = errors.Join(err, c.close())
+	}
+	return c, err
+}
+
+func connectTo(ctx context.Context, config *pgconn.Config) (c connection, err error) {
+	if c.PgConn, err = pgconn.ConnectConfig(ctx, config); err != nil {
 		return c, fmt.Errorf("log in to read reports: %w", pg.Translate(err))
 	}
 	reasons, err := c.texts(ctx, roleFaults)

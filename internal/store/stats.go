@@ -24,6 +24,8 @@ type Stats struct {
 	BatchSeconds Histogram
 
 	Pool PoolStats
+	// Replica is zero if there is none.
+	Replica ReplicaStats
 
 	TreesDeleted uint64
 	// TracesWithoutRows is how many times all spans of a trace together meant no rows.

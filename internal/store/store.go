@@ -24,6 +24,10 @@ import (
 type Config struct {
 	// DatabaseURL is a postgres:// URL or a keyword/value string. Required.
 	DatabaseURL string
+	// ReplicaURL leads to standbys of it, for [Store.Relaxed]. Default: there are none.
+	ReplicaURL string
+	// ReplicaLag is how far behind a standby may be to be used. Default 5 s.
+	ReplicaLag time.Duration
 	// Logger receives what cannot be returned to a caller. Default: nothing is logged.
 	Logger *slog.Logger
 	// MaxConns bounds the connections of the pool. Default 20. Reads use at most three quarters
@@ -73,6 +77,9 @@ func (c Config) withDefaults() Config {
 	if c.Contents == (content.Sizes{}) {
 		c.Contents = content.DefaultSizes
 	}
+	if c.ReplicaLag == 0 {
+		c.ReplicaLag = 5 * time.Second
+	}
 	if c.TraceQuiet == 0 {
 		c.TraceQuiet = 10 * time.Minute
 	}
@@ -90,6 +97,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("writers must be at least 1 and fewer than the %d connections, not %d", c.MaxConns, c.Writers)
 	case c.PartitionDays < 1:
 		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
+	case c.ReplicaLag < leastReplicaLag:
+		return fmt.Errorf("replica lag must be at least %v", leastReplicaLag)
 	case c.TraceQuiet < time.Second:
 		return errors.New("trace quiet must be at least a second")
 	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
@@ -97,6 +106,9 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// leastReplicaLag is the least Config.ReplicaLag: a standby is looked at four times as often.
+const leastReplicaLag = 100 * time.Millisecond
 
 // Store is the record in one Postgres database. It is safe for concurrent use.
 type Store struct {
@@ -107,6 +119,7 @@ type Store struct {
 	*indexer
 
 	config     Config
+	replica    *replica // nil: there is none
 	db         *pg.DB
 	checks     *pg.DB // for [Store.Ready], which needs no key
 	feed       *feed.Feed
@@ -172,6 +185,10 @@ func open(ctx context.Context, config Config) (*Store, error) {
 			},
 		},
 	}
+	if s.replica, err = newReplica(config, d, s.Reader); err != nil {
+		d.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
@@ -184,12 +201,16 @@ func (s *Store) Close(ctx context.Context) error {
 	s.feed.Close()
 	s.deltas.Close()
 	s.runs.Close()
+	s.replica.close()
 	s.db.Close()
 	return err
 }
 
-// Standing is what the primary says of itself and its standbys.
-type Standing = pg.Standing
+// Standing is how the primary stands with its standbys.
+type Standing struct {
+	pg.Standing
+	Replica *ReplicaStats // nil: there is none
+}
 
 // Ready reports whether the database answers and every migration is applied, and how it stands with its standbys. The
 // error is [record.ErrUnavailable] or [ErrNotMigrated] if not.
@@ -197,7 +218,12 @@ func (s *Store) Ready(ctx context.Context) (Standing, error) {
 	if _, err := pg.Read(ctx, s.checks, func() (struct{}, error) { return struct{}{}, checkMigrated(ctx, s.checks) }); err != nil {
 		return Standing{}, err
 	}
-	return s.checks.Standing(ctx)
+	standing, err := s.checks.Standing(ctx)
+	out := Standing{Standing: standing}
+	if s.replica != nil {
+		out.Replica = new(s.replica.stats())
+	}
+	return out, err
 }
 
 // DB returns the store's connections.
@@ -216,6 +242,7 @@ func (s *Store) PartitionDays() int { return s.config.PartitionDays }
 func (s *Store) Stats() Stats {
 	st, pool := s.counters.stats(), s.db.Stat()
 	st.GivenUp = s.queue.givenUp.Load()
+	st.Replica = s.replica.stats()
 	st.QueueRows, st.QueueBytes, st.QueueWaiting = s.queue.size()
 	st.Pool = PoolStats{
 		Acquired: int(pool.AcquiredConns()), Idle: int(pool.IdleConns()), Max: int(pool.MaxConns()),

@@ -72,6 +72,9 @@ func (s *Server) listed(c echo.Context) error {
 
 // newer answers with the rows that have come since, those that the filters let through.
 func (s *Server) newer(c echo.Context) error {
+	if err := s.latest(c); err != nil { // an event says that there is something
+		return err
+	}
 	page, err := s.lists.NewerPlans(c)
 	if err != nil {
 		return err
@@ -79,11 +82,12 @@ func (s *Server) newer(c echo.Context) error {
 	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
 }
 
-// events returns where it is told what changes in all runs from now on; empty: the server has as many streams as it may.
+// events returns where it is told what changes in all runs from now on; empty: the server has as many streams as it may. The lists of the request
+// show what changed before.
 func (s *Server) events(c echo.Context) (string, error) {
 	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
 	case err == nil:
-		return "/api/v1/events?" + url.Values{"after": {cursor}}.Encode(), nil
+		return "/api/v1/events?" + url.Values{"after": {cursor}}.Encode(), s.latest(c)
 	case !errors.Is(err, live.ErrFull):
 		return "", err
 	}

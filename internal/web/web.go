@@ -23,6 +23,7 @@ import (
 // Store is the record as the page uses it.
 type Store interface {
 	Within(room store.Room) *store.Reader
+	Mark(ctx context.Context) (store.Mark, error)
 	Control(ctx context.Context, planID string, action store.Action, by string) error
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 }
@@ -109,6 +110,15 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
 		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
 	}
+}
+
+// latest makes the lists of a request show all that is on record now.
+func (s *Server) latest(c echo.Context) error {
+	mark, err := s.store.Mark(c.Request().Context())
+	if err == nil {
+		httpd.SetMark(c, mark.String())
+	}
+	return err
 }
 
 // reader returns what reads the record for an answer: its rows are counted.
