@@ -17,30 +17,12 @@ const (
 	markKey = "mark"
 )
 
-// mark puts a mark into the answer to what may have written.
-func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
-	if d.server.config.Mark == nil {
-		return next
-	}
-	return func(c echo.Context) error {
-		r := c.Request()
-		if route, _ := d.routeOf(c); isSafe(r.Method) && !route.Spends {
-			return next(c)
-		}
-		c.Response().Before(func() {
-			if c.Response().Status >= http.StatusBadRequest {
-				return
-			}
-			mark := d.server.config.Mark(r.Context())
-			if mark == "" {
-				return
-			}
-			c.Response().Header().Set(MarkHeader, mark)
-			if r.Header.Get("Sec-Fetch-Site") != "" { // a browser
-				c.SetCookie(&http.Cookie{Name: markCookie, Value: mark, Path: "/", MaxAge: markLasts, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode})
-			}
-		})
-		return next(c)
+// giveMark puts a mark into an answer, and into a browser.
+func giveMark(c echo.Context, mark string) {
+	r := c.Request()
+	c.Response().Header().Set(MarkHeader, mark)
+	if r.Header.Get("Sec-Fetch-Site") != "" { // a browser
+		c.SetCookie(&http.Cookie{Name: markCookie, Value: mark, Path: "/", MaxAge: markLasts, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode})
 	}
 }
 
