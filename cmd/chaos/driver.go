@@ -323,8 +323,9 @@ func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration,
 			if err == nil && status == http.StatusOK {
 				break
 			}
+			last := fmt.Sprint(status, " ", err)
 			if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
-				return 0, fmt.Errorf("the server at %s did not recover within %s, last answer: %d %v", s.listen, recoverWithin, status, err)
+				return 0, fmt.Errorf("the server at %s did not recover within %s, last answer: %s", s.listen, recoverWithin, last)
 			}
 		}
 	}

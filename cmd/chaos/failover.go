@@ -152,7 +152,7 @@ func askOld(ctx context.Context, old *node) (stop func() (asked, acknowledged in
 	all.Go(func() {
 		for ctx.Err() == nil {
 			try, done := context.WithTimeout(ctx, time.Second)
-			err := sqlOn(try, old.url("postgres", "actlog"), "INSERT INTO public.probe VALUES (now())")
+			err := sqlOn(try, old.url("actlog"), "INSERT INTO public.probe VALUES (now())")
 			done()
 			if asked++; err == nil {
 				acknowledged++
@@ -177,7 +177,7 @@ func (d *driver) another(ctx context.Context, old *node) error {
 		if n == old {
 			return fmt.Errorf("%s is", n.name)
 		}
-		return sqlOn(ctx, n.url("postgres", "actlog"), "INSERT INTO public.probe VALUES (now())")
+		return sqlOn(ctx, n.url("actlog"), "INSERT INTO public.probe VALUES (now())")
 	})
 }
 
@@ -215,11 +215,8 @@ func (d *driver) stopNode(_ context.Context, old *node) (after func() error, err
 
 // switchOver makes the standby the primary, as for maintenance.
 func (d *driver) switchOver(ctx context.Context, _ *node) (after func() error, err error) {
-	cmd := d.pair.command(ctx, "pg_autoctl", "perform", "switchover", "--pgdata", d.pair.monitor.dir)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, output)
-	}
-	return func() error { return nil }, nil
+	err = sqlOn(ctx, d.pair.monitor.url("pg_auto_failover"), "SELECT pgautofailover.perform_failover()")
+	return func() error { return nil }, err
 }
 
 // onPair makes two servers use a pair with failover, and prepares for runs on them.

@@ -162,12 +162,18 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	}
 	c.kinds = kinds
 	if c.scenario == scenarioFailover {
-		if !set["kills"] {
-			c.kills = 30
-		}
+		kills, rate := 30, c.rate
 		if *short {
-			c.kills, c.rate, c.kinds = 3, 10, kinds[:4]
-			*ways = "cut,kill,switch"
+			kills, rate, c.kinds = 3, 4, kinds[:4]
+			if !set["ways"] {
+				*ways = "cut,kill,switch"
+			}
+		}
+		if !set["kills"] {
+			c.kills = kills
+		}
+		if !set["rate"] {
+			c.rate = rate
 		}
 	}
 	for name := range strings.SplitSeq(*ways, ",") {

@@ -84,11 +84,11 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1", "health_check_retry_delay": "500",
 		"node_considered_unhealthy_timeout": "4000", "startup_grace_period": "2000", "primary_demote_timeout": "2000",
 	} {
-		if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
+		if err := sqlOn(ctx, p.monitor.url("postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
 			return nil, err
 		}
 	}
-	if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "SELECT pg_reload_conf()"); err != nil {
+	if err := sqlOn(ctx, p.monitor.url("postgres"), "SELECT pg_reload_conf()"); err != nil {
 		return nil, err
 	}
 	for i, name := range []string{"a", "b"} {
@@ -96,7 +96,7 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			return nil, err
 		}
 	}
-	if err := sqlOn(ctx, p.nodes[0].url("postgres", "postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
+	if err := sqlOn(ctx, p.nodes[0].url("postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
 		return nil, err
 	}
 	statements := []string{"CREATE TABLE public.probe (at timestamptz)"}
@@ -110,12 +110,12 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 		}
 	}
 	for _, statement := range statements {
-		if err := sqlOn(ctx, p.nodes[0].url("postgres", "actlog"), statement); err != nil {
+		if err := sqlOn(ctx, p.nodes[0].url("actlog"), statement); err != nil {
 			return nil, err
 		}
 	}
 	err = p.eventually(ctx, "the standby has it", func(ctx context.Context) error {
-		return sqlOn(ctx, p.nodes[1].url("postgres", "actlog"), "TABLE public.probe")
+		return sqlOn(ctx, p.nodes[1].url("actlog"), "TABLE public.probe")
 	})
 	return p, err
 }
@@ -176,8 +176,8 @@ func (p *pair) directURL() string {
 
 func (n *node) address() string { return net.JoinHostPort(n.host, n.port) }
 
-func (n *node) url(role, database string) string {
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&connect_timeout=2", role, n.address(), database)
+func (n *node) url(database string) string {
+	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&connect_timeout=2", n.address(), database)
 }
 
 // cut holds all that goes between a node and the others, or lets it pass.
@@ -359,7 +359,7 @@ func (p *pair) settled(ctx context.Context, nodes int) error {
 }
 
 func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
-	conn, err := pgx.Connect(ctx, p.monitor.url("postgres", "pg_auto_failover"))
+	conn, err := pgx.Connect(ctx, p.monitor.url("pg_auto_failover"))
 	if err != nil {
 		return err
 	}
