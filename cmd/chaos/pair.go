@@ -367,9 +367,9 @@ func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
 	return conn.QueryRow(ctx, sql).Scan(into)
 }
 
-// eventually waits for something, with patience: a keeper looks once a second.
+// eventually waits for something, with patience: a keeper looks once a second, and a busy machine may copy a whole node.
 func (p *pair) eventually(ctx context.Context, what string, check func(context.Context) error) error {
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := check(try)
