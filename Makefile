@@ -68,15 +68,17 @@ chaos: build postgres ## Inject faults under load and compare with a ledger; CHA
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
 
-# Postgres with automatic failover comes from Debian's packages, which need root.
+# Postgres with automatic failover, and PgBouncer, come from Debian's packages, which need root.
 ha: build postgres ## Replace the primary of a pair of Postgres under load and compare with a ledger; HA=flags.
-	@if ! command -v pg_autoctl >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: installing Debian's packages postgresql-15-auto-failover and pg-auto-failover-cli with apt-get" >&2; \
+	@need=; command -v pg_autoctl >/dev/null || need="postgresql-15-auto-failover pg-auto-failover-cli"; \
+	case "$(HA)" in *-pooler*) command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || need="$$need pgbouncer";; esac; \
+	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: installing Debian's packages $$need with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends postgresql-15-auto-failover pg-auto-failover-cli >/dev/null; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
 	$(GO) build -o bin/chaos ./cmd/chaos
-	./bin/chaos -actlog ./bin/actlog -scenario failover $(or $(HA),-kills 30)
+	./bin/chaos -actlog ./bin/actlog -scenario failover $(HA)
 
 bench: build postgres ## Run the benchmarks; SCALE=0.01 is quick, BENCH=write,tree selects, BENCHFLAGS=flags.
 	$(GO) build -o bin/bench ./cmd/bench

@@ -102,7 +102,7 @@ func processesOf(dir string) (left []string) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"}, {"-runs", "0"},
+		{"-kills", "-1"}, {"-faults", "flood"}, {"-faults", ""}, {"-scenario", "drought"}, {"-ways", "z"}, {"-pooler", "z"}, {"-attacks", "z"}, {"more"}, {"-writers", "0"}, {"-runs", "0"},
 	} {
 		var out bytes.Buffer
 		if code := run(t.Context(), args, &out, &out); code != exitUsage {

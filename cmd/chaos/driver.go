@@ -35,22 +35,27 @@ type driver struct {
 	rand    *rand.Rand
 	ledger  *ledger
 	server  *server
-	pair    *pair // in the scenario failover
-	proxy   *proxy
+	others  []*server // beside it, on the same Postgres
+	proxy   *proxy    // before the first server
+	pair    *pair     // in the scenario failover
+	house   *house    // of the runs in that scenario
 	http    *http.Client
 	tally   tally
 	probes  atomic.Int64
 	clients []*slot
 
 	recoveries []time.Duration
-	violations []string
 	clientPeak int64
+
+	mu         sync.Mutex // guards out and violations
+	violations []string
 }
 
 // slot is a client that is started again after it was killed.
 type slot struct {
 	name  string
 	mode  mode
+	url   string
 	lives int
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -67,14 +72,28 @@ func newDriver(c config, dir string, out io.Writer) (*driver, error) {
 		ledger: newLedger(dir),
 		http:   &http.Client{Timeout: 90 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: checkers}},
 	}
-	listen, err := freeAddress()
-	if err != nil {
+	if d.server, err = d.newServer("server"); err != nil {
 		return nil, err
 	}
-	d.server = &server{
-		binary: c.actlog, listen: listen, dataDir: filepath.Join(dir, "data"), logFile: filepath.Join(dir, "server.log"),
-	}
+	d.server.dataDir = filepath.Join(dir, "data")
 	return d, nil
+}
+
+// newServer returns a server that was not started yet.
+func (d *driver) newServer(name string) (*server, error) {
+	listen, err := freeAddress()
+	return &server{binary: d.config.actlog, listen: listen, logFile: filepath.Join(d.dir, name+".log")}, err
+}
+
+func (d *driver) servers() []*server { return append([]*server{d.server}, d.others...) }
+
+// urls returns the addresses of the servers for clients.
+func (d *driver) urls() []string {
+	urls := []string{d.proxy.url()}
+	for _, s := range d.others {
+		urls = append(urls, s.url())
+	}
+	return urls
 }
 
 func freeAddress() (string, error) {
@@ -85,41 +104,52 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-func (d *driver) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func (d *driver) say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(d.out, format+"\n", args...)
+}
 
 func (d *driver) violated(format string, args ...any) {
 	v := fmt.Sprintf(format, args...)
+	d.mu.Lock()
 	d.violations = append(d.violations, v)
+	d.mu.Unlock()
 	d.say("VIOLATION: %s", v)
 }
 
 // run starts everything, injects faults, checks the record and stops everything.
 func (d *driver) run(ctx context.Context) (err error) {
-	if err := d.server.start(ctx); err != nil {
-		return err
-	}
 	defer func() {
 		for _, s := range d.clients {
 			_ = s.kill() // its result no longer matters
 		}
-		if stopErr := d.server.stop(); stopErr != nil {
-			d.violated("%v", stopErr)
+		for _, s := range d.servers() {
+			if stopErr := s.stop(); stopErr != nil {
+				d.violated("%v", stopErr)
+			}
 		}
 		if d.proxy != nil {
 			d.proxy.close()
 		}
 		d.http.CloseIdleConnections()
 	}()
+	for _, s := range d.servers() {
+		if err := s.start(ctx); err != nil {
+			return err
+		}
+	}
 	stopSampling := d.sampling(ctx)
 	defer stopSampling()
 	if _, err := d.recovered(ctx, time.Now()); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	if d.proxy, err = newProxy(d.server.listen); err != nil {
+	if d.proxy, err = newProxy(anyPort, d.server.listen); err != nil {
 		return err
 	}
+	urls := d.urls()
 	for n, m := range []mode{modeDirect, modeDirect, modeBuffer, modeSpool} {
-		s := &slot{name: fmt.Sprintf("c%d", n), mode: m}
+		s := &slot{name: fmt.Sprintf("c%d", n), mode: m, url: urls[n%len(urls)]}
 		if err := d.startClient(ctx, s); err != nil {
 			return err
 		}
@@ -131,7 +161,7 @@ func (d *driver) run(ctx context.Context) (err error) {
 	case scenarioFlood:
 		err = d.flood(ctx)
 	case scenarioFailover:
-		err = d.failover(ctx)
+		return d.failover(ctx)
 	default:
 		err = d.breakThings(ctx)
 	}
@@ -141,13 +171,15 @@ func (d *driver) run(ctx context.Context) (err error) {
 	return d.finish(ctx)
 }
 
-// sampling watches the memory of the server until stop is called.
+// sampling watches the memory of the servers until stop is called.
 func (d *driver) sampling(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			d.server.sample()
+			for _, s := range d.servers() {
+				s.sample()
+			}
 			pause(ctx, 200*time.Millisecond)
 		}
 	})
@@ -162,7 +194,7 @@ func (d *driver) startClient(ctx context.Context, s *slot) error {
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, d.proxy.url(), d.dir))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s-g%d %c %d %d %s %s", beClient, s.name, s.lives, s.mode, d.config.writers, d.config.rate, s.url, d.dir))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.stdin, err = cmd.StdinPipe(); err != nil {
@@ -235,7 +267,7 @@ func (d *driver) breakThings(ctx context.Context) error {
 		d.recoveries = append(d.recoveries, took)
 		d.say("%4d %-9s %s; back after %.2fs", n, name, what, took.Seconds())
 		if n%20 == 0 && n < d.config.kills {
-			if err := d.check(ctx, d.ledger.take(100, d.rand.IntN), false); err != nil {
+			if err := d.check(ctx, d.server, d.ledger.take(100, d.rand.IntN), false); err != nil {
 				return err
 			}
 		}
@@ -278,32 +310,44 @@ func (d *driver) underLoad(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// recovered waits until the server is ready and accepts a record. It returns the time from since until then.
+// recovered waits until every server is ready and accepts a record. It returns the time from since until then.
 func (d *driver) recovered(ctx context.Context, since time.Time) (time.Duration, error) {
 	ctx, cancel := context.WithDeadline(ctx, since.Add(recoverWithin))
 	defer cancel()
-	var last string
-	for ctx.Err() == nil {
-		status, _, err := d.ask(ctx, http.MethodGet, "/readyz", "")
-		if err == nil && status == http.StatusOK {
-			if status, _, err = d.probe(ctx); err == nil && status == http.StatusOK {
-				return time.Since(since), nil
+	for _, s := range d.servers() {
+		for {
+			status, _, err := d.askAt(ctx, s, http.MethodGet, "/readyz", "")
+			if err == nil && status == http.StatusOK {
+				status, _, err = d.probeAt(ctx, s)
+			}
+			if err == nil && status == http.StatusOK {
+				break
+			}
+			last := fmt.Sprint(status, " ", err)
+			if pause(ctx, 20*time.Millisecond); ctx.Err() != nil {
+				return 0, fmt.Errorf("the server at %s did not recover within %s, last answer: %s", s.listen, recoverWithin, last)
 			}
 		}
-		last = fmt.Sprintf("%d %v", status, err)
-		pause(ctx, 20*time.Millisecond)
 	}
-	return 0, fmt.Errorf("the server did not recover within %s, last answer: %s", recoverWithin, last)
+	return time.Since(since), nil
 }
 
 // probe writes a record directly to the server, not through the proxy.
 func (d *driver) probe(ctx context.Context) (status int, retryAfter string, err error) {
+	return d.probeAt(ctx, d.server)
+}
+
+func (d *driver) probeAt(ctx context.Context, s *server) (status int, retryAfter string, err error) {
 	n := d.probes.Add(1) % 100
-	return d.ask(ctx, http.MethodPost, "/api/v1/records", fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
+	return d.askAt(ctx, s, http.MethodPost, "/api/v1/records", fmt.Sprintf(`{"kind":"plan","rootPlanId":"probe-%d","currentPlanId":"probe-%[1]d"}`, n))
 }
 
 func (d *driver) ask(ctx context.Context, method, path, body string) (status int, retryAfter string, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, d.server.url()+path, strings.NewReader(body))
+	return d.askAt(ctx, d.server, method, path, body)
+}
+
+func (d *driver) askAt(ctx context.Context, s *server, method, path, body string) (status int, retryAfter string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.url()+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -368,10 +412,10 @@ func (a *answers) add(status int, retryAfter string, err error, took time.Durati
 	a.longest = max(a.longest, took)
 }
 
-// check compares some plans with the ledger and prints the result.
-func (d *driver) check(ctx context.Context, roots []string, final bool) error {
+// check compares some plans with the ledger, as a server returns them, and prints the result.
+func (d *driver) check(ctx context.Context, s *server, roots []string, final bool) error {
 	started := time.Now()
-	c := &checker{base: d.server.url(), http: d.http, ledger: d.ledger, final: final, tally: new(tally)}
+	c := &checker{base: s.url(), http: d.http, ledger: d.ledger, final: final, tally: new(tally)}
 	err := c.check(ctx, roots)
 	if err != nil {
 		return err
@@ -414,7 +458,12 @@ func (d *driver) finish(ctx context.Context) error {
 	if _, err := d.ledger.catchUp(); err != nil {
 		return err
 	}
-	return d.check(ctx, d.ledger.all(), true)
+	for _, s := range d.servers() {
+		if err := d.check(ctx, s, d.ledger.all(), true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report prints the table at the end.
@@ -422,11 +471,15 @@ func (d *driver) report() {
 	for _, problem := range d.ledger.problems() {
 		d.violated("a client reported: %s", problem)
 	}
-	for _, exit := range d.server.unexpected() {
-		d.violated("%s", exit)
+	starts, peak := 0, int64(0)
+	for _, s := range d.servers() {
+		starts, peak = starts+s.starts, max(peak, s.peak)
+		for _, exit := range s.unexpected() {
+			d.violated("%s", exit)
+		}
 	}
-	if limit := d.config.memory; d.server.peak > limit {
-		d.violated("the server used %d MiB of memory, the limit is %d", d.server.peak>>20, limit>>20)
+	if limit := d.config.memory; peak > limit {
+		d.violated("a server used %d MiB of memory, the limit is %d", peak>>20, limit>>20)
 	}
 	if limit := d.config.memory; d.clientPeak > limit {
 		d.violated("a client used %d MiB of memory, the limit is %d", d.clientPeak>>20, limit>>20)
@@ -443,7 +496,7 @@ func (d *driver) report() {
 	var b bytes.Buffer
 	row := func(what string, value any) { fmt.Fprintf(&b, "%-22s %v\n", what, value) }
 	row("faults", len(d.recoveries))
-	row("server starts", d.server.starts)
+	row("server starts", starts)
 	row("plans", d.tally.plans)
 	row("acknowledged", promised)
 	row("found", d.tally.found)
@@ -454,7 +507,7 @@ func (d *driver) report() {
 	row("strange", len(d.tally.strange))
 	row("recovery p50", p50.Round(time.Millisecond))
 	row("recovery max", longest.Round(time.Millisecond))
-	row("server peak RSS", fmt.Sprintf("%d MiB", d.server.peak>>20))
+	row("server peak RSS", fmt.Sprintf("%d MiB", peak>>20))
 	row("client peak RSS", fmt.Sprintf("%d MiB", d.clientPeak>>20))
 	row("violations", len(d.violations))
 	d.say("\n%s", strings.TrimRight(b.String(), "\n"))

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -15,64 +16,155 @@ import (
 // writeWithin is how long the server may take to write after the new primary does.
 const writeWithin = 5 * time.Second
 
-// failovers are the ways in which the primary is replaced, by name. Each returns when another primary is there, with what still has to be done.
+// What goes on at a time on a pair: workers, runs, and plans of clients that are followed. All runs are.
+const (
+	pairWorkers  = 2
+	pairRuns     = 4
+	pairWatchers = 4
+)
+
+// failovers are the ways in which the primary is replaced, by name. Each returns when another node is to take over, with what still has to be
+// done once it has.
 var failovers = map[string]func(d *driver, ctx context.Context, old *node) (after func() error, err error){
+	"cut":    (*driver).cutNode,
 	"kill":   (*driver).killNode,
 	"stop":   (*driver).stopNode,
 	"switch": (*driver).switchOver,
 }
 
-// failover replaces the primary again and again, under load.
+func failoverNames() []string { return slices.Sorted(maps.Keys(failovers)) }
+
+// failover replaces the primary again and again, under the load of clients and of runs, while plans of both are followed.
 func (d *driver) failover(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(failovers))
+	h, w := d.house, newWatchers(d.urls())
+	defer h.close()
+	defer w.close()
+	h.watch = w.follow
+	if err := h.staff(ctx, pairWorkers, d.pair.directURL(), d.pair.url); err != nil {
+		return err
+	}
+	for range pairWatchers {
+		w.followNewest(ctx, d.ledger)
+	}
+	if err := h.undisturbed(ctx); err != nil {
+		return err
+	}
+	if err := h.disturbed(ctx, 0, d.replacePrimaries); err != nil {
+		return err
+	}
+	if err := d.finish(ctx); err != nil {
+		return err
+	}
+	w.finish(ctx)
+	followed, err := w.check(ctx, d.violated)
+	if err != nil {
+		return err
+	}
+	rows, err := h.check(ctx)
+	if err != nil {
+		return err
+	}
+	h.report(slices.Concat(rows, followed))
+	return nil
+}
+
+// replacePrimaries makes the failovers.
+func (d *driver) replacePrimaries(ctx context.Context) error {
+	end := time.Now().Add(d.config.duration)
+	var round []string
 	for n := range d.config.kills {
+		if time.Now().After(end) {
+			d.say("the time is up after %d of %d failovers", n, d.config.kills)
+			break
+		}
 		if err := d.underLoad(ctx); err != nil {
 			return err
 		}
-		old, err := d.pair.primary(ctx)
-		if err != nil {
-			return err
+		if len(round) == 0 { // each comes once in a round
+			round = slices.Clone(d.config.ways)
+			d.rand.Shuffle(len(round), func(i, j int) { round[i], round[j] = round[j], round[i] })
 		}
-		if n%len(names) == 0 { // each comes once in a round
-			d.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		if err := d.replacePrimary(ctx, n+1, round[0]); err != nil {
+			return fmt.Errorf("failover %d, %s: %w", n+1, round[0], err)
 		}
-		name := names[n%len(names)]
-		began := time.Now()
-		after, err := failovers[name](d, ctx, old)
-		if err != nil {
-			return fmt.Errorf("failover %d, %s: %w", n+1, name, err)
-		}
-		there := time.Now()
-		took, err := d.recovered(ctx, there)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			d.violated("after failover %d, %s: %v", n+1, name, err)
-			return nil
-		}
-		if took > writeWithin {
-			d.violated("after failover %d, %s: the server wrote %.1fs after the new primary was there", n+1, name, took.Seconds())
-		}
-		d.recoveries = append(d.recoveries, took)
-		if err := d.underLoad(ctx); err != nil {
-			return err
-		}
-		if err := after(); err != nil {
-			return fmt.Errorf("failover %d, %s: %w", n+1, name, err)
-		}
-		if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error { return d.pair.settled(ctx, 2) }); err != nil {
-			return err
-		}
-		d.say("%4d %-6s of node %s: another primary after %.1fs, written after %.2fs more, a pair again after %.1fs", n+1, name, old.name,
-			there.Sub(began).Seconds(), took.Seconds(), time.Since(there).Seconds())
+		round = round[1:]
 		if (n+1)%5 == 0 && n+1 < d.config.kills {
-			if err := d.check(ctx, d.ledger.take(100, d.rand.IntN), false); err != nil {
+			all := d.servers()
+			if err := d.check(ctx, all[d.rand.IntN(len(all))], d.ledger.take(100, d.rand.IntN), false); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// replacePrimary makes a failover, and waits until there is a pair again.
+func (d *driver) replacePrimary(ctx context.Context, n int, name string) error {
+	old, err := d.pair.primary(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	after, err := failovers[name](d, ctx, old)
+	if err != nil {
+		return err
+	}
+	if err := d.another(ctx, old); err != nil {
+		return err
+	}
+	there := time.Now()
+	stop := askOld(ctx, old)
+	defer stop()
+	took, err := d.recovered(ctx, there)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	if took > writeWithin {
+		d.violated("after failover %d, %s: a server wrote %.1fs after the new primary was there", n, name, took.Seconds())
+	}
+	d.recoveries = append(d.recoveries, took)
+	if err := d.underLoad(ctx); err != nil {
+		return err
+	}
+	if err := after(); err != nil {
+		return err
+	}
+	if err := d.pair.eventually(ctx, "the old primary follows", func(ctx context.Context) error { return d.pair.settled(ctx, 2) }); err != nil {
+		return err
+	}
+	asked, acknowledged := stop()
+	if acknowledged > 0 {
+		d.violated("failover %d, %s: the old primary %s acknowledged %d of %d writes after another one had taken over", n, name, old.name, acknowledged, asked)
+	}
+	d.say("%4d %-6s of node %s: another primary after %.1fs, all servers wrote after %.2fs more, a pair again after %.1fs, the old one refused %d writes", n, name, old.name,
+		there.Sub(began).Seconds(), took.Seconds(), time.Since(there).Seconds(), asked-acknowledged)
+	return nil
+}
+
+// askOld asks the old primary to write, again and again, until stop is called, which returns how often it was asked and how often it acknowledged.
+func askOld(ctx context.Context, old *node) (stop func() (asked, acknowledged int)) {
+	ctx, cancel := context.WithCancel(ctx)
+	var asked, acknowledged int
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ctx.Err() == nil {
+			try, done := context.WithTimeout(ctx, time.Second)
+			err := sqlOn(try, old.url("actlog"), "INSERT INTO public.probe VALUES (now())")
+			done()
+			if asked++; err == nil {
+				acknowledged++
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+	})
+	return func() (int, int) {
+		cancel()
+		all.Wait()
+		return asked, acknowledged
+	}
 }
 
 // another waits until another node than the old one is the primary, and accepts a write.
@@ -85,20 +177,25 @@ func (d *driver) another(ctx context.Context, old *node) error {
 		if n == old {
 			return fmt.Errorf("%s is", n.name)
 		}
-		return sqlOn(ctx, n.url("postgres", "actlog"), "INSERT INTO public.probe VALUES (now())")
+		return sqlOn(ctx, n.url("actlog"), "INSERT INTO public.probe VALUES (now())")
 	})
+}
+
+// cutNode cuts the primary off from the monitor and the standby. Actlog still reaches it.
+func (d *driver) cutNode(_ context.Context, old *node) (after func() error, err error) {
+	old.cut(true)
+	return func() error { old.cut(false); return nil }, nil
 }
 
 // killNode kills the primary and its keeper, and starts them again later.
 func (d *driver) killNode(ctx context.Context, old *node) (after func() error, err error) {
 	old.signal(syscall.SIGKILL)
 	<-old.exited
-	return func() error { return d.pair.start(ctx, old) }, d.another(ctx, old)
+	return func() error { return d.pair.start(ctx, old) }, nil
 }
 
-// stopNode stops all processes of the primary until another one is there. When it goes on, it still takes itself for the primary. Nothing that it
-// is asked to write then may be acknowledged.
-func (d *driver) stopNode(ctx context.Context, old *node) (after func() error, err error) {
+// stopNode stops all processes of the primary until another one is there. When it goes on, it still takes itself for the primary.
+func (d *driver) stopNode(_ context.Context, old *node) (after func() error, err error) {
 	stopped := old.processes()
 	for _, pid := range stopped {
 		_ = syscall.Kill(pid, syscall.SIGSTOP)
@@ -112,37 +209,29 @@ func (d *driver) stopNode(ctx context.Context, old *node) (after func() error, e
 		for _, pid := range stopped {
 			_ = syscall.Kill(pid, syscall.SIGCONT)
 		}
-		asked, accepted := 0, 0
-		for until := time.Now().Add(5 * time.Second); time.Now().Before(until) && ctx.Err() == nil; asked++ {
-			try, cancel := context.WithTimeout(ctx, time.Second)
-			err := sqlOn(try, old.url("postgres", "actlog"), "INSERT INTO public.probe VALUES (now())")
-			cancel()
-			if err == nil {
-				accepted++
-			}
-			pause(ctx, 100*time.Millisecond)
-		}
-		if accepted > 0 {
-			d.violated("the old primary %s acknowledged %d of %d writes after another one had taken over", old.name, accepted, asked)
-		}
 		return nil
-	}, d.another(ctx, old)
+	}, nil
 }
 
 // switchOver makes the standby the primary, as for maintenance.
-func (d *driver) switchOver(ctx context.Context, old *node) (after func() error, err error) {
-	cmd := d.pair.command(ctx, []string{"perform", "switchover", "--pgdata", d.pair.monitor.dir})
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, output)
-	}
-	return func() error { return nil }, d.another(ctx, old)
+func (d *driver) switchOver(ctx context.Context, _ *node) (after func() error, err error) {
+	err = sqlOn(ctx, d.pair.monitor.url("pg_auto_failover"), "SELECT pgautofailover.perform_failover()")
+	return func() error { return nil }, err
 }
 
-// onPair makes the server use a pair with failover.
+// onPair makes two servers use a pair with failover, and prepares for runs on them.
 func (d *driver) onPair(ctx context.Context) (err error) {
-	if d.pair, err = newPair(ctx, filepath.Join(d.dir, "pair")); err != nil {
+	if d.pair, err = newPair(ctx, filepath.Join(d.dir, "pair"), d.config.pooler); err != nil {
 		return err
 	}
-	d.server.dataDir, d.server.databaseURL = "", d.pair.url()
-	return nil
+	second, err := d.newServer("server2")
+	if err != nil {
+		return err
+	}
+	d.others = []*server{second}
+	for _, s := range d.servers() {
+		s.dataDir, s.databaseURL = "", d.pair.url("postgres")
+	}
+	d.house, err = d.newHouse(pairRuns)
+	return err
 }

@@ -166,6 +166,16 @@ func (l *ledger) all() []string {
 	return append([]string(nil), l.order...)
 }
 
+// newest returns the latest root plan, or nothing.
+func (l *ledger) newest() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.order) == 0 {
+		return ""
+	}
+	return l.order[len(l.order)-1]
+}
+
 // with returns the items of a plan with at least one of the marks.
 func (l *ledger) with(root string, marks progress) []string {
 	l.mu.Lock()

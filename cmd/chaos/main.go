@@ -55,7 +55,12 @@ type config struct {
 
 	// For the scenario runs.
 	runs    int
-	relaxed bool // runs of killed workers may go on late, as on a slow machine
+	kinds   []kind // of runs
+	relaxed bool   // runs of killed workers may go on late, as on a slow machine
+
+	// For the scenario failover.
+	ways   []string // in which the primary is replaced
+	pooler string   // the mode of a PgBouncer before each node; empty: there is none
 
 	// For the scenario flood.
 	connections int           // slow clients
@@ -108,7 +113,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.IntVar(&c.kills, "kills", 200, "number of faults")
+	f.IntVar(&c.kills, "kills", 200, "number of faults, or of failovers (default of that: 30)")
 	f.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "seed of the faults and their times")
 	f.IntVar(&c.writers, "writers", 4, "writers in each of the four clients")
 	f.IntVar(&c.rate, "rate", 30, "maximum number of plans that each client starts per second; all of them are read back")
@@ -125,6 +130,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	f.DurationVar(&c.between, "between", time.Second, "maximum time from one fault to the next")
 	f.Int64Var(&c.memory, "memory", 512<<20, "maximum memory of the server and of each client, in bytes; beside greedy clients, of the server (default of that: 600 MiB)")
 	short := f.Bool("short", false, "for slow machines, no strict limit of time: greedy clients at a twentieth of the scale, for 1s each; 12 runs with 10 faults, and an outage of 4s; 3 failovers")
+	ways := f.String("ways", strings.Join(failoverNames(), ","), "ways in which the primary of a pair is replaced")
+	f.StringVar(&c.pooler, "pooler", "", "put a PgBouncer before each node of a pair, in this mode: session or transaction")
 	chosen := f.String("attacks", strings.Join(attackNames(), ","), "attacks of greedy clients")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -132,9 +139,9 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if c.scenario != "" {
 		*names = ""
 	}
+	set := map[string]bool{}
+	f.Visit(func(f *flag.Flag) { set[f.Name] = true })
 	if c.scenario == scenarioGreedy {
-		set := map[string]bool{}
-		f.Visit(func(f *flag.Flag) { set[f.Name] = true })
 		c.scale = 1
 		lasts, within := 15*time.Second, 250*time.Millisecond
 		if *short {
@@ -153,8 +160,27 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	if c.scenario == scenarioRuns && *short {
 		c.runs, c.kills, c.lasts, c.relaxed = 12, 10, 4*time.Second, true
 	}
-	if c.scenario == scenarioFailover && *short {
-		c.kills, c.rate = 3, 10
+	c.kinds = kinds
+	if c.scenario == scenarioFailover {
+		kills, rate := 30, c.rate
+		if *short {
+			kills, rate, c.kinds = 3, 4, kinds[:4]
+			if !set["ways"] {
+				*ways = "cut,kill,switch"
+			}
+		}
+		if !set["kills"] {
+			c.kills = kills
+		}
+		if !set["rate"] {
+			c.rate = rate
+		}
+	}
+	for name := range strings.SplitSeq(*ways, ",") {
+		if failovers[name] == nil {
+			return c, fmt.Errorf("-ways %s: no such way; the ways are %s", name, strings.Join(failoverNames(), ", "))
+		}
+		c.ways = append(c.ways, name)
 	}
 	for name := range strings.SplitSeq(*chosen, ",") {
 		if !slices.Contains(attackNames(), name) {
@@ -176,6 +202,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns, scenarioFailover}, c.scenario):
 		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy, runs and failover", c.scenario)
+	case !slices.Contains([]string{"", "session", "transaction"}, c.pooler):
+		return c, fmt.Errorf("-pooler %s: no such mode; the modes are session and transaction", c.pooler)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")
 	case c.kills < 0 || c.runs < 1 || c.writers < 1 || c.rate < 1 || c.duration <= 0 || c.lasts <= 0 || c.connections < 1 || c.garbage < 1 || c.within <= 0 || c.between <= 0:

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,28 +26,34 @@ type pair struct {
 	dir     string
 	bin     string // where the programs of Postgres are
 	owner   *syscall.Credential
+	mode    string // of the poolers; empty: there are none
 	monitor *node
 	nodes   []*node
 }
 
-// node is a Postgres and its keeper.
+// node is a Postgres and its keeper. Actlog reaches it at its address. Other nodes and the monitor reach it through a proxy, at the same port of
+// another address, and its keeper reaches the monitor through one.
 type node struct {
-	name, dir, port, log string
-	args                 []string
-	cmd                  *exec.Cmd
-	exited               chan struct{}
+	name, dir, log string
+	host, port     string
+	network        []*proxy // nil: of the monitor
+	args           []string
+	cmd            *exec.Cmd
+	exited         chan struct{}
+	pooler         *exec.Cmd // nil: there is none
+	pooled         string    // the address of the pooler
 }
 
 // Packages of Debian that pg_auto_failover comes in.
 const pairPackages = "postgresql-15-auto-failover and pg-auto-failover-cli"
 
-// newPair starts the monitor and both nodes, one after the other: the first becomes the primary.
-func newPair(ctx context.Context, dir string) (_ *pair, err error) {
+// newPair starts the monitor and both nodes, one after the other: the first becomes the primary. mode is that of poolers before them; empty: there are none.
+func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/lib/pgautofailover.so")
 	if _, lookErr := exec.LookPath("pg_autoctl"); err != nil || lookErr != nil || len(found) == 0 {
 		return nil, fmt.Errorf("pg_auto_failover is not installed: install Debian's packages %s", pairPackages)
 	}
-	p := &pair{dir: dir, bin: filepath.Join(filepath.Dir(filepath.Dir(found[len(found)-1])), "bin")}
+	p := &pair{dir: dir, mode: mode, bin: filepath.Join(filepath.Dir(filepath.Dir(found[len(found)-1])), "bin")}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -63,46 +70,80 @@ func newPair(ctx context.Context, dir string) (_ *pair, err error) {
 			p.close()
 		}
 	}()
-	common := []string{"--hostname", "127.0.0.1", "--auth", "trust", "--no-ssl", "--run"}
-	if p.monitor, err = p.launch(ctx, "monitor", append([]string{"create", "monitor"}, common...)); err != nil {
+	if p.monitor, err = p.newNode("monitor", "127.0.0.1"); err != nil {
 		return nil, err
 	}
-	monitorURL := p.monitor.url("autoctl_node", "pg_auto_failover")
+	if err := p.create(ctx, p.monitor, "monitor", "--hostname", p.monitor.host); err != nil {
+		return nil, err
+	}
 	if err := p.eventually(ctx, "the monitor answers", func(ctx context.Context) error { return p.askMonitor(ctx, "SELECT 1", new(int)) }); err != nil {
 		return nil, err
 	}
 	// A node is given up after a few seconds, for a short test.
 	for setting, value := range map[string]string{
 		"health_check_period": "1000", "health_check_timeout": "1000", "health_check_max_retries": "1", "health_check_retry_delay": "500",
-		"node_considered_unhealthy_timeout": "4000", "startup_grace_period": "2000", "primary_demote_timeout": "5000",
+		"node_considered_unhealthy_timeout": "4000", "startup_grace_period": "2000", "primary_demote_timeout": "2000",
 	} {
-		if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
+		if err := sqlOn(ctx, p.monitor.url("postgres"), "ALTER SYSTEM SET pgautofailover."+setting+" = "+value); err != nil {
 			return nil, err
 		}
 	}
-	if err := sqlOn(ctx, p.monitor.url("postgres", "postgres"), "SELECT pg_reload_conf()"); err != nil {
+	if err := sqlOn(ctx, p.monitor.url("postgres"), "SELECT pg_reload_conf()"); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"a", "b"} {
-		n, err := p.launch(ctx, name, append([]string{"create", "postgres", "--name", name, "--monitor", monitorURL}, common...))
-		if err != nil {
-			return nil, err
-		}
-		p.nodes = append(p.nodes, n)
-		want := len(p.nodes)
-		if err := p.eventually(ctx, "node "+name+" has joined", func(ctx context.Context) error { return p.settled(ctx, want) }); err != nil {
+	for i, name := range []string{"a", "b"} {
+		if err := p.join(ctx, name, fmt.Sprintf("127.0.1.%d", i+1), fmt.Sprintf("127.0.2.%d", i+1)); err != nil {
 			return nil, err
 		}
 	}
-	if err = sqlOn(ctx, p.nodes[0].url("postgres", "postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err == nil {
-		err = sqlOn(ctx, p.nodes[0].url("postgres", "actlog"), "CREATE TABLE public.probe (at timestamptz)")
+	if err := sqlOn(ctx, p.nodes[0].url("postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = p.eventually(ctx, "the standby has it", func(ctx context.Context) error {
-			return sqlOn(ctx, p.nodes[1].url("postgres", "actlog"), "TABLE public.probe")
-		})
+	statements := []string{"CREATE TABLE public.probe (at timestamptz)"}
+	for n := range pairWorkers { // the audit knows workers by their roles
+		name := workerName(n)
+		statements = append(statements, "CREATE ROLE "+name+" LOGIN SUPERUSER", "ALTER ROLE "+name+" SET chaos.worker = '"+name+"'")
 	}
+	if mode != "" {
+		for setting, value := range poolerSettings {
+			statements = append(statements, "ALTER DATABASE actlog SET "+setting+" = "+value)
+		}
+	}
+	for _, statement := range statements {
+		if err := sqlOn(ctx, p.nodes[0].url("actlog"), statement); err != nil {
+			return nil, err
+		}
+	}
+	err = p.eventually(ctx, "the standby has it", func(ctx context.Context) error {
+		return sqlOn(ctx, p.nodes[1].url("actlog"), "TABLE public.probe")
+	})
 	return p, err
+}
+
+// join adds a node at an address, which the others know by another one.
+func (p *pair) join(ctx context.Context, name, host, known string) error {
+	n, err := p.newNode(name, host)
+	if err != nil {
+		return err
+	}
+	p.nodes = append(p.nodes, n)
+	for _, way := range [][2]string{{net.JoinHostPort(known, n.port), n.address()}, {anyPort, p.monitor.address()}} {
+		between, err := newProxy(way[0], way[1])
+		if err != nil {
+			return err
+		}
+		n.network = append(n.network, between)
+	}
+	if p.mode != "" {
+		if err := p.pool(ctx, n); err != nil {
+			return err
+		}
+	}
+	monitorURL := fmt.Sprintf("postgres://autoctl_node@%s/pg_auto_failover?sslmode=disable", n.network[1].listener.Addr())
+	if err := p.create(ctx, n, "postgres", "--name", name, "--monitor", monitorURL, "--listen", host, "--hostname", known); err != nil {
+		return err
+	}
+	return p.eventually(ctx, "node "+name+" has joined", func(ctx context.Context) error { return p.settled(ctx, len(p.nodes)) })
 }
 
 func credentialOf(name string) (*syscall.Credential, error) {
@@ -115,32 +156,108 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 }
 
-// url names both nodes, in an order in which the first is seldom the primary.
-func (p *pair) url() string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%s,127.0.0.1:%s/actlog?sslmode=disable", p.nodes[1].port, p.nodes[0].port)
+// url names both nodes, or their poolers, in an order in which the first is seldom the primary.
+func (p *pair) url(role string) string {
+	var hosts []string
+	for _, n := range slices.Backward(p.nodes) {
+		if p.mode == "" {
+			hosts = append(hosts, n.address())
+		} else {
+			hosts = append(hosts, n.pooled)
+		}
+	}
+	return fmt.Sprintf("postgres://%s@%s/actlog?sslmode=disable", role, strings.Join(hosts, ","))
 }
 
-func (n *node) url(role, database string) string {
-	return fmt.Sprintf("postgres://%s@127.0.0.1:%s/%s?sslmode=disable&connect_timeout=2", role, n.port, database)
+// directURL leads to whatever node is the primary when a connection begins.
+func (p *pair) directURL() string {
+	return fmt.Sprintf("postgres://postgres@%s,%s/actlog?sslmode=disable&target_session_attrs=read-write", p.nodes[0].address(), p.nodes[1].address())
 }
 
-// launch creates a node or the monitor, and runs it.
-func (p *pair) launch(ctx context.Context, name string, args []string) (*node, error) {
+func (n *node) address() string { return net.JoinHostPort(n.host, n.port) }
+
+func (n *node) url(database string) string {
+	return fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&connect_timeout=2", n.address(), database)
+}
+
+// cut holds all that goes between a node and the others, or lets it pass.
+func (n *node) cut(held bool) {
+	now := trafficPasses
+	if held {
+		now = trafficStalls
+	}
+	for _, between := range n.network {
+		between.set(now)
+	}
+}
+
+func (p *pair) newNode(name, host string) (*node, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	n := &node{name: name, dir: filepath.Join(p.dir, name), port: port, log: filepath.Join(p.dir, name+".log")}
-	n.args = append(args, "--pgdata", n.dir, "--pgport", port)
-	return n, p.start(ctx, n)
+	return &node{name: name, dir: filepath.Join(p.dir, name), host: host, port: port, log: filepath.Join(p.dir, name+".log")}, err
 }
 
-func (p *pair) command(ctx context.Context, args []string) *exec.Cmd {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), "pg_autoctl", args...)
+// create creates a node or the monitor, and runs it.
+func (p *pair) create(ctx context.Context, n *node, what string, args ...string) error {
+	n.args = append([]string{"create", what, "--pgdata", n.dir, "--pgport", n.port, "--auth", "trust", "--no-ssl", "--run"}, args...)
+	return p.start(ctx, n)
+}
+
+// poolerSettings are those that a pooler does not pass on: docs/operations.md.
+var poolerSettings = map[string]string{
+	"jit": "off", "plan_cache_mode": "force_generic_plan", "lock_timeout": "'2s'",
+	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
+}
+
+// pool starts a PgBouncer before a node.
+func (p *pair) pool(ctx context.Context, n *node) (err error) {
+	if n.pooled, err = freeAddress(); err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(n.pooled)
+	if err != nil {
+		return err
+	}
+	users := filepath.Join(p.dir, "users")
+	settings := filepath.Join(p.dir, n.name+".pgbouncer.ini")
+	roles := `"postgres" ""` + "\n"
+	for n := range pairWorkers {
+		roles += fmt.Sprintf("%q \"\"\n", workerName(n))
+	}
+	for path, content := range map[string]string{
+		users: roles,
+		settings: fmt.Sprintf(`[databases]
+* = host=%s port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = %s
+max_client_conn = 1000
+default_pool_size = 100
+server_login_retry = 1
+logfile = %s
+ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoin, enable_mergejoin, enable_material, lock_timeout, default_transaction_isolation, client_min_messages
+`, n.host, n.port, port, users, p.mode, filepath.Join(p.dir, n.name+".pgbouncer.log")),
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	n.pooler = p.command(ctx, "pgbouncer", "-q", settings)
+	if err := n.pooler.Start(); err != nil {
+		return fmt.Errorf("start PgBouncer (Debian's package pgbouncer): %w", err)
+	}
+	return nil
+}
+
+func (p *pair) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
 	cmd.Dir = p.dir
 	cmd.Env = []string{"PATH=" + p.bin + ":" + os.Getenv("PATH"), "HOME=" + p.dir, "XDG_RUNTIME_DIR=" + p.dir, "XDG_CONFIG_HOME=" + p.dir + "/config", "XDG_DATA_HOME=" + p.dir + "/share"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.owner}
@@ -153,7 +270,7 @@ func (p *pair) start(ctx context.Context, n *node) error {
 		return err
 	}
 	defer log.Close()
-	n.cmd, n.exited = p.command(ctx, n.args), make(chan struct{})
+	n.cmd, n.exited = p.command(ctx, "pg_autoctl", n.args...), make(chan struct{})
 	n.cmd.Stdout, n.cmd.Stderr = log, log
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("start node %s: %w", n.name, err)
@@ -203,6 +320,15 @@ func (p *pair) close() {
 			<-n.exited
 		}
 	}
+	for _, n := range p.nodes {
+		if n.pooler != nil && n.pooler.Process != nil {
+			_ = n.pooler.Process.Kill()
+			_ = n.pooler.Wait()
+		}
+		for _, between := range n.network {
+			between.close()
+		}
+	}
 }
 
 // primary returns the node that the monitor has as the primary.
@@ -233,7 +359,7 @@ func (p *pair) settled(ctx context.Context, nodes int) error {
 }
 
 func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
-	conn, err := pgx.Connect(ctx, p.monitor.url("postgres", "pg_auto_failover"))
+	conn, err := pgx.Connect(ctx, p.monitor.url("pg_auto_failover"))
 	if err != nil {
 		return err
 	}
@@ -241,9 +367,9 @@ func (p *pair) askMonitor(ctx context.Context, sql string, into any) error {
 	return conn.QueryRow(ctx, sql).Scan(into)
 }
 
-// eventually waits for something, with patience: a keeper looks once a second.
+// eventually waits for something, with patience: a keeper looks once a second, and a busy machine may copy a whole node.
 func (p *pair) eventually(ctx context.Context, what string, check func(context.Context) error) error {
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		try, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := check(try)

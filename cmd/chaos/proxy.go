@@ -23,7 +23,7 @@ const (
 	trafficCut traffic = "loses answers"
 )
 
-// proxy is the network between the clients and the server, on loopback.
+// proxy is a network on loopback: between the clients and the server, or between two nodes of a pair.
 type proxy struct {
 	listener *net.TCPListener
 	target   string
@@ -36,8 +36,15 @@ type proxy struct {
 	conns   map[*net.TCPConn]bool
 }
 
-func newProxy(target string) (*proxy, error) {
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+// anyPort is an address at which a proxy may listen.
+const anyPort = "127.0.0.1:0"
+
+func newProxy(listen, target string) (*proxy, error) {
+	address, err := net.ResolveTCPAddr("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("open the proxy: %w", err)
+	}
+	l, err := net.ListenTCP("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("open the proxy: %w", err)
 	}
@@ -148,8 +155,27 @@ func (p *proxy) carry(from, to *net.TCPConn, answers bool) {
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(buf)
-		if err != nil || !p.forward(to, buf[:n], answers) {
+		if err != nil {
+			p.await() // what stalls does not say that a side has left
 			return
+		}
+		if !p.forward(to, buf[:n], answers) {
+			return
+		}
+	}
+}
+
+// await waits while the traffic stalls. It reports false if the proxy has stopped.
+func (p *proxy) await() bool {
+	for {
+		now, changed := p.now()
+		if now != trafficStalls {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-p.done:
+			return false
 		}
 	}
 }
@@ -157,16 +183,12 @@ func (p *proxy) carry(from, to *net.TCPConn, answers bool) {
 // forward writes data as the traffic mode says. It reports false if the connection must be closed.
 func (p *proxy) forward(to *net.TCPConn, data []byte, answers bool) bool {
 	for len(data) > 0 {
-		now, changed := p.now()
+		if !p.await() {
+			return false
+		}
+		now, _ := p.now()
 		piece := len(data)
 		switch {
-		case now == trafficStalls:
-			select {
-			case <-changed:
-				continue
-			case <-p.done:
-				return false
-			}
 		case now == trafficTrickles:
 			piece = min(piece, 1+rand.IntN(40))
 			select {

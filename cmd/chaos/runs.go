@@ -45,21 +45,24 @@ const (
 	runsAtOnce = 10
 )
 
-// house is what the scenario runs has.
+// house is what runs of agents need, beside the servers.
 type house struct {
 	config  config
-	out     io.Writer
 	dir     string
 	rand    *rand.Rand
-	server  *driver // its server and its faults
+	server  *driver // the servers and their faults
+	kinds   []kind
+	atOnce  int // runs
 	workers []*server
 	model   *scriptmodel.Server
 	db      *pgxpool.Pool
-	effects string // the file of them
+	// configuration and effects are files.
+	configuration, effects string
+	want                   map[string]string                        // the outlines of undisturbed runs, by kind
+	watch                  func(ctx context.Context, planID string) // sees every run; nil for nobody
 
 	mu         sync.Mutex
 	runs       []*oneRun
-	violations []string
 	faults     map[string]int
 	kills      []plainKill
 	stopped    map[int]bool // workers that are stopped at the moment
@@ -80,19 +83,8 @@ type plainKill struct {
 	held map[string]int64 // the epochs of the runs that it held, by plan
 }
 
-func (h *house) say(format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	fmt.Fprintf(h.out, format+"\n", args...)
-}
-
-func (h *house) violated(format string, args ...any) {
-	v := fmt.Sprintf(format, args...)
-	h.mu.Lock()
-	h.violations = append(h.violations, v)
-	h.mu.Unlock()
-	h.say("VIOLATION: %s", v)
-}
+func (h *house) say(format string, args ...any)      { h.server.say(format, args...) }
+func (h *house) violated(format string, args ...any) { h.server.violated(format, args...) }
 
 // agentRuns is the scenario. dir is an empty folder.
 func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (violated bool, err error) {
@@ -100,42 +92,78 @@ func (c config) agentRuns(ctx context.Context, dir string, out io.Writer) (viola
 	if err != nil {
 		return false, err
 	}
-	h := &house{
-		config: c, out: out, dir: dir, rand: d.rand, server: d, effects: filepath.Join(dir, "effects"),
-		faults: map[string]int{}, stopped: map[int]bool{},
+	d.say("chaos: %d runs on %d workers, %d faults, seed %d, in %s", c.runs, runWorkers, c.kills, c.seed, dir)
+	began := time.Now()
+	h, err := d.newHouse(runsAtOnce)
+	if err != nil {
+		return false, err
 	}
-	h.say("chaos: %d runs on %d workers, %d faults, seed %d, in %s", c.runs, runWorkers, c.kills, c.seed, dir)
-	started := time.Now()
 	if err := h.run(ctx); err != nil {
 		return false, err
 	}
-	h.say("%-22s %s", "took", time.Since(started).Round(time.Second))
-	return len(h.violations) > 0, nil
+	d.say("%-22s %s", "took", time.Since(began).Round(time.Second))
+	return len(d.violations) > 0, nil
+}
+
+// newHouse prepares for runs on the servers of the driver, which must not have been started. close ends it.
+func (d *driver) newHouse(atOnce int) (*house, error) {
+	model, err := scriptmodel.Start(script(), nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &house{
+		config: d.config, dir: d.dir, rand: d.rand, server: d, kinds: d.config.kinds, atOnce: atOnce, model: model,
+		configuration: filepath.Join(d.dir, "actlog.json"), effects: filepath.Join(d.dir, "effects"),
+		want: map[string]string{}, faults: map[string]int{}, stopped: map[int]bool{},
+	}
+	for _, s := range d.servers() {
+		s.more = []string{"--config", h.configuration, "--workers", "0"}
+	}
+	if err := writeConfiguration(h.configuration, model.URL(), d.self, h.effects); err != nil {
+		model.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// staff starts workers, once the servers are there. db is the address of the database, and url returns the one for a worker, by its name.
+func (h *house) staff(ctx context.Context, workers int, db string, url func(name string) string) (err error) {
+	if h.db, err = pgxpool.New(ctx, db); err != nil {
+		return err
+	}
+	if _, err := h.db.Exec(ctx, audit); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	for n := range workers {
+		name := workerName(n)
+		w := &server{
+			binary: h.config.actlog, logFile: filepath.Join(h.dir, fmt.Sprintf("worker%d.log", n)), name: name,
+			command: []string{"work", "--config", h.configuration, "--workers", "1", "--drain", "5s", "--database-url", url(name)},
+		}
+		if err := w.start(ctx); err != nil {
+			return err
+		}
+		h.workers = append(h.workers, w)
+	}
+	return nil
+}
+
+func (h *house) close() {
+	for _, w := range h.workers {
+		if err := w.stop(); err != nil {
+			h.violated("%v", err)
+		}
+	}
+	if h.db != nil {
+		h.db.Close()
+	}
+	h.model.Close()
 }
 
 func (h *house) run(ctx context.Context) (err error) {
-	if h.model, err = scriptmodel.Start(script(), nil); err != nil {
-		return err
-	}
-	defer h.model.Close()
-	configuration := filepath.Join(h.dir, "actlog.json")
-	if err := writeConfiguration(configuration, h.model.URL(), h.server.self, h.effects); err != nil {
-		return err
-	}
 	s := h.server.server
-	s.more = []string{"--config", configuration, "--workers", "0"}
-	if err := s.start(ctx); err != nil {
-		return err
-	}
 	defer func() {
-		for _, w := range h.workers {
-			if stopErr := w.stop(); stopErr != nil {
-				h.violated("%v", stopErr)
-			}
-		}
-		if h.db != nil {
-			h.db.Close()
-		}
+		h.close()
 		if stopErr := s.stop(); stopErr != nil {
 			h.violated("%v", stopErr)
 		}
@@ -144,36 +172,43 @@ func (h *house) run(ctx context.Context) (err error) {
 		}
 		h.server.http.CloseIdleConnections()
 	}()
+	if err := s.start(ctx); err != nil {
+		return err
+	}
 	if _, err := h.server.recovered(ctx, time.Now()); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	if h.server.proxy, err = newProxy(s.listen); err != nil {
+	if h.server.proxy, err = newProxy(anyPort, s.listen); err != nil {
 		return err
 	}
-	if h.db, err = pgxpool.New(ctx, databaseURL(s.dataDir, "")); err != nil {
+	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) string { return databaseURL(s.dataDir, name) }); err != nil {
 		return err
 	}
-	if _, err := h.db.Exec(ctx, audit); err != nil {
-		return fmt.Errorf("audit: %w", err)
+	if err := h.undisturbed(ctx); err != nil {
+		return err
 	}
-	for n := range runWorkers {
-		w := &server{
-			binary: h.config.actlog, logFile: filepath.Join(h.dir, fmt.Sprintf("worker%d.log", n)), name: workerName(n),
-			command: []string{"work", "--config", configuration, "--workers", "1", "--drain", "5s", "--database-url", databaseURL(s.dataDir, workerName(n))},
-		}
-		if err := w.start(ctx); err != nil {
-			return err
-		}
-		h.workers = append(h.workers, w)
+	if err := h.disturbed(ctx, h.config.runs, h.breakThings); err != nil {
+		return err
 	}
-	want, err := h.undisturbed(ctx)
+	for _, exit := range s.unexpected() {
+		h.violated("%s", exit)
+	}
+	total := 0
+	var each []string
+	for _, f := range runFaults() {
+		total += h.faults[f.name]
+		each = append(each, fmt.Sprintf("%s %d", f.name, h.faults[f.name]))
+	}
+	refused, err := refusals(filepath.Join(s.dataDir, "postgres", "postgres.log"))
 	if err != nil {
 		return err
 	}
-	if err := h.disturbed(ctx); err != nil {
+	rows, err := h.check(ctx)
+	if err != nil {
 		return err
 	}
-	return h.check(ctx, want)
+	h.report(slices.Concat([][2]any{{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))}, {"writes refused", refused}}, rows, [][2]any{{"violations", len(h.server.violations)}}))
+	return nil
 }
 
 func workerName(n int) string { return fmt.Sprintf("w%d", n) }
@@ -191,32 +226,31 @@ func databaseURL(dataDir, name string) string {
 	return u.String()
 }
 
-// undisturbed carries a run of each kind, and returns their outlines.
-func (h *house) undisturbed(ctx context.Context) (want map[string]string, err error) {
-	want = map[string]string{}
-	runs := make([]*oneRun, len(kinds))
+// undisturbed carries a run of each kind, and keeps their outlines.
+func (h *house) undisturbed(ctx context.Context) error {
+	runs := make([]*oneRun, len(h.kinds))
 	var all sync.WaitGroup
-	for i, kind := range kinds {
+	for i, kind := range h.kinds {
 		runs[i] = &oneRun{key: "undisturbed-" + kind.name, kind: kind}
 		all.Go(func() { h.follow(ctx, runs[i], plain) })
 	}
 	all.Wait()
 	for _, r := range runs {
 		if r.state != "COMPLETED" {
-			return nil, fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
+			return fmt.Errorf("the undisturbed run %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
 		}
 		outline, err := h.outline(ctx, r.planID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if strings.Contains(outline, "UNKNOWN") || strings.Contains(outline, "FAILED") {
-			return nil, fmt.Errorf("the undisturbed run %s of %s:\n%s", r.planID, r.kind.name, outline)
+			return fmt.Errorf("the undisturbed run %s of %s:\n%s", r.planID, r.kind.name, outline)
 		}
-		want[r.kind.name] = outline
+		h.want[r.kind.name] = outline
 	}
 	h.runs = append(h.runs, runs...)
-	h.say("     an undisturbed run of each of %s", strings.Join(slices.Sorted(maps.Keys(want)), ", "))
-	return want, nil
+	h.say("     an undisturbed run of each of %s", strings.Join(slices.Sorted(maps.Keys(h.want)), ", "))
+	return nil
 }
 
 // How a run is treated.
@@ -226,27 +260,27 @@ const (
 	twice  // it is started twice
 )
 
-// disturbed starts the runs while it injects the faults.
-func (h *house) disturbed(ctx context.Context) error {
+// disturbed starts a number of runs at least, while breakThings injects the faults.
+func (h *house) disturbed(ctx context.Context, runs int, breakThings func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	slots := make(chan struct{}, runsAtOnce)
+	slots := make(chan struct{}, h.atOnce)
 	var all sync.WaitGroup
 	var over atomic.Bool // there are no more faults
 	all.Go(func() {
 		// Runs begin all the time until the last fault.
-		for i := 0; i < h.config.runs || !over.Load(); i++ {
+		for i := 0; i < runs || !over.Load(); i++ {
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
 				return
 			}
-			r := &oneRun{key: fmt.Sprintf("run-%d", i), kind: kinds[i%len(kinds)]}
+			r := &oneRun{key: fmt.Sprintf("run-%d", i), kind: h.kinds[i%len(h.kinds)]}
 			h.mu.Lock()
 			h.runs = append(h.runs, r)
 			h.mu.Unlock()
 			how := plain
-			switch i / len(kinds) % 4 {
+			switch i / len(h.kinds) % 4 {
 			case 1:
 				how = paused
 			case 2:
@@ -258,7 +292,7 @@ func (h *house) disturbed(ctx context.Context) error {
 			})
 		}
 	})
-	err := h.breakThings(ctx)
+	err := breakThings(ctx)
 	over.Store(true)
 	if err != nil {
 		cancel()
@@ -278,11 +312,12 @@ func (h *house) disturbed(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// call sends a request through the network until it has an answer below 500.
+// call sends a request to one server after the other, until it has an answer below 500.
 func (h *house) call(ctx context.Context, method, path, key string, in, out any) int {
 	body, _ := json.Marshal(in) // texts and maps
-	for ctx.Err() == nil {
-		status, content, err := h.send(ctx, method, path, key, body)
+	servers := h.server.urls()
+	for try := len(path) + len(key); ctx.Err() == nil; try++ { // each is the first sometimes
+		status, content, err := h.send(ctx, method, servers[try%len(servers)]+"/api/v1/runs"+path, key, body)
 		if err == nil && status < 500 {
 			if out != nil && status < 300 && json.Unmarshal(content, out) != nil {
 				h.violated("%s %s: %s", method, path, content)
@@ -297,10 +332,10 @@ func (h *house) call(ctx context.Context, method, path, key string, in, out any)
 	return 0
 }
 
-func (h *house) send(ctx context.Context, method, path, key string, body []byte) (int, []byte, error) {
+func (h *house) send(ctx context.Context, method, url, key string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, h.server.proxy.url()+"/api/v1/runs"+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -341,6 +376,11 @@ func (h *house) follow(ctx context.Context, r *oneRun, how int) {
 	h.mu.Lock()
 	r.planID = id
 	h.mu.Unlock()
+	if h.watch != nil && id != "" {
+		var watching sync.WaitGroup
+		watching.Go(func() { h.watch(ctx, id) })
+		defer watching.Wait()
+	}
 	if how == twice && ctx.Err() == nil {
 		if again := start(); again != id && ctx.Err() == nil {
 			h.violated("the start with key %s started %s, and then %s", r.key, id, again)

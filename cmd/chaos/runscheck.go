@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -105,13 +104,10 @@ func known(line string) string {
 }
 
 // check compares all runs with the undisturbed ones, the calls with the effects, and the writes with the
-// leases.
-func (h *house) check(ctx context.Context, want map[string]string) error {
-	for _, exit := range h.server.server.unexpected() {
-		h.violated("%s", exit)
-	}
+// leases. It returns the rows of a report.
+func (h *house) check(ctx context.Context) (rows [][2]any, err error) {
 	if err := h.checkExits(); err != nil {
-		return err
+		return nil, err
 	}
 	same := 0
 	for _, r := range h.runs {
@@ -121,61 +117,53 @@ func (h *house) check(ctx context.Context, want map[string]string) error {
 		}
 		got, err := h.outline(ctx, r.planID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case r.state != "COMPLETED":
 			h.violated("plan %s of %s is %q: %s", r.planID, r.kind.name, r.state, r.result)
-		case got != want[r.kind.name]:
-			h.violated("plan %s of %s came to another end:\n%s", r.planID, r.kind.name, differences(want[r.kind.name], got))
+		case got != h.want[r.kind.name]:
+			h.violated("plan %s of %s came to another end:\n%s", r.planID, r.kind.name, differences(h.want[r.kind.name], got))
 		default:
 			same++
 		}
 	}
 	doubled, lost, unknown, effectCount, err := h.checkEffects(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := h.checkWrites(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if err := h.checkRest(ctx); err != nil {
-		return err
-	}
-	refusals, err := h.refusals()
-	if err != nil {
-		return err
+		return nil, err
 	}
 	taken, err := h.recoveries(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var takeovers, subPlans, waits, attempts int
 	if err := h.db.QueryRow(ctx, `SELECT (SELECT sum(takeovers) FROM actlog.run), (SELECT count(*) FROM actlog.run WHERE parent_plan_id IS NOT NULL),
 		(SELECT count(*) FROM actlog.wait_state), (SELECT count(*) FROM actlog.think_act_record WHERE attempt > 1)`).Scan(&takeovers, &subPlans, &waits, &attempts); err != nil {
-		return err
+		return nil, err
 	}
 	median, p95, longest := quantile(taken, 0.5), quantile(taken, 0.95), quantile(taken, 1)
 	if !h.config.relaxed && (median > takenOverMedian || longest > takenOverIn) {
 		h.violated("runs of a killed worker went on after %s (median) and %s (the slowest)", median, longest)
 	}
-	total := 0
-	var each []string
-	for _, f := range runFaults() {
-		total += h.faults[f.name]
-		each = append(each, fmt.Sprintf("%s %d", f.name, h.faults[f.name]))
-	}
-	h.report([][2]any{
-		{"faults", fmt.Sprintf("%d: %s", total, strings.Join(each, ", "))},
+	rows = [][2]any{
 		{"runs", len(h.runs)}, {"as undisturbed", same}, {"sub-plans", subPlans}, {"waits", waits},
-		{"takeovers", takeovers}, {"model calls repeated", attempts}, {"writes refused", refusals},
-		{"effects", effectCount}, {"UNKNOWN", unknown}, {"doubled", doubled}, {"lost", lost},
+		{"takeovers", takeovers}, {"model calls repeated", attempts},
+		{"effects", effectCount}, {"UNKNOWN", unknown}, {"effects doubled", doubled}, {"effects lost", lost},
 		{"started again", h.startedAgn}, {"decided again", h.conflicts}, {"paused and resumed", h.resumed},
-		{"taken over", fmt.Sprintf("%d runs after %d plain kills", len(taken), len(h.kills))},
-		{"taken over p50", median}, {"taken over p95", p95}, {"taken over max", longest},
-		{"violations", len(h.violations)},
-	})
-	return nil
+	}
+	if len(h.kills) > 0 {
+		rows = append(rows, [][2]any{
+			{"taken over", fmt.Sprintf("%d runs after %d plain kills", len(taken), len(h.kills))},
+			{"taken over p50", median}, {"taken over p95", p95}, {"taken over max", longest},
+		}...)
+	}
+	return rows, nil
 }
 
 // checkExits checks that workers exited by themselves only when they started while Postgres was away.
@@ -361,10 +349,9 @@ func (h *house) recoveries(ctx context.Context) (taken []time.Duration, err erro
 	return taken, nil
 }
 
-// refusals returns how often Postgres refused the write of a worker that did not hold the run, as its
-// log tells.
-func (h *house) refusals() (int, error) {
-	content, err := os.ReadFile(filepath.Join(h.server.server.dataDir, "postgres", "postgres.log"))
+// refusals returns how often Postgres refused the write of a worker that did not hold the run, as its log says.
+func refusals(log string) (int, error) {
+	content, err := os.ReadFile(log)
 	if err != nil {
 		return 0, fmt.Errorf("count the refused writes: %w", err)
 	}

@@ -324,3 +324,26 @@ func TestFollowAfterAnOutage(t *testing.T) {
 		t.Error("the feed was taken for that of another database")
 	}
 }
+
+// TestFollowAfterAFailover checks that nothing is missed if the old primary gave numbers to changes that the new one lacks.
+func TestFollowAfterAFailover(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	migrator, err := store.NewMigrator(t.Context(), pair.URL, storetest.Logger(t))
+	if err == nil {
+		err = errors.Join(migrator.Up(t.Context()), migrator.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.OpenURL(t, pair.URL, storetest.Patient)
+	f := follow(t, s)
+	pgtest.Exec(t, pair.Standby, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+	pgtest.Exec(t, pair.Primary, "SET synchronous_commit = local", `DO $$ BEGIN
+		WHILE EXISTS (SELECT FROM pg_stat_replication) LOOP PERFORM pg_sleep(0.01); END LOOP;
+	END $$`, "INSERT INTO actlog.change (root_plan_id, kinds) SELECT 'lost', '{plan}' FROM generate_series(1, 100)")
+	storetest.Until(t, "what will be lost is delivered", func() bool { return f.times("lost") == 100 })
+	pair.Promote(t)
+	storetest.Write(t, s, plan("p"))
+	storetest.Until(t, "it is delivered, or all is read again", func() bool { return f.times("p") == 1 || f.losses() == 1 })
+}

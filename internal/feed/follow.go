@@ -89,9 +89,10 @@ func (f *Feed) Follow(ctx context.Context, deliver func(Changes)) {
 // follower reads the feed. Transactions take their numbers before they commit, so a number may
 // be missing although higher ones are there.
 type follower struct {
-	feed *Feed
-	era  string
-	seq  int64 // the highest number that was looked at
+	feed    *Feed
+	primary string // that was there when the era was read
+	era     string
+	seq     int64 // the highest number that was looked at
 	// missing are the numbers below seq that may yet come. Those that one read found missing
 	// share a gap.
 	missing map[int64]*gap
@@ -100,6 +101,7 @@ type follower struct {
 
 	polled time.Time // by the wall clock; zero: never
 	broken bool      // the last read failed
+	lost   bool      // changes may have been missed, which was not delivered yet
 }
 
 // gap lasts as long as a transaction lasts that may fill it.
@@ -118,8 +120,7 @@ func (g *gap) closed(running map[string]bool) bool {
 
 // poll reads the feed once. more reports that there is more to read.
 func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, err error) {
-	lost, err := f.checkEra(ctx)
-	if err != nil {
+	if err := f.checkEra(ctx); err != nil {
 		return false, err
 	}
 	var writers map[string]bool // read before the feed: what those that are gone wrote is visible to it
@@ -134,7 +135,10 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 	if err != nil {
 		return false, err
 	}
-	out := Changes{Lost: lost}
+	if f.feed.db.Primary() != f.primary { // the rows may be of a feed whose numbers mean something else
+		return true, nil
+	}
+	out := Changes{Lost: f.lost}
 	fresh, above := new(gap), 0
 	for _, r := range rows {
 		if r.Seq > f.seq {
@@ -152,31 +156,31 @@ func (f *follower) poll(ctx context.Context, deliver func(Changes)) (more bool, 
 	if f.unknown != nil && f.unknown != fresh && f.unknown.closed(writers) {
 		f.unknown, out.Lost = nil, true
 	}
-	out.Cursor, out.Gaps = f.cursor(), len(f.missing)
+	out.Cursor, out.Gaps, f.lost = f.cursor(), len(f.missing), false
 	f.polled = time.Now().Round(0) // the monotonic clock stops while the machine sleeps
 	deliver(out)
 	return above == pollRows, nil
 }
 
 // checkEra starts the follower, and starts it again if the feed may not be the one that it
-// knows. lost reports that changes may have been missed.
-func (f *follower) checkEra(ctx context.Context) (lost bool, err error) {
-	silent := time.Since(f.polled) > maxSilence
-	if !f.broken && !f.polled.IsZero() && !silent {
-		return false, nil
+// knows: then changes may have been missed.
+func (f *follower) checkEra(ctx context.Context) error {
+	primary, silent := f.feed.db.Primary(), time.Since(f.polled) > maxSilence
+	if !f.broken && !f.polled.IsZero() && !silent && f.primary == primary {
+		return nil
 	}
 	era, err := f.feed.era(ctx, f.feed.db)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if era != f.era || silent {
-		lost = !f.polled.IsZero()
+		f.lost = f.lost || !f.polled.IsZero()
 		if err := f.start(ctx, era); err != nil {
-			return false, err
+			return err
 		}
 	}
-	f.broken = false
-	return lost, nil
+	f.primary, f.broken = primary, false
+	return nil
 }
 
 // closeGaps forgets missing numbers whose transactions are gone.
@@ -273,6 +277,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if err != nil || seq < 0 {
 		return nil, &record.InvalidError{Code: record.CodeInvalidValue, Field: "after", Reason: "must be a cursor, the id of an event"}
 	}
+	primary := f.reads.Primary()
 	era, err := f.era(ctx, f.reads)
 	if err != nil {
 		return nil, err
@@ -293,7 +298,7 @@ func (f *Feed) Since(ctx context.Context, cursor, rootPlanID string) ([]Change, 
 	if err != nil {
 		return nil, err
 	}
-	if oldest == 0 || oldest > seq+1 || len(rows) > maxChangesSince {
+	if oldest == 0 || oldest > seq+1 || len(rows) > maxChangesSince || f.reads.Primary() != primary {
 		return nil, ErrStaleCursor
 	}
 	changes := make([]Change, len(rows))

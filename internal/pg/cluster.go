@@ -91,6 +91,14 @@ func through(config *pgx.ConnConfig, ways []pgconn.FallbackConfig) {
 	}
 }
 
+// Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server than the one before has
+// another name before the answer arrives. It is empty before the first connection.
+func (d *DB) Primary() string {
+	d.cluster.mu.Lock()
+	defer d.cluster.mu.Unlock()
+	return d.cluster.primary.system + d.cluster.primary.timeline
+}
+
 // claim is what a server says of itself.
 type claim struct {
 	system   string // identifies the cluster
