@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/url"
 	"os"
@@ -136,7 +137,7 @@ func TestComposePair(t *testing.T) {
 		interval, _ = time.ParseDuration(m[1])
 	}
 	delay, _ := time.ParseDuration(valueOf(project.Services["server1"].Command, "--drain-delay"))
-	if interval <= 0 || delay < 3*interval || !strings.Contains(proxy, "uri /readyz ") {
+	if interval <= 0 || delay < 3*interval || !strings.Contains(proxy, "uri /readyz ") || !strings.Contains(proxy, "use_backend alive if { nbsrv(servers) eq 0 }") {
 		t.Errorf("the proxy looks every %s, and a server waits %s", interval, delay)
 	}
 	// Nobody comes in over the network without a password.
@@ -199,6 +200,19 @@ type manifest struct {
 	}
 }
 
+// decodeManifest decodes the next document by the rules of JSON, as Kubernetes does: names of fields need no tags.
+func decodeManifest(documents *yaml.Decoder, to any) error {
+	var content map[string]any
+	if err := documents.Decode(&content); err != nil {
+		return err
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
 // TestKubernetes checks that the manifests fit each other and the program. The test of package clients checks their fields.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
@@ -213,7 +227,7 @@ func TestKubernetes(t *testing.T) {
 	}
 	content, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
 	if err == nil {
-		err = yaml.Unmarshal(content, &kustomization)
+		err = decodeManifest(yaml.NewDecoder(bytes.NewReader(content)), &kustomization)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +247,7 @@ func TestKubernetes(t *testing.T) {
 		}
 		for documents := yaml.NewDecoder(bytes.NewReader(file)); ; {
 			var m manifest
-			if err := documents.Decode(&m); err == io.EOF {
+			if err := decodeManifest(documents, &m); err == io.EOF {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", name, err)
