@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz clients page chaos ha bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz clients page deploy chaos ha bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,17 @@ page: postgres ## Use the pages in a real browser.
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
 	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/web
+
+deploy: ## Check the files in deploy: containers, manifests of Kubernetes, units of systemd.
+	@need=; python3 -c 'import ensurepip, venv' 2>/dev/null || need="python3 python3-venv"; \
+	command -v systemd-analyze >/dev/null || need="$$need systemd"; \
+	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "make: installing Debian's packages $$need with apt-get" >&2; \
+		set -e; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
+	fi
+	$(GO) test -count=1 -run '^Test(Compose|Kubernetes|Units)' ./cmd/actlog
+	$(GO) test -tags clients -count=1 -run '^TestKubernetesManifests$$' ./clients
 
 chaos: build postgres ## Inject faults under load and compare with a ledger; CHAOS=flags.
 	$(GO) build -o bin/chaos ./cmd/chaos

@@ -24,10 +24,10 @@ import (
 
 var deployFolder = filepath.Join("..", "..", "deploy")
 
-// composeStack loads deploy/compose/compose.yaml as Docker Compose does.
-func composeStack(t *testing.T, environment types.Mapping) (*types.Project, error) {
+// composeStack loads compose.yaml of a folder of deploy as Docker Compose does.
+func composeStack(t *testing.T, name string, environment types.Mapping) (*types.Project, error) {
 	t.Helper()
-	folder, err := filepath.Abs(filepath.Join(deployFolder, "compose"))
+	folder, err := filepath.Abs(filepath.Join(deployFolder, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +36,10 @@ func composeStack(t *testing.T, environment types.Mapping) (*types.Project, erro
 	})
 }
 
-// passwords returns the passwords that deploy/compose/init creates.
-func passwords(t *testing.T) types.Mapping {
+// passwords returns the passwords that the script init of a folder of deploy creates. A stack does not start without one of them.
+func passwords(t *testing.T, name string) types.Mapping {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join(deployFolder, "compose", "init"))
+	script, err := os.ReadFile(filepath.Join(deployFolder, name, "init"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,21 +72,42 @@ func passwords(t *testing.T) types.Mapping {
 	if distinct := slices.Compact(slices.Sorted(maps.Values(made))); len(made) != 3 || len(distinct) != 3 {
 		t.Errorf("init wrote\n%s", before)
 	}
+	for secret := range made {
+		without := maps.Clone(made)
+		delete(without, secret)
+		if _, err := composeStack(t, name, without); err == nil || !strings.Contains(err.Error(), "./init") {
+			t.Errorf("without %s: %v", secret, err)
+		}
+	}
 	return made
+}
+
+// checkService checks what holds for the services of all stacks.
+func checkService(t *testing.T, s types.ServiceConfig) {
+	t.Helper()
+	if s.Build == nil && !regexp.MustCompile(`^[a-z/]+:\d+\.\d+`).MatchString(s.Image) {
+		t.Errorf("%s: image %q has no version", s.Name, s.Image)
+	}
+	for _, p := range s.Ports {
+		if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
+			t.Errorf("%s: other machines can reach port %s", s.Name, p.Published)
+		}
+	}
+	for _, v := range s.Volumes {
+		if v.Type != types.VolumeTypeBind {
+			continue
+		}
+		if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
+			t.Errorf("%s: mount %+v: %v", s.Name, v, err)
+		}
+	}
 }
 
 // TestComposeStack checks that the containers fit each other and the files around them.
 func TestComposeStack(t *testing.T) {
 	t.Parallel()
-	secrets := passwords(t)
-	for name := range secrets {
-		without := maps.Clone(secrets)
-		delete(without, name)
-		if _, err := composeStack(t, without); err == nil || !strings.Contains(err.Error(), "./init") {
-			t.Errorf("without %s: %v", name, err)
-		}
-	}
-	project, err := composeStack(t, secrets) // checks the schema, and that services and volumes exist
+	secrets := passwords(t, "compose")
+	project, err := composeStack(t, "compose", secrets) // checks the schema, and that services and volumes exist
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,22 +116,7 @@ func TestComposeStack(t *testing.T) {
 	}
 	actlogService, grafana, postgres, login := project.Services["actlog"], project.Services["grafana"], project.Services["postgres"], project.Services["report-login"]
 	for name, s := range project.Services {
-		if s.Build == nil && !regexp.MustCompile(`^[a-z/]+:\d+\.\d+`).MatchString(s.Image) {
-			t.Errorf("%s: image %q has no version", name, s.Image)
-		}
-		for _, p := range s.Ports {
-			if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {
-				t.Errorf("%s: other machines can reach port %s", name, p.Published)
-			}
-		}
-		for _, v := range s.Volumes {
-			if v.Type != types.VolumeTypeBind {
-				continue
-			}
-			if _, err := os.Stat(v.Source); err != nil || !v.ReadOnly {
-				t.Errorf("%s: mount %+v: %v", name, v, err)
-			}
-		}
+		checkService(t, s)
 		if oneShot := name == "report-login"; oneShot != (s.HealthCheck == nil) {
 			t.Errorf("%s: health check %+v", name, s.HealthCheck)
 		}
