@@ -152,6 +152,11 @@ type databaseFlags struct {
 	DataDir     string `help:"Folder of the private Postgres." default:".actlog" type:"path"`
 }
 
+// poolerFlags are for a database behind a pooler.
+type poolerFlags struct {
+	DirectURL string `help:"The same database without a pooler of transactions, if --database-url leads to one: what listens or holds a lock connects there. Better pass a password in ACTLOG_DIRECT_URL." name:"direct-url" placeholder:"URL"`
+}
+
 // noRecord says what to do about a database without a record.
 const noRecord = "this database holds no record: it has no tables of Actlog (--database-url or --data-dir names another one; actlog serve, or actlog migrate up, makes a record)"
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ type serveCmd struct {
 	ReplicaLag     time.Duration `help:"How far behind a standby may be to be read; else the primary is." name:"replica-lag" default:"5s"`
 	guardFlags
 	runtimeFlags
+	poolerFlags
 	databaseFlags
 }
 
@@ -106,6 +108,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.Ballast < 0 {
 		return nil, usageError("--ballast must not be negative")
 	}
+	if c.DirectURL != "" && c.DatabaseURL == "" {
+		return nil, usageError("--direct-url needs --database-url")
+	}
 	if c.ReplicaURL != "" && c.DatabaseURL == "" {
 		return nil, usageError("--replica-url needs --database-url: the private Postgres has no standbys")
 	}
@@ -152,7 +157,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 
 // openStore opens the record, on a private Postgres if no database is configured.
 func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
-	config := store.Config{DatabaseURL: c.DatabaseURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
+	config := store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
 		if ballast == 0 {
@@ -164,7 +169,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}
-	if err := migrateUp(ctx, config.DatabaseURL, s.log); err != nil {
+	if err := migrateUp(ctx, cmp.Or(config.DirectURL, config.DatabaseURL), s.log); err != nil {
 		return err
 	}
 	if s.store, err = store.Open(ctx, config); err != nil {

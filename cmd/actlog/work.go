@@ -18,6 +18,7 @@ type workCmd struct {
 	Attached bool   `help:"Stop when stdin ends." hidden:""`
 	Listen   string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT"`
 	guardFlags
+	poolerFlags
 	databaseFlags
 }
 
@@ -39,7 +40,7 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, Logger: e.log})
+	s, err := store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, Logger: e.log})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ import (
 // DB is a pool of connections to one database. It is safe for concurrent use.
 type DB struct {
 	*pgxpool.Pool
+	direct  *pgx.ConnConfig // of connections beside the pool
 	cluster *cluster
 	log     *slog.Logger
 	reads   chan struct{} // holds a token for each read; nil: there may be any number
@@ -28,6 +30,9 @@ type DB struct {
 type Config struct {
 	// URL is a postgres:// URL or a keyword/value string. Of several hosts, that of the primary is used.
 	URL string
+	// DirectURL leads to the same database if URL leads to a pooler of transactions: the connections that listen, or hold a lock, go there.
+	// Then statements of the pool are not prepared for a session, unless the URL has a default_query_exec_mode. Default: URL.
+	DirectURL string
 	// MaxConns bounds the connections of the pool.
 	MaxConns int
 	// Logger receives warnings about the database's settings.
@@ -59,21 +64,31 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err // its text hides the password
 	}
 	pc.MaxConns = int32(config.MaxConns)
+	prepare(pc.ConnConfig)
+	direct := pc.ConnConfig.Copy()
+	if config.DirectURL != "" {
+		if direct, err = pgx.ParseConfig(config.DirectURL); err != nil {
+			return nil, err
+		}
+		prepare(direct)
+	}
+	c := newCluster(direct, config.Logger)
+	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = c.admit, c.keep
 	pc.ConnConfig.Tracer = config.Tracer
-	pc.ConnConfig.ConnectTimeout = 5 * time.Second
-	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
-	pc.ConnConfig.OnNotice = dropUnsettled
-	c := newCluster(pc.ConnConfig, config.Logger)
-	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
-		c.aim(config)
-		return nil
+	if config.DirectURL == "" {
+		pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
+			c.aim(config)
+			return nil
+		}
+	} else if !strings.Contains(config.URL, "default_query_exec_mode") {
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, err
 	}
 	c.begin(pool.Reset)
-	d := &DB{Pool: pool, cluster: c, log: config.Logger}
+	d := &DB{Pool: pool, direct: direct, cluster: c, log: config.Logger}
 	for _, check := range []func(context.Context) error{d.check, d.checkSettings, d.checkStandbys} {
 		if err == nil {
 			err = check(ctx)
@@ -84,6 +99,13 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// prepare sets what connections of all kinds have.
+func prepare(config *pgx.ConnConfig) {
+	config.ConnectTimeout = 5 * time.Second
+	maps.Copy(config.RuntimeParams, settings)
+	config.OnNotice = dropUnsettled
 }
 
 // Close closes all connections of the pool, once they are given back.
@@ -174,16 +196,14 @@ func (d *DB) checkStandbys(ctx context.Context) error {
 
 // Connect opens a connection beside the pool. It is not traced.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
-	config := d.Config().ConnConfig
-	config.Tracer = nil
+	config := d.direct.Copy()
 	d.cluster.aim(config)
 	return pgx.ConnectConfig(ctx, config)
 }
 
 // ConnectPatient is Connect with statements that wait for locks as long as it takes.
 func (d *DB) ConnectPatient(ctx context.Context) (*pgx.Conn, error) {
-	config := d.Config().ConnConfig
-	config.Tracer = nil
+	config := d.direct.Copy()
 	d.cluster.aim(config)
 	config.RuntimeParams["lock_timeout"] = "0"
 	return pgx.ConnectConfig(ctx, config)
@@ -221,7 +241,7 @@ func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(
 // ForReads returns the same database for at most n reads at once. The other connections of the
 // pool are always there for writers.
 func (d *DB) ForReads(n int) *DB {
-	return &DB{Pool: d.Pool, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n)}
+	return &DB{Pool: d.Pool, direct: d.direct, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n)}
 }
 
 // enter waits until one more read may begin. The caller calls leave when it is over.

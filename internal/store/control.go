@@ -121,6 +121,9 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)
 		return err
 	})
+	if errors.Is(err, ErrDecided) { // perhaps by this call, which was repeated
+		err = errors.Join(err, s.db.Settle(ctx))
+	}
 	if err != nil {
 		return fmt.Errorf("decide wait %s: %w", waitID, err)
 	}

@@ -24,6 +24,8 @@ import (
 type Config struct {
 	// DatabaseURL is a postgres:// URL or a keyword/value string. Required.
 	DatabaseURL string
+	// DirectURL leads to the same database if DatabaseURL leads to a pooler of transactions. Default: DatabaseURL.
+	DirectURL string
 	// ReplicaURL leads to standbys of it, for [Store.Relaxed]. Default: there are none.
 	ReplicaURL string
 	// ReplicaLag is how far behind a standby may be to be used. Default 5 s.
@@ -155,7 +157,7 @@ func open(ctx context.Context, config Config) (*Store, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	d, err := pg.Open(ctx, pg.Config{URL: config.DatabaseURL, MaxConns: config.MaxConns, Logger: config.Logger, Tracer: config.Tracer})
+	d, err := pg.Open(ctx, pg.Config{URL: config.DatabaseURL, DirectURL: config.DirectURL, MaxConns: config.MaxConns, Logger: config.Logger, Tracer: config.Tracer})
 	if err != nil {
 		return nil, err
 	}
