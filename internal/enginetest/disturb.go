@@ -17,14 +17,14 @@ import (
 // AtEveryWrite carries a run undisturbed, and then again and again, each time with another of its writes
 // disturbed: the worker is killed before or after it, or it fails once, as if Postgres had been away. carry gives its
 // house to disturb before the house works, and returns what came of the run, in a form that an undisturbed run
-// shares. check compares that with what was to come. Each time another eighth of all writes is tried;
+// shares. check compares that with what was to come. Each time another sixteenth of all writes is tried;
 // ACTLOG_EVERY_WRITE=1 tries all. AtEveryWrite returns what came of the undisturbed run.
 func AtEveryWrite(t *testing.T, carry func(t *testing.T, disturb func(*House)) string, check func(t *testing.T, got, want string)) (want string) {
 	t.Helper()
 	var writes func() int
 	want = carry(t, func(h *House) { writes = fail(h, 0) })
 	t.Logf("%d writes:\n%s", writes(), want)
-	first, step := rand.IntN(8)+1, 8
+	first, step := rand.IntN(min(16, writes()))+1, 16
 	if os.Getenv("ACTLOG_EVERY_WRITE") != "" {
 		first, step = 1, 1
 	}

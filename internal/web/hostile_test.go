@@ -190,9 +190,9 @@ func (s *site) download(path string) {
 	}
 }
 
-// TestHostile: whatever models and tools wrote, in whatever field, is text on the page, and nothing else. For that, its bytes
+// TestHostileRows: whatever models and tools wrote, in whatever field, is text on the page, and nothing else. For that, its bytes
 // are shown as they are on record.
-func TestHostile(t *testing.T) {
+func TestHostileRows(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
 	for i, payload := range payloads {
@@ -213,7 +213,7 @@ func TestHostile(t *testing.T) {
 	s.get("/", http.StatusOK)
 }
 
-// TestHostilePages is TestHostile for every page to which links lead, with all payloads at once.
+// TestHostilePages is TestHostileRows for every page to which links lead, with all payloads at once.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
