@@ -95,6 +95,7 @@ ha: build postgres ## Replace the primary of a pair of Postgres under load and c
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
+	$(WITHPG) $(GO) test -tags ha -count=1 -run TestPgBouncer ./internal/store
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog -scenario failover $(HA)
 

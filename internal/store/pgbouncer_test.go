@@ -4,15 +4,12 @@ package store_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,6 +41,10 @@ func pgBouncer(t *testing.T, role, roleURL string) string {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_ = l.Close()
+	host, at, err := net.SplitHostPort(pooler(t, config)) // it may not use the socket
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -54,7 +55,7 @@ func pgBouncer(t *testing.T, role, roleURL string) string {
 	}
 	users := write("users", fmt.Sprintf("%q %q\n", role, config.Password))
 	ini := write("pgbouncer.ini", fmt.Sprintf(`[databases]
-* = host=%s port=%d user=%s password=%s
+* = host=%s port=%s user=%s password=%s
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %s
@@ -62,9 +63,10 @@ unix_socket_dir =
 auth_type = trust
 auth_file = %s
 pool_mode = transaction
+server_tls_sslmode = disable
 default_pool_size = 5
 ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoin, enable_mergejoin, enable_material, lock_timeout, default_transaction_isolation, client_min_messages
-`, config.Host, config.Port, role, config.Password, port, users))
+`, host, at, role, config.Password, port, users))
 	for folder := dir; folder != os.TempDir(); folder = filepath.Dir(folder) {
 		if err := os.Chmod(folder, 0o755); err != nil { // it may run as another user
 			t.Fatal(err)
@@ -72,16 +74,8 @@ ignore_startup_parameters = jit, plan_cache_mode, enable_seqscan, enable_hashjoi
 	}
 	cmd := exec.CommandContext(context.Background(), program, ini)
 	if os.Getuid() == 0 { // it does not run as root
-		nobody, err := user.Lookup("nobody")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, uidErr := strconv.ParseUint(nobody.Uid, 10, 32)
-		gid, gidErr := strconv.ParseUint(nobody.Gid, 10, 32)
-		if err := errors.Join(uidErr, gidErr); err != nil {
-			t.Fatal(err)
-		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 	var log strings.Builder
 	cmd.Stderr = &log
@@ -136,7 +130,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 			for n := range 10 {
 				root := fmt.Sprintf("run-%d-%d", w, n)
 				plan := &record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("the needle of " + root), State: new(record.Completed)}
-				changes := []record.Change{plan, &record.AgentExecution{RootPlanID: root, StepID: root + "-step", PlanID: &root}}
+				changes := []record.Change{plan, &record.AgentExecution{RootPlanID: root, StepID: root + "-step", PlanID: root}}
 				for seq := range int64(1 + 30*(n%3)) { // some are copied
 					changes = append(changes, &record.ThinkAct{RootPlanID: root, StepID: root + "-step", Seq: seq, ThinkInput: new(strings.Repeat("a prompt ", 40)), State: new(record.Completed)})
 				}
