@@ -89,7 +89,7 @@ chaos: build postgres ## Inject faults under load and compare with a ledger; CHA
 # Postgres with automatic failover, and PgBouncer, come from Debian's packages, which need root.
 ha: build postgres ## Replace the primary of a pair of Postgres under load and compare with a ledger; HA=flags.
 	@need=; command -v pg_autoctl >/dev/null || need="postgresql-15-auto-failover pg-auto-failover-cli"; \
-	case "$(HA)" in *-pooler*) command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || need="$$need pgbouncer";; esac; \
+	command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || need="$$need pgbouncer"; \
 	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "make: installing Debian's packages $$need with apt-get" >&2; \
 		set -e; export DEBIAN_FRONTEND=noninteractive; \

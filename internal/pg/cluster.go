@@ -67,6 +67,13 @@ func hostsOf(config *pgx.ConnConfig) (hosts [][]pgconn.FallbackConfig) {
 	return hosts
 }
 
+// name returns the cluster and the timeline of the primary; empty: none was seen yet.
+func (c *cluster) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primary.system + c.primary.timeline
+}
+
 // system identifies the cluster that the primary belongs to; empty: none was seen yet.
 func (c *cluster) system() string {
 	c.mu.Lock()
@@ -89,14 +96,6 @@ func through(config *pgx.ConnConfig, ways []pgconn.FallbackConfig) {
 	for i := range ways[1:] {
 		config.Fallbacks = append(config.Fallbacks, &ways[i+1])
 	}
-}
-
-// Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server than the one before has
-// another name before the answer arrives. It is empty before the first connection.
-func (d *DB) Primary() string {
-	d.cluster.mu.Lock()
-	defer d.cluster.mu.Unlock()
-	return d.cluster.primary.system + d.cluster.primary.timeline
 }
 
 // claim is what a server says of itself.

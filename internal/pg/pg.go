@@ -108,6 +108,10 @@ func prepare(config *pgx.ConnConfig) {
 	config.OnNotice = dropUnsettled
 }
 
+// Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server than the one before has
+// another name before the answer arrives. It is empty before the first connection.
+func (d *DB) Primary() string { return d.cluster.name() }
+
 // Close closes all connections of the pool, once they are given back.
 func (d *DB) Close() {
 	d.cluster.close()

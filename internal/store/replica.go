@@ -15,14 +15,12 @@ type replica struct {
 	passed atomic.Uint64 // that were made at the primary instead
 }
 
-// newReplica connects to the replica of a config; nil: there is none.
-func newReplica(config Config, primary *pg.DB, reads *Reader) (*replica, error) {
-	if config.ReplicaURL == "" {
+// newReplica connects to a replica; nil: there is none.
+func newReplica(primary *pg.DB, reads *Reader, config pg.ReplicaConfig) (*replica, error) {
+	if config.URL == "" {
 		return nil, nil
 	}
-	of, err := pg.OpenReplica(primary, pg.ReplicaConfig{
-		URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger, Tracer: config.Tracer,
-	})
+	of, err := pg.OpenReplica(primary, config)
 	if err != nil {
 		return nil, err
 	}

@@ -187,7 +187,8 @@ func open(ctx context.Context, config Config) (*Store, error) {
 			},
 		},
 	}
-	if s.replica, err = newReplica(config, d, s.Reader); err != nil {
+	s.replica, err = newReplica(d, s.Reader, pg.ReplicaConfig{URL: config.ReplicaURL, MaxConns: config.MaxConns, Lag: config.ReplicaLag, Logger: config.Logger, Tracer: config.Tracer})
+	if err != nil {
 		d.Close()
 		return nil, err
 	}
