@@ -87,7 +87,7 @@ chaos: build postgres ## Inject faults under load and compare with a ledger; CHA
 	./bin/chaos -actlog ./bin/actlog $(CHAOS)
 
 # Postgres with automatic failover, and PgBouncer, come from Debian's packages, which need root.
-ha: build postgres ## Replace the primary of a pair of Postgres under load and compare with a ledger; HA=flags.
+ha: build postgres ## Replace servers, poolers and the primary of a pair of Postgres under load, and compare with a ledger; HA=flags.
 	@need=; command -v pg_autoctl >/dev/null || need="postgresql-15-auto-failover pg-auto-failover-cli"; \
 	command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || need="$$need pgbouncer"; \
 	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -95,7 +95,7 @@ ha: build postgres ## Replace the primary of a pair of Postgres under load and c
 		set -e; export DEBIAN_FRONTEND=noninteractive; \
 		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
 	fi
-	$(WITHPG) $(GO) test -tags ha -count=1 -run TestPgBouncer ./internal/store
+	$(WITHPG) $(GO) test -tags ha -count=1 -run 'Test(PgBouncer|RollingUpgrade)' ./internal/store ./cmd/actlog
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog -scenario failover $(HA)
 

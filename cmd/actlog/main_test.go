@@ -76,8 +76,14 @@ func start(t *testing.T, args ...string) *program {
 // begin starts the program without waiting.
 func begin(t *testing.T, args ...string) *program {
 	t.Helper()
+	return beginFile(t, os.Args[0], args...)
+}
+
+// beginFile is begin for another build of the program.
+func beginFile(t *testing.T, path string, args ...string) *program {
+	t.Helper()
 	p := &program{stderr: &lines{url: make(chan string, 1)}}
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], args...)
+	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
 	p.cmd.Env = append(os.Environ(), beMain+"=1")
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {

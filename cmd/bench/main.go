@@ -53,6 +53,8 @@ var groups = []group{
 	{"call", "one call of a Recorder, against a commit of one row", measureCall},
 	{"report", "the queries of docs/reporting.md", measureReport},
 	{"retention", "dropping a partition of a million tool calls", measureRetention},
+	{"servers", "four servers of one database, against one", measureServers},
+	{"replica", "lists, searches and charts at a replica, against the primary", measureReplica},
 	{"live", "from the commit to those who follow plans", measureLive},
 	{"page", "runs of many rows in Chromium", measurePage},
 	{"run", "the runtime: claims, boundaries, waiting, rebuilding", measureRun},

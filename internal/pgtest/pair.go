@@ -33,45 +33,66 @@ func NewPair(t testing.TB) *Pair {
 		t.Fatal(err)
 	}
 	p := &Pair{}
-	start := func(i int, name string) string {
-		s, err := embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, name)})
+	started := func(i int, server *embedpg.Server, err error) string {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.servers[i] = s
+		p.servers[i] = server
 		t.Cleanup(func() {
-			if err := s.Close(context.Background()); err != nil {
+			if err := server.Close(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
-		return s.URL()
+		return server.URL()
 	}
-	p.Primary = start(0, "a")
+	primary, err := embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, "a")})
+	p.Primary = started(0, primary, err)
+	standby, err := Follow(t.Context(), p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
+	p.Standby = started(1, standby, err)
+	p.Set(t, "synchronous_standby_names", "*")
 	at, err := url.Parse(p.Primary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, port := at.Query().Get("host"), at.Query().Get("port")
-	password, _ := at.User.Password()
-	p.Set(t, "wal_keep_size", "256MB")
-	backUp(t, p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
-	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", host, port, at.User.Username(), password)
-	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": follow} {
-		if err := os.WriteFile(filepath.Join(top, "b", "data", name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.Standby = start(1, "b")
-	p.Set(t, "synchronous_standby_names", "*")
 	other, err := url.Parse(p.Standby)
 	if err != nil {
 		t.Fatal(err)
 	}
 	both := *at
 	// The standby comes first, which is of no use.
-	both.RawQuery = url.Values{"host": {other.Query().Get("host") + "," + host}, "port": {other.Query().Get("port") + "," + port}, "sslmode": {"disable"}}.Encode()
+	both.RawQuery = url.Values{"host": {other.Query().Get("host") + "," + at.Query().Get("host")}, "port": {other.Query().Get("port") + "," + at.Query().Get("port")}, "sslmode": {"disable"}}.Encode()
 	p.URL = both.String()
 	return p
+}
+
+// Follow makes a standby of a private Postgres in another folder, and starts it.
+func Follow(ctx context.Context, primary, from, to string) (*embedpg.Server, error) {
+	at, err := url.Parse(primary)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.Connect(ctx, primary)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, sql := range []string{"ALTER SYSTEM SET wal_keep_size = '256MB'", "SELECT pg_reload_conf()"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return nil, err
+		}
+	}
+	if err := backUp(ctx, conn, from, to); err != nil {
+		return nil, err
+	}
+	password, _ := at.User.Password()
+	follow := fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=%s password=%s'\n", at.Query().Get("host"), at.Query().Get("port"), at.User.Username(), password)
+	for name, text := range map[string]string{"standby.signal": "", "postgresql.auto.conf": follow} {
+		if err := os.WriteFile(filepath.Join(to, "data", name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return embedpg.Start(ctx, embedpg.Config{Dir: to})
 }
 
 // Set sets a setting of the primary, and returns when new sessions have it.
@@ -112,26 +133,22 @@ func Exec(t testing.TB, url string, statements ...string) {
 }
 
 // backUp copies the folder of a running server.
-func backUp(t testing.TB, url, from, to string) {
-	t.Helper()
-	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
+func backUp(ctx context.Context, conn *pgx.Conn, from, to string) error {
 	var major int
 	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::integer / 10000").Scan(&major); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	begin, end := "SELECT pg_backup_start('pair', true)", "SELECT labelfile FROM pg_backup_stop(false)"
 	if major < 15 {
 		begin, end = "SELECT pg_start_backup('pair', true, false)", "SELECT labelfile FROM pg_stop_backup(false, false)"
 	}
 	if _, err := conn.Exec(ctx, begin); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if os.IsNotExist(err) { // removed meanwhile
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -146,7 +163,7 @@ func backUp(t testing.TB, url, from, to string) {
 			return nil
 		}
 		b, err := os.ReadFile(path)
-		if os.IsNotExist(err) { // removed meanwhile
+		if os.IsNotExist(err) {
 			return nil
 		}
 		if err != nil {
@@ -155,13 +172,11 @@ func backUp(t testing.TB, url, from, to string) {
 		return os.WriteFile(filepath.Join(to, name), b, 0o600)
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	var label string
 	if err := conn.QueryRow(ctx, end).Scan(&label); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(to, "data", "backup_label"), []byte(label), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return os.WriteFile(filepath.Join(to, "data", "backup_label"), []byte(label), 0o600)
 }

@@ -1,0 +1,227 @@
+//go:build ha
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/internal/pgtest"
+)
+
+// buildBefore builds the last version that lacks migrations of this one and has its others, and returns its path and how many it has.
+func buildBefore(t *testing.T) (path string, migrations int) {
+	t.Helper()
+	run := func(dir, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	top := filepath.Join("..", "..")
+	version := ""
+	for commit := range strings.FieldsSeq(run(top, "git", "log", "--format=%H", "--", "migrations/*.sql")) {
+		if exec.CommandContext(t.Context(), "git", "-C", top, "cat-file", "-e", commit+"^").Run() != nil {
+			break // the history of this clone ends here
+		}
+		changed := run(top, "git", "diff", "--name-status", commit+"^", "HEAD", "--", "migrations/*.sql")
+		if changed != "" && !slices.ContainsFunc(strings.Split(changed, "\n"), func(line string) bool { return !strings.HasPrefix(line, "A") }) {
+			version = commit + "^"
+			break
+		}
+	}
+	if version == "" {
+		t.Skip("the history of this clone has no version before the newest migration")
+	}
+	source := t.TempDir()
+	run(top, "sh", "-c", fmt.Sprintf("git archive %s | tar -x -C '%s'", version, source))
+	path = filepath.Join(t.TempDir(), "actlog")
+	run(source, "go", "build", "-o", path, "./cmd/actlog")
+	files, err := filepath.Glob(filepath.Join(source, "migrations", "*.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, len(files)
+}
+
+// balancer sends requests to servers that are ready, in turn, as /readyz says.
+type balancer struct {
+	url string
+
+	mu     sync.Mutex
+	all    map[string]bool // by address, and whether it is ready
+	turn   int
+	failed atomic.Int64
+}
+
+func newBalancer(t *testing.T) *balancer {
+	t.Helper()
+	b := &balancer{all: map[string]bool{}}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(b.next(t)) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.StatusCode >= http.StatusInternalServerError {
+				b.failed.Add(1)
+				t.Errorf("an answer of a ready server: %s", r.Status)
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil {
+				b.failed.Add(1)
+				t.Errorf("a request to a ready server: %v", err)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	}
+	server := httptest.NewServer(proxy)
+	b.url = server.URL
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+		server.Close()
+	})
+	go func() {
+		defer close(stopped)
+		for {
+			b.look()
+			select {
+			case <-stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return b
+}
+
+// add adds a server, and returns when requests may be sent to it.
+func (b *balancer) add(url string) {
+	b.mu.Lock()
+	b.all[url] = false
+	b.mu.Unlock()
+	for ready := false; !ready; {
+		pause()
+		b.mu.Lock()
+		ready = b.all[url]
+		b.mu.Unlock()
+	}
+}
+
+func (b *balancer) look() {
+	b.mu.Lock()
+	urls := make([]string, 0, len(b.all))
+	for u := range b.all {
+		urls = append(urls, u)
+	}
+	b.mu.Unlock()
+	client := http.Client{Timeout: time.Second}
+	for _, u := range urls {
+		resp, err := client.Get(u + "/readyz")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		b.mu.Lock()
+		b.all[u] = err == nil && resp.StatusCode == http.StatusOK
+		b.mu.Unlock()
+	}
+}
+
+func (b *balancer) next(t *testing.T) *url.URL {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ready []string
+	for u, is := range b.all {
+		if is {
+			ready = append(ready, u)
+		}
+	}
+	if len(ready) == 0 {
+		t.Error("no server is ready")
+		return &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+	}
+	b.turn++
+	u, _ := url.Parse(ready[b.turn%len(ready)])
+	return u
+}
+
+// TestRollingUpgrade replaces two servers of the version before the newest migration by new ones under load, and puts one of them back. No
+// request to a server that says that it is ready fails, and all of them see all that was acknowledged.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	before, migrations := buildBefore(t)
+	db := pgtest.Empty(t)
+	args := []string{"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--database-url", db.URL, "--drain-delay", "2s"}
+	serve := func(path string) *program {
+		p := beginFile(t, path, args...)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the log of %s, %s:\n%s", p.url, path, p.stderr)
+			}
+		})
+		p.served(t)
+		return p
+	}
+	applied := func() (n int) {
+		if err := db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.goose_db_version WHERE is_applied AND version_id > 0").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	a, b := serve(before), serve(before)
+	if n := applied(); n != migrations {
+		t.Fatalf("the version before has %d migrations, and applied %d", migrations, n)
+	}
+	balancer := newBalancer(t)
+	balancer.add(a.url)
+	balancer.add(b.url)
+	l := newLedger(t, "plan-upgrade")
+	stop := l.writers(balancer.url)
+	l.await(100)
+
+	c := serve(os.Args[0]) // migrates, while the others serve
+	if n := applied(); n <= migrations {
+		t.Errorf("the new version applied %d migrations", n)
+	}
+	balancer.add(c.url)
+	l.await(100)
+	stop()
+	l.check(t, a.url)
+	l.check(t, c.url)
+	stop = l.writers(balancer.url)
+	a.terminate(t)
+	l.await(100)
+	old := serve(before) // on the newer schema
+	balancer.add(old.url)
+	l.await(100)
+	d := serve(os.Args[0])
+	balancer.add(d.url)
+	for _, p := range []*program{b, old} {
+		p.terminate(t)
+		l.await(50)
+	}
+	stop()
+	l.check(t, c.url)
+	l.check(t, d.url)
+	t.Logf("%d tool calls were acknowledged, %d requests failed", l.count(), balancer.failed.Load())
+	if s := old.stderr.String(); !strings.Contains(s, "ahead") {
+		t.Errorf("the old server on the newer schema does not say so:\n%s", s)
+	}
+}

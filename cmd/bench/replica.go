@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+)
+
+// clockTick is the unit of processor times in /proc, in milliseconds.
+const clockTick = 10
+
+// measureReplica reads lists, searches, charts and exports from 8 clients, at a server with a replica and at one without, and measures the processor
+// time of the primary for each.
+func measureReplica(ctx context.Context, b *bench) (figures []figure, err error) {
+	if runtime.GOOS != "linux" {
+		return []figure{alone("reads at a replica", "ms", nil, nil).noted("not measured: only Linux tells it")}, nil
+	}
+	srv, err := b.served(ctx, "replica")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, srv.close()) }()
+	if err := b.fillSearched(ctx, srv.db, b.n(20_000, 100)); err != nil {
+		return nil, err
+	}
+	if err := fillIndex(ctx, srv.store); err != nil {
+		return nil, err
+	}
+	if err := srv.db.settle(ctx); err != nil {
+		return nil, err
+	}
+	primary := filepath.Join(b.dir, "postgres")
+	standby, err := pgtest.Follow(ctx, b.postgres.URL(), primary, filepath.Join(b.dir, "standby"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closing(standby.Close)) }()
+	at, err := url.Parse(standby.URL())
+	if err != nil {
+		return nil, err
+	}
+	of, err := url.Parse(srv.db.url)
+	if err != nil {
+		return nil, err
+	}
+	at.Path = of.Path
+	s, err := store.Open(ctx, store.Config{DatabaseURL: srv.db.url, ReplicaURL: at.String()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closing(s.Close)) }()
+	replicated, stop, err := listen(ctx, newAPI(s))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for end := time.Now().Add(time.Minute); !s.Stats().Replica.Used; {
+		if time.Now().After(end) {
+			return nil, errors.New("the replica is not used")
+		}
+		if err := wait(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	client := newClient()
+	defer client.CloseIdleConnections()
+	for _, reads := range []struct{ name, path string }{
+		{"lists", "/api/v1/plans?limit=50"},
+		{"filtered lists", "/api/v1/plans?limit=50&state=FAILED&agent=none"},
+		{"searches", "/api/v1/plans?limit=50&q=Rarity"},
+		{"charts", "/charts"},
+	} {
+		of := func(server string) func(context.Context) (float64, error) {
+			return func(ctx context.Context) (float64, error) {
+				return b.primaryTime(ctx, primary, client, server+reads.path)
+			}
+		}
+		ours, beside, err := b.byTurns(ctx, of(replicated), of(srv.url))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", reads.name, err)
+		}
+		figures = append(figures, against("the primary's processor time for "+reads.name+" at a replica", "ms", ours, beside, "without a replica", atMost(0.1)))
+	}
+	passed := s.Stats().Replica.Passed
+	figures[0] = figures[0].noted("%d of all reads were made at the primary instead", passed)
+	return figures, nil
+}
+
+// primaryTime returns the processor time of a Postgres, in milliseconds, while 8 clients read something.
+func (b *bench) primaryTime(ctx context.Context, folder string, client *http.Client, url string) (float64, error) {
+	before, err := postgresTime(folder)
+	if err != nil {
+		return 0, err
+	}
+	reads := b.n(50, 2)
+	err = concurrently(clients, func(int) error {
+		for range reads {
+			if _, err := get(ctx, client, url, "", io.Discard); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	after, timeErr := postgresTime(folder)
+	// A tick, at least: a ratio needs something.
+	return float64(max(1, after-before) * clockTick), errors.Join(err, timeErr)
+}
+
+// postgresTime returns what a Postgres and its sessions have used, those that ended included, in ticks.
+func postgresTime(folder string) (ticks int64, err error) {
+	content, err := os.ReadFile(filepath.Join(folder, "data", "postmaster.pid"))
+	if err != nil {
+		return 0, err
+	}
+	postmaster, _, _ := strings.Cut(string(content), "\n")
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range stats {
+		content, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // it has ended
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		text := string(content)
+		fields := strings.Fields(text[strings.LastIndex(text, ")")+1:]) // from the state on
+		own := strings.HasPrefix(text, postmaster+" ")
+		if len(fields) < 15 || !own && fields[1] != postmaster {
+			continue
+		}
+		times := fields[11:13] // utime, stime
+		if own {
+			times = slices.Concat(times, fields[13:15]) // and those of sessions that ended
+		}
+		for _, f := range times {
+			n, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", path, err)
+			}
+			ticks += n
+		}
+	}
+	return ticks, nil
+}
