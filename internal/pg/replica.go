@@ -56,7 +56,8 @@ type Replica struct {
 
 	mu      sync.Mutex
 	past    []sample // of the primary, oldest first
-	found   error    // at the last look; nil: it can be used
+	looked  bool
+	found   error // at the last look; nil: it can be used
 	lag     time.Duration
 	stop    context.CancelFunc
 	looking sync.WaitGroup
@@ -240,8 +241,8 @@ func (r *Replica) look(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before := time.Now(), r.found
-	r.found = err
+	now, before, first := time.Now(), r.found, !r.looked
+	r.found, r.looked = err, true
 	if err == nil {
 		r.lag = r.behind(now, at)
 		if least, ok := r.least(now); !ok || !at.Has(least) {
@@ -249,7 +250,7 @@ func (r *Replica) look(ctx context.Context) {
 		}
 	}
 	switch {
-	case r.found != nil && (before == nil || len(r.past) == 1):
+	case r.found != nil && (before == nil || first):
 		r.config.Logger.Warn("reads are not made at the replica", "error", r.found)
 	case r.found == nil && before != nil:
 		r.config.Logger.Info("reads are made at the replica", "lag", r.lag)
