@@ -145,6 +145,7 @@ func (b *balancer) look() {
 }
 
 func (b *balancer) next(t *testing.T) *url.URL {
+	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ready []string
