@@ -114,6 +114,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if c.ReplicaURL != "" && c.DatabaseURL == "" {
 		return nil, usageError("--replica-url needs --database-url: the private Postgres has no standbys")
 	}
+	if c.ReplicaLag < store.LeastReplicaLag {
+		return nil, usageError(fmt.Sprintf("--replica-lag must be at least %s", store.LeastReplicaLag))
+	}
 	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
 		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
 	}

@@ -40,7 +40,7 @@ func (d *driver) failover(ctx context.Context) error {
 	defer h.close()
 	defer w.close()
 	h.watch = w.follow
-	if err := h.staff(ctx, pairWorkers, d.pair.directURL(), d.pair.url); err != nil {
+	if err := h.staff(ctx, pairWorkers, d.pair.primaryURL(), d.pair.flags); err != nil {
 		return err
 	}
 	for range pairWatchers {
@@ -230,7 +230,7 @@ func (d *driver) onPair(ctx context.Context) (err error) {
 	}
 	d.others = []*server{second}
 	for _, s := range d.servers() {
-		s.dataDir, s.databaseURL = "", d.pair.url("postgres")
+		s.dataDir, s.database = "", d.pair.flags("postgres")
 	}
 	d.house, err = d.newHouse(pairRuns)
 	return err

@@ -202,7 +202,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 		return c, fmt.Errorf("%q is not a flag", f.Arg(0))
 	case c.scenario != "" && !slices.Contains([]string{scenarioOutage, scenarioFlood, scenarioGreedy, scenarioRuns, scenarioFailover}, c.scenario):
 		return c, fmt.Errorf("-scenario %s: no such scenario; the scenarios are outage, flood, greedy, runs and failover", c.scenario)
-	case !slices.Contains([]string{"", "session", "transaction"}, c.pooler):
+	case !slices.Contains([]string{"", poolSessions, poolTransactions}, c.pooler):
 		return c, fmt.Errorf("-pooler %s: no such mode; the modes are session and transaction", c.pooler)
 	case c.scenario == "" && len(c.faults) == 0:
 		return c, errors.New("-faults is empty")

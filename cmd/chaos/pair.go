@@ -44,6 +44,12 @@ type node struct {
 	pooled         string    // the address of the pooler
 }
 
+// The modes of poolers.
+const (
+	poolSessions     = "session"
+	poolTransactions = "transaction"
+)
+
 // Packages of Debian that pg_auto_failover comes in.
 const pairPackages = "postgresql-15-auto-failover and pg-auto-failover-cli"
 
@@ -156,22 +162,31 @@ func credentialOf(name string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(uidErr, gidErr)
 }
 
-// url names both nodes, or their poolers, in an order in which the first is seldom the primary.
-func (p *pair) url(role string) string {
+// flags lead a server or a worker to both nodes, or to their poolers. What a pooler of transactions cannot do needs the nodes themselves.
+func (p *pair) flags(role string) []string {
+	direct := p.url(role, (*node).address)
+	if p.mode == "" {
+		return []string{"--database-url", direct}
+	}
+	flags := []string{"--database-url", p.url(role, func(n *node) string { return n.pooled })}
+	if p.mode == poolTransactions {
+		flags = append(flags, "--direct-url", direct)
+	}
+	return flags
+}
+
+// url names both nodes, by addresses of each, in an order in which the first is seldom the primary.
+func (p *pair) url(role string, address func(*node) string) string {
 	var hosts []string
 	for _, n := range slices.Backward(p.nodes) {
-		if p.mode == "" {
-			hosts = append(hosts, n.address())
-		} else {
-			hosts = append(hosts, n.pooled)
-		}
+		hosts = append(hosts, address(n))
 	}
 	return fmt.Sprintf("postgres://%s@%s/actlog?sslmode=disable", role, strings.Join(hosts, ","))
 }
 
-// directURL leads to whatever node is the primary when a connection begins.
-func (p *pair) directURL() string {
-	return fmt.Sprintf("postgres://postgres@%s,%s/actlog?sslmode=disable&target_session_attrs=read-write", p.nodes[0].address(), p.nodes[1].address())
+// primaryURL leads to whatever node is the primary when a connection begins.
+func (p *pair) primaryURL() string {
+	return p.url("postgres", (*node).address) + "&target_session_attrs=read-write"
 }
 
 func (n *node) address() string { return net.JoinHostPort(n.host, n.port) }

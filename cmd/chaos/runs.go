@@ -126,8 +126,8 @@ func (d *driver) newHouse(atOnce int) (*house, error) {
 	return h, nil
 }
 
-// staff starts workers, once the servers are there. db is the address of the database, and url returns the one for a worker, by its name.
-func (h *house) staff(ctx context.Context, workers int, db string, url func(name string) string) (err error) {
+// staff starts workers, once the servers are there. db is the address of the database, and flags returns those that lead a worker there, by its name.
+func (h *house) staff(ctx context.Context, workers int, db string, flags func(name string) []string) (err error) {
 	if h.db, err = pgxpool.New(ctx, db); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (h *house) staff(ctx context.Context, workers int, db string, url func(name
 		name := workerName(n)
 		w := &server{
 			binary: h.config.actlog, logFile: filepath.Join(h.dir, fmt.Sprintf("worker%d.log", n)), name: name,
-			command: []string{"work", "--config", h.configuration, "--workers", "1", "--drain", "5s", "--database-url", url(name)},
+			command: append([]string{"work", "--config", h.configuration, "--workers", "1", "--drain", "5s"}, flags(name)...),
 		}
 		if err := w.start(ctx); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (h *house) run(ctx context.Context) (err error) {
 	if h.server.proxy, err = newProxy(anyPort, s.listen); err != nil {
 		return err
 	}
-	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) string { return databaseURL(s.dataDir, name) }); err != nil {
+	if err := h.staff(ctx, runWorkers, databaseURL(s.dataDir, ""), func(name string) []string { return []string{"--database-url", databaseURL(s.dataDir, name)} }); err != nil {
 		return err
 	}
 	if err := h.undisturbed(ctx); err != nil {

@@ -23,7 +23,7 @@ const restartDelay = 200 * time.Millisecond
 // or what command says.
 type server struct {
 	binary, listen, dataDir, logFile string
-	databaseURL                      string   // used in place of dataDir
+	database                         []string // flags, used in place of dataDir
 	more                             []string // flags of a server
 	name                             string   // what else it is, by its name and its command
 	command                          []string
@@ -96,8 +96,8 @@ func (s *server) launch(ctx context.Context) error {
 	command := s.command
 	if command == nil {
 		command = append([]string{"serve", "--listen", s.listen, "--otlp-listen", "off"}, s.more...)
-		if s.databaseURL != "" {
-			command = append(command, "--database-url", s.databaseURL)
+		if s.database != nil {
+			command = append(command, s.database...)
 		} else {
 			command = append(command, "--data-dir", s.dataDir)
 		}

@@ -23,6 +23,7 @@ var (
 	ErrNotThere = errors.New("the replica is not used")
 	errAway     = fmt.Errorf("%w: it does not answer", ErrNotThere)
 	errBehind   = fmt.Errorf("%w: it is behind", ErrNotThere)
+	errPromoted = fmt.Errorf("%w: it is a primary", ErrNotThere)
 )
 
 const (
@@ -175,7 +176,7 @@ func (r *Replica) Admit(ctx context.Context, conn *pgconn.PgConn) error {
 	case err != nil:
 		return err
 	case c.timeline != "":
-		return fmt.Errorf("%w: this server is a primary", ErrNotThere)
+		return errPromoted
 	case c.system != r.system():
 		return fmt.Errorf("%w: %w", ErrNotThere, errStranger)
 	}
@@ -217,8 +218,8 @@ func positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, err error) {
 		return m, fmt.Errorf("%w: %w", errAway, err)
 	}
 	mark := results[0].Rows[0][0]
-	if mark == nil { // it was promoted
-		return m, errAway
+	if mark == nil {
+		return m, errPromoted
 	}
 	return ParseMark(string(mark))
 }

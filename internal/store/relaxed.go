@@ -20,8 +20,8 @@ func (s *Store) Mark(ctx context.Context) (Mark, error) {
 	return s.replica.Mark(ctx)
 }
 
-// MarkText is [Store.Mark] as a text for clients. It is empty if there is no replica, and "latest" for a mark that only the primary has if that
-// does not answer.
+// MarkText is [Store.Mark] as a text for clients. It is empty if there is no replica. If the primary does not answer, it is a mark that no
+// replica has.
 func (s *Store) MarkText(ctx context.Context) string {
 	if s.replica == nil {
 		return ""

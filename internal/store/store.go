@@ -99,8 +99,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("writers must be at least 1 and fewer than the %d connections, not %d", c.MaxConns, c.Writers)
 	case c.PartitionDays < 1:
 		return fmt.Errorf("partition days must be at least 1, not %d", c.PartitionDays)
-	case c.ReplicaLag < leastReplicaLag:
-		return fmt.Errorf("replica lag must be at least %v", leastReplicaLag)
+	case c.ReplicaLag < LeastReplicaLag:
+		return fmt.Errorf("replica lag must be at least %v", LeastReplicaLag)
 	case c.TraceQuiet < time.Second:
 		return errors.New("trace quiet must be at least a second")
 	case c.QueueRows < maxBatchRows || c.QueueBytes < maxBatchBytes:
@@ -109,8 +109,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// leastReplicaLag is the least Config.ReplicaLag: a standby is looked at four times as often.
-const leastReplicaLag = 100 * time.Millisecond
+// LeastReplicaLag is the least Config.ReplicaLag: a standby is looked at four times as often.
+const LeastReplicaLag = 100 * time.Millisecond
 
 // Store is the record in one Postgres database. It is safe for concurrent use.
 type Store struct {

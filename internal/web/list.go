@@ -82,8 +82,8 @@ func (s *Server) newer(c echo.Context) error {
 	return send(c, http.StatusOK, listPiece(&listView{PlanPage: page, now: s.now()}))
 }
 
-// events returns where it is told what changes in all runs from now on; empty: the server has as many streams as it may. The lists of the request
-// show what changed before.
+// events returns the address of a stream of what changes in all runs from now on. It is empty if the server has as many streams as it may. The lists
+// of the request show everything before.
 func (s *Server) events(c echo.Context) (string, error) {
 	switch cursor, err := s.hub.Cursor(c.Request().Context()); {
 	case err == nil:
