@@ -507,7 +507,7 @@ func TestDefaultOTLPAddress(t *testing.T) {
 // TestTracesWithoutAgent expects such traces to be counted, and to make no plan.
 func TestTracesWithoutAgent(t *testing.T) {
 	t.Parallel()
-	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute, runtimeFlags: runtimeFlags{Slots: 1}, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
+	c := &serveCmd{Listen: "127.0.0.1:0", OTLPListen: "off", MaxConnections: 10, MaxStreams: 1, TraceDays: 1, TraceQuiet: time.Minute, ReplicaLag: time.Second, runtimeFlags: runtimeFlags{Slots: 1}, databaseFlags: databaseFlags{DatabaseURL: pgtest.New(t).URL}}
 	s, err := startServer(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
