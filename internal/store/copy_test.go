@@ -110,6 +110,63 @@ func TestTreeThatOnlySeemsNew(t *testing.T) {
 	}
 }
 
+// TestSeveralWrongGuesses checks writes that assume two things which are both wrong: that a tree is new,
+// and that what this server wrote to another is still on record. Each is given up in turn.
+func TestSeveralWrongGuesses(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := storetest.OpenURL(t, pg.URL, takeTraces)
+	storetest.Exec(t, s, "CREATE SCHEMA standing")
+	storetest.Exec(t, s, "CREATE FUNCTION standing.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT timestamptz '2020-01-01 00:00Z' $$")
+	var copies copyTracer
+	other := store.CopyNew(storetest.OpenURL(t, withParam(t, pg.URL, "search_path", "standing,pg_catalog"), takeTraces, withTracer(&copies)))
+	// again makes a tree seem new to other, and another one lose what other remembers of it.
+	again := func(seemsNew, lost string, write func(root string)) {
+		t.Helper()
+		write(seemsNew)
+		storetest.Exec(t, s, "UPDATE actlog.plan_execution_record SET first_seen_at = '2020-01-01 00:00Z' WHERE root_plan_id = $1", seemsNew)
+		if err := s.DeletePlan(t.Context(), lost); err != nil {
+			t.Fatal(err)
+		}
+		storetest.Write(t, s, &record.Plan{RootPlanID: lost, CurrentPlanID: lost, Title: new("again")})
+		copies.take()
+	}
+	copyFailed := func() {
+		t.Helper()
+		if got := copies.take(); len(got) == 0 || got[len(got)-1] != "" {
+			t.Errorf("copies: %q", got)
+		}
+	}
+
+	asked := func(root string) []record.Change {
+		return []record.Change{
+			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", ThinkInput: new("asked"), ThinkOutput: new("x")},
+			&record.ThinkAct{RootPlanID: root, StepID: root + "-s", Seq: 1, ThinkInput: new("asked"), ThinkOutput: new("y")},
+		}
+	}
+	storetest.Write(t, other, asked("lost")...)
+	again("seems-new", "lost", func(root string) { storetest.Write(t, s, asked(root)...) })
+	storetest.Write(t, other, append(asked("seems-new"), asked("lost")...)...)
+	copyFailed()
+	for _, root := range []string{"seems-new", "lost"} {
+		if n := len(storetest.StoredKeys(t, s, root)); n != 4 {
+			t.Errorf("%s has %d rows", root, n)
+		}
+	}
+
+	first, second := agentTrace(t, traceID(1)), agentTrace(t, traceID(2))
+	writeSpans(t, other, second...)
+	again(traceID(1), traceID(2), func(string) { writeSpans(t, s, first...) })
+	writeSpans(t, other, append(first, second...)...)
+	copyFailed()
+	for i, spans := range [][]otlp.Span{first, second} {
+		if diff := cmp.Diff(storetest.RowKeys(otlp.Project(spans)), storetest.StoredKeys(t, s, traceID(i+1))); diff != "" {
+			t.Errorf("rows of trace %d (-projected +on record):\n%s", i+1, diff)
+		}
+	}
+	checkNothingDamaged(t, s)
+}
+
 // TestMergeIsOneRoundTrip checks that a batch without copies is one transaction that is sent at
 // once, of any size.
 func TestMergeIsOneRoundTrip(t *testing.T) {

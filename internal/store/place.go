@@ -95,8 +95,11 @@ func (p *places) learn(b *batch, fresh newTrees) {
 	}
 }
 
-// doubt notes that a guess about a tree of a batch was wrong. It is not known which.
+// doubt notes that a guess about a tree of a batch was wrong, if there was one. It is not known which.
 func (p *places) doubt(b *batch, a assumed) {
+	if a.part.IsZero() {
+		return
+	}
 	for root := range b.touched {
 		p.trees.Set(root, place{part: a.part, until: time.Now().Add(p.tuning.doubtFor)})
 	}

@@ -74,22 +74,29 @@ func (s *sender) sendBatch(ctx context.Context, b *batch, lockTimeout time.Durat
 	fresh, err := s.sendLikely(ctx, b, lockTimeout)
 	if err == nil && b.marked {
 		err = s.sendUnmarked(ctx, b, lockTimeout)
+		if pg.State(err) == fieldsql.StaleGuess {
+			b.distrusts = true
+			err = s.sendUnmarked(ctx, b, lockTimeout)
+		}
 	}
 	return fresh, err
 }
 
-// sendLikely writes a batch the likely way, and if that was wrong in the way that assumes
-// nothing. It returns the trees that are new, if it knows them.
+// sendLikely writes a batch the likely way. What turns out to be wrong is given up, one thing after
+// another. It returns the trees that are new, if it knows them.
 func (s *sender) sendLikely(ctx context.Context, b *batch, lockTimeout time.Duration) (newTrees, error) {
+	var a assumed
 	if s.places.unknown(b) >= s.tuning.manyRows {
 		fresh, err := s.sendMany(ctx, b, lockTimeout)
-		if stale := pg.State(err) == fieldsql.StaleGuess; stale || notCopied(err) {
-			b.distrusts = stale
-			return nil, s.sendFew(ctx, b, assumed{}, lockTimeout)
+		switch {
+		case pg.State(err) == fieldsql.StaleGuess:
+			b.distrusts = true
+		case !notCopied(err):
+			return fresh, err
 		}
-		return fresh, err
+	} else {
+		a = s.places.of(b)
 	}
-	a := s.places.of(b)
 	err := s.sendFew(ctx, b, a, lockTimeout)
 	if pg.State(err) == fieldsql.StaleGuess {
 		s.places.doubt(b, a)

@@ -189,20 +189,7 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 		return ctx.Err()
 	}
 	start := time.Now()
-	copying, distrusts := true, false
-	traces, b, err := t.put(ctx, group, held, copying, distrusts)
-	if stale := pg.State(err) == fieldsql.StaleGuess; stale || errors.Is(err, errForgotten) { // nothing is remembered now
-		distrusts = stale
-		traces, b, err = t.put(ctx, group, held, copying, distrusts)
-	}
-	if pg.State(err) == fieldsql.StaleGuess { // of a content, after what was remembered did not do
-		distrusts = true
-		traces, b, err = t.put(ctx, group, held, copying, distrusts)
-	}
-	if notCopied(err) {
-		copying = false
-		traces, b, err = t.put(ctx, group, held, copying, distrusts)
-	}
+	traces, b, err := t.putLikely(ctx, group, held)
 	if err != nil || b == nil {
 		return err
 	}
@@ -214,6 +201,23 @@ func (t *tracer) replace(ctx context.Context, group []*incomingTrace) error {
 	t.feed.Grew()
 	t.counters.committed(len(b.rows), b.folded, time.Since(start))
 	return nil
+}
+
+// putLikely puts traces the likely way. What turns out to be wrong is given up, one thing after another.
+func (t *tracer) putLikely(ctx context.Context, group []*incomingTrace, held map[string]*remembered) (traces []*trace, b *batch, err error) {
+	copying, distrusts := true, false
+	for {
+		traces, b, err = t.put(ctx, group, held, copying, distrusts)
+		switch {
+		case errors.Is(err, errForgotten): // and one trace fewer is remembered now
+		case pg.State(err) == fieldsql.StaleGuess && !distrusts:
+			distrusts = true
+		case notCopied(err) && copying:
+			copying = false
+		default:
+			return traces, b, err
+		}
+	}
 }
 
 // put is one try of the transaction. It returns the traces and the rows that it wrote, if it had

@@ -588,6 +588,35 @@ func TestQuietTrace(t *testing.T) {
 	}
 }
 
+// TestQuietTracesGoOnTogether checks traces that another server closed because they were quiet. Late spans
+// of all of them, in one request, complete them at the server that remembers how they were.
+func TestQuietTracesGoOnTogether(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	s, other := storetest.OpenURL(t, url, takeTraces), storetest.OpenURL(t, url, takeTraces)
+	var all, first, more [][]otlp.Span
+	for i := range 3 {
+		spans := agentTrace(t, traceID(i))
+		all, first, more = append(all, spans), append(first, spans[:len(spans)-2]), append(more, spans[len(spans)-2:len(spans)-1])
+	}
+	writeSpans(t, s, slices.Concat(first...)...)
+	storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - interval '1 year', due_at = now()")
+	if err := store.ReplaceDue(other); err != nil {
+		t.Fatal(err)
+	}
+	writeSpans(t, s, slices.Concat(more...)...)
+	for i, want := range []record.State{record.Running, record.Completed} {
+		if i > 0 {
+			writeSpans(t, s, slices.Concat(all...)...)
+		}
+		for trace := range all {
+			if got := *storetest.PlanTree(t, s, traceID(trace)).Record.State; got != want {
+				t.Errorf("trace %d is %s, want %s", trace, got, want)
+			}
+		}
+	}
+}
+
 // TestLargeTrace checks that the rows of a large trace are made later, by any server, and that late
 // spans do not replace rows whose spans were dropped.
 func TestLargeTrace(t *testing.T) {
