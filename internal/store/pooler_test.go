@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,17 +42,14 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 			all.Go(func() {
 				defer client.Close()
 				first, err := pgproto3.NewBackend(client, client).ReceiveStartupMessage()
-				start, ok := first.(*pgproto3.StartupMessage)
-				if err != nil || !ok {
-					t.Errorf("the first message is a %T: %v", first, err)
+				if err != nil {
+					t.Errorf("the first message: %v", err)
 					return
 				}
-				for name := range start.Parameters {
-					switch name {
-					case "user", "database", "application_name", "client_encoding", "datestyle", "TimeZone":
-					default:
-						delete(start.Parameters, name)
-					}
+				if start, ok := first.(*pgproto3.StartupMessage); ok { // else it cancels a statement
+					maps.DeleteFunc(start.Parameters, func(name, _ string) bool {
+						return !slices.Contains([]string{"user", "database", "application_name", "client_encoding", "datestyle", "TimeZone"}, name)
+					})
 				}
 				up, err := new(net.Dialer).DialContext(context.Background(), network, server)
 				if err != nil {
@@ -59,7 +58,7 @@ func pooler(t *testing.T, config *pgx.ConnConfig) (address string) {
 				}
 				defer up.Close()
 				front := pgproto3.NewFrontend(up, up)
-				front.Send(start)
+				front.Send(first)
 				if err := front.Flush(); err != nil {
 					t.Error(err)
 					return
