@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,8 +17,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/recorder"
+	"github.com/actlog/actlog/recorder/direct"
 )
 
 // clockTick is the unit of processor times in /proc, in milliseconds.
@@ -97,7 +102,63 @@ func measureReplica(ctx context.Context, b *bench) (figures []figure, err error)
 	}
 	passed := s.Stats().Replica.Passed
 	figures[0] = figures[0].noted("%d of all reads were made at the primary instead", passed)
-	return figures, nil
+	waits, err := b.waitedCalls(ctx, srv.db.url)
+	return append(figures, waits), err
+}
+
+// waitedCalls measures calls of a Recorder whose commits wait for the standby of this machine, and calls whose commits do not.
+func (b *bench) waitedCalls(ctx context.Context, database string) (f figure, err error) {
+	sink, err := direct.Open(ctx, database, nil)
+	if err != nil {
+		return figure{}, err
+	}
+	defer func() { err = errors.Join(err, closing(sink.Close)) }()
+	conn, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return figure{}, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rec := recorder.New(sink, recorder.Options{})
+	of := func(standbys, state string) func(context.Context) (float64, error) {
+		return func(ctx context.Context) (float64, error) {
+			if err := setStandbys(ctx, conn, standbys, state); err != nil {
+				return 0, err
+			}
+			next, stop := iter.Pull(b.text.endless(ctx, rec))
+			defer stop()
+			return medianMicroseconds(b.n(1_000, 20), func() error {
+				err, _ := next()
+				return err
+			})
+		}
+	}
+	ours, beside, err := b.byTurns(ctx, of("*", "sync"), of("", "async"))
+	if err == nil {
+		err = setStandbys(ctx, conn, "", "async")
+	}
+	return against("a synchronous call that waits for a standby, median", "us", ours, beside, "one that does not", nil), err
+}
+
+// setStandbys sets synchronous_standby_names, and waits until the standby is in a state.
+func setStandbys(ctx context.Context, conn *pgx.Conn, names, state string) error {
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + names + "'", "SELECT pg_reload_conf()"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(time.Minute); ; {
+		var is bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = $1)", state).Scan(&is)
+		if err == nil && !is && time.Now().After(end) {
+			err = fmt.Errorf("the standby does not become %s", state)
+		}
+		if err != nil || is {
+			return err
+		}
+		if err := wait(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // primaryTime returns the processor time of a Postgres, in milliseconds, while 8 clients read something.

@@ -102,6 +102,14 @@ func newPair(ctx context.Context, dir, mode string) (_ *pair, err error) {
 			return nil, err
 		}
 	}
+	// A keeper that cannot rewind an old primary copies the new one, and a copy waits for a checkpoint: as long as minutes.
+	for _, n := range p.nodes {
+		for _, statement := range []string{"ALTER SYSTEM SET checkpoint_timeout = '30s'", "ALTER SYSTEM SET checkpoint_completion_target = 0.1", "SELECT pg_reload_conf()"} {
+			if err := sqlOn(ctx, n.url("postgres"), statement); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if err := sqlOn(ctx, p.nodes[0].url("postgres"), "CREATE DATABASE actlog ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"); err != nil {
 		return nil, err
 	}
