@@ -393,12 +393,17 @@ func (q *Queries) RunHadForm(ctx context.Context, db DBTX, planID string) (bool,
 const RunHandBack = `-- name: RunHandBack :exec
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now()
-WHERE r.worker_id = $1::text
+WHERE r.worker_id = $1::text AND r.plan_id <> ALL ($2::text[])
 `
 
-// Lets go of all runs of a worker, which are due at once.
-func (q *Queries) RunHandBack(ctx context.Context, db DBTX, workerID string) error {
-	_, err := db.Exec(ctx, RunHandBack, workerID)
+type RunHandBackParams struct {
+	WorkerID string
+	Kept     []string
+}
+
+// Lets go of all runs of a worker but some, which are due at once.
+func (q *Queries) RunHandBack(ctx context.Context, db DBTX, arg RunHandBackParams) error {
+	_, err := db.Exec(ctx, RunHandBack, arg.WorkerID, arg.Kept)
 	return err
 }
 

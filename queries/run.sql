@@ -52,10 +52,10 @@ SET worker_id = NULL, due_at = now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunHandBack :exec
--- Lets go of all runs of a worker, which are due at once.
+-- Lets go of all runs of a worker but some, which are due at once.
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = now()
-WHERE r.worker_id = @worker_id::text;
+WHERE r.worker_id = @worker_id::text AND r.plan_id <> ALL (@kept::text[]);
 
 -- name: RunSignal :exec
 -- Says that something happened that a run may wait for. If nobody holds it, it is due.

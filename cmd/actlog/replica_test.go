@@ -24,7 +24,7 @@ func TestReplica(t *testing.T) {
 		t.Fatalf("%v\n%s", err, migrated.stderr)
 	}
 	pgtest.Exec(t, pair.Primary, "CREATE ROLE replica_sql LOGIN PASSWORD 'secret' IN ROLE actlog_report")
-	login, err := url.Parse(pair.Primary)
+	login, err := url.Parse(pgtest.Both(t, pair.Standby, pair.Primary)) // the first that answers is not the primary
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +99,27 @@ func TestReplica(t *testing.T) {
 	if _, _, header := ask("GET", "/api/v1/plans", "", nil); header.Get("Actlog-Mark") != "" {
 		t.Error("a read was answered with a mark")
 	}
-	// A browser keeps the mark of what its pages wrote.
-	_, _, header := ask("DELETE", "/api/v1/plans/replica-run-0", "", http.Header{"Sec-Fetch-Site": {"same-origin"}})
-	if c := header.Get("Set-Cookie"); !strings.HasPrefix(c, "actlog-mark=") {
-		t.Errorf("the browser was given %q", c)
+	if status, answer, header := ask("GET", "/api/v1/plans", "", http.Header{"Actlog-Mark": {"FFFF-0"}}); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("a mark of a primary that is not there yet: %d %s", status, answer)
 	}
+	// A browser keeps the mark of what its pages wrote. Others may have put another one there.
+	for n, browser := range []http.Header{{"Sec-Fetch-Site": {"same-origin"}}, {"Origin": {p.url}}, {"Cookie": {"actlog-mark=x"}}} {
+		_, _, header := ask("DELETE", fmt.Sprintf("/api/v1/plans/replica-run-%d", n), "", browser)
+		if c := header.Get("Set-Cookie"); !strings.HasPrefix(c, "actlog-mark=") {
+			t.Errorf("the browser was given %q", c)
+		}
+	}
+	for _, cookie := range []string{"yesterday", "FFFFFFFF-FFFFFFFFFFFFFFFF", "FFFF-0"} {
+		if status, answer, _ := ask("GET", "/api/v1/plans", "", http.Header{"Cookie": {"actlog-mark=" + cookie}}); status != http.StatusOK {
+			t.Errorf("with the cookie %s: %d %s", cookie, status, answer)
+		}
+	}
+	// What the replica lacks is asked of the primary.
+	pgtest.Exec(t, pair.Standby, "SELECT pg_wal_replay_pause()")
+	_, _, header := ask("POST", "/api/v1/records", `{"records":[{"kind":"plan","rootPlanId":"late","currentPlanId":"late"}]}`, nil)
+	own := http.Header{"Actlog-Mark": {header.Get("Actlog-Mark")}, "Accept": {"application/json, text/event-stream"}}
+	if _, answer, _ := ask("POST", "/mcp", sql("SELECT root_plan_id, pg_is_in_recovery() AS there FROM report.plan WHERE root_plan_id = 'late'"), own); !strings.Contains(answer, "late") || !strings.Contains(answer, "false") {
+		t.Errorf("SQL that the replica cannot answer: %s", answer)
+	}
+	pgtest.Exec(t, pair.Standby, "SELECT pg_wal_replay_resume()")
 }

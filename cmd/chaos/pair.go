@@ -231,7 +231,7 @@ func (p *pair) create(ctx context.Context, n *node, what string, args ...string)
 
 // poolerSettings are those that a pooler does not pass on: docs/operations.md.
 var poolerSettings = map[string]string{
-	"jit": "off", "plan_cache_mode": "force_generic_plan", "lock_timeout": "'2s'",
+	"jit": "off", "plan_cache_mode": "force_generic_plan", "lock_timeout": "'2s'", "client_min_messages": "warning",
 	"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off",
 }
 

@@ -103,10 +103,7 @@ func MarkOf(c echo.Context) (m store.Mark, err error) {
 	if text == "" {
 		return m, nil
 	}
-	if m, err = store.ParseMark(text); err != nil {
-		return m, httpd.BadField(httpd.MarkHeader, "must be a mark from an answer of this server, as it was given")
-	}
-	return m, nil
+	return store.ParseMark(text)
 }
 
 const (

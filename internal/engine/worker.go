@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type worker struct {
 	engine *Engine
 	log    *slog.Logger
 	wake   chan struct{}
+	unsure time.Time // when a claim failed last: it may have claimed runs all the same
 
 	mu       sync.Mutex
 	row      store.Worker
@@ -219,17 +221,32 @@ func (w *worker) look(ctx context.Context) {
 // claimSome claims some runs. It reports whether there may be more.
 func (w *worker) claimSome(ctx context.Context) bool {
 	w.mu.Lock()
-	row, free := w.row, w.engine.config.Slots-len(w.held)
+	row, held := w.row, slices.Collect(maps.Keys(w.held))
 	w.mu.Unlock()
-	n := min(free, claimAtOnce)
-	if row.ID == "" || n <= 0 {
+	if row.ID == "" {
 		return false
 	}
 	limited, cancel := context.WithTimeout(ctx, w.engine.config.Lease)
 	defer cancel()
+	// Nobody carries a run whose claim had an answer that was lost. What a claim was about to do is done within a lease, or the lease is lost.
+	if !w.unsure.IsZero() {
+		now := time.Now()
+		if err := w.engine.store.HandBack(limited, row.ID, held); err != nil {
+			w.log.Debug("runs may be held that nobody carries", "worker", row.ID, "error", err)
+			return false
+		}
+		if now.Sub(w.unsure) > w.engine.config.Lease {
+			w.unsure = time.Time{}
+		}
+	}
+	n := min(w.engine.config.Slots-len(held), claimAtOnce)
+	if n <= 0 {
+		return false
+	}
 	claimed, err := w.engine.store.ClaimRuns(limited, row.ID, row.Provides, n)
 	if err != nil {
 		w.log.Debug("claim failed", "worker", row.ID, "error", err)
+		w.unsure = time.Now()
 		return false
 	}
 	for _, c := range claimed {

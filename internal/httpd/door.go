@@ -211,27 +211,6 @@ func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// mark puts a mark into the answer to what may have written.
-func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
-	markNow := d.server.config.Mark
-	if markNow == nil {
-		return next
-	}
-	return func(c echo.Context) error {
-		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Spends {
-			c.Response().Before(func() {
-				if c.Response().Status >= http.StatusBadRequest {
-					return
-				}
-				if mark := markNow(c.Request().Context()); mark != "" {
-					giveMark(c, mark)
-				}
-			})
-		}
-		return next(c)
-	}
-}
-
 // handleError answers an error, and logs its cause if clients do not see it.
 func (d *door) handleError(err error, c echo.Context) {
 	p, known := ProblemOf(err)

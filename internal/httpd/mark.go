@@ -1,9 +1,13 @@
 package httpd
 
 import (
+	"context"
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/actlog/actlog/record"
 )
 
 // MarkHeader is in the answer to a request that may have written: a mark of the record as it is then. A read that has it sees all that.
@@ -13,31 +17,72 @@ const (
 	// markCookie keeps the last mark for pages in a browser, for markLasts seconds.
 	markCookie = "actlog-mark"
 	markLasts  = 60
-	// markKey is where a request has a mark that it was given here.
+	// markKey is where a request has the mark that it has to see.
 	markKey = "mark"
 )
 
-// giveMark puts a mark into an answer, and into a browser.
+// Marks says what reads have to see.
+type Marks interface {
+	// MarkText returns a mark of what is on record; empty: reads see everything anyway.
+	MarkText(ctx context.Context) string
+	// Await waits until reads see what is before a mark. The error is a [*record.InvalidError] if it is none.
+	Await(ctx context.Context, mark string) error
+}
+
+// mark puts a mark into the answer to what may have written, and heeds the one that a client sends.
+func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
+	marks := d.server.config.Marks
+	if marks == nil {
+		return next
+	}
+	return func(c echo.Context) error {
+		if err := heedMark(c, marks); err != nil {
+			return err
+		}
+		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Spends {
+			c.Response().Before(func() {
+				if c.Response().Status >= http.StatusBadRequest {
+					return
+				}
+				if mark := marks.MarkText(c.Request().Context()); mark != "" {
+					giveMark(c, mark)
+				}
+			})
+		}
+		return next(c)
+	}
+}
+
+// heedMark makes a request see the mark that came with it. Others may have put a cookie into a browser, so one that does not do is ignored.
+func heedMark(c echo.Context, marks Marks) error {
+	ctx := c.Request().Context()
+	if mark := c.Request().Header.Get(MarkHeader); mark != "" {
+		SetMark(c, mark)
+		err := marks.Await(ctx, mark)
+		if invalid := (*record.InvalidError)(nil); errors.As(err, &invalid) {
+			return BadField(MarkHeader, "must be a mark from an answer of this server, as it was given")
+		}
+		return err
+	}
+	if cookie, err := c.Cookie(markCookie); err == nil && marks.Await(ctx, cookie.Value) == nil {
+		SetMark(c, cookie.Value)
+	}
+	return ctx.Err()
+}
+
+// giveMark puts a mark into an answer, and into a browser: a client that sends cookies, or says which page its request is from.
 func giveMark(c echo.Context, mark string) {
 	r := c.Request()
 	c.Response().Header().Set(MarkHeader, mark)
-	if r.Header.Get("Sec-Fetch-Site") != "" { // a browser
+	if r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != "" || r.Header.Get("Cookie") != "" {
 		c.SetCookie(&http.Cookie{Name: markCookie, Value: mark, Path: "/", MaxAge: markLasts, HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteLaxMode})
 	}
 }
 
 // MarkOf returns the mark that a read has to see; empty: any.
 func MarkOf(c echo.Context) string {
-	if mark, ok := c.Get(markKey).(string); ok {
-		return mark
-	}
-	if mark := c.Request().Header.Get(MarkHeader); mark != "" {
-		return mark
-	}
-	if cookie, err := c.Cookie(markCookie); err == nil {
-		return cookie.Value
-	}
-	return ""
+	mark, _ := c.Get(markKey).(string)
+	return mark
 }
 
 // SetMark makes a read see a mark.

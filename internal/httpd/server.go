@@ -4,7 +4,6 @@
 package httpd
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -33,8 +32,8 @@ type Config struct {
 	Version string
 	// ReadTimeout is how long a read may take. Default 30 s.
 	ReadTimeout time.Duration
-	// Mark returns what [MarkHeader] is in the answer to a write; empty: nothing. Default: nothing.
-	Mark func(context.Context) string
+	// Marks says what reads have to see; nil: everything anyway.
+	Marks Marks
 	// Origins are those of web pages that may send to routes that are beacons, "*" for any.
 	// Default: browsers let no page do so.
 	Origins []string

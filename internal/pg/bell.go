@@ -21,25 +21,27 @@ type Bell struct {
 	log     *slog.Logger
 	rung    chan struct{} // holds a token if somebody rang and nobody was notified
 
-	mu   sync.Mutex
-	here map[chan<- struct{}]bool // who listens in this process
+	mu     sync.Mutex
+	here   map[chan<- struct{}]bool // who listens in this process
+	unhear context.CancelFunc       // ends the connection that listens for them
 
-	stop      context.CancelFunc
-	notifying sync.WaitGroup
+	ctx     context.Context // ends with the bell
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // NewBell returns the bell of a channel, whose name is an identifier. The caller closes it.
 func NewBell(d *DB, channel string, log *slog.Logger) *Bell {
 	ctx, stop := context.WithCancel(context.Background())
-	b := &Bell{db: d, channel: channel, log: log, rung: make(chan struct{}, 1), here: map[chan<- struct{}]bool{}, stop: stop}
-	b.notifying.Go(func() { b.notify(ctx) })
+	b := &Bell{db: d, channel: channel, log: log, rung: make(chan struct{}, 1), here: map[chan<- struct{}]bool{}, ctx: ctx, stop: stop}
+	b.running.Go(b.notify)
 	return b
 }
 
 // Close ends the notifications.
 func (b *Bell) Close() {
 	b.stop()
-	b.notifying.Wait()
+	b.running.Wait()
 }
 
 // Ring wakes those who listen, within 20 ms. It returns at once. Call it after the commit: a
@@ -49,6 +51,11 @@ func (b *Bell) Ring() { signal(b.rung) }
 // RingNow is Ring, and wakes those who listen in this process at once.
 func (b *Bell) RingNow() {
 	b.Ring()
+	b.wake()
+}
+
+// wake wakes those who listen in this process.
+func (b *Bell) wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for wake := range b.here {
@@ -57,7 +64,8 @@ func (b *Bell) RingNow() {
 }
 
 // notify notifies the processes of this database, on a connection of its own.
-func (b *Bell) notify(ctx context.Context) {
+func (b *Bell) notify() {
+	ctx := b.ctx
 	var conn *pgx.Conn
 	defer func() { closeConn(conn) }()
 	for attempt := 0; ; {
@@ -93,21 +101,32 @@ func (b *Bell) send(ctx context.Context, conn **pgx.Conn) (err error) {
 	return err
 }
 
-// Listen leaves a token in wake for each notification, until ctx ends. If notifications do
+// Listen leaves a token in wake at first, because of what came before, and for each notification, until ctx ends. If notifications do
 // not arrive, as behind a pooler of transactions, nobody is woken.
 func (b *Bell) Listen(ctx context.Context, wake chan<- struct{}) {
 	b.mu.Lock()
 	b.here[wake] = true
+	if len(b.here) == 1 {
+		hearing, stop := context.WithCancel(b.ctx)
+		b.unhear = stop
+		b.running.Go(func() { b.hear(hearing) })
+	}
 	b.mu.Unlock()
-	defer func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.here, wake)
-	}()
+	signal(wake)
+	<-ctx.Done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if delete(b.here, wake); len(b.here) == 0 {
+		b.unhear()
+	}
+}
+
+// hear wakes those who listen at each notification, on one connection for all of them.
+func (b *Bell) hear(ctx context.Context) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		err := b.receive(ctx, func() {
 			attempt = 0
-			signal(wake)
+			b.wake()
 		})
 		if ctx.Err() == nil {
 			b.log.Debug("listen failed; what it tells is found by looking", "channel", b.channel, "error", err)

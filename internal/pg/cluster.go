@@ -6,18 +6,26 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/record"
 )
 
 const (
-	// lookEvery is how often each host is asked whether it is the primary, if there are several.
+	// lookEvery is how often each host is asked whether it is the primary.
 	lookEvery = time.Second
 	// lookTimeout is how long a host may take to answer.
 	lookTimeout = 2 * time.Second
+	// lookAgain is how often the only host is asked on a new connection: its address may lead elsewhere now.
+	lookAgain = 10 * time.Second
+	// replacedFor is how long an address that once led to a primary may still lead to an older one.
+	replacedFor = time.Minute
 )
 
 // Errors of a connection that is not used.
@@ -35,9 +43,10 @@ type cluster struct {
 	hosts  [][]pgconn.FallbackConfig // in the order of the URL; a host may have one way with TLS and one without
 
 	mu      sync.Mutex
-	primary claim // of the highest timeline; zero: none was seen yet
-	host    int   // that made it
-	conns   map[*pgconn.PgConn]bool
+	primary claim     // of the highest timeline; zero: none was seen yet
+	seen    time.Time // when it was last made
+	host    int       // that made it
+	conns   sockets
 	reset   func()
 
 	stop    context.CancelFunc
@@ -46,7 +55,7 @@ type cluster struct {
 
 // newCluster makes the connections of a config go to the primary.
 func newCluster(config *pgx.ConnConfig, log *slog.Logger) *cluster {
-	c := &cluster{log: log, config: config.Copy(), hosts: hostsOf(config), conns: map[*pgconn.PgConn]bool{}}
+	c := &cluster{log: log, config: config.Copy(), hosts: hostsOf(config), conns: sockets{}}
 	config.ValidateConnect, config.AfterConnect = c.admit, c.keep
 	return c
 }
@@ -72,6 +81,46 @@ func (c *cluster) name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.primary.system + c.primary.timeline
+}
+
+// timeline returns that of the primary; 0 if none was seen yet.
+func (c *cluster) timeline() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, _ := strconv.ParseUint(c.primary.timeline, 16, 32) // empty, or digits
+	return uint32(n)
+}
+
+// await waits until the primary is of a timeline, or a later one, for as long as it takes to see that.
+func (c *cluster) await(ctx context.Context, timeline uint32) error {
+	for end := time.Now().Add(lookEvery + lookTimeout); c.timeline() < timeline; {
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: the primary of timeline %d is not known yet", record.ErrUnavailable, timeline)
+		}
+		if err := Pause(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns an error for a server that is not the primary, or has been replaced.
+func (c *cluster) check(ctx context.Context, conn *pgconn.PgConn) error {
+	s, err := ask(ctx, conn)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case s.timeline == "":
+		return errStandby
+	case s.system != c.primary.system:
+		return errStranger
+	case s.timeline < c.primary.timeline:
+		return errReplaced
+	}
+	return nil
 }
 
 // system identifies the cluster that the primary belongs to; empty: none was seen yet.
@@ -134,17 +183,10 @@ const claimKey = "actlog claim"
 func (c *cluster) keep(_ context.Context, conn *pgconn.PgConn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for other := range c.conns {
-		select {
-		case <-other.CleanupDone():
-			delete(c.conns, other)
-		default:
-		}
-	}
 	if conn.CustomData()[claimKey] != c.primary { // meanwhile
 		return errReplaced
 	}
-	c.conns[conn] = true
+	c.conns.add(conn)
 	return nil
 }
 
@@ -158,11 +200,11 @@ func (c *cluster) see(s claim, host int) error {
 	// Where one address stands for whatever is the primary, what it leads to now is right, restored or not.
 	case several && c.primary.system != "" && s.system != c.primary.system:
 		return fmt.Errorf("%w: %s, not %s", errStranger, s.system, c.primary.system)
-	case several && s.timeline < c.primary.timeline:
+	case s.system == c.primary.system && s.timeline < c.primary.timeline && (several || time.Since(c.seen) < replacedFor):
 		return errReplaced
 	}
 	before := c.primary
-	c.primary = s
+	c.primary, c.seen = s, time.Now()
 	if host >= 0 {
 		c.host = host
 	}
@@ -170,24 +212,21 @@ func (c *cluster) see(s claim, host int) error {
 		return nil
 	}
 	c.log.Warn("another server is the primary now", "timeline", s.timeline, "before", before.timeline)
-	for conn := range c.conns {
-		_ = conn.Conn().Close() // whatever it is used for fails, and is tried again elsewhere
-	}
-	clear(c.conns)
+	c.conns.close("")
 	if c.reset != nil {
 		c.reset()
 	}
 	return nil
 }
 
-// begin begins to ask all hosts who is the primary, if there are several. reset makes the pool give up its connections.
+// begin begins to ask all hosts who is the primary. Nobody can take over a socket of this machine. reset makes the pool give up its connections.
 func (c *cluster) begin(reset func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.mu.Lock()
 	c.reset = reset
 	c.mu.Unlock()
-	if len(c.hosts) == 1 {
+	if len(c.hosts) == 1 && strings.HasPrefix(c.config.Host, "/") {
 		return
 	}
 	for host, ways := range c.hosts {
@@ -197,7 +236,11 @@ func (c *cluster) begin(reset func()) {
 			config.ValidateConnect, config.Tracer = nil, nil
 			var conn *pgx.Conn
 			defer func() { closeConn(conn) }()
-			for Pause(ctx, lookEvery) == nil {
+			for n := 1; Pause(ctx, lookEvery) == nil; n++ {
+				if len(c.hosts) == 1 && n%int(lookAgain/lookEvery) == 0 {
+					closeConn(conn)
+					conn = nil
+				}
 				if err := c.lookAt(ctx, config, &conn, host); err != nil && ctx.Err() == nil {
 					c.log.Debug("a host is not the primary", "host", config.Host, "port", config.Port, "error", err)
 				}

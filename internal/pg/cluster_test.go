@@ -96,6 +96,55 @@ func TestAnotherPrimary(t *testing.T) {
 	}
 }
 
+// TestOneAddress: one address stands for whatever is the primary. The old one is frozen, and the address leads to the new one: what goes on at
+// the old one ends. Should the address lead to the old one again for a moment, nobody goes there.
+func TestOneAddress(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	address := pgtest.NewAddress(t, pair.Primary)
+	d := open(t, address.URL)
+	ctx := t.Context()
+	if id, err := timeline(ctx, d); err != nil || id != "00000001" {
+		t.Fatal(id, err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := d.Exec(ctx, "SELECT pg_sleep(0.5)")
+		ended <- err
+	}()
+	address.Freeze(t, pair.Primary)
+	pair.Promote(t)
+	address.Lead(t, pair.Standby)
+	select {
+	case err := <-ended:
+		if !pg.Transient(err) {
+			t.Errorf("what went on at the old primary: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("a statement waits for the old primary")
+	}
+	for range 2 { // the connection that finds the new primary is not kept
+		if id, err := timeline(ctx, d); err != nil || id != "00000002" {
+			t.Errorf("%s, %v", id, err)
+		}
+	}
+	address.Freeze(t, "")
+	address.Lead(t, pair.Primary)
+	if conn, err := d.Connect(ctx); err == nil {
+		_ = conn.Close(ctx)
+		t.Error("a new connection leads to the old primary")
+	}
+	if id, err := timeline(ctx, d); err != nil || id != "00000002" {
+		t.Errorf("%s, %v", id, err)
+	}
+	if err := d.AwaitTimeline(ctx, 2); err != nil {
+		t.Error(err)
+	}
+	if err := d.AwaitTimeline(ctx, 3); !errors.Is(err, record.ErrUnavailable) {
+		t.Errorf("what is not there yet: %v", err)
+	}
+}
+
 // TestStandbysThatNobodyWaitsFor: there is a warning if a failover may lose what was acknowledged, and only then.
 func TestStandbysThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()

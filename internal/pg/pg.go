@@ -44,6 +44,7 @@ type Config struct {
 // settings are those of every connection.
 var settings = map[string]string{
 	"application_name":              "actlog",
+	"client_min_messages":           "warning", // see dropUnsettled
 	"default_transaction_isolation": "read committed",
 	"jit":                           "off",                // compiling costs more than any of these statements
 	"plan_cache_mode":               "force_generic_plan", // planning again costs more as well
@@ -111,6 +112,16 @@ func prepare(config *pgx.ConnConfig) {
 // Primary names the primary that connections lead to: its cluster and its timeline. Who has read from another server than the one before has
 // another name before the answer arrives. It is empty before the first connection.
 func (d *DB) Primary() string { return d.cluster.name() }
+
+// AwaitTimeline waits until connections lead to the primary of a timeline, or of a later one, for a few seconds. Then the error is [record.ErrUnavailable].
+func (d *DB) AwaitTimeline(ctx context.Context, timeline uint32) error {
+	return d.cluster.await(ctx, timeline)
+}
+
+// CheckPrimary refuses a connection that is not of the pool to what is not the primary.
+func (d *DB) CheckPrimary(ctx context.Context, conn *pgconn.PgConn) error {
+	return d.cluster.check(ctx, conn)
+}
 
 // Close closes all connections of the pool, once they are given back.
 func (d *DB) Close() {

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ var (
 	ErrNotThere = errors.New("the replica is not used")
 	errAway     = fmt.Errorf("%w: it does not answer", ErrNotThere)
 	errBehind   = fmt.Errorf("%w: it is behind", ErrNotThere)
+	errTooFar   = fmt.Errorf("%w, too far", errBehind)
 	errPromoted = fmt.Errorf("%w: it is a primary", ErrNotThere)
 )
 
@@ -50,18 +52,28 @@ type ReplicaConfig struct {
 // Replica is one or more standbys of a database, for reads that need not see the latest. Whenever a connection is used, its server is asked how far
 // it is: an address may lead to several. It is safe for concurrent use.
 type Replica struct {
-	db     *DB // the standbys
-	config ReplicaConfig
-	system func() string // identifies the cluster
-	marker *marker
+	db       *DB // the standbys
+	config   ReplicaConfig
+	primary  *DB
+	marker   *marker
+	standbys []*standby
 
 	mu      sync.Mutex
 	past    []sample // of the primary, oldest first
-	looked  bool
-	found   error // at the last look; nil: it can be used
-	lag     time.Duration
+	conns   sockets
+	used    bool // as was logged last
+	noted   bool // whether it was
 	stop    context.CancelFunc
 	looking sync.WaitGroup
+}
+
+// standby is a host of the URL.
+type standby struct {
+	config  *pgx.ConnConfig // leads to it alone
+	conn    *pgx.Conn       // to look at it, whatever the others do; nil: there is none
+	address string          // of that, or of the last one
+	lag     time.Duration   // at the last look
+	err     error           // then; nil: it can be used
 }
 
 // sample is where the primary was, at a time or later.
@@ -76,13 +88,18 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica: %w", err) // its text hides the password
 	}
-	r := &Replica{config: config, system: primary.cluster.system, marker: &marker{db: primary}, found: errAway}
+	r := &Replica{config: config, primary: primary, marker: &marker{db: primary}, conns: sockets{}}
 	pc.MaxConns = int32(config.MaxConns)
-	pc.ConnConfig.Tracer = config.Tracer
 	pc.ConnConfig.ConnectTimeout = replicaTimeout
-	pc.ConnConfig.ValidateConnect = r.Admit
 	maps.Copy(pc.ConnConfig.RuntimeParams, settings)
 	hosts := hostsOf(pc.ConnConfig)
+	for _, ways := range hosts {
+		s := &standby{config: pc.ConnConfig.Copy(), err: errAway}
+		through(s.config, ways)
+		r.standbys = append(r.standbys, s)
+	}
+	pc.ConnConfig.Tracer = config.Tracer
+	pc.ConnConfig.ValidateConnect, pc.ConnConfig.AfterConnect = r.Admit, r.keep
 	pc.BeforeConnect = func(_ context.Context, config *pgx.ConnConfig) error {
 		shuffled := slices.Clone(hosts)
 		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -90,6 +107,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 		return nil
 	}
 	pc.PrepareConn = r.prepare
+	pc.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare asks, and not for long
 	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
 	if err != nil {
 		return nil, fmt.Errorf("replica: %w", err)
@@ -97,12 +115,24 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	r.db = &DB{Pool: pool, log: config.Logger}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	r.look(ctx)
-	r.looking.Go(func() {
-		for Pause(ctx, min(time.Second, config.Lag/4)) == nil {
-			r.look(ctx)
-		}
-	})
+	r.sample(ctx)
+	var first sync.WaitGroup
+	for _, s := range r.standbys {
+		first.Go(func() { r.look(ctx, s) })
+	}
+	first.Wait()
+	r.note()
+	every := func(do func()) {
+		r.looking.Go(func() {
+			for Pause(ctx, min(time.Second, config.Lag/4)) == nil {
+				do()
+			}
+		})
+	}
+	every(func() { r.sample(ctx) })
+	for _, s := range r.standbys {
+		every(func() { r.look(ctx, s); r.note() })
+	}
 	return r, nil
 }
 
@@ -110,7 +140,15 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 func (r *Replica) Close() {
 	r.stop()
 	r.looking.Wait()
+	for _, s := range r.standbys {
+		closeConn(s.conn)
+	}
 	r.db.Pool.Close()
+}
+
+// CheckPrimary refuses a connection to what is not the primary of the replica.
+func (r *Replica) CheckPrimary(ctx context.Context, conn *pgconn.PgConn) error {
+	return r.primary.CheckPrimary(ctx, conn)
 }
 
 // DB returns the connections. They are used with the context of [Replica.Use].
@@ -122,11 +160,22 @@ func (r *Replica) Mark(ctx context.Context) (Mark, error) {
 	return mark, err
 }
 
-// Standing returns by how much the replica was behind at most when it was last looked at. The error is [ErrNotThere] if it is not used.
+// Standing returns by how much the replica was behind at most when it was last looked at; of several standbys, the best. The error is
+// [ErrNotThere] if none is used.
 func (r *Replica) Standing() (lag time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lag, r.found
+	return r.standing()
+}
+
+func (r *Replica) standing() (lag time.Duration, err error) {
+	best := slices.MinFunc(r.standbys, func(a, b *standby) int {
+		rank := func(s *standby) int {
+			return slices.Index([]bool{s.err == nil, errors.Is(s.err, errBehind), true}, true)
+		}
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.lag, b.lag))
+	})
+	return best.lag, best.err
 }
 
 // Use returns the context for a read at the replica that sees all that is before a mark. The error is [ErrNotThere] if there is no use to try;
@@ -134,11 +183,11 @@ func (r *Replica) Standing() (lag time.Duration, err error) {
 func (r *Replica) Use(ctx context.Context, after Mark) (context.Context, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.found != nil {
-		return nil, r.found
+	if _, err := r.standing(); err != nil {
+		return nil, err
 	}
 	least, ok := r.least(time.Now())
-	if !ok {
+	if !ok || after == Latest {
 		return nil, errBehind
 	}
 	return context.WithValue(ctx, needsKey{}, needs{least, after}), nil
@@ -146,16 +195,27 @@ func (r *Replica) Use(ctx context.Context, after Mark) (context.Context, error) 
 
 // Fresh checks a connection to a standby that is not of the pool, with the context of [Replica.Use].
 func (r *Replica) Fresh(ctx context.Context, conn *pgconn.PgConn) error {
-	_, err := r.fresh(ctx, conn)
-	return err
+	needed, _ := ctx.Value(needsKey{}).(needs)
+	for end := time.Now().Add(replicaPatience); ; {
+		at, err := r.positionOf(ctx, conn)
+		switch {
+		case err != nil:
+			return err
+		case !at.Has(needed.least):
+			return errTooFar
+		case at.Has(needed.after):
+			return nil
+		case time.Now().After(end):
+			return errBehind
+		}
+		if err := Pause(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
-// needs are what a standby must have for a read.
-type needs []Mark
-
-func (n needs) in(m Mark) bool {
-	return !slices.ContainsFunc(n, func(need Mark) bool { return !m.Has(need) })
-}
+// needs are what a standby must have for a read: what keeps it from being too far behind, at once, and what the reader wrote.
+type needs struct{ least, after Mark }
 
 type needsKey struct{}
 
@@ -169,108 +229,126 @@ func (r *Replica) least(now time.Time) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Admit refuses a new connection to what is no standby of the primary; then the next host is tried.
+// Admit refuses a new connection to what is no standby of the primary, or too far behind; then the next host is tried.
 func (r *Replica) Admit(ctx context.Context, conn *pgconn.PgConn) error {
-	c, err := ask(ctx, conn)
-	switch {
-	case err != nil:
+	at, err := r.positionOf(ctx, conn)
+	if err != nil {
 		return err
-	case c.timeline != "":
-		return errPromoted
-	case c.system != r.system():
-		return fmt.Errorf("%w: %w", ErrNotThere, errStranger)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if least, ok := r.least(time.Now()); !ok || !at.Has(least) {
+		return errTooFar
 	}
 	return nil
 }
 
-// prepare is called for each connection that is to be used.
-func (r *Replica) prepare(ctx context.Context, conn *pgx.Conn) (usable bool, err error) {
-	return r.fresh(ctx, conn.PgConn())
+// keep is called for each connection of the pool that was admitted.
+func (r *Replica) keep(_ context.Context, conn *pgconn.PgConn) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns.add(conn)
+	return nil
 }
 
-// fresh waits until a standby has what a read needs, but not for long.
-func (r *Replica) fresh(ctx context.Context, conn *pgconn.PgConn) (usable bool, err error) {
-	need, _ := ctx.Value(needsKey{}).(needs)
-	for end := time.Now().Add(replicaPatience); ; {
-		at, err := positionOf(ctx, conn)
-		switch {
-		case err != nil:
-			return false, err
-		case need.in(at):
-			return true, nil
-		case time.Now().After(end):
-			return true, errBehind
-		}
-		if err := Pause(ctx, 5*time.Millisecond); err != nil {
-			return true, err
-		}
+// prepare is called for each connection that is to be used. Instead of one to a standby that is too far behind, the pool tries another.
+func (r *Replica) prepare(ctx context.Context, conn *pgx.Conn) (usable bool, err error) {
+	switch err := r.Fresh(ctx, conn.PgConn()); {
+	case errors.Is(err, errTooFar):
+		return false, nil
+	case errors.Is(err, errBehind):
+		return true, err
+	default:
+		return err == nil, err
 	}
 }
 
 // positionOf asks a standby what it has. Its timeline may be known late, at the next checkpoint, to a role that may not see its receiver.
-func positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, err error) {
+func (r *Replica) positionOf(ctx context.Context, conn *pgconn.PgConn) (m Mark, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaTimeout)
 	defer cancel()
-	results, err := conn.Exec(ctx, `SELECT upper(
+	results, err := conn.Exec(ctx, `SELECT (SELECT system_identifier FROM pg_control_system()), upper(
 		to_hex(GREATEST((SELECT timeline_id FROM pg_control_checkpoint()), (SELECT received_tli FROM pg_stat_wal_receiver))) || '-' ||
 		CASE WHEN pg_is_in_recovery() THEN to_hex((pg_last_wal_replay_lsn() - '0/0')::bigint) END)`).ReadAll()
 	if err != nil {
 		return m, fmt.Errorf("%w: %w", errAway, err)
 	}
-	mark := results[0].Rows[0][0]
-	if mark == nil {
+	switch system, mark := string(results[0].Rows[0][0]), results[0].Rows[0][1]; {
+	case mark == nil:
 		return m, errPromoted
+	case system != r.primary.cluster.system():
+		return m, fmt.Errorf("%w: %w", ErrNotThere, errStranger)
+	default:
+		return ParseMark(string(mark))
 	}
-	return ParseMark(string(mark))
 }
 
-// look finds where the primary is and how far behind the replica is.
-func (r *Replica) look(ctx context.Context) {
+// sample notes where the primary is.
+func (r *Replica) sample(ctx context.Context) {
 	began := time.Now()
-	_, mark, markErr := r.marker.ask(ctx)
-	if markErr == nil {
-		r.mu.Lock()
-		r.past = append(r.past, sample{began, mark})
-		for len(r.past) > 1 && began.Sub(r.past[0].at) > 2*r.config.Lag {
-			r.past = r.past[1:]
-		}
-		r.mu.Unlock()
+	_, mark, err := r.marker.ask(ctx)
+	if err != nil {
+		return // then every standby is too far behind, after a while
 	}
-	at, err := r.position(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.past = append(r.past, sample{began, mark})
+	for len(r.past) > 1 && began.Sub(r.past[0].at) > 2*r.config.Lag {
+		r.past = r.past[1:]
+	}
+}
+
+// look finds how far behind a standby is. What is read at one that does not answer fails.
+func (r *Replica) look(ctx context.Context, s *standby) {
+	at, err := r.lookAt(ctx, s)
 	if ctx.Err() != nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before, first := time.Now(), r.found, !r.looked
-	r.found, r.looked = err, true
-	if err == nil {
-		r.lag = r.behind(now, at)
+	now := time.Now()
+	if s.err, s.lag = err, 0; err == nil {
+		s.lag = r.behind(now, at)
 		if least, ok := r.least(now); !ok || !at.Has(least) {
-			r.found = errBehind
+			s.err = errTooFar
 		}
 	}
-	switch {
-	case r.found != nil && (before == nil || first):
-		r.config.Logger.Warn("reads are not made at the replica", "error", r.found)
-	case r.found == nil && before != nil:
-		r.config.Logger.Info("reads are made at the replica", "lag", r.lag)
+	if errors.Is(err, errAway) && s.address != "" {
+		r.conns.close(s.address)
 	}
 }
 
-// position asks one of the standbys.
-func (r *Replica) position(ctx context.Context) (m Mark, err error) {
+// note logs whether the replica is used, if that has changed.
+func (r *Replica) note() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lag, err := r.standing()
+	used := err == nil
+	switch {
+	case used == r.used && r.noted:
+	case used:
+		r.config.Logger.Info("reads are made at the replica", "lag", lag)
+	default:
+		r.config.Logger.Warn("reads are not made at the replica", "error", err)
+	}
+	r.used, r.noted = used, true
+}
+
+// lookAt asks a standby.
+func (r *Replica) lookAt(ctx context.Context, s *standby) (m Mark, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*replicaTimeout)
 	defer cancel()
-	conn, err := r.db.Acquire(ctx)
-	if err != nil {
-		if !errors.Is(err, ErrNotThere) {
-			err = fmt.Errorf("%w: %w", errAway, err)
+	if s.conn == nil {
+		if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
+			return m, fmt.Errorf("%w: %w", errAway, err)
 		}
-		return m, err
+		s.address = addressOf(s.conn.PgConn())
 	}
-	defer conn.Release()
-	return positionOf(ctx, conn.Conn().PgConn())
+	if m, err = r.positionOf(ctx, s.conn.PgConn()); err != nil {
+		closeConn(s.conn)
+		s.conn = nil
+	}
+	return m, err
 }
 
 // behind returns since when a standby lacks something, at most; as long as there are samples, if it lacks all of them.

@@ -22,7 +22,7 @@ type Pair struct {
 	// Primary and Standby are the addresses of each.
 	Primary, Standby string
 
-	servers [2]*embedpg.Server
+	dir string
 }
 
 // NewPair starts two servers of its own for a test. Their database is empty.
@@ -32,38 +32,54 @@ func NewPair(t testing.TB) *Pair {
 	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil { // Postgres may run as another user
 		t.Fatal(err)
 	}
-	p := &Pair{}
-	started := func(i int, server *embedpg.Server, err error) string {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.servers[i] = server
-		t.Cleanup(func() {
-			if err := server.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		return server.URL()
-	}
-	primary, err := embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, "a")})
-	p.Primary = started(0, primary, err)
-	standby, err := Follow(t.Context(), p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
-	p.Standby = started(1, standby, err)
+	p := &Pair{dir: top}
+	p.Primary = p.started(t, func() (*embedpg.Server, error) {
+		return embedpg.Start(t.Context(), embedpg.Config{Dir: filepath.Join(top, "a")})
+	})
+	p.Standby = p.started(t, func() (*embedpg.Server, error) {
+		return Follow(t.Context(), p.Primary, filepath.Join(top, "a"), filepath.Join(top, "b"))
+	})
 	p.Set(t, "synchronous_standby_names", "*")
-	at, err := url.Parse(p.Primary)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := url.Parse(p.Standby)
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := *at
-	// The standby comes first, which is of no use.
-	both.RawQuery = url.Values{"host": {other.Query().Get("host") + "," + at.Query().Get("host")}, "port": {other.Query().Get("port") + "," + at.Query().Get("port")}, "sslmode": {"disable"}}.Encode()
-	p.URL = both.String()
+	p.URL = Both(t, p.Standby, p.Primary) // the standby comes first, which is of no use
 	return p
+}
+
+// Both returns the URL of the same database at the sockets of two servers.
+func Both(t testing.TB, first, second string) string {
+	t.Helper()
+	a, err := url.Parse(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := url.Parse(second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string) string { return a.Query().Get(name) + "," + b.Query().Get(name) }
+	a.RawQuery = url.Values{"host": {of("host")}, "port": {of("port")}, "sslmode": {"disable"}}.Encode()
+	return a.String()
+}
+
+// Another starts another standby, and returns its address.
+func (p *Pair) Another(t testing.TB) string {
+	t.Helper()
+	return p.started(t, func() (*embedpg.Server, error) {
+		return Follow(t.Context(), p.Primary, filepath.Join(p.dir, "a"), filepath.Join(p.dir, "c"))
+	})
+}
+
+func (p *Pair) started(t testing.TB, start func() (*embedpg.Server, error)) (address string) {
+	t.Helper()
+	server, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL()
 }
 
 // Follow makes a standby of a private Postgres in another folder, and starts it.

@@ -97,7 +97,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Reports, error) {
 // connection is one of a single statement.
 type connection struct{ *pgconn.PgConn }
 
-// ReadAt makes the role read at the hosts of a replica while that can be used.
+// ReadAt makes the role read at the hosts of a replica while that can be used, and else at the primary, whatever else its URL names.
 func (r *Reports) ReadAt(replica *pg.Replica, url string) error {
 	hosts, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -106,6 +106,7 @@ func (r *Reports) ReadAt(replica *pg.Replica, url string) error {
 	r.at, r.replica = r.config.Copy(), replica
 	r.at.Host, r.at.Port, r.at.TLSConfig, r.at.Fallbacks = hosts.Host, hosts.Port, hosts.TLSConfig, hosts.Fallbacks
 	r.at.ConnectTimeout, r.at.ValidateConnect = time.Second, replica.Admit
+	r.config.ValidateConnect = replica.CheckPrimary
 	return nil
 }
 

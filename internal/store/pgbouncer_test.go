@@ -106,7 +106,7 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 	db := pgtest.Fresh(t)
 	name, roleURL := role(t, db)
 	execSQL(t, db.Pool, "GRANT USAGE, CREATE ON SCHEMA actlog TO "+name+"; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA actlog TO "+name)
-	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'"} {
+	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning"} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
 	var log storetest.Log

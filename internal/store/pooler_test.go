@@ -95,13 +95,13 @@ func TestPoolerDropsSettings(t *testing.T) {
 
 	var warned storetest.Log
 	storetest.OpenURL(t, through, func(c *store.Config) { c.Logger = warned.Logger() })
-	for _, setting := range []string{"enable_hashjoin", "enable_material", "enable_mergejoin", "enable_seqscan", "jit", "lock_timeout", "plan_cache_mode"} {
+	for _, setting := range []string{"enable_hashjoin", "enable_material", "enable_mergejoin", "enable_seqscan", "jit", "lock_timeout", "plan_cache_mode", "client_min_messages"} {
 		if !strings.Contains(warned.String(), setting) {
 			t.Errorf("no warning for %s:\n%s", setting, &warned)
 		}
 	}
 
-	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'"} {
+	for _, set := range []string{"jit = off", "plan_cache_mode = force_generic_plan", "enable_seqscan = off", "enable_hashjoin = off", "enable_mergejoin = off", "enable_material = off", "lock_timeout = '2s'", "client_min_messages = warning"} {
 		execSQL(t, db.Pool, "ALTER ROLE "+name+" SET "+set)
 	}
 	var quiet storetest.Log

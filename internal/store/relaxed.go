@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/actlog/actlog/internal/pg"
+	"github.com/actlog/actlog/record"
 )
 
 // Mark is a moment of the record: what was committed before it.
@@ -31,6 +32,19 @@ func (s *Store) MarkText(ctx context.Context) string {
 		m = pg.Latest
 	}
 	return m.String()
+}
+
+// Await waits until reads at the primary see what is before a mark, given as a text: after a failover, an old primary may be read for a moment. The
+// error is a [*record.InvalidError] if it is no mark, and [record.ErrUnavailable] if that takes more than a few seconds.
+func (s *Store) Await(ctx context.Context, mark string) error {
+	m, err := pg.ParseMark(mark)
+	if err != nil {
+		return &record.InvalidError{Code: record.CodeInvalidValue, Field: "mark", Reason: "must be one that was returned for a write"}
+	}
+	if s.replica == nil || m == pg.Latest {
+		return nil
+	}
+	return s.db.AwaitTimeline(ctx, m.Timeline)
 }
 
 // Relaxed makes a read that need not see the latest, but all that is before a mark: at the replica, if it is near enough; else, or if it fails there or

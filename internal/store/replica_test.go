@@ -142,6 +142,60 @@ func TestReplicaFallsBehind(t *testing.T) {
 	}
 }
 
+// TestReplicaIsFrozen: what is read at a replica that stops to answer is read at the primary instead, soon.
+func TestReplicaIsFrozen(t *testing.T) {
+	t.Parallel()
+	pair := pgtest.NewPair(t)
+	migrate(t, pair.Primary)
+	address := pgtest.NewAddress(t, pair.Standby)
+	r := &replicated{pair: pair, log: new(storetest.Log), Store: storetest.OpenURL(t, pair.Primary, func(c *store.Config) { c.ReplicaURL = address.URL })}
+	r.untilUsed(t, true)
+	r.untilThere(t, r.write(t, "run"), 1)
+	began, calls := time.Now(), 0
+	if err := r.Relaxed(t.Context(), store.Mark{}, func(ctx context.Context, reader *store.Reader) error {
+		if calls++; calls == 1 {
+			address.Freeze(t, pair.Standby)
+		}
+		_, err := reader.Plans(ctx, store.PlanFilter{Limit: 10})
+		return err
+	}); err != nil || calls != 2 {
+		t.Errorf("the read was made %d times: %v", calls, err)
+	}
+	t.Logf("answered after %v", time.Since(began))
+	r.untilUsed(t, false)
+	address.Freeze(t, "")
+	r.untilUsed(t, true)
+	r.untilThere(t, store.Mark{}, 1)
+}
+
+// TestOneOfTwoReplicasFallsBehind: then the other one is read.
+func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	ahead := r.pair.Another(t)
+	s := storetest.OpenURL(t, r.pair.Primary, func(c *store.Config) {
+		c.ReplicaURL, c.ReplicaLag, c.Logger = pgtest.Both(t, r.pair.Standby, ahead), 500*time.Millisecond, r.log.Logger()
+	})
+	two := &replicated{Store: s, pair: r.pair, log: r.log}
+	two.untilUsed(t, true)
+	var readers sync.WaitGroup
+	for range 8 { // so that there are connections to both
+		readers.Go(func() { two.untilThere(t, store.Mark{}, 0) })
+	}
+	readers.Wait()
+	pgtest.Exec(t, r.pair.Standby, "SELECT pg_wal_replay_pause()")
+	r.write(t, "run")
+	r.untilUsed(t, false)
+	for range 100 {
+		if roots, there := two.list(t, store.Mark{}); len(roots) != 1 || !there {
+			t.Errorf("the list has %v, read at a replica: %v", roots, there)
+		}
+	}
+	if s := s.Stats().Replica; !s.Used || s.Passed > 10 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestReplicaIsPromoted: a replica that became a primary of its own is not read any more.
 func TestReplicaIsPromoted(t *testing.T) {
 	t.Parallel()

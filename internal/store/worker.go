@@ -113,16 +113,23 @@ func (s *Store) Wanted(ctx context.Context, workerID string) ([]Wanted, error) {
 	return wanted, nil
 }
 
-// StopWorker hands back the runs of a worker, so that others go on with them at once, and ends its
-// lease.
-func (s *Store) StopWorker(ctx context.Context, workerID string) error {
-	err := s.queries.RunHandBack(ctx, s.db, workerID)
-	if err == nil {
-		err = s.queries.WorkerStop(ctx, s.db, workerID)
-	}
-	if err != nil {
-		return fmt.Errorf("stop worker %s: %w", workerID, pg.Translate(err))
+// HandBack hands back the runs of a worker but those of some plans, so that others go on with them at once.
+func (s *Store) HandBack(ctx context.Context, workerID string, kept []string) error {
+	// A null would keep all.
+	if err := s.queries.RunHandBack(ctx, s.db, db.RunHandBackParams{WorkerID: workerID, Kept: append([]string{}, kept...)}); err != nil {
+		return fmt.Errorf("hand back runs of worker %s: %w", workerID, pg.Translate(err))
 	}
 	s.runs.RingNow()
+	return nil
+}
+
+// StopWorker hands back all runs of a worker, and ends its lease.
+func (s *Store) StopWorker(ctx context.Context, workerID string) error {
+	if err := s.HandBack(ctx, workerID, nil); err != nil {
+		return err
+	}
+	if err := s.queries.WorkerStop(ctx, s.db, workerID); err != nil {
+		return fmt.Errorf("stop worker %s: %w", workerID, pg.Translate(err))
+	}
 	return nil
 }
