@@ -116,13 +116,19 @@ func TestPgBouncerOfTransactions(t *testing.T) {
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
 	var mu sync.Mutex
-	seen := map[string]bool{}
+	seen, begun := map[string]bool{}, false
 	go s.Feed().Follow(watching, func(c feed.Changes) {
 		mu.Lock()
 		defer mu.Unlock()
+		begun = true
 		for _, change := range c.Made {
 			seen[change.RootPlanID] = true
 		}
+	})
+	storetest.Until(t, "the feed is followed", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return begun
 	})
 	var writers sync.WaitGroup
 	for w := range 12 {
