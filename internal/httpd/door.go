@@ -211,6 +211,30 @@ func (d *door) limitReads(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// mark puts a mark into the answer to what may have written, and heeds the one that a client sends.
+func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
+	marks := d.server.config.Marks
+	if marks == nil {
+		return next
+	}
+	return func(c echo.Context) error {
+		if err := heedMark(c, marks); err != nil {
+			return err
+		}
+		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Spends {
+			c.Response().Before(func() {
+				if c.Response().Status >= http.StatusBadRequest {
+					return
+				}
+				if mark := marks.MarkText(c.Request().Context()); mark != "" {
+					giveMark(c, mark)
+				}
+			})
+		}
+		return next(c)
+	}
+}
+
 // handleError answers an error, and logs its cause if clients do not see it.
 func (d *door) handleError(err error, c echo.Context) {
 	p, known := ProblemOf(err)

@@ -29,30 +29,6 @@ type Marks interface {
 	Await(ctx context.Context, mark string) error
 }
 
-// mark puts a mark into the answer to what may have written, and heeds the one that a client sends.
-func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
-	marks := d.server.config.Marks
-	if marks == nil {
-		return next
-	}
-	return func(c echo.Context) error {
-		if err := heedMark(c, marks); err != nil {
-			return err
-		}
-		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Spends {
-			c.Response().Before(func() {
-				if c.Response().Status >= http.StatusBadRequest {
-					return
-				}
-				if mark := marks.MarkText(c.Request().Context()); mark != "" {
-					giveMark(c, mark)
-				}
-			})
-		}
-		return next(c)
-	}
-}
-
 // heedMark makes a request see the mark that came with it. Others may have put a cookie into a browser, so one that does not do is ignored.
 func heedMark(c echo.Context, marks Marks) error {
 	ctx := c.Request().Context()

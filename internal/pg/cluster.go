@@ -212,10 +212,10 @@ func (c *cluster) see(s claim, host int) error {
 		return nil
 	}
 	c.log.Warn("another server is the primary now", "timeline", s.timeline, "before", before.timeline)
-	c.conns.close("")
 	if c.reset != nil {
-		c.reset()
+		c.reset() // first: nobody is given a connection that is about to be closed
 	}
+	c.conns.close("")
 	return nil
 }
 
