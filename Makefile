@@ -21,9 +21,10 @@ LONGEST := ./internal/store ./internal/api
 test: postgres ## Run the tests, on a private Postgres.
 	$(WITHPG) $(GO) test $(LONGEST) ./...
 
-# Packages without goroutines have no races, and the benchmarks measure time. The tests of the
-# commands start processes, which the detector does not see; they would take a third of its time.
-SEQUENTIAL := /(record|agent/(redact|plan|workflow)|internal/(chat|compare|content|decision|field|fieldsql|graph|group|imports|otlp|tree|outline|search|template|words|wire|pgtest.*)|internal/executor(/(converse|follow))?|cmd/.*|clients|db|migrations)$$
+# Packages without goroutines have no races, and the benchmarks measure time. Executors but the graph's take one step after another; tests of
+# the engine run it beside others. The tests of the commands, of the examples and of embedpg start processes, which the detector does not see.
+SEQUENTIAL := /(record|examples.*|agent/(config|model.*|plan|redact|workflow|tool/(code|files|tests))|cmd/.*|clients|db|migrations)$$
+SEQUENTIAL := $(SEQUENTIAL)|/internal/(chat|compare|content|decision|embedpg|field|fieldsql|graph|group|imports|mcp|otlp|outline|pgtest.*|report|search|template|tree|wire|words|executor(/(converse|follow|orchestrator|plan|thinkact|workflow))?)$$
 # Nor do these long tests run code in parallel: they look at what is written, read, refused or shown, and how much.
 # Others in the same packages, which write, read and refuse at the same time, stay.
 ALONE := TracesGrow|LargeTracesGrow|TracesInAnyOrder|TraceAndNativeInAnyOrder|WritesLookRowsUp|ReadQueryPlans|SearchPages|SearchTextsForms|SearchIndexesInBoundedSteps|AnyOrderAnySplitAnyRepetition|AttemptsInAnyOrder|EveryAttemptStays|RollUps|FailedRowsReadThoseRows|ContentsOnce|ExportRestoresTree|UpDownUp
@@ -50,35 +51,17 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs)
 	done
 
 clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours.
-	@need=; command -v npm >/dev/null || need="nodejs npm"; \
-	python3 -c 'import ensurepip, venv' 2>/dev/null || need="$$need python3 python3-venv"; \
-	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: installing Debian's packages $$need with apt-get" >&2; \
-		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
-	fi
+	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
 	$(GO) test -tags clients -count=1 -v ./clients
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/api
 
 page: postgres ## Use the pages in a real browser.
-	@need=; command -v chromium >/dev/null || command -v google-chrome >/dev/null || need=chromium; \
-	command -v npm >/dev/null || need="$$need nodejs npm"; \
-	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: installing Debian's packages $$need with apt-get" >&2; \
-		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
-	fi
+	@tools/debian "command -v chromium || command -v google-chrome" chromium "command -v npm" "nodejs npm"
 	$(WITHPG) $(GO) test -tags page -count=1 -run InBrowser ./internal/web
 
 deploy: ## Check the files in deploy: containers, manifests of Kubernetes, units of systemd.
-	@need=; python3 -c 'import ensurepip, venv' 2>/dev/null || need="python3 python3-venv"; \
-	command -v systemd-analyze >/dev/null || need="$$need systemd"; \
-	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: installing Debian's packages $$need with apt-get" >&2; \
-		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
-	fi
+	@tools/debian "python3 -c 'import ensurepip, venv'" "python3 python3-venv" "command -v systemd-analyze" systemd
 	$(GO) test -count=1 -run '^Test(Compose|Kubernetes|Units)' ./cmd/actlog
 	$(GO) test -tags clients -count=1 -run '^TestKubernetesManifests$$' ./clients
 
@@ -88,13 +71,7 @@ chaos: build postgres ## Inject faults under load and compare with a ledger; CHA
 
 # Postgres with automatic failover, and PgBouncer, come from Debian's packages, which need root.
 ha: build postgres ## Replace servers, poolers and the primary of a pair of Postgres under load, and compare with a ledger; HA=flags.
-	@need=; command -v pg_autoctl >/dev/null || need="postgresql-15-auto-failover pg-auto-failover-cli"; \
-	command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || need="$$need pgbouncer"; \
-	if [ -n "$$need" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: installing Debian's packages $$need with apt-get" >&2; \
-		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends $$need >/dev/null; \
-	fi
+	@tools/debian "command -v pg_autoctl" "postgresql-15-auto-failover pg-auto-failover-cli" "command -v pgbouncer || test -x /usr/sbin/pgbouncer" pgbouncer
 	$(WITHPG) $(GO) test -tags ha -count=1 -run 'Test(PgBouncer|RollingUpgrade)' ./internal/store ./cmd/actlog
 	$(GO) build -o bin/chaos ./cmd/chaos
 	./bin/chaos -actlog ./bin/actlog -scenario failover $(HA)
@@ -125,17 +102,7 @@ verify: lint generate ## Lint, and check that generated code is up to date.
 # instructions from the program itself.
 POSTGRES_DIRS := /usr/lib/postgresql/*/bin /usr/local/pgsql/bin /home/linuxbrew/.linuxbrew/opt/postgresql@*/bin
 postgres:
-	@for initdb in "$$(command -v initdb)" $(addsuffix /initdb,$(POSTGRES_DIRS)); do \
-		if [ -x "$$initdb" ]; then exit 0; fi; \
-	done; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "make: no PostgreSQL server found; installing Debian's package postgresql with apt-get" >&2; \
-		set -e; export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq; apt-get install -qq -y --no-install-recommends postgresql-common >/dev/null; \
-		mkdir -p /etc/postgresql-common/createcluster.d; \
-		echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.d/actlog.conf; \
-		apt-get install -qq -y --no-install-recommends postgresql >/dev/null; \
-	fi
+	@tools/debian 'for initdb in "$$(command -v initdb)" $(addsuffix /initdb,$(POSTGRES_DIRS)); do [ -x "$$initdb" ] && exit; done; exit 1' postgresql
 
 clean: ## Remove everything that was built. The record in .actlog stays.
 	rm -rf bin clients/*/.venv clients/*/node_modules
