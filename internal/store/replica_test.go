@@ -23,12 +23,15 @@ type replicated struct {
 	log  *storetest.Log
 }
 
+// lag is how far behind a replica may be here.
+const lag = 500 * time.Millisecond
+
 func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{pair: pgtest.NewPair(t), log: new(storetest.Log)}
 	migrate(t, r.pair.Primary)
 	r.Store = storetest.OpenURL(t, r.pair.Primary, func(c *store.Config) {
-		c.ReplicaURL, c.ReplicaLag, c.Logger = r.pair.Standby, 500*time.Millisecond, r.log.Logger()
+		c.ReplicaURL, c.ReplicaLag, c.Logger = r.pair.Standby, lag, r.log.Logger()
 	})
 	r.untilUsed(t, true)
 	return r
@@ -174,7 +177,7 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 	r := newReplicated(t)
 	ahead := r.pair.Another(t)
 	s := storetest.OpenURL(t, r.pair.Primary, func(c *store.Config) {
-		c.ReplicaURL, c.ReplicaLag, c.Logger = pgtest.Both(t, r.pair.Standby, ahead), 500*time.Millisecond, r.log.Logger()
+		c.ReplicaURL, c.ReplicaLag, c.Logger = pgtest.Both(t, r.pair.Standby, ahead), lag, r.log.Logger()
 	})
 	two := &replicated{Store: s, pair: r.pair, log: r.log}
 	two.untilUsed(t, true)
@@ -184,8 +187,8 @@ func TestOneOfTwoReplicasFallsBehind(t *testing.T) {
 	}
 	readers.Wait()
 	pgtest.Exec(t, r.pair.Standby, "SELECT pg_wal_replay_pause()")
-	r.write(t, "run")
-	r.untilUsed(t, false)
+	two.untilThere(t, r.write(t, "run"), 1)
+	time.Sleep(lag)
 	for range 100 {
 		if roots, there := two.list(t, store.Mark{}); len(roots) != 1 || !there {
 			t.Errorf("the list has %v, read at a replica: %v", roots, there)
