@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/actlog/actlog/record"
 )
@@ -409,12 +410,16 @@ func (f *forest) useLogs() {
 		}
 	}
 	slices.SortFunc(models, compareEnds)
+	own := map[*node][]*node{} // by owner, in the order of their ends
+	for _, m := range models {
+		own[m.owner] = append(own[m.owner], m)
+	}
 	for _, l := range byTime {
-		i := sort.Search(len(models), func(i int) bool { return models[i].end() >= l.time-slack })
-		if i == len(models) || models[i].Start > l.time {
+		said := saidOf(l.callLog, l.by.inner(), own, models)
+		if said == nil {
 			continue
 		}
-		m := models[i].learn(l.by)
+		m := said.learn(l.by)
 		if m.CostUSD == nil {
 			m.CostUSD = l.costUSD
 		}
@@ -422,6 +427,40 @@ func (f *forest) useLogs() {
 			m.Output, m.thinkOutput, m.answer = l.answer, l.answer, l.answer
 		}
 	}
+}
+
+// late is how much later than its model call a log record may be.
+const late = int64(100 * time.Millisecond)
+
+// saidOf returns the model call that a log record is about, nil if none is known. A record names the tool call or the session that the model
+// call is part of; it is the one that ran then, else the last one that had ended. Those of a session may be of any of its parts.
+func saidOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
+	ended := func(models []*node) int { // how many
+		return sort.Search(len(models), func(i int) bool { return models[i].end() >= l.time-slack })
+	}
+	models := own[owner]
+	if i := ended(models); i < len(models) && models[i].Start <= l.time {
+		return models[i]
+	}
+	if owner.facts.Class != Tool {
+		models = all
+	}
+	switch i := ended(models); {
+	case i < len(models) && models[i].Start <= l.time:
+		return models[i]
+	case i > 0 && models[i-1].end() >= l.time-late:
+		return models[i-1]
+	}
+	return nil
+}
+
+// inner returns the owner of what runs within a node.
+func (n *node) inner() *node {
+	n = cmp.Or(n.outer, n)
+	if c := n.facts.Class; c == Agent || c == Tool {
+		return n
+	}
+	return n.owner
 }
 
 // joinResponse joins a model call with one of the same step that has the same response at the same

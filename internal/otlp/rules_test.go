@@ -3,6 +3,7 @@ package otlp_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -386,6 +387,57 @@ func TestDelegates(t *testing.T) {
 			s, tool := r.steps[1], r.tools[0]
 			if len(r.plans) != 2 || deref(r.plans[1].Name) != c.agent || deref(s.AgentName) != c.agent || deref(s.AgentRequest) != c.asked || deref(tool.Result) != c.results {
 				t.Errorf("%s", lines(t, project(t, spans)))
+			}
+			anyOrder(t, spans)
+		})
+	}
+}
+
+// TestAnswersInLogs: O6: a log record that names no model call is about the one that ran then, below what it names. It may be late, and others may run.
+func TestAnswersInLogs(t *testing.T) {
+	t.Parallel()
+	spans := []string{
+		`{"id": "1", "name": "claude_code.interaction", "start": 1, "end": 90, "attributes": {"user_prompt": "Go"}}`,
+		`{"id": "2", "parent": "1", "name": "claude_code.llm_request", "start": 2, "end": 9}`,
+		`{"id": "3", "parent": "1", "name": "claude_code.tool", "start": 10, "end": 80, "attributes": {"tool_name": "Agent", "tool_use_id": "u1", "subagent_type": "left"}}`,
+		`{"id": "4", "parent": "3", "name": "claude_code.tool.execution", "start": 11, "end": 79}`,
+		`{"id": "5", "parent": "4", "name": "claude_code.llm_request", "start": 20, "end": 30}`,
+		`{"id": "6", "parent": "4", "name": "claude_code.llm_request", "start": 40, "end": 50}`,
+		`{"id": "7", "parent": "1", "name": "claude_code.tool", "start": 10, "end": 80, "attributes": {"tool_name": "Agent", "tool_use_id": "u2", "subagent_type": "right"}}`,
+		`{"id": "8", "parent": "7", "name": "claude_code.tool.execution", "start": 11, "end": 79}`,
+		`{"id": "9", "parent": "8", "name": "claude_code.llm_request", "start": 25, "end": 60}`,
+	}
+	for name, c := range map[string]struct {
+		names, at int // the span that it names, and when it was written
+		of        int
+	}{
+		"during the call":                            {4, 29, 5},
+		"a little later":                             {4, 31, 5},
+		"later, while another one of the owner runs": {4, 41, 6},
+		"later, while one of another runs":           {4, 55, 6},
+		"the tool call is named":                     {3, 55, 6},
+		"the other one":                              {8, 29, 9},
+		"the session is named":                       {1, 8, 2},
+		"the session is named, and another runs":     {1, 29, 5},
+		"the session is named, and none runs":        {1, 65, 9},
+		"before any call":                            {8, 20, 0},
+		"much later":                                 {8, 161, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spans := made(t, append(slices.Clone(spans), fmt.Sprintf(`{"id": "%d", "stub": true, "events": [{"name": "assistant_response", "time": %d, "attributes": {"response": "Yes"}}]}`, c.names, c.at))...)
+			want := []string(nil)
+			if c.of != 0 {
+				want = []string{fmt.Sprintf("%016d", c.of)}
+			}
+			var got []string
+			for _, cycle := range sorted(project(t, spans)).cycles {
+				if deref(cycle.ThinkOutput) == "Yes" {
+					got = append(got, deref(cycle.SpanID))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("it is the answer of %v, want %v", got, want)
 			}
 			anyOrder(t, spans)
 		})
