@@ -41,11 +41,10 @@ race: postgres ## Run the tests of packages with goroutines, with the race detec
 # failure fails again, because its input is in testdata by then. A number of inputs has no such end.
 # By default, Go spends up to a minute on minimizing each input that reaches new code.
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs).
-	@set -e; for package in $$($(GO) list ./...); do \
-		dir=$$($(GO) list -f '{{.Dir}}' $$package); \
-		for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go 2>/dev/null | cut -c6-); do \
-			echo "$$package $$target"; \
-			fuzz="$(GO) test -run ^$$ -fuzz ^$$target\$$ -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 100x $$package"; \
+	@set -e; for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs dirname | sort -u); do \
+		for target in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go | cut -c6-); do \
+			echo "$$dir $$target"; \
+			fuzz="$(GO) test -run ^$$ -fuzz ^$$target\$$ -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 100x $$dir"; \
 			$$fuzz || { echo "$$target: once more"; $$fuzz; }; \
 		done; \
 	done
@@ -84,7 +83,7 @@ build: ## Build bin/actlog.
 	$(GO) build -o bin/actlog ./cmd/actlog
 
 lint: ## Check the code with golangci-lint.
-	CGO_ENABLED=0 $(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run ./...
 
 generate: postgres ## Generate package db from queries, and the pages from their templates.
 	rm -f db/*.sql.go

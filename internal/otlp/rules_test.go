@@ -411,8 +411,8 @@ func TestAnswersInLogs(t *testing.T) {
 		names, at int // the span that it names, and when it was written
 		of        int
 	}{
-		"during the call":                            {4, 29, 5},
-		"a little later":                             {4, 31, 5},
+		"during the call": {4, 29, 5},
+		"a little later":  {4, 31, 5},
 		"later, while another one of the owner runs": {4, 41, 6},
 		"later, while one of another runs":           {4, 55, 6},
 		"the tool call is named":                     {3, 55, 6},
