@@ -94,7 +94,6 @@ generate: postgres ## Generate package db from queries, and the pages from their
 
 verify: lint generate ## Lint, and check that generated code is up to date.
 	$(GO) mod tidy -diff
-	$(GO) vet ./...
 	git diff --exit-code -- db internal/web
 
 # A private Postgres needs server binaries. If there are none, users other than root get
