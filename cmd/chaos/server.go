@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (s *server) start(ctx context.Context) error {
 			err := cmd.Wait()
 			s.mu.Lock()
 			if !s.killed && !s.stopping {
-				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v", s.title(), err))
+				s.died = append(s.died, fmt.Sprintf("%s exited by itself: %v: %s", s.title(), err, s.lastLine()))
 			}
 			stopping := s.stopping
 			s.mu.Unlock()
@@ -79,6 +80,16 @@ func (s *server) start(ctx context.Context) error {
 		}
 	}()
 	return nil
+}
+
+// lastLine returns what the server logged last.
+func (s *server) lastLine() string {
+	log, err := os.ReadFile(s.logFile)
+	if err != nil {
+		return err.Error()
+	}
+	log = bytes.TrimSpace(log)
+	return string(log[bytes.LastIndexByte(log, '\n')+1:])
 }
 
 func (s *server) launch(ctx context.Context) error {
