@@ -435,23 +435,26 @@ const late = int64(100 * time.Millisecond)
 // saidOf returns the model call that a log record is about, nil if none is known. A record names the tool call or the session that the model
 // call is part of; it is the one that ran then, else the last one that had ended. Those of a session may be of any of its parts.
 func saidOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
-	ended := func(models []*node) int { // how many
-		return sort.Search(len(models), func(i int) bool { return models[i].end() >= l.time-slack })
+	ran, last := around(own[owner], l.time)
+	if ran == nil && owner.facts.Class != Tool {
+		ran, last = around(all, l.time)
 	}
-	models := own[owner]
-	if i := ended(models); i < len(models) && models[i].Start <= l.time {
-		return models[i]
+	if ran == nil && last != nil && last.end() >= l.time-late {
+		return last
 	}
-	if owner.facts.Class != Tool {
-		models = all
+	return ran
+}
+
+// around returns the model call that ran at a time and the last one that had ended, of those in the order of their ends; nil if there is none.
+func around(models []*node, t int64) (ran, last *node) {
+	i := sort.Search(len(models), func(i int) bool { return models[i].end() >= t-slack })
+	if i < len(models) && models[i].Start <= t {
+		ran = models[i]
 	}
-	switch i := ended(models); {
-	case i < len(models) && models[i].Start <= l.time:
-		return models[i]
-	case i > 0 && models[i-1].end() >= l.time-late:
-		return models[i-1]
+	if i > 0 {
+		last = models[i-1]
 	}
-	return nil
+	return ran, last
 }
 
 // inner returns the owner of what runs within a node.
