@@ -573,6 +573,7 @@ LEFT JOIN LATERAL (
         SELECT x.root_plan_id, x.current_plan_id, x.origin, x.first_seen_at FROM actlog.plan_execution_record AS x WHERE x.trace_id = u.trace_id OFFSET 0
     ) AS p
     WHERE p.root_plan_id = p.current_plan_id AND p.origin = 'native'
+        AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = p.root_plan_id AND o.plan_id = p.root_plan_id)
     ORDER BY p.root_plan_id = u.trace_id, p.first_seen_at, p.root_plan_id
     LIMIT 1
 ) AS n ON true
@@ -598,7 +599,7 @@ type TraceStatesRow struct {
 	LastChunk  int64
 }
 
-// Returns what is known of traces, the native root plan that names each, where the detail of its own
+// Returns what is known of traces, the native root plan that names each and is none of the runtime, where the detail of its own
 // root plan lies (the year 1: it has none), and the first and the last of its chunks.
 func (q *Queries) TraceStates(ctx context.Context, db DBTX, arg TraceStatesParams) ([]TraceStatesRow, error) {
 	rows, err := db.Query(ctx, TraceStates, arg.QuietSeconds, arg.TraceIds)

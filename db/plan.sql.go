@@ -61,7 +61,7 @@ SELECT
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms
 FROM asked
 CROSS JOIN LATERAL ( -- one by one, by the primary key
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, actlog.is_placeholder(x) AS placeholder
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, actlog.is_placeholder(x) AS placeholder
     FROM actlog.plan_execution_record AS x
     WHERE x.root_plan_id = asked.root_plan_id AND x.current_plan_id = asked.root_plan_id
     LIMIT 1
@@ -100,9 +100,10 @@ func (q *Queries) PlanGlance(ctx context.Context, db DBTX, arg PlanGlanceParams)
 
 const PlanHome = `-- name: PlanHome :one
 SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE current_plan_id = $1::text AND ($2::text IS NULL OR root_plan_id = $2::text)
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = $1::text AND ($2::text IS NULL OR x.root_plan_id = $2::text)
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1
 `
 
@@ -117,7 +118,7 @@ type PlanHomeRow struct {
 }
 
 // Returns the root and the part of the tree of a plan. If several roots have a plan of that
-// id and no root is given, the root plan of that id wins, else the newest.
+// id and no root is given, that of the runtime wins, then the root plan of that id, then the newest.
 func (q *Queries) PlanHome(ctx context.Context, db DBTX, arg PlanHomeParams) (PlanHomeRow, error) {
 	row := db.QueryRow(ctx, PlanHome, arg.PlanID, arg.RootPlanID)
 	var i PlanHomeRow
@@ -150,16 +151,16 @@ SELECT
     w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
-    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.placeholder, x.began_at, x.is_found
+    SELECT x.id, x.root_plan_id, x.current_plan_id, x.part, x.first_seen_at, x.parent_plan_id, x.tool_call_id, x.parent_step_id, x.executor, x.name, x.title, x.user_request, x.project, x.user_id, x.tags, x.environment, x.release, x.conversation_id, x.trace_id, x.told_state, x.state, x.status, x.completed, x.start_time, x.end_time, x.summary, x.model_name, x.error_message, x.error_kind, x.exception, x.exception_at, x.exception_served_at, x.metadata, x.origin, x.truncated, x.revs, x.last_seen_at, x.beat_at, x.started_by, x.placeholder, x.began_at, x.is_found
     FROM (
         -- No condition may stand here: Postgres would read all plans before it sorts them.
-        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
+        SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, false AS is_found
         FROM actlog.plan_execution_record AS r
         UNION ALL
-        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.placeholder, y.began_at, y.is_found
+        SELECT y.id, y.root_plan_id, y.current_plan_id, y.part, y.first_seen_at, y.parent_plan_id, y.tool_call_id, y.parent_step_id, y.executor, y.name, y.title, y.user_request, y.project, y.user_id, y.tags, y.environment, y.release, y.conversation_id, y.trace_id, y.told_state, y.state, y.status, y.completed, y.start_time, y.end_time, y.summary, y.model_name, y.error_message, y.error_kind, y.exception, y.exception_at, y.exception_served_at, y.metadata, y.origin, y.truncated, y.revs, y.last_seen_at, y.beat_at, y.started_by, y.placeholder, y.began_at, y.is_found
         FROM unnest($1::text[]) AS u (id)
         CROSS JOIN LATERAL ( -- one by one, by the primary key
-            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
+            SELECT r.id, r.root_plan_id, r.current_plan_id, r.part, r.first_seen_at, r.parent_plan_id, r.tool_call_id, r.parent_step_id, r.executor, r.name, r.title, r.user_request, r.project, r.user_id, r.tags, r.environment, r.release, r.conversation_id, r.trace_id, r.told_state, r.state, r.status, r.completed, r.start_time, r.end_time, r.summary, r.model_name, r.error_message, r.error_kind, r.exception, r.exception_at, r.exception_served_at, r.metadata, r.origin, r.truncated, r.revs, r.last_seen_at, r.beat_at, r.started_by, actlog.is_placeholder(r) AS placeholder, COALESCE(r.start_time, r.first_seen_at) AS began_at, true AS is_found
             FROM actlog.plan_execution_record AS r
             WHERE r.root_plan_id = u.id AND r.current_plan_id = u.id
             OFFSET 0
@@ -382,9 +383,10 @@ func (q *Queries) PlanNew(ctx context.Context, db DBTX, rootPlanIds []string) ([
 
 const PlanPlace = `-- name: PlanPlace :one
 SELECT root_plan_id, state
-FROM actlog.plan_execution_record
-WHERE current_plan_id = $1::text AND ($2::text IS NULL OR root_plan_id = $2::text)
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = $1::text AND ($2::text IS NULL OR x.root_plan_id = $2::text)
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1
 `
 
@@ -414,7 +416,8 @@ SELECT p.title, p.name, COALESCE("left"(p.user_request, 200), '')::text AS user_
     + (SELECT count(*) FROM (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = p.root_plan_id LIMIT $1::integer) AS t) AS rows
 FROM actlog.plan_execution_record AS p
 WHERE p.current_plan_id = $2::text AND ($3::text IS NULL OR p.root_plan_id = $3::text)
-ORDER BY p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = p.root_plan_id AND o.plan_id = p.current_plan_id) DESC,
+    p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
 LIMIT 1
 `
 

@@ -375,14 +375,15 @@ func (q *Queries) PlanOutdated(ctx context.Context, db DBTX, arg PlanOutdatedPar
 }
 
 const PlanRootOf = `-- name: PlanRootOf :one
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE current_plan_id = $1::text
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+SELECT x.root_plan_id
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = $1::text
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1
 `
 
-// Returns the root of the tree that a plan belongs to. A root plan is its own root.
+// Returns the root of the tree that a plan belongs to, as PlanHome does. A root plan is its own root.
 func (q *Queries) PlanRootOf(ctx context.Context, db DBTX, planID string) (string, error) {
 	row := db.QueryRow(ctx, PlanRootOf, planID)
 	var root_plan_id string

@@ -108,12 +108,16 @@ const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
     parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
-) VALUES (
+)
+SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
     $15::text, $16::text, $17::text,
     CASE WHEN NOT $18::boolean THEN now() END, CASE WHEN $18::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + $19::float8 * INTERVAL '1 second'
+WHERE $1::text <> $2::text OR EXISTS (
+    SELECT FROM actlog.plan_execution_record AS p
+    WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
 )
 ON CONFLICT DO NOTHING
 `
@@ -140,7 +144,8 @@ type RunAddParams struct {
 	Seconds           *float64
 }
 
-// Adds a run that is due, or held, unless it is there.
+// Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
+// before comes from outside.
 func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64, error) {
 	result, err := db.Exec(ctx, RunAdd,
 		arg.RootPlanID,
@@ -169,6 +174,26 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 	return result.RowsAffected(), nil
 }
 
+const RunArtifact = `-- name: RunArtifact :one
+SELECT a.value
+FROM actlog.run AS r
+JOIN actlog.artifact AS a ON a.root_plan_id = r.root_plan_id AND a.plan_id = r.plan_id
+WHERE r.root_plan_id = $1::text AND r.plan_id = $1::text AND a.name = $2::text
+`
+
+type RunArtifactParams struct {
+	RootPlanID string
+	Name       string
+}
+
+// Returns an artifact that a root run produced. Artifacts of plans that were only recorded are not found.
+func (q *Queries) RunArtifact(ctx context.Context, db DBTX, arg RunArtifactParams) ([]byte, error) {
+	row := db.QueryRow(ctx, RunArtifact, arg.RootPlanID, arg.Name)
+	var value []byte
+	err := row.Scan(&value)
+	return value, err
+}
+
 const RunByKey = `-- name: RunByKey :one
 SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
 FROM actlog.run AS r
@@ -193,6 +218,21 @@ func (q *Queries) RunByKey(ctx context.Context, db DBTX, idempotencyKey string) 
 		&i.RequestSha256,
 	)
 	return i, err
+}
+
+const RunCancelTree = `-- name: RunCancelTree :execrows
+UPDATE actlog.run AS r
+SET desired = 'CANCEL', signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+WHERE r.root_plan_id = $1::text AND NOT r.done AND r.desired <> 'CANCEL'
+`
+
+// Says that all runs of a tree should stop. Those that nobody holds are due. The caller holds the root plan.
+func (q *Queries) RunCancelTree(ctx context.Context, db DBTX, rootPlanID string) (int64, error) {
+	result, err := db.Exec(ctx, RunCancelTree, rootPlanID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const RunClaim = `-- name: RunClaim :many
@@ -407,6 +447,27 @@ func (q *Queries) RunHandBack(ctx context.Context, db DBTX, arg RunHandBackParam
 	return err
 }
 
+const RunHeld = `-- name: RunHeld :one
+SELECT count(*) AS open, count(w.worker_id) AS held
+FROM actlog.run AS r
+LEFT JOIN actlog.worker AS w ON w.worker_id = r.worker_id AND w.stopped_at IS NULL AND w.lease_until > now()
+WHERE r.root_plan_id = $1::text AND NOT r.done
+`
+
+type RunHeldRow struct {
+	Open int64
+	Held int64
+}
+
+// Says how the runs of a tree that have not ended stand: how many there are, and how many of them a worker holds that
+// lives. The workers of the others can write nothing.
+func (q *Queries) RunHeld(ctx context.Context, db DBTX, rootPlanID string) (RunHeldRow, error) {
+	row := db.QueryRow(ctx, RunHeld, rootPlanID)
+	var i RunHeldRow
+	err := row.Scan(&i.Open, &i.Held)
+	return i, err
+}
+
 const RunHold = `-- name: RunHold :one
 
 SELECT COALESCE(max(held.desired), actlog.lease_lost()::text)::text AS desired
@@ -555,6 +616,20 @@ func (q *Queries) RunOpenCounts(ctx context.Context, db DBTX) ([]RunOpenCountsRo
 		return nil, err
 	}
 	return items, nil
+}
+
+const RunOwned = `-- name: RunOwned :exec
+SELECT actlog.owned_by_runtime(array_agg(r.plan_id))
+FROM actlog.run AS r
+WHERE r.plan_id = ANY ($1::text[])
+HAVING count(*) > 0
+`
+
+// Fails with SQLSTATE YA004 if the runtime runs any of some plans. The plan of a run is in its tree, so with the
+// root plans among them this finds every tree that the runtime owns.
+func (q *Queries) RunOwned(ctx context.Context, db DBTX, planIds []string) error {
+	_, err := db.Exec(ctx, RunOwned, planIds)
+	return err
 }
 
 const RunPark = `-- name: RunPark :exec
@@ -758,8 +833,10 @@ func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreePar
 }
 
 const WaitOpen = `-- name: WaitOpen :one
-SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
+SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at,
+    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id
 FROM actlog.wait_state AS w
+JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
 WHERE w.root_plan_id = $1::text AND w.plan_id = $2::text AND w.wait_id = $3::text
 `
 
@@ -777,12 +854,13 @@ type WaitOpenRow struct {
 	FormInputs []byte
 	Subject    []byte
 	ExpiresAt  *time.Time
-	Expired    bool
+	Over       bool
 	StepID     *string
 	ToolCallID *string
 }
 
-// Returns a wait as it stands, with the run that waits. The caller holds the root plan.
+// Returns a wait of a run as it stands, and whether it is too late to decide it. Waits that were only recorded are no
+// waits of runs. The caller holds the root plan.
 func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (WaitOpenRow, error) {
 	row := db.QueryRow(ctx, WaitOpen, arg.RootPlanID, arg.PlanID, arg.WaitID)
 	var i WaitOpenRow
@@ -794,7 +872,7 @@ func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (Wa
 		&i.FormInputs,
 		&i.Subject,
 		&i.ExpiresAt,
-		&i.Expired,
+		&i.Over,
 		&i.StepID,
 		&i.ToolCallID,
 	)

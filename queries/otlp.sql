@@ -39,7 +39,7 @@ CROSS JOIN LATERAL (
 SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER BY trace_id FOR UPDATE;
 
 -- name: TraceStates :many
--- Returns what is known of traces, the native root plan that names each, where the detail of its own
+-- Returns what is known of traces, the native root plan that names each and is none of the runtime, where the detail of its own
 -- root plan lies (the year 1: it has none), and the first and the last of its chunks.
 SELECT
     u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known, COALESCE(t.root_plan_id, '')::text AS root_plan_id,
@@ -61,6 +61,7 @@ LEFT JOIN LATERAL (
         SELECT x.root_plan_id, x.current_plan_id, x.origin, x.first_seen_at FROM actlog.plan_execution_record AS x WHERE x.trace_id = u.trace_id OFFSET 0
     ) AS p
     WHERE p.root_plan_id = p.current_plan_id AND p.origin = 'native'
+        AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = p.root_plan_id AND o.plan_id = p.root_plan_id)
     ORDER BY p.root_plan_id = u.trace_id, p.first_seen_at, p.root_plan_id
     LIMIT 1
 ) AS n ON true;

@@ -162,20 +162,22 @@ ORDER BY p.began_at DESC, p.root_plan_id DESC;
 
 -- name: PlanHome :one
 -- Returns the root and the part of the tree of a plan. If several roots have a plan of that
--- id and no root is given, the root plan of that id wins, else the newest.
+-- id and no root is given, that of the runtime wins, then the root plan of that id, then the newest.
 SELECT root_plan_id, part
-FROM actlog.plan_execution_record
-WHERE current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR root_plan_id = sqlc.narg('root_plan_id')::text)
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR x.root_plan_id = sqlc.narg('root_plan_id')::text)
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanPlace :one
 -- Returns the root of the tree that a plan belongs to, as PlanHome does, and the state of the
 -- plan.
 SELECT root_plan_id, state
-FROM actlog.plan_execution_record
-WHERE current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR root_plan_id = sqlc.narg('root_plan_id')::text)
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR x.root_plan_id = sqlc.narg('root_plan_id')::text)
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanSize :one
@@ -187,7 +189,8 @@ SELECT p.title, p.name, COALESCE("left"(p.user_request, 200), '')::text AS user_
     + (SELECT count(*) FROM (SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = p.root_plan_id LIMIT @most::integer) AS t) AS rows
 FROM actlog.plan_execution_record AS p
 WHERE p.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS NULL OR p.root_plan_id = sqlc.narg('root_plan_id')::text)
-ORDER BY p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = p.root_plan_id AND o.plan_id = p.current_plan_id) DESC,
+    p.root_plan_id = p.current_plan_id DESC, p.first_seen_at DESC, p.root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanGlance :exec

@@ -18,11 +18,12 @@ ORDER BY first_seen_at, root_plan_id
 LIMIT 200;
 
 -- name: PlanRootOf :one
--- Returns the root of the tree that a plan belongs to. A root plan is its own root.
-SELECT root_plan_id
-FROM actlog.plan_execution_record
-WHERE current_plan_id = @plan_id::text
-ORDER BY root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC
+-- Returns the root of the tree that a plan belongs to, as PlanHome does. A root plan is its own root.
+SELECT x.root_plan_id
+FROM actlog.plan_execution_record AS x
+WHERE x.current_plan_id = @plan_id::text
+ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
 
 -- name: PlanUnseen :many

@@ -13,17 +13,30 @@ FROM (
     FOR NO KEY UPDATE
 ) AS held;
 
+-- name: RunOwned :exec
+-- Fails with SQLSTATE YA004 if the runtime runs any of some plans. The plan of a run is in its tree, so with the
+-- root plans among them this finds every tree that the runtime owns.
+SELECT actlog.owned_by_runtime(array_agg(r.plan_id))
+FROM actlog.run AS r
+WHERE r.plan_id = ANY (@plan_ids::text[])
+HAVING count(*) > 0;
+
 -- name: RunAdd :execrows
--- Adds a run that is due, or held, unless it is there.
+-- Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
+-- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
     parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
-) VALUES (
+)
+SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
     CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
+WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
+    SELECT FROM actlog.plan_execution_record AS p
+    WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
 )
 ON CONFLICT DO NOTHING;
 
@@ -106,6 +119,21 @@ WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
     r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired;
+
+-- name: RunHeld :one
+-- Says how the runs of a tree that have not ended stand: how many there are, and how many of them a worker holds that
+-- lives. The workers of the others can write nothing.
+SELECT count(*) AS open, count(w.worker_id) AS held
+FROM actlog.run AS r
+LEFT JOIN actlog.worker AS w ON w.worker_id = r.worker_id AND w.stopped_at IS NULL AND w.lease_until > now()
+WHERE r.root_plan_id = @root_plan_id::text AND NOT r.done;
+
+-- name: RunArtifact :one
+-- Returns an artifact that a root run produced. Artifacts of plans that were only recorded are not found.
+SELECT a.value
+FROM actlog.run AS r
+JOIN actlog.artifact AS a ON a.root_plan_id = r.root_plan_id AND a.plan_id = r.plan_id
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @root_plan_id::text AND a.name = @name::text;
 
 -- name: RunWanted :many
 -- Returns what runs that a worker holds should do other than run.
@@ -279,9 +307,12 @@ SELECT version FROM known UNION ALL SELECT version FROM added;
 SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text AND d.version = @version::integer;
 
 -- name: WaitOpen :one
--- Returns a wait as it stands, with the run that waits. The caller holds the root plan.
-SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at, COALESCE(w.expires_at <= now(), false)::boolean AS expired, w.step_id, w.tool_call_id
+-- Returns a wait of a run as it stands, and whether it is too late to decide it. Waits that were only recorded are no
+-- waits of runs. The caller holds the root plan.
+SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at,
+    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id
 FROM actlog.wait_state AS w
+JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
 
 -- name: WaitFormFree :exec
@@ -305,3 +336,9 @@ WITH RECURSIVE below AS (
 SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)), 0)::bigint AS tokens, COALESCE(sum(a.cost_usd), 0)::float8 AS cost_usd
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b);
+
+-- name: RunCancelTree :execrows
+-- Says that all runs of a tree should stop. Those that nobody holds are due. The caller holds the root plan.
+UPDATE actlog.run AS r
+SET desired = 'CANCEL', signals = r.signals + 1, due_at = CASE WHEN r.worker_id IS NULL THEN now() END
+WHERE r.root_plan_id = @root_plan_id::text AND NOT r.done AND r.desired <> 'CANCEL';

@@ -55,6 +55,9 @@ const (
 	CodeUnknownField    Code = "unknown_field"
 	CodeInvalidValue    Code = "invalid_value"
 	CodeInvalidRelation Code = "invalid_relation"
+	// CodeOwnedByRuntime means that a record names a plan that the runtime runs. Only the runtime writes to
+	// the tree of such a plan.
+	CodeOwnedByRuntime Code = "owned_by_runtime"
 )
 
 // InvalidError says which field of a record is at fault and why. Field is empty if no single

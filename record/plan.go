@@ -39,6 +39,8 @@ type Plan struct {
 	// plan ends. If they stop, the run is marked INTERRUPTED, until the next sign of life
 	// (--interrupt-after).
 	LastSeenAt *time.Time `record:"lastSeenAt,greatest,heartbeat"`
+	// StartedBy is a [StartedBy] in JSON, of a root plan only.
+	StartedBy json.RawMessage `record:"startedBy,startedBy"`
 }
 
 // Kind implements [Change].

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +38,10 @@ type PlanInfo struct {
 	Model                         string
 	TraceID                       string
 	Metadata                      map[string]any // a JSON object
+	// StartedBy is the tool call that started a root plan, if the runtime of Actlog made it. Default: that of ctx (see
+	// [record.StartedByFrom]), else that of the environment, in which the commands of tools find ACTLOG_PLAN_ID and
+	// ACTLOG_TOOL_CALL_ID. A sub-plan has none.
+	StartedBy *record.StartedBy
 }
 
 // Plan is the handle of a plan.
@@ -100,6 +105,8 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	row.Metadata = metadata
 	if linked {
 		row.ParentPlanID, row.ToolCallID = &parent.PlanID, optional(parent.ToolCallID)
+	} else if by, ok := startedBy(ctx, info); ok {
+		row.StartedBy = by.JSON()
 	}
 	changes := []record.Change{row}
 	for _, planned := range info.Steps {
@@ -122,6 +129,18 @@ func (r *Recorder) StartPlan(ctx context.Context, info PlanInfo) (context.Contex
 	p.unsent = changes // before a heartbeat can see the handle and ask whether it is on record
 	row.LastSeenAt = r.heart.add(p)
 	return ctx, p, withEncodeError(what, encodeErr, p.report(ctx, what))
+}
+
+// startedBy returns the tool call of the runtime that started a root plan, if one did.
+func startedBy(ctx context.Context, info PlanInfo) (by record.StartedBy, ok bool) {
+	if info.StartedBy != nil {
+		return *info.StartedBy, true
+	}
+	if by, ok := record.StartedByFrom(ctx); ok {
+		return by, true
+	}
+	by = record.StartedBy{PlanID: os.Getenv("ACTLOG_PLAN_ID"), ToolCallID: os.Getenv("ACTLOG_TOOL_CALL_ID")}
+	return by, by.PlanID != ""
 }
 
 // OpenPlan returns a handle of a plan that is on record already, started here or elsewhere, and

@@ -131,7 +131,7 @@ func TestNoPlaceholder(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	_, schema := recordSchema(t, "plan")
-	values := map[string]any{"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32)}
+	values := map[string]any{"tags": []string{}, "metadata": obj{}, "state": "PENDING", "traceId": strings.Repeat("1", 32), "startedBy": obj{"planId": "p"}}
 	for i, name := range slices.Sorted(maps.Keys(schema["properties"].(obj))) {
 		root := fmt.Sprint("r", i)
 		r := obj{"kind": "plan", "rootPlanId": root, "currentPlanId": root}

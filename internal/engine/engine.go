@@ -171,11 +171,8 @@ func (e *Engine) prepare(ctx context.Context, parts Parts, r Request) (Prepared,
 	}
 	if c, ok := executor.(Continuing); ok {
 		if root, name := c.From(r); root != "" && !strings.Contains(root, "\x00") {
-			row, err := e.store.Row(ctx, record.Key{Kind: record.KindArtifact, Root: root, Parent: root, ID: name})
-			switch {
-			case err == nil:
-				r.From = row.(*record.Artifact).Value
-			case !errors.Is(err, record.ErrNotFound):
+			var err error
+			if r.From, err = e.store.RunArtifact(ctx, root, name); err != nil && !errors.Is(err, record.ErrNotFound) {
 				return Prepared{}, err
 			}
 		}

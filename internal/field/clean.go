@@ -50,12 +50,14 @@ func Clean(c record.Change) (record.Change, []string, error) {
 
 // checkRelation checks the rules that make plans a tree: a parent comes with the tool call
 // that started the plan, a root has neither, and no plan is its own parent. A later change
-// to a sub-plan may leave both out.
+// to a sub-plan may leave both out. Only a root plan can say that it was started from elsewhere.
 func checkRelation(p *record.Plan) error {
 	invalid := func(field, reason string) error {
 		return &record.InvalidError{Code: record.CodeInvalidRelation, Field: field, Reason: reason}
 	}
 	switch {
+	case p.StartedBy != nil && !p.IsRoot():
+		return invalid("startedBy", "is for root plans; a sub-plan has parentPlanId and toolCallId")
 	case p.ParentPlanID == nil && p.ToolCallID == nil:
 		return nil
 	case p.ToolCallID == nil:
@@ -222,6 +224,8 @@ func (f *Field) cleanJSON(v reflect.Value) (cut bool, err error) {
 		return false, nil
 	}
 	switch {
+	case f.shape == "startedBy":
+		return false, f.cleanStartedBy(v, out)
 	case len(out) > f.limit:
 		// JSON cannot be cut and stay JSON: what fits is kept as a string.
 		out, cut = quoteShortened(out, f.limit), true
@@ -248,6 +252,35 @@ func (f *Field) checkShape(raw json.RawMessage) error {
 			return f.invalid("must be a list of objects whose values are strings")
 		}
 	}
+	return nil
+}
+
+// maxStartedBy bounds a link to the tool call that started a plan, in bytes of JSON, whose characters may be escaped.
+const maxStartedBy = 16 * record.MaxIDBytes
+
+// cleanStartedBy checks the link to the tool call that started a plan, and sets it in its one form.
+func (f *Field) cleanStartedBy(v reflect.Value, raw json.RawMessage) error {
+	if len(raw) > f.limit {
+		return f.invalid("must be at most %d bytes, not %d", f.limit, len(raw))
+	}
+	var members map[string]string
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return f.invalid("must be an object with planId and toolCallId, both of them texts")
+	}
+
+	by := record.StartedBy{PlanID: members["planId"], ToolCallID: members["toolCallId"]}
+	delete(members, "planId")
+	delete(members, "toolCallId")
+	switch {
+	case len(members) > 0:
+		return f.invalid("has a member that is neither planId nor toolCallId")
+	case strings.TrimSpace(by.PlanID) == "":
+		return f.invalid("must have a planId that is not empty")
+	case len(by.PlanID) > record.MaxIDBytes || len(by.ToolCallID) > record.MaxIDBytes:
+		return f.invalid("must have ids of at most %d bytes", record.MaxIDBytes)
+	}
+
+	v.SetBytes(by.JSON())
 	return nil
 }
 

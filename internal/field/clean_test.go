@@ -274,3 +274,45 @@ func TestImplausibleValues(t *testing.T) {
 		}
 	}
 }
+
+// TestStartedBy checks the link of a root plan to the tool call that started it: it has one form, and names what is
+// wrong with any other.
+func TestStartedBy(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", record.MaxIDBytes+1)
+	for _, test := range []struct{ in, want, wrong string }{
+		{in: `{"planId":"p","toolCallId":"t"}`, want: `{"planId":"p","toolCallId":"t"}`},
+		{in: ` {"toolCallId" : "t", "planId":"\u0070"}`, want: `{"planId":"p","toolCallId":"t"}`},
+		{in: `{"planId":"p"}`, want: `{"planId":"p"}`},
+		{in: `null`},
+		{in: `{}`, wrong: "planId"},
+		{in: `{"planId":" "}`, wrong: "planId"},
+		{in: `{"planId":7}`, wrong: "texts"},
+		{in: `["p"]`, wrong: "object"},
+		{in: `{"PlanId":"p"}`, wrong: "member"},
+		{in: `{"planId":"p","more":"x"}`, wrong: "member"},
+		{in: `{"planId":"` + long + `"}`, wrong: "bytes"},
+		{in: `{"planId":"p","toolCallId":"` + long + `"}`, wrong: "bytes"},
+		{in: `{"planId":"p","more":"` + strings.Repeat("x", 64<<10) + `"}`, wrong: "bytes"},
+	} {
+		p, cut, err := cleanPlan(func(p *record.Plan) { p.StartedBy = json.RawMessage(test.in) })
+		var invalid *record.InvalidError
+		switch {
+		case test.wrong != "":
+			if !errors.As(err, &invalid) || invalid.Field != "startedBy" || !strings.Contains(invalid.Reason, test.wrong) {
+				t.Errorf("startedBy %.60s: got the error %v, want one of startedBy with %q", test.in, err, test.wrong)
+			}
+		case err != nil:
+			t.Errorf("startedBy %s: %v", test.in, err)
+		case string(p.StartedBy) != test.want || len(cut) > 0:
+			t.Errorf("startedBy %s: got %s, cut %v, want %s", test.in, p.StartedBy, cut, test.want)
+		}
+	}
+
+	_, _, err := cleanPlan(func(p *record.Plan) {
+		p.CurrentPlanID, p.StartedBy = "sub", json.RawMessage(`{"planId":"p"}`)
+	})
+	if invalid := new(record.InvalidError); !errors.As(err, &invalid) || invalid.Code != record.CodeInvalidRelation {
+		t.Errorf("startedBy of a sub-plan: got the error %v, want %s", err, record.CodeInvalidRelation)
+	}
+}

@@ -100,7 +100,7 @@ type Field struct {
 	fraction, trace bool
 	counts          bool // the number of characters of Of
 	values          []string
-	shape           string // of JSON: object, stringMaps or any
+	shape           string // of JSON: object, stringMaps, startedBy or any
 }
 
 // Sent reports whether clients send the field. The others are computed here.
@@ -213,7 +213,7 @@ const MaxFields = 64
 //	record:"<name on the wire>[,option...]"
 //
 // Keys and ids: key, required, id (refused if too long). Texts: name and text (cut if too
-// long), trace, enum, anyJSON. JSON: json, object, stringMaps. Numbers: small, decimal,
+// long), trace, enum, anyJSON. JSON: json, object, stringMaps, startedBy. Numbers: small, decimal,
 // fraction, min=<number>. Rules: state, least, greatest, attempt, charsOf=<text>, partsOf=<text>, of=<field>. Roles:
 // revision, once, heartbeat, derived. Others: scoped, searched, column=<name>, shown=<column>.
 func readTags(k record.Kind) []Field {
@@ -244,6 +244,8 @@ func readTags(k record.Kind) []Field {
 				f.values = enums[t.Field(i).Type.Elem()]
 			case "json", "object", "stringMaps":
 				f.shape, f.limit, f.cuts = option, record.MaxTextBytes, true
+			case "startedBy":
+				f.shape, f.limit = option, maxStartedBy
 			case "anyJSON":
 				f.AnyJSON = true
 			case "small":

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/actlog/actlog/record"
 )
 
 // context is what a span says of the run that it is part of: for whom, and where.
 type context struct {
 	conversation, user, environment, release, project string
+	startedBy                                         record.StartedBy
 	tags                                              []string
 	metadata                                          bool // there is some, see appendMetadata
 }
@@ -19,6 +22,10 @@ func contextOf(s *Span, f *Facts, before *context) *context {
 	fill(&c.environment, s.Resource, "deployment.environment.name", "deployment.environment")
 	fill(&c.release, s.Resource, "service.version")
 	fill(&c.project, s.Resource, "actlog.project", "openinference.project.name")
+	fill(&c.startedBy.PlanID, s.Attributes, "actlog.started_by.plan_id")
+	fill(&c.startedBy.ToolCallID, s.Attributes, "actlog.started_by.tool_call_id")
+	fill(&c.startedBy.PlanID, s.Resource, "actlog.started_by.plan_id")
+	fill(&c.startedBy.ToolCallID, s.Resource, "actlog.started_by.tool_call_id")
 	if before != nil && c.equals(before) {
 		return before
 	}
@@ -27,7 +34,7 @@ func contextOf(s *Span, f *Facts, before *context) *context {
 
 func (c *context) equals(o *context) bool {
 	return c.conversation == o.conversation && c.user == o.user && c.environment == o.environment && c.release == o.release &&
-		c.project == o.project && c.metadata == o.metadata && slices.Equal(c.tags, o.tags)
+		c.project == o.project && c.startedBy == o.startedBy && c.metadata == o.metadata && slices.Equal(c.tags, o.tags)
 }
 
 // fillFrom adds what is not known yet.
@@ -37,6 +44,9 @@ func (c *context) fillFrom(o *context) {
 		{&c.release, &o.release}, {&c.project, &o.project},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
+	}
+	if c.startedBy.PlanID == "" {
+		c.startedBy = o.startedBy
 	}
 	if c.tags == nil {
 		c.tags = o.tags

@@ -249,6 +249,13 @@ func (p *projection) addContext(root *record.Plan) {
 	root.ConversationID, root.UserID = optionalID(c.conversation), optionalID(c.user)
 	root.Environment, root.Release, root.Project = optional(c.environment), optional(c.release), optional(c.project)
 	root.Tags = c.tags
+	if id := optionalID(c.startedBy.PlanID); id != nil {
+		by := record.StartedBy{PlanID: *id}
+		if call := optionalID(c.startedBy.ToolCallID); call != nil {
+			by.ToolCallID = *call
+		}
+		root.StartedBy = by.JSON()
+	}
 	if p.teller != nil {
 		root.Metadata = metadata(appendMetadata([]byte{'{'}, p.teller.Span))
 	}

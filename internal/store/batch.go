@@ -45,8 +45,8 @@ type batch struct {
 	distrusts bool
 	// marked is set when the batch was written: some trees are marked in which it undoes marks.
 	marked bool
-	// locked queues what comes once the root plans are locked, written what comes after all rows; nil:
-	// nothing.
+	// locked queues what comes once the root plans are locked: what lets the batch write to their trees. nil: it
+	// comes from outside of the runtime, see [batch.refuseOwned]. written queues what comes after all rows; nil: nothing.
 	locked, written func(*pgx.Batch)
 }
 

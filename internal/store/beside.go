@@ -87,9 +87,9 @@ var besidePages = func() map[record.Kind]*fieldsql.Read {
 			Order: order, Limit: "$2::integer", Bytes: fmt.Sprint(besidePageBytes),
 		}
 		all[kind] = fieldsql.NewRead(`WITH asked AS MATERIALIZED (
-    SELECT root_plan_id, current_plan_id
-    FROM actlog.plan_execution_record
-    WHERE current_plan_id = $1::text AND ($3::text IS NULL OR root_plan_id = $3::text)
+    SELECT x.root_plan_id, x.current_plan_id
+    FROM actlog.plan_execution_record AS x
+    WHERE x.current_plan_id = $1::text AND ($3::text IS NULL OR x.root_plan_id = $3::text)
     ORDER BY ` + planOrder + `
     LIMIT 1
 )

@@ -89,7 +89,7 @@ type OpenWait struct {
 	Subject                    []byte // JSON, what is decided on
 }
 
-// ErrDecided means that a wait was decided before, or has expired.
+// ErrDecided means that a wait was decided before, has expired, or that its run has ended.
 var ErrDecided = errors.New("the wait was decided before, or has expired")
 
 // Decide writes what a human decided about a wait, and signals the run that waits. The first decision
@@ -104,7 +104,7 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if err != nil {
 			return pg.Translate(err)
 		}
-		if w.State != string(record.Waiting) || w.Expired {
+		if w.State != string(record.Waiting) || w.Over {
 			return ErrDecided
 		}
 		open := OpenWait{RootPlanID: rootPlanID, PlanID: planID, WaitID: waitID, StepID: orEmpty(w.StepID), ToolCallID: orEmpty(w.ToolCallID), FormInputs: w.FormInputs, Subject: w.Subject}
@@ -115,7 +115,7 @@ func (s *Store) Decide(ctx context.Context, rootPlanID, planID, waitID string, d
 		if err != nil {
 			return err
 		}
-		if err := tx.writeAll(ctx, []record.Change{decided}); err != nil {
+		if err := tx.writeRun(ctx, []record.Change{decided}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, db.RunSignal, rootPlanID, planID)

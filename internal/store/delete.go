@@ -23,18 +23,15 @@ type deleter struct {
 	retryFor time.Duration
 }
 
-// DeletePlan deletes the whole tree of a root plan, live or not, and nothing else. Later
-// changes to it make it again, as a placeholder. The error is [record.ErrNotFound] if there is
-// no such plan, a [*record.InvalidError] if it is a sub-plan, and [record.ErrUnavailable]
-// after RetryFor.
-func (d *deleter) DeletePlan(ctx context.Context, rootPlanID string) error {
-	if err := d.deletePlan(ctx, rootPlanID); err != nil {
+// deletePlan deletes the tree of a root plan, see [Store.DeletePlan].
+func (d *deleter) deletePlan(ctx context.Context, rootPlanID string) error {
+	if err := d.deleteRoot(ctx, rootPlanID); err != nil {
 		return fmt.Errorf("delete plan %s: %w", rootPlanID, err)
 	}
 	return nil
 }
 
-func (d *deleter) deletePlan(ctx context.Context, rootPlanID string) error {
+func (d *deleter) deleteRoot(ctx context.Context, rootPlanID string) error {
 	root, err := pg.Read(ctx, d.db, func() (string, error) { return d.queries.PlanRootOf(ctx, d.db, rootPlanID) })
 	if err != nil {
 		return err

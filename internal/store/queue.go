@@ -211,6 +211,12 @@ func (q *queue) answer(taken []*request) {
 
 // halve makes two requests of a taken one.
 func (q *queue) halve(r *request) (first, second *request) {
+	half := len(r.entries) / 2
+	return q.split(r, r.entries[:half], r.entries[half:])
+}
+
+// split makes two requests of a taken one, each with a part of its entries.
+func (q *queue) split(r *request, a, b []*entry) (first, second *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	part := func(entries []*entry) *request {
@@ -221,8 +227,7 @@ func (q *queue) halve(r *request) (first, second *request) {
 		return p
 	}
 	r.ticket.left++
-	half := len(r.entries) / 2
-	return part(r.entries[:half]), part(r.entries[half:])
+	return part(a), part(b)
 }
 
 // note keeps why the last transaction failed, for callers that wait in vain.

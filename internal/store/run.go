@@ -197,7 +197,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		return err
 	}
 	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
-		if err := tx.writeAll(ctx, changes); err != nil {
+		if err := tx.writeRun(ctx, changes); err != nil {
 			return err
 		}
 		var q pgx.Batch
@@ -219,7 +219,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 	return err
 }
 
-var errNotAdded = errors.New("there is a run of this plan")
+var errNotAdded = errors.New("something is on record of this plan")
 
 func (s *Store) startedBefore(ctx context.Context, key string) error {
 	if key == "" {
@@ -346,6 +346,18 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 		claimed[i] = c
 	}
 	return claimed, nil
+}
+
+// RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it
+// produced none of that name, or if the plan is none of the runtime: artifacts that were only recorded are not found.
+func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.RawMessage, error) {
+	value, err := pg.Read(ctx, s.Reader.db, func() (json.RawMessage, error) {
+		return s.queries.RunArtifact(ctx, s.Reader.db, db.RunArtifactParams{RootPlanID: rootPlanID, Name: name})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read artifact %s of run %s: %w", name, rootPlanID, err)
+	}
+	return value, nil
 }
 
 // RunUsed returns what a run and all below it have used: tokens, in and out, and cost in US dollars.

@@ -131,12 +131,12 @@ func TestRunIsFenced(t *testing.T) {
 	}
 }
 
-// TestNobodyWritesToADeletedRun checks that a worker cannot bring back a tree that was deleted.
+// TestNobodyWritesToADeletedRun checks that a worker which was away cannot bring back a tree that was deleted.
 func TestNobodyWritesToADeletedRun(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
 	startRun(t, s, newRun("p"))
-	addWorker(t, s, "a", time.Hour)
+	addWorker(t, s, "a", 0)
 	held := claimOne(t, s, "a")
 	if err := s.DeletePlan(t.Context(), "p"); err != nil {
 		t.Fatal(err)
@@ -146,6 +146,46 @@ func TestNobodyWritesToADeletedRun(t *testing.T) {
 	}
 	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrNotFound) {
 		t.Errorf("the deleted plan: %v", err)
+	}
+}
+
+// TestDeletionStopsRunsFirst (S1) checks that a tree is deleted when no worker holds its runs any more, and not before.
+func TestDeletionStopsRunsFirst(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	startRun(t, s, newRun("p"))
+	addWorker(t, s, "a", time.Hour)
+	held := claimOne(t, s, "a")
+
+	deleted := make(chan error)
+	go func() { deleted <- s.DeletePlan(t.Context(), "p") }()
+	storetest.Until(t, "the run is asked to stop", func() bool {
+		wanted, err := s.Wanted(t.Context(), "a")
+		return err == nil && len(wanted) == 1 && wanted[0].Desired == store.DesiredCancel
+	})
+	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish()); err != nil {
+		t.Errorf("the worker cannot end what it was doing: %v", err)
+	}
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.PlanTree(t.Context(), "", "p"); !errors.Is(err, record.ErrNotFound) {
+		t.Errorf("the deleted plan: %v", err)
+	}
+}
+
+// TestDeletionWaitsForWorkers checks that a tree stays whose run a worker does not let go of.
+func TestDeletionWaitsForWorkers(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Impatient)
+	startRun(t, s, newRun("p"))
+	addWorker(t, s, "a", time.Hour)
+	held := claimOne(t, s, "a")
+	if err := s.DeletePlan(t.Context(), "p"); !errors.Is(err, record.ErrUnavailable) {
+		t.Errorf("the deletion: %v, want that it is not done yet", err)
+	}
+	if err := retitle(t, s, held.Lease, "still here"); err != nil {
+		t.Errorf("the worker holds the run no more: %v", err)
 	}
 }
 

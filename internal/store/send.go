@@ -180,6 +180,8 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 	}
 	if b.locked != nil {
 		b.locked(q)
+	} else {
+		b.refuseOwned(q)
 	}
 	if doubted := b.doubted(); len(doubted) > 0 {
 		q.Queue(db.InterruptedAny, doubted).QueryRow(b.readMarked)

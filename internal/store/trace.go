@@ -121,9 +121,11 @@ func (t *tracer) replaceGroup(ctx context.Context, group []*incomingTrace, deadl
 	case err == nil:
 		return nil
 	case errors.As(err, &bad):
+	case pg.State(err) == owned && len(group) == 1:
+		bad = &badTraceError{group[0].id, errOwned("traceId")}
 	case pg.Refused(err) && len(group) == 1:
 		bad = &badTraceError{group[0].id, pg.Refusal(err)}
-	case pg.Refused(err):
+	case pg.Refused(err), pg.State(err) == owned:
 		half := len(group) / 2
 		if err := t.replaceGroup(ctx, group[:half], deadline, rejected); err != nil {
 			return err
@@ -269,7 +271,7 @@ func (t *tracer) replaceDue(ctx context.Context) error {
 		for _, id := range ids {
 			err := t.replace(ctx, []*incomingTrace{{id: id}})
 			var bad *badTraceError
-			if errors.As(err, &bad) || pg.Refused(err) {
+			if errors.As(err, &bad) || pg.Refused(err) || pg.State(err) == owned {
 				t.log.Warn("no rows can be made of a trace", "trace", id, "error", err)
 				err = t.queries.TracePostpone(ctx, t.db, id)
 			}

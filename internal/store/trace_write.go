@@ -193,6 +193,7 @@ func (t *traceWriter) writeTraces(ctx context.Context, tx pgx.Tx, traces []*trac
 		}
 	}
 	w := &traceWrite{touched: feed.Touched{}}
+	b.refuseOwned(&w.q)
 	w.deleteDetail(gone, b, a)
 	passes, fresh := b.passes(a), newTrees{}
 	roots, passes := passes[0], passes[1:]

@@ -48,9 +48,14 @@ type planNode struct {
 	ExceptionWaits bool
 }
 
-// planOrder is the order of plans of one id under several roots: the root plan of that id, then
-// the newest.
-const planOrder = "root_plan_id = current_plan_id DESC, first_seen_at DESC, root_plan_id DESC"
+// The orders of plans x, and of steps x, of one id under several roots. What the runtime runs comes first, so that no
+// record from outside can stand in its place; then the root plan of that id, then the newest.
+const (
+	planOrder = `EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
+    x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC`
+	stepOrder = `EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.root_plan_id) DESC,
+    x.part DESC, x.id DESC`
+)
 
 // maxAlsoUnder bounds the roots that are named besides the first.
 const maxAlsoUnder = 20
@@ -62,9 +67,9 @@ func asked(table, key, order string) string {
     SELECT found.roots[1] AS root_plan_id, found.roots[2:] AS also_under
     FROM (
         SELECT ARRAY(
-            SELECT root_plan_id
-            FROM actlog.%s
-            WHERE %s = $1::text AND ($3::text IS NULL OR root_plan_id = $3::text)
+            SELECT x.root_plan_id
+            FROM actlog.%s AS x
+            WHERE x.%s = $1::text AND ($3::text IS NULL OR x.root_plan_id = $3::text)
             ORDER BY %s
             LIMIT %d
         ) AS roots

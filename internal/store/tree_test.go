@@ -30,7 +30,7 @@ func TestFieldsAreRead(t *testing.T) {
 	cycle := &record.ThinkAct{RootPlanID: root, StepID: step, Seq: 3, State: new(record.Failed)}
 	tool := &record.ActTool{RootPlanID: root, StepID: step, Seq: 3, ToolCallID: call, State: new(record.Blocked)}
 	wait := &record.Wait{RootPlanID: root, PlanID: sub, WaitID: record.NewWaitID(), Type: new(record.WaitPlanValidation)}
-	fillFields(t, plan, "exception")
+	fillFields(t, plan, "exception", "startedBy")
 	fillFields(t, agent)
 	fillFields(t, cycle)
 	fillFields(t, tool)

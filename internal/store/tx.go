@@ -112,6 +112,11 @@ func (s *Store) inTx(ctx context.Context, distrusts bool, f func(context.Context
 // A transaction that writes to several trees locks them in the order of its writes. Write to
 // them in one call, or in the order of their ids, or Postgres may end it as a deadlock.
 func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result, error) {
+	return t.write(ctx, changes, nil)
+}
+
+// write is Write. locked is that of the batch.
+func (t *Tx) write(ctx context.Context, changes []record.Change, locked func(*pgx.Batch)) (record.Result, error) {
 	entries, requests := t.store.prepare(changes)
 	result, err := t.store.result(entries)
 	if err != nil || len(requests) == 0 {
@@ -119,7 +124,7 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	}
 	valid := slices.DeleteFunc(entries, func(e *entry) bool { return e.err != nil })
 	b := newBatch(valid)
-	b.distrusts = t.distrusts
+	b.distrusts, b.locked = t.distrusts, locked
 	var q pgx.Batch
 	t.store.sender.queueBatch(&q, b, assumed{})
 	err = t.tx.SendBatch(ctx, &q).Close()
@@ -133,9 +138,10 @@ func (t *Tx) Write(ctx context.Context, changes []record.Change) (record.Result,
 	return result, nil
 }
 
-// writeAll is Write, but a change that is not valid is an error.
-func (t *Tx) writeAll(ctx context.Context, changes []record.Change) error {
-	result, err := t.Write(ctx, changes)
+// writeRun writes changes to the tree of a run. The caller has made sure that they may be written. A change that is
+// not valid is an error.
+func (t *Tx) writeRun(ctx context.Context, changes []record.Change) error {
+	result, err := t.write(ctx, changes, func(*pgx.Batch) {})
 	if err == nil && len(result.Rejected) > 0 {
 		err = result.Rejected[0].Err
 	}

@@ -180,6 +180,8 @@ func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked 
 		w.queue.answer(requests)
 	case pg.Locked(err) && (lockTimeout == 0 || !several):
 		return requests
+	case pg.State(err) == owned:
+		return w.commit(w.refuse(requests, ownedPlans(err)), lockTimeout)
 	case !pg.Refused(err) && !pg.Locked(err):
 		for _, r := range requests {
 			if !errors.Is(err, record.ErrClosed) {

@@ -91,7 +91,7 @@ func (u testTree) change(t *rapid.T, version func() int) record.Change {
 		c.RootPlanID, c.CurrentPlanID = u.root, u.root
 		c.ParentPlanID, c.ToolCallID, c.Exception = nil, nil, nil
 		if p := n.Draw(t, "plan"); p > 0 {
-			c.CurrentPlanID = u.id("p", p)
+			c.CurrentPlanID, c.StartedBy = u.id("p", p), nil
 			if rapid.Bool().Draw(t, "link") {
 				c.ParentPlanID, c.ToolCallID = new(u.id("p", 3-p)), new(u.id("t", (p+v)%3))
 			}
@@ -126,6 +126,8 @@ func setField(f *field.Field, c record.Change, version int) {
 		set([]record.WaitType{record.WaitUserInput, record.WaitPlanValidation}[version%2])
 	case f.Name == "formInputs":
 		v.SetBytes(fmt.Appendf(nil, `[{"label":"%d"}]`, version))
+	case f.Name == "startedBy":
+		v.SetBytes(fmt.Appendf(nil, `{"planId":"p%d"}`, version))
 	case f.Type == field.JSON:
 		v.SetBytes(fmt.Appendf(nil, `{"v":%d}`, version))
 	case f.Type == field.Texts:

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/record"
+)
+
+// What the runtime acts on is written by the runtime alone. A batch from outside checks, once it holds its root plans,
+// that the runtime runs none of the plans that it names. A run can begin in a new tree only, and in the same
+// transaction as that, so nobody can write to a tree before it becomes one of the runtime.
+
+// owned is the SQLSTATE of actlog.owned_by_runtime.
+const owned = "YA004"
+
+// refuseOwned queues the statement that fails if the runtime runs any plan that the batch names: a root plan, a
+// sub-plan or a parent.
+func (b *batch) refuseOwned(q *pgx.Batch) {
+	plans := make([]string, 0, len(b.touched))
+	for key := range b.rows {
+		if key.Kind == record.KindPlan {
+			plans = append(plans, key.ID)
+		}
+	}
+	if len(plans) == 0 { // a trace that goes on begins no plans, and its tree is none of the runtime
+		return
+	}
+	q.Queue(db.RunOwned, plans)
+}
+
+// ownedPlans returns the plans that the runtime runs, if that is why a batch failed.
+func ownedPlans(err error) map[string]bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != owned {
+		return nil
+	}
+	var ids []string
+	if json.Unmarshal([]byte(refused.Detail), &ids) != nil {
+		return nil
+	}
+
+	plans := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		plans[id] = true
+	}
+	return plans
+}
+
+// namesOwned returns the field in which a change names one of some plans; empty: it names none.
+func namesOwned(c record.Change, plans map[string]bool) string {
+	key := c.Key()
+	if plans[key.Root] {
+		return "rootPlanId"
+	}
+
+	switch c := c.(type) {
+	case *record.Plan:
+		switch {
+		case plans[c.CurrentPlanID]:
+			return "currentPlanId"
+		case c.ParentPlanID != nil && plans[*c.ParentPlanID]:
+			return "parentPlanId"
+		}
+	case *record.AgentExecution:
+		if plans[c.PlanID] {
+			return "planId"
+		}
+	case *record.ThinkAct, *record.ActTool: // they name a step
+	default: // thoughts, artifacts, sources and waits belong to a plan
+		if plans[key.Parent] {
+			return "planId"
+		}
+	}
+	return ""
+}
+
+// errOwned says that a field names a plan that the runtime runs.
+func errOwned(field string) *record.InvalidError {
+	return &record.InvalidError{
+		Code: record.CodeOwnedByRuntime, Field: field, Reason: "names a plan that the runtime runs, and only the runtime writes to its tree",
+	}
+}
+
+// refuse answers the entries of requests that name one of some plans, and returns requests with the others. Those
+// are as many as before if no entry names one.
+func (w *writer) refuse(requests []*request, plans map[string]bool) (others []*request) {
+	var refused []*request
+	for _, r := range requests {
+		var bad, good []*entry
+		for _, e := range r.entries {
+			if field := namesOwned(e.row.Change, plans); field != "" {
+				e.err = errOwned(field)
+				bad = append(bad, e)
+			} else {
+				good = append(good, e)
+			}
+		}
+
+		switch {
+		case len(bad) == 0:
+			others = append(others, r)
+		case len(good) == 0:
+			refused = append(refused, r)
+		default:
+			first, second := w.queue.split(r, bad, good)
+			refused, others = append(refused, first), append(others, second)
+		}
+	}
+	w.queue.answer(refused)
+	return others
+}
