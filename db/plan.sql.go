@@ -175,34 +175,35 @@ FROM (
         AND ($8::text IS NULL OR x.name = $8::text)
         AND ($9::text IS NULL OR x.user_id = $9::text)
         AND ($10::text IS NULL OR x.conversation_id = $10::text)
-        AND ($11::text IS NULL OR x.tags @> ARRAY[$11::text])
-        AND ($12::text IS NULL OR EXISTS (
+        AND ($11::text IS NULL OR x.started_by ->> 'planId' = $11::text)
+        AND ($12::text IS NULL OR x.tags @> ARRAY[$12::text])
+        AND ($13::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
-            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $12::text
+            WHERE a.root_plan_id = x.root_plan_id AND a.agent_name = $13::text
         ))
-        AND ($13::bigint IS NULL OR x.end_time >= x.start_time + $13::bigint * INTERVAL '1 ms')
-        AND ($14::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $14::bigint * INTERVAL '1 ms')
-        AND ($15::numeric IS NULL OR (
-            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) >= $15::numeric)
+        AND ($14::bigint IS NULL OR x.end_time >= x.start_time + $14::bigint * INTERVAL '1 ms')
+        AND ($15::bigint IS NULL OR x.end_time >= x.start_time AND x.end_time <= x.start_time + $15::bigint * INTERVAL '1 ms')
         AND ($16::numeric IS NULL OR (
             SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
-        ) <= $16::numeric)
-        AND ($17::boolean IS NULL OR $17::boolean = (EXISTS (
+        ) >= $16::numeric)
+        AND ($17::numeric IS NULL OR (
+            SELECT sum(a.cost_usd) FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id
+        ) <= $17::numeric)
+        AND ($18::boolean IS NULL OR $18::boolean = (EXISTS (
             SELECT FROM actlog.plan_execution_record AS y WHERE y.root_plan_id = x.root_plan_id AND y.told_state IN ('FAILED', 'INTERRUPTED')
         ) OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND (a.failures > 0 OR a.told_state IN ('FAILED', 'INTERRUPTED'))
         )))
-        AND ($18::text IS NULL OR EXISTS (
-            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $18::text
-        ) OR EXISTS (
-            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $18::text
-        ))
         AND ($19::text IS NULL OR EXISTS (
-            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $19::text
+            SELECT FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = x.root_plan_id AND a.model_name = $19::text
+        ) OR EXISTS (
+            SELECT FROM actlog.think_act_record AS c WHERE c.root_plan_id = x.root_plan_id AND c.part = x.part AND c.model_name = $19::text
+        ))
+        AND ($20::text IS NULL OR EXISTS (
+            SELECT FROM actlog.act_tool_info AS t WHERE t.root_plan_id = x.root_plan_id AND t.part = x.part AND t.name = $20::text
         ))
     ORDER BY x.began_at DESC, x.root_plan_id DESC
-    LIMIT $20::integer
+    LIMIT $21::integer
 ) AS p
 CROSS JOIN LATERAL (
     SELECT
@@ -243,6 +244,7 @@ type PlanListParams struct {
 	Name           *string
 	UserID         *string
 	ConversationID *string
+	StartedBy      *string
 	Tag            *string
 	Agent          *string
 	MinMs          *int64
@@ -270,6 +272,7 @@ func (q *Queries) PlanList(ctx context.Context, db DBTX, arg PlanListParams) err
 		arg.Name,
 		arg.UserID,
 		arg.ConversationID,
+		arg.StartedBy,
 		arg.Tag,
 		arg.Agent,
 		arg.MinMs,
@@ -446,4 +449,45 @@ func (q *Queries) PlanSize(ctx context.Context, db DBTX, arg PlanSizeParams) (Pl
 		&i.Rows,
 	)
 	return i, err
+}
+
+const PlanStartedBy = `-- name: PlanStartedBy :many
+SELECT p.root_plan_id, COALESCE("left"(p.title, 200), '')::text AS title
+FROM actlog.plan_execution_record AS p
+WHERE p.started_by ->> 'planId' = $1::text AND p.root_plan_id = p.current_plan_id
+    AND ($2::text IS NULL OR p.started_by ->> 'toolCallId' = $2::text)
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id
+LIMIT $3::integer
+`
+
+type PlanStartedByParams struct {
+	PlanID     string
+	ToolCallID *string
+	Most       int32
+}
+
+type PlanStartedByRow struct {
+	RootPlanID string
+	Title      string
+}
+
+// Returns root plans that say that a plan, or a tool call of it, started them, oldest first.
+func (q *Queries) PlanStartedBy(ctx context.Context, db DBTX, arg PlanStartedByParams) ([]PlanStartedByRow, error) {
+	rows, err := db.Query(ctx, PlanStartedBy, arg.PlanID, arg.ToolCallID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PlanStartedByRow
+	for rows.Next() {
+		var i PlanStartedByRow
+		if err := rows.Scan(&i.RootPlanID, &i.Title); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

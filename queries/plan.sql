@@ -104,6 +104,7 @@ FROM (
         AND (sqlc.narg('name')::text IS NULL OR x.name = sqlc.narg('name')::text)
         AND (sqlc.narg('user_id')::text IS NULL OR x.user_id = sqlc.narg('user_id')::text)
         AND (sqlc.narg('conversation_id')::text IS NULL OR x.conversation_id = sqlc.narg('conversation_id')::text)
+        AND (sqlc.narg('started_by')::text IS NULL OR x.started_by ->> 'planId' = sqlc.narg('started_by')::text)
         AND (sqlc.narg('tag')::text IS NULL OR x.tags @> ARRAY[sqlc.narg('tag')::text])
         AND (sqlc.narg('agent')::text IS NULL OR EXISTS (
             SELECT FROM actlog.agent_execution_record AS a
@@ -179,6 +180,15 @@ WHERE x.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS
 ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
     x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
+
+-- name: PlanStartedBy :many
+-- Returns root plans that say that a plan, or a tool call of it, started them, oldest first.
+SELECT p.root_plan_id, COALESCE("left"(p.title, 200), '')::text AS title
+FROM actlog.plan_execution_record AS p
+WHERE p.started_by ->> 'planId' = @plan_id::text AND p.root_plan_id = p.current_plan_id
+    AND (sqlc.narg('tool_call_id')::text IS NULL OR p.started_by ->> 'toolCallId' = sqlc.narg('tool_call_id')::text)
+ORDER BY COALESCE(p.start_time, p.first_seen_at), p.root_plan_id
+LIMIT @most::integer;
 
 -- name: PlanSize :one
 -- Returns what a plan can be called by, and how many steps, cycles and calls the tree has that it

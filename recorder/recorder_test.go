@@ -338,6 +338,42 @@ func TestAskedTools(t *testing.T) {
 	want(t, "state", b.sink.tool(t, calls[1].ID()).State, record.Skipped)
 }
 
+// TestStartedBy checks that a root plan which is started inside of a tool of the runtime says so, and that a sub-plan does not.
+func TestStartedBy(t *testing.T) { // not parallel: it sets the environment
+	t.Setenv("ACTLOG_PLAN_ID", "of the environment")
+	t.Setenv("ACTLOG_TOOL_CALL_ID", "call-1")
+	b := setup(t)
+	inTool := record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "of the context", ToolCallID: "call-2"})
+	said := record.StartedBy{PlanID: "said", ToolCallID: "call-3"}
+	for _, test := range []struct {
+		ctx  context.Context
+		info recorder.PlanInfo
+		want string
+	}{
+		{t.Context(), recorder.PlanInfo{}, `{"planId":"of the environment","toolCallId":"call-1"}`},
+		{inTool, recorder.PlanInfo{}, `{"planId":"of the context","toolCallId":"call-2"}`},
+		{inTool, recorder.PlanInfo{StartedBy: &said}, `{"planId":"said","toolCallId":"call-3"}`},
+	} {
+		ctx, plan, err := b.StartPlan(test.ctx, test.info)
+		ok(t, err)
+		if row := b.sink.plan(t, plan.ID()); string(row.StartedBy) != test.want {
+			t.Errorf("startedBy is %s, want %s", row.StartedBy, test.want)
+		}
+
+		ctx, step, err := plan.StartStep(ctx, recorder.StepInfo{})
+		ok(t, err)
+		cycle, err := step.StartCycle(ctx, recorder.CycleInfo{})
+		ok(t, err)
+		ctx, _, err = cycle.StartTool(ctx, recorder.ToolInfo{})
+		ok(t, err)
+		_, below, err := b.StartPlan(ctx, recorder.PlanInfo{})
+		ok(t, err)
+		if row := b.sink.plan(t, below.ID()); row.StartedBy != nil {
+			t.Errorf("startedBy of a sub-plan is %s", row.StartedBy)
+		}
+	}
+}
+
 func TestSubPlans(t *testing.T) {
 	t.Parallel()
 	t.Run("through the context", func(t *testing.T) {

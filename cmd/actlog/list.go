@@ -23,6 +23,7 @@ type listCmd struct {
 	Project      string `help:"Only plans of this project." placeholder:"NAME"`
 	User         string `help:"Only plans of this user." placeholder:"ID"`
 	Conversation string `help:"Only plans of this conversation." placeholder:"ID"`
+	StartedBy    string `help:"Only plans that say that this plan started them." placeholder:"PLAN"`
 	Tag          string `help:"Only plans with this tag." placeholder:"TAG"`
 	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
 	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
@@ -67,7 +68,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"state": c.State, "name": c.Name, "agent": c.Agent, "project": c.Project,
-		"userId": c.User, "conversationId": c.Conversation, "tag": c.Tag, "q": c.Q,
+		"userId": c.User, "conversationId": c.Conversation, "startedBy": c.StartedBy, "tag": c.Tag, "q": c.Q,
 		"minCost": c.MinCost, "maxCost": c.MaxCost, "minDuration": c.MinDuration, "maxDuration": c.MaxDuration, "model": c.Model, "tool": c.Tool,
 	} {
 		if value != "" {

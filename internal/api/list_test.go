@@ -108,7 +108,7 @@ func TestListFilters(t *testing.T) {
 		subPlan("a", "a-sub", "a", "t"), step("a", "a-sub", "a-s", obj{"agentName": "reader"}))
 	c.Write(plan("b", state("RUNNING"), obj{"project": "sales", "conversationId": "talk", "startTime": at(60), "userRequest": "Sum UP the quarter"}),
 		step("b", "b", "b-s", obj{"agentName": "writer"}))
-	c.Write(plan("c", obj{"summary": "All summed up", "tags": []string{}})) // first seen now, as far as is known
+	c.Write(plan("c", obj{"summary": "All summed up", "tags": []string{}, "startedBy": obj{"planId": "a", "toolCallId": "t"}})) // first seen now, as far as is known
 	all := []string{"c", "b", "a"}
 	for query, want := range map[string][]string{
 		"":                            all,
@@ -126,6 +126,8 @@ func TestListFilters(t *testing.T) {
 		"agent=nobody":                nil,
 		"userId=u":                    {"a"},
 		"conversationId=talk":         {"b"},
+		"startedBy=a":                 {"c"},
+		"startedBy=t":                 nil,
 		"tag=x":                       {"a"},
 		"tag=y":                       {"a"},
 		"tag=x,y":                     nil,

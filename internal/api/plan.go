@@ -58,7 +58,7 @@ func (s *Server) deletePlan(c echo.Context) error {
 
 // itemView is a root plan in a list: without what a list does not read.
 var itemView = viewOf(record.KindPlan, []string{
-	"currentPlanId", "parentPlanId", "toolCallId", "executor", "userRequest", "summary", "modelName", "metadata",
+	"currentPlanId", "parentPlanId", "toolCallId", "executor", "userRequest", "summary", "modelName", "metadata", "startedBy",
 }, nil)
 
 // addItem appends a root plan in a list, with the figures of its whole tree.
@@ -142,14 +142,14 @@ func (s *Server) ConversationPage(c echo.Context, id string) (PlanPage, error) {
 
 // planQuery are the members of a query that narrow the list of root plans.
 var planQuery = []string{
-	"project", "state", "name", "agent", "userId", "conversationId", "tag", "q", "since", "until", "failed", "minCost", "maxCost", "minDuration", "maxDuration",
+	"project", "state", "name", "agent", "userId", "conversationId", "startedBy", "tag", "q", "since", "until", "failed", "minCost", "maxCost", "minDuration", "maxDuration",
 	"model", "tool", "limit",
 }
 
 func planFilter(q *httpd.Query) store.PlanFilter {
 	filter := store.PlanFilter{
 		Project: q.Text("project"), State: record.State(q.Text("state")), Name: q.Text("name"), Agent: q.Text("agent"), UserID: q.Text("userId"),
-		ConversationID: q.Text("conversationId"), Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
+		ConversationID: q.Text("conversationId"), StartedBy: q.Text("startedBy"), Tag: q.Text("tag"), Query: q.Text("q"), Since: q.Time("since"), Until: q.Time("until"),
 		Failed: q.Choice("failed"), MinCostUSD: q.Amount("minCost"), MaxCostUSD: q.Amount("maxCost"),
 		MinDuration: q.Duration("minDuration"), MaxDuration: q.Duration("maxDuration"), Model: q.Text("model"), Tool: q.Text("tool"),
 		Limit: q.Limit(),

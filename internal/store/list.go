@@ -71,7 +71,7 @@ var planList = fieldsql.NewRead(db.PlanList)
 
 // planList runs the list with a plan of its own.
 func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline time.Time) (plans []PlanSummary, err error) {
-	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.Tag, p.Agent,
+	args := []any{p.Found, p.BeforeTime, p.BeforeID, p.AfterTime, p.AfterID, p.State, p.Project, p.Name, p.UserID, p.ConversationID, p.StartedBy, p.Tag, p.Agent,
 		p.MinMs, p.MaxMs, p.MinCost, p.MaxCost, p.Failed, p.Model, p.Tool, p.PageSize}
 	err = r.before(ctx, deadline, "force_custom_plan", planList.SQL, args, func(rows pgx.Rows) error {
 		plans = []PlanSummary{}

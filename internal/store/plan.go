@@ -156,6 +156,27 @@ func (r *Reader) ServeException(ctx context.Context, rootPlanID, planID string) 
 	return message, err == nil, err
 }
 
+// StartedPlan is a root plan that says what started it.
+type StartedPlan struct{ RootPlanID, Title string }
+
+// maxStarted bounds the plans that [Reader.StartedBy] returns: the first.
+const maxStarted = 20
+
+// StartedBy returns the root plans that say that a plan, or if its id is not empty a tool call of it, started them:
+// the first, in the order in which they began. Titles are cut to 200 characters.
+func (r *Reader) StartedBy(ctx context.Context, planID, toolCallID string) (started []StartedPlan, err error) {
+	rows, err := pg.Read(ctx, r.db, func() ([]db.PlanStartedByRow, error) {
+		return r.queries.PlanStartedBy(ctx, r.db, db.PlanStartedByParams{PlanID: planID, ToolCallID: orNil(toolCallID), Most: maxStarted})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what plan %s started: %w", planID, err)
+	}
+	for _, row := range rows {
+		started = append(started, StartedPlan(row))
+	}
+	return started, nil
+}
+
 // PlanFilter narrows a list of root plans. Empty fields do not narrow it.
 type PlanFilter struct {
 	State          record.State
@@ -163,6 +184,8 @@ type PlanFilter struct {
 	Name           string
 	UserID         string
 	ConversationID string
+	// StartedBy is a plan that root plans say to have been started by.
+	StartedBy string
 	// Agent is one that worked on a step, anywhere in the tree.
 	Agent string
 	// Tag is one of the plan's.
@@ -197,7 +220,7 @@ const listTimeout = 10 * time.Second
 // Narrows reports whether the list has a filter. Without any, it is read from an index.
 func (f *PlanFilter) Narrows() bool {
 	return f.Since != nil || f.Until != nil || f.Failed != nil || f.MinCostUSD != nil || f.MaxCostUSD != nil || f.MinDuration != nil || f.MaxDuration != nil ||
-		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
+		cmp.Or(string(f.State), f.Project, f.Name, f.UserID, f.ConversationID, f.StartedBy, f.Agent, f.Tag, f.Query, f.Model, f.Tool) != ""
 }
 
 // between returns places between which the list is. The place of a time is below all plans that began then. Postgres knows
@@ -224,7 +247,7 @@ func (f *PlanFilter) between() (before, after PlanCursor) {
 func (r *Reader) Plans(ctx context.Context, f PlanFilter) ([]PlanSummary, error) {
 	params := db.PlanListParams{
 		PageSize: int32(f.Limit), State: orNil(string(f.State)), Project: orNil(f.Project), Name: orNil(f.Name), UserID: orNil(f.UserID),
-		ConversationID: orNil(f.ConversationID), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
+		ConversationID: orNil(f.ConversationID), StartedBy: orNil(f.StartedBy), Tag: orNil(f.Tag), Agent: orNil(f.Agent),
 		Model: orNil(f.Model), Tool: orNil(f.Tool), Failed: f.Failed, MinCost: f.MinCostUSD, MaxCost: f.MaxCostUSD,
 		MinMs: milliseconds(f.MinDuration), MaxMs: milliseconds(f.MaxDuration),
 	}

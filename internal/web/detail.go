@@ -66,9 +66,11 @@ type detailView struct {
 	look
 	row   *store.Detail
 	facts facts
-	notes []string
-	texts []*passage
-	cycle *cycleView // nil: the row is no cycle, or is not shown for reading
+	// started are the runs that say that the open plan or tool call started them.
+	started []store.StartedPlan
+	notes   []string
+	texts   []*passage
+	cycle   *cycleView // nil: the row is no cycle, or is not shown for reading
 
 	all    map[string]*passage // all texts, by their ids
 	left   int                 // how much of them may still be shown
@@ -94,6 +96,9 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 	if v.detail.answer, err = s.answering(c, v); err != nil {
 		return err
 	}
+	if v.detail.started, err = s.started(c, v); err != nil {
+		return err
+	}
 	v.detail.facts = v.factsOf(row.Record)
 	v.detail.notes = v.notesOf()
 	switch l.view {
@@ -105,6 +110,21 @@ func (s *Server) detail(c echo.Context, v *runView) error {
 		return s.readable(c, v, row)
 	}
 	return nil
+}
+
+// started reads which runs say that the open row started them.
+func (s *Server) started(c echo.Context, v *runView) ([]store.StartedPlan, error) {
+	switch open := &v.Rows[v.open]; {
+	case open.Plan != nil:
+		return s.reader(c).StartedBy(c.Request().Context(), open.Plan.Record.CurrentPlanID, "")
+	case open.Call != nil:
+		above := open
+		for above.Plan == nil {
+			above = &v.Rows[above.Parent]
+		}
+		return s.reader(c).StartedBy(c.Request().Context(), above.Plan.Record.CurrentPlanID, open.Call.Record.ToolCallID)
+	}
+	return nil, nil
 }
 
 // text adds a text, unless it is empty.

@@ -257,6 +257,32 @@ func TestCutText(t *testing.T) {
 	}
 }
 
+// TestStartedBy: a run that says what started it and that plan, and its call, link to each other. It is in the tree of neither.
+func TestStartedBy(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	rows := func() int { return len(s.get("/runs/run", http.StatusOK).all("role", "treeitem")) }
+	before := rows()
+	by := record.StartedBy{PlanID: "run", ToolCallID: "c/1"}
+	storetest.Write(t, s.store, &record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", Title: new("The inner agent"), StartedBy: by.JSON(), State: new(record.Completed)})
+
+	p := s.get(at("beside", "plan:beside"), http.StatusOK)
+	if to := p.link(p.detail(), "plan run"); to != "/runs/run" {
+		t.Errorf("what started it is at %s", to)
+	}
+	for _, row := range []string{"plan:run", "call:run-r/0/c%2F1"} {
+		p := s.get(at("run", row), http.StatusOK)
+		if to := p.link(p.detail(), "The inner agent"); to != "/runs/beside" {
+			t.Errorf("of %s, what it started is at %s", row, to)
+		}
+	}
+	s.get(at("run", "step:run-r"), http.StatusOK).lacks("The inner agent")
+	if after := rows(); after != before || before == 0 {
+		t.Errorf("the tree of the run has %d rows, %d before", after, before)
+	}
+}
+
 // TestFacts: what a row is, in short, with links to what it belongs to.
 func TestFacts(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -88,6 +90,9 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		} else if parent := orZero(r.ParentPlanID); parent != "" {
 			f.link("started by", "plan "+parent, runPath(parent))
 		}
+		if by, ok := claimOf(r); ok {
+			f.link("says it was started by", "plan "+by.PlanID, runPath(by.PlanID))
+		}
 		f.said("error", r.ErrorKind).said("executor", r.Executor).said("name", r.Name).said("project", r.Project).said("user", r.UserID)
 		f.add("tags", strings.Join(r.Tags, ", ")).said("environment", r.Environment).said("release", r.Release).said("model", r.ModelName)
 		if id := orZero(r.ConversationID); id != "" {
@@ -114,6 +119,9 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
 		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).time("answered", r.EndTime).said("answered by", r.DecidedBy)
 	}
+	for _, started := range v.detail.started {
+		f.link("says it was started here", cmp.Or(started.Title, started.RootPlanID), runPath(started.RootPlanID))
+	}
 	for i, past := range v.detail.row.PastAttempts {
 		if left := len(v.detail.row.PastAttempts) - i - maxAttempts; left > 0 {
 			continue
@@ -122,6 +130,14 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("attempt "+strconv.FormatInt(past.Number, 10), strings.Join(nonEmpty(parts), ", "))
 	}
 	return f
+}
+
+// claimOf returns what a root plan says that started it.
+func claimOf(p *record.Plan) (by record.StartedBy, ok bool) {
+	if p.StartedBy == nil || json.Unmarshal(p.StartedBy, &by) != nil {
+		return by, false
+	}
+	return by, true
 }
 
 // maxAttempts bounds the earlier attempts that are shown: the last ones.
