@@ -318,3 +318,22 @@ func TestConnInfoWith(t *testing.T) {
 		}
 	}
 }
+
+// S11: what the README shows of actlog psql works as it opens the database by itself.
+func TestReadmeSQL(t *testing.T) {
+	t.Parallel()
+	requireClients(t, "psql")
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "`bin/actlog psql`")
+	_, after, begun := strings.Cut(after, "```sql\n")
+	statement, _, ended := strings.Cut(after, "```")
+	if !found || !begun || !ended {
+		t.Fatal("the README has no SQL for actlog psql")
+	}
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c", statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}

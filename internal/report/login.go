@@ -88,7 +88,7 @@ func MayRead(ctx context.Context, databaseURL string) (err error) {
 // loginSQL makes the role, in one program at a time, or gives the one that is there a new password. Functions that Postgres lets everybody call are taken
 // from everybody but superusers where they reach beyond a statement: advisory locks, which the server uses, too, and which are few;
 // messages in the write-ahead log; settings.
-const loginSQL = `SELECT pg_advisory_xact_lock(hashtextextended('ROLE_NAME', 0));
+const loginSQL = `SELECT pg_advisory_xact_lock(hashtextextended('logins of actlog', 0));
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'ROLE_NAME') THEN
