@@ -286,10 +286,15 @@ func TestApprovalShowsEverything(t *testing.T) {
 	if lines := strings.Count(out, "\n"); lines > 15 {
 		t.Errorf("%d lines:\n%s", lines, out)
 	}
+	long, err := json.Marshal(map[string]any{"patch": strings.Repeat(".\n", 300) + "danger" + strings.Repeat("\n.", 300)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, draw(&waitView{Parameters: long}), "danger", "It takes about 601 lines: scroll up")
 	out = draw(&waitView{Parameters: json.RawMessage(`{"a":"` + strings.Repeat("x", 30_000) + `rm -rf /"}`)})
 	wantAll(t, out, "… and 10,0", "characters; --json shows all", "Not shown as it is: 10,0", "characters at the end of long texts: left out")
 
-	if out := draw(&waitView{Title: "Write b.txt?", Parameters: json.RawMessage(`{"path":"b.txt","content":"é 漢 — \\u202e"}`), Files: []string{"b.txt"}}); strings.Contains(out, "Not shown") || !strings.Contains(out, "é 漢 — \\\\u202e") {
+	if out := draw(&waitView{Title: "Write b.txt?", Parameters: json.RawMessage(`{"path":"b.txt","content":"é 漢 — \\u202e"}`), Files: []string{"b.txt"}}); strings.Contains(out, "Not shown") || strings.Contains(out, "scroll") || !strings.Contains(out, "é 漢 — \\\\u202e") {
 		t.Errorf("%s", out)
 	}
 }

@@ -82,7 +82,14 @@ type subject struct {
 	escaped int // characters that cannot be seen, and are written as \uXXXX
 	folded  int // of runs of blanks and of empty lines
 	cut     int // behind what is shown
+	rows    int // of a terminal that it takes, about
 }
+
+const (
+	// usualWidth and usualHeight are those of a terminal.
+	usualWidth  = 80
+	usualHeight = 24
+)
 
 var (
 	// emptyLines and blanks are so many that they would push the text off the screen.
@@ -112,11 +119,16 @@ func (s *subject) shown(text string) string {
 }
 
 // line returns a text as a piece of a line.
-func (s *subject) line(text string) string { return terminal.Line(s.shown(text)) }
+func (s *subject) line(text string) string {
+	text = terminal.Line(s.shown(text))
+	s.rows += columns(text) / usualWidth
+	return text
+}
 
 // paragraph draws a text with all of its lines, unless it is empty.
 func (s *subject) paragraph(prefix, text string) {
 	for line := range strings.Lines(s.shown(text)) {
+		s.rows += 1 + columns(line)/usualWidth
 		s.view.line(prefix, strings.TrimSuffix(line, "\n"))
 	}
 }
@@ -150,6 +162,9 @@ func (s *subject) notes() {
 	}
 	if len(notes) > 0 {
 		s.view.line("  ", s.view.yellow("Not shown as it is: "+strings.Join(notes, "; ")))
+	}
+	if s.rows > usualHeight {
+		s.view.line("  ", s.view.yellow("It takes about "+words.Plural(int64(s.rows), "line")+": scroll up to read all of it"))
 	}
 }
 

@@ -142,7 +142,7 @@ func takeArchive(jar, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }() // it was only read
 	i := slices.IndexFunc(z.File, func(f *zip.File) bool { return strings.HasSuffix(f.Name, ".txz") })
 	if i < 0 {
 		return fmt.Errorf("%s has no archive", jar)
@@ -151,7 +151,7 @@ func takeArchive(jar, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
