@@ -66,8 +66,7 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 		return tooLate(err)
 	}
 	if c.JSON {
-		_, err = fmt.Fprintf(e.stdout, "%s\n", answered)
-		return err
+		return printJSON(e.stdout, answered)
 	}
 	_, err = fmt.Fprintf(e.stdout, "%s: %s\n", words.Clean(w.WaitID), d.Decision)
 	return err
@@ -129,7 +128,7 @@ func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []wa
 		return printTable(e.stdout, waitsHeader, waits, waitView.row)
 	}
 	var r struct{ Waits []json.RawMessage }
-	if err := client.get(ctx, "run "+c.Plan, runPath(c.Plan), &r); err != nil {
+	if err := client.get(ctx, named("run", c.Plan), runPath(c.Plan), &r); err != nil {
 		return err
 	}
 	return encodeAll(json.NewEncoder(e.stdout), r.Waits)

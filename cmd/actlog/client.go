@@ -205,7 +205,7 @@ func (f rootFlag) query() url.Values {
 
 func (c *client) plan(ctx context.Context, id string, query url.Values) (*planView, error) {
 	var p planView
-	return &p, c.get(ctx, "plan "+id, withQuery(planPath(id), query), &p)
+	return &p, c.get(ctx, named("plan", id), withQuery(planPath(id), query), &p)
 }
 
 // failuresView is what failed in a plan, the cause first.
@@ -233,18 +233,18 @@ func (p *placeView) name() string {
 // failures reads what failed in a plan.
 func (c *client) failures(ctx context.Context, p *planView) (*failuresView, error) {
 	var f failuresView
-	return &f, c.get(ctx, "failures of plan "+p.CurrentPlanID, withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
+	return &f, c.get(ctx, named("failures of plan", p.CurrentPlanID), withQuery(planPath(p.CurrentPlanID)+"/failures", url.Values{"root": {p.RootPlanID}}), &f)
 }
 
 // run reads a run. It also returns the answer as it is.
 func (c *client) run(ctx context.Context, id string) (*runView, json.RawMessage, error) {
 	var raw json.RawMessage
-	if err := c.get(ctx, "run "+id, runPath(id), &raw); err != nil {
+	if err := c.get(ctx, named("run", id), runPath(id), &raw); err != nil {
 		return nil, nil, err
 	}
 	var r runView
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, nil, fmt.Errorf("run %s: %w", id, err)
+		return nil, nil, fmt.Errorf("%s: %w", named("run", id), err)
 	}
 	return &r, raw, nil
 }
@@ -340,14 +340,16 @@ func (c *client) list(ctx context.Context, what, path string, query url.Values, 
 	return incomplete, nil
 }
 
-// print writes the answer to a GET as it is.
+// print writes the answer to a GET, as JSON.
 func (c *client) print(ctx context.Context, w io.Writer, what, path string) error {
 	body, err := c.read(ctx, what, path)
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(body)
-	return err
+	if err := printJSON(w, body); err != nil {
+		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, c.base)
+	}
+	return nil
 }
 
 // readAll reads an answer to its end.

@@ -369,7 +369,7 @@ func TestShowPlaceholder(t *testing.T) {
 func TestPsql(t *testing.T) {
 	t.Parallel()
 	requireClients(t, "psql")
-	code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-Atc", "SELECT count(*) FROM think_act_record")
+	code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--admin", "--", "-Atc", "SELECT count(*) FROM think_act_record")
 	if code != exitDone || stdout != "0\n" {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/actlog/actlog/internal/embedpg"
+	"github.com/actlog/actlog/internal/terminal"
 )
 
 // The program's exit codes. A command that a signal stopped before it was done has that of
@@ -72,7 +73,7 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version." env:"-"`
 }
 
-// env is what the commands read, write and log to.
+// env is what the commands read, write and log to. What they write is made safe for a terminal on the way out.
 type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -83,6 +84,8 @@ type env struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c cli
 	exit := -1
+	out, errs := terminal.New(stdout), terminal.New(stderr) // what the commands write
+	defer func() { _ = errors.Join(out.Flush(), errs.Flush()) }()
 	parser, err := kong.New(&c,
 		kong.Name("actlog"),
 		kong.Description("The execution record of LLM agents, kept in Postgres."),
@@ -105,20 +108,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "actlog: %s\n", err)
+		fmt.Fprintf(errs, "actlog: %s\n", err)
 		var parseError *kong.ParseError
 		if errors.As(err, &parseError) && parseError.Context != nil && parseError.Context.Command() != "" {
-			fmt.Fprintf(stderr, "Run \"actlog %s --help\" for its arguments and flags.\n", commandName(parseError.Context))
+			fmt.Fprintf(errs, "Run \"actlog %s --help\" for its arguments and flags.\n", commandName(parseError.Context))
 		} else {
-			fmt.Fprintln(stderr, `Run "actlog --help" for the commands.`)
+			fmt.Fprintln(errs, `Run "actlog --help" for the commands.`)
 		}
 		return exitUsage
 	}
-	e := &env{stdin: os.Stdin, stdout: stdout, stderr: stderr, log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: c.LogLevel}))}
+	e := &env{stdin: os.Stdin, stdout: out, stderr: errs, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: c.LogLevel}))}
 	if err = parsed.Run(e); err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "actlog: %s\n", err)
+	fmt.Fprintf(errs, "actlog: %s\n", err)
 	var stopped interruption
 	switch {
 	case errors.As(err, &stopped), errors.As(context.Cause(ctx), &stopped):
@@ -236,7 +239,7 @@ func hasColour(w io.Writer) bool { return isTerminal(w) && os.Getenv("NO_COLOR")
 
 // isTerminal reports whether w is a terminal that can move its cursor.
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := terminal.Raw(w).(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}

@@ -17,14 +17,19 @@ var secretParameters = map[string]string{
 	"sslpassword": "", "oauth_client_secret": "", "scram_client_key": "", "scram_server_key": "",
 }
 
-// connInfo is a connection string, in two parts.
+// connInfo is a connection string, in parts.
 type connInfo struct {
-	public  string // the string without its secrets
+	public  string // the string without its secrets and its options
 	secrets map[string]string
+	options string // for the session, such as -c work_mem=64MB; empty: none
 }
 
-// add adds a parameter if it is a secret, and reports whether it is.
+// add adds a parameter if it is a secret or the options, and reports whether it is.
 func (c *connInfo) add(name, value string) bool {
+	if name == "options" {
+		c.options = value
+		return true
+	}
 	_, secret := secretParameters[name]
 	if secret {
 		c.secrets[name] = value
@@ -119,6 +124,28 @@ func (c *connInfo) parseKeywords(s string) error {
 	}
 	c.public = strings.Join(kept, " ")
 	return nil
+}
+
+// with returns a connection string that has no options with those of c, and more, which win. Options in the string also win over those
+// of the environment and of a service file.
+func (c connInfo) with(address, more string) string {
+	options := strings.TrimSpace(c.options + " " + more)
+	switch {
+	case strings.Contains(address, "://"):
+		join := "?"
+		if strings.Contains(address, "?") {
+			join = "&"
+		}
+		return address + join + "options=" + strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
+	case address != "" && !strings.Contains(address, "="): // the name of a database
+		address = "dbname=" + quoted(address)
+	}
+	return strings.TrimSpace(address + " options=" + quoted(options))
+}
+
+// quoted returns a value of a keyword of a connection string.
+func quoted(value string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
 // secretService is the name under which a service file has secrets.

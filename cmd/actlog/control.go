@@ -53,7 +53,7 @@ func (c *controlFlags) control(ctx context.Context, e *env, client *client, acti
 	body := struct {
 		By string `json:"by,omitempty"`
 	}{c.By}
-	if err := client.post(ctx, "run "+c.Plan, runPath(c.Plan)+"/"+action, nil, body, &asked); err != nil {
+	if err := client.post(ctx, named("run", c.Plan), runPath(c.Plan)+"/"+action, nil, body, &asked); err != nil {
 		return err
 	}
 	var r *runView
@@ -71,8 +71,7 @@ func (c *controlFlags) control(ctx context.Context, e *env, client *client, acti
 		}
 	}
 	if c.JSON {
-		_, err := fmt.Fprintf(e.stdout, "%s\n", raw)
-		return err
+		return printJSON(e.stdout, raw)
 	}
 	line := words.Clean(c.Plan) + " is " + words.Clean(r.State)
 	if !done(record.State(r.State)) {

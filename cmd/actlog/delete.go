@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/actlog/actlog/internal/words"
+	"github.com/actlog/actlog/internal/terminal"
 )
 
 type deleteCmd struct {
@@ -43,7 +43,7 @@ func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		fmt.Fprintf(e.stdout, "deleted %s\n", words.Clean(id))
+		fmt.Fprintf(e.stdout, "deleted %s\n", terminal.Line(id))
 	}
 	return errors.Join(errs...)
 }
@@ -74,7 +74,7 @@ func (c *deleteCmd) ask(ctx context.Context, e *env) error {
 func (c *client) delete(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	resp, err := c.open(ctx, "plan "+id, http.MethodDelete, planPath(id), nil, nil)
+	resp, err := c.open(ctx, named("plan", id), http.MethodDelete, planPath(id), nil, nil)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -173,8 +174,8 @@ An agent is asked: %s
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", visible(r.answer()))
-	v := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
+	fmt.Fprintf(e.stdout, "\nIts answer:\n%s\n\nOf two workers, one was killed; no tool was called twice. The run is on record as a tree:\n\n", terminal.Plain(r.answer()))
+	v := newView(e.stdout)
 	v.plan(p)
 	fmt.Fprint(e.stdout, hints(client, p))
 	return v.err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http/httptest"
@@ -82,11 +83,54 @@ func passwords(t *testing.T, name string) types.Mapping {
 	return made
 }
 
+// pinnedImage is an image of others: its version, for people, and its digest, which is what is run.
+var pinnedImage = regexp.MustCompile(`^[a-z0-9./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$`)
+
+// S11: every image that a file of the repository starts from or runs is pinned by its digest, but those that are built here.
+func TestImagesByDigest(t *testing.T) {
+	t.Parallel()
+	builtHere := []string{"scratch", "actlog", "actlog-postgres"}
+	line := regexp.MustCompile(`(?m)^\s*(?:- )?(?:image|imageName|FROM):?\s+(?:--platform=\S+\s+)?["']?([^\s"']+)`)
+	found, digests := 0, map[string]string{}
+	for _, root := range []string{deployFolder, filepath.Join("..", "..", "docker-compose.yml")} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+				if !regexp.MustCompile(`Dockerfile|\.ya?ml$`).MatchString(path) || slices.Contains(builtHere, m[1]) {
+					continue
+				}
+				found++
+				if !pinnedImage.MatchString(m[1]) {
+					t.Errorf("%s: image %q has no version and digest", path, m[1])
+				}
+				tag, digest, _ := strings.Cut(m[1], "@")
+				if before := digests[tag]; before != "" && before != digest {
+					t.Errorf("%s: %s has two digests", path, tag)
+				}
+				digests[tag] = digest
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 7 {
+		t.Errorf("found only %d images", found)
+	}
+}
+
 // checkService checks what holds for the services of all stacks.
 func checkService(t *testing.T, s types.ServiceConfig) {
 	t.Helper()
-	if s.Build == nil && !regexp.MustCompile(`^[a-z/]+:\d+\.\d+`).MatchString(s.Image) {
-		t.Errorf("%s: image %q has no version", s.Name, s.Image)
+	if s.Build == nil && !pinnedImage.MatchString(s.Image) {
+		t.Errorf("%s: image %q has no version and digest", s.Name, s.Image)
 	}
 	for _, p := range s.Ports {
 		if ip := net.ParseIP(p.HostIP); ip == nil || !ip.IsLoopback() {

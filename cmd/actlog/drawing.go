@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/actlog/actlog/internal/terminal"
 )
 
 // drawing draws a tree as it grows, on a terminal, over the tree before. It is safe for concurrent use.
@@ -69,7 +71,7 @@ func (d *drawing) draw(p *planView, last bool) {
 
 func (d *drawing) drawLocked(p *planView, last bool) {
 	var b bytes.Buffer
-	v := &view{w: &b, colour: hasColour(d.w), now: time.Now()}
+	v := &view{w: terminal.Coloured(&b), colour: hasColour(d.w), now: time.Now()}
 	v.plan(p)
 	d.replace(b.String(), v.lines, last)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -48,10 +49,11 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.Output != "" && c.Output != "-" {
 		f, err := createAtomic(c.Output)
 		if err != nil {
-			return fmt.Errorf("--output %s: %w", c.Output, err)
+			return fmt.Errorf("--output %s: %w", terminal.Line(c.Output), nameless(err))
 		}
 		defer f.discard()
-		out, commit = f, f.commit
+		safe := terminal.New(f)
+		out, commit = safe, func() error { return cmp.Or(safe.Flush(), f.commit()) }
 	}
 	what := "records"
 	if c.Contents != "" { // some lines are no records
@@ -63,11 +65,11 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 			return err
 		}
 		if c.Output != "" {
-			fmt.Fprintf(e.stderr, "plan %s: %s %s\n", words.Clean(id), words.Grouped(records), what)
+			fmt.Fprintf(e.stderr, "plan %s: %s %s\n", terminal.Line(id), words.Grouped(records), what)
 		}
 	}
 	if err := commit(); err != nil {
-		return fmt.Errorf("write %s: %w", c.Output, err)
+		return fmt.Errorf("write %s: %w", terminal.Line(c.Output), nameless(err))
 	}
 	return nil
 }
@@ -90,7 +92,7 @@ func (c *client) export(ctx context.Context, id string, query url.Values, out io
 	defer cancel(nil)
 	stall := time.AfterFunc(exportStall, func() { cancel(errStalled) })
 	defer stall.Stop()
-	what := "plan " + id
+	what := named("plan", id)
 	deadline := time.Now().Add(exportPatience)
 	path := withQuery(planPath(id)+"/records", query)
 	resp, err := c.open(ctx, what, http.MethodGet, path, nil, nil)

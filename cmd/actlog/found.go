@@ -24,11 +24,11 @@ func (c *showCmd) showFound(ctx context.Context, e *env, client *client, view *v
 	query.Set("limit", "500")
 	path := planPath(c.Plan) + "/search"
 	if c.JSON {
-		return client.print(ctx, e.stdout, "plan "+c.Plan, withQuery(path, query))
+		return client.print(ctx, e.stdout, named("plan", c.Plan), withQuery(path, query))
 	}
 	for {
 		var f foundView
-		if err := client.get(ctx, "plan "+c.Plan, withQuery(path, query), &f); err != nil {
+		if err := client.get(ctx, named("plan", c.Plan), withQuery(path, query), &f); err != nil {
 			return err
 		}
 		view.found(&f)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
@@ -91,9 +92,9 @@ func checkFiles(paths []string) error {
 		}
 		switch info, err := os.Stat(path); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", path, errors.Unwrap(err)))
+			errs = append(errs, fmt.Errorf("%s: %w", terminal.Line(path), nameless(err)))
 		case info.IsDir():
-			errs = append(errs, fmt.Errorf("%s: is a folder; name the files in it", path))
+			errs = append(errs, fmt.Errorf("%s: is a folder; name the files in it", terminal.Line(path)))
 		}
 	}
 	return errors.Join(errs...)
@@ -124,7 +125,7 @@ func (c *importCmd) summary(e *env, results []*imported) error {
 		return encodeAll(enc, results)
 	}
 	return printTable(e.stdout, "FILE\tRECORDS\tWRITTEN\tREJECTED", results, func(r *imported) string {
-		return fmt.Sprintf("%s\t%d\t%d\t%d", words.Clean(r.File), r.Records, r.Written, r.Rejected)
+		return fmt.Sprintf("%s\t%d\t%d\t%d", terminal.Line(r.File), r.Records, r.Written, r.Rejected)
 	})
 }
 

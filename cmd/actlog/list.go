@@ -95,8 +95,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	incomplete, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.Limit, func(raw json.RawMessage) error {
 		if c.JSON {
-			_, err := fmt.Fprintf(w, "%s\n", raw)
-			return err
+			return printJSON(e.stdout, raw)
 		}
 		var p planItem
 		if err := json.Unmarshal(raw, &p); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/record"
 )
 
@@ -80,7 +81,7 @@ func (p priceJSON) row() string {
 		seen = *p.Seen
 	}
 	return strings.Join([]string{
-		cmp.Or(p.Provider, "(any)"), p.Model, p.FromDay,
+		cmp.Or(terminal.Line(p.Provider), "(any)"), terminal.Line(p.Model), p.FromDay,
 		amount(&p.InputUSD), amount(&p.OutputUSD), amount(p.CacheReadUSD), amount(p.CacheWriteUSD), seen,
 	}, "\t")
 }

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/rivo/uniseg"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -35,16 +38,19 @@ func printTable[T any](out io.Writer, header string, items []T, row func(T) stri
 	return w.Flush()
 }
 
-// visible returns a text of several lines without anything that a terminal would obey. Its characters stay,
-// except those that are not shown, which are left out.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, s)
+// printJSON writes JSON as one line.
+func printJSON(out io.Writer, raw json.RawMessage) error {
+	var one bytes.Buffer
+	if err := json.Compact(&one, raw); err != nil {
+		return err
+	}
+	one.WriteByte('\n')
+	_, err := out.Write(one.Bytes())
+	return err
 }
+
+// named is an id with what it is of, for messages. Whoever wrote the id does not write the message.
+func named(kind, id string) string { return kind + " " + terminal.Line(id) }
 
 // colourCode is a sequence by which a view sets a colour. Lines have no others: recorded texts
 // were shortened.
@@ -101,11 +107,19 @@ func columns(line string) (n int) {
 	return n
 }
 
+// nameless returns an error without the name of the file that it is about, which its message names already.
+func nameless(err error) error {
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
+		return about.Err
+	}
+	return err
+}
+
 // joined returns ids as a list for a sentence.
 func joined(ids []string) string {
 	shown := make([]string, len(ids))
 	for i, id := range ids {
-		shown[i] = words.Clean(id)
+		shown[i] = terminal.Line(id)
 	}
 	return strings.Join(shown, ", ")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -31,7 +32,7 @@ func (p *progress) begin(name string, size int64) {
 	p.name, p.reported = name, time.Now()
 	if p.terminal {
 		p.bar = progressbar.NewOptions64(size,
-			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(words.Clean(name)), progressbar.OptionShowBytes(true),
+			progressbar.OptionSetWriter(terminal.Raw(p.w)), progressbar.OptionSetDescription(terminal.Line(name)), progressbar.OptionShowBytes(true),
 			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true), progressbar.OptionSetPredictTime(size > 0))
 	}
@@ -44,7 +45,7 @@ func (p *progress) at(bytes, records int64) {
 		_ = p.bar.Set64(bytes) // the import does not depend on the bar
 	case time.Since(p.reported) >= reportEvery:
 		p.reported = time.Now()
-		fmt.Fprintf(p.w, "%s: %s so far\n", p.name, words.Plural(records, "record"))
+		fmt.Fprintf(p.w, "%s: %s so far\n", terminal.Line(p.name), words.Plural(records, "record"))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -27,12 +28,12 @@ type prompt struct {
 // newPrompt returns a prompt; nil if stdin and stderr are no terminal.
 func newPrompt(e *env) *prompt {
 	in, ok := e.stdin.(*os.File)
-	out, shown := e.stderr.(*os.File)
+	out, shown := terminal.Raw(e.stderr).(*os.File)
 	if !ok || !shown || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return nil
 	}
 	return &prompt{
-		terminal: in, lines: bufio.NewReader(in), view: &view{w: e.stderr, colour: hasColour(e.stderr)},
+		terminal: in, lines: bufio.NewReader(in), view: newView(e.stderr),
 		question: func(text string) func() { fmt.Fprint(e.stderr, text); return func() {} },
 	}
 }
@@ -168,8 +169,8 @@ func (p *prompt) form(ctx context.Context, w *waitView, open func() bool) (map[s
 func fieldQuestion(field map[string]string) string {
 	var hints []string
 	if options := decision.Options(field); options != nil {
-		hints = append(hints, "of "+words.Clean(strings.Join(options, ", ")))
-	} else if kind := words.Clean(field["type"]); kind != "" && kind != "text" {
+		hints = append(hints, "of "+terminal.Line(strings.Join(options, ", ")))
+	} else if kind := terminal.Line(field["type"]); kind != "" && kind != "text" {
 		hints = append(hints, kind)
 	}
 	if hint := words.Shorten(field["placeholder"], 100); hint != "" {
@@ -178,7 +179,7 @@ func fieldQuestion(field map[string]string) string {
 	if strings.EqualFold(field["required"], "true") {
 		hints = append(hints, "required")
 	}
-	question := words.Clean(field["label"])
+	question := terminal.Line(field["label"])
 	if len(hints) > 0 {
 		question += " (" + strings.Join(hints, "; ") + ")"
 	}

@@ -8,42 +8,95 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/actlog/actlog/internal/report"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/terminal"
 )
 
 type psqlCmd struct {
 	databaseFlags
 	Client string   `help:"Postgres client to run instead: pg_dump, pg_restore, pg_basebackup, ..." default:"psql" placeholder:"NAME"`
+	Admin  bool     `help:"Log in as the owner of the record, who may change and delete everything. Default: as who may only read the views of schema report. Clients that copy and restore databases are the owner's." env:"-"`
 	Args   []string `arg:"" optional:"" passthrough:"" help:"Arguments for the client, such as -c 'SELECT 1'."`
 }
 
+// Help explains the command.
+func (*psqlCmd) Help() string {
+	return `Without --admin, statements only read, and only the views of schema report. On the private Postgres that is a login of its own,
+which has no other rights. On the database of --database-url it is the login of the URL in the role actlog_report: SET ROLE gives it
+its own rights back. So it keeps mistakes away, not an attacker: for that, use a URL whose login has no more rights.`
+}
+
+// ownersClients copy and restore databases, which is nothing for who may only read reports.
+var ownersClients = []string{"pg_dump", "pg_dumpall", "pg_restore", "pg_basebackup", "pg_receivewal"}
+
 func (c *psqlCmd) Run(ctx context.Context, e *env) error {
-	if filepath.Base(c.Client) == "pg_restore" { // it fills an empty database
-		return c.useOrMake(ctx, e, func(address string) error { return c.run(ctx, e, address) })
+	client := filepath.Base(c.Client)
+	if client == "pg_restore" { // it fills an empty database
+		return c.useOrMake(ctx, e, func(address string) error { return c.run(ctx, e, address, ownerOptions) })
 	}
 	return c.use(ctx, e, func(address string) error {
-		warnWithoutRecord(ctx, e, address)
-		return c.run(ctx, e, address)
+		made := hasRecord(ctx, e, address)
+		if c.Admin || slices.Contains(ownersClients, client) {
+			return c.run(ctx, e, address, ownerOptions)
+		}
+		address, options, err := c.reader(ctx, address, made)
+		if err != nil {
+			return err
+		}
+		return c.run(ctx, e, address, options)
 	})
 }
 
-// lookFor is how long psql waits for the answer to whether there is a record.
-const lookFor = 5 * time.Second
+// Settings of the session, as the options of a connection.
+const (
+	ownerOptions    = "-c search_path=actlog,public"
+	readOnlyOptions = "-c default_transaction_read_only=on"
+	readerOptions   = readOnlyOptions + " -c search_path=report,public"
+)
 
-// warnWithoutRecord prints a warning if a database has no record. If that cannot be found out,
-// the client will report why.
-func warnWithoutRecord(ctx context.Context, e *env, address string) {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
-	defer cancel()
-	if made, err := store.Made(ctx, address); err == nil && !made {
-		fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
+// reader returns how to log in as who may only read the reports.
+func (c *psqlCmd) reader(ctx context.Context, owner string, made bool) (address, options string, err error) {
+	if !made { // there is nothing to read, and there may be no such role
+		return owner, readOnlyOptions, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, logInFor)
+	defer cancel()
+	if c.DatabaseURL == "" {
+		address, err = report.Reader(ctx, owner)
+		return address, readerOptions, err
+	}
+	if err := report.MayRead(ctx, owner); errors.Is(err, report.ErrNotGranted) { // of other errors, the client will report why
+		return "", "", fmt.Errorf("%w: GRANT %s TO it, or pass --admin to open the database with all its rights", err, report.Role)
+	}
+	return owner, readerOptions + " -c role=" + report.Role, nil
 }
 
-func (c *psqlCmd) run(ctx context.Context, e *env, address string) (err error) {
+const (
+	// lookFor is how long psql waits for the answer to whether there is a record.
+	lookFor = 5 * time.Second
+	// logInFor is how long it waits for a login.
+	logInFor = 30 * time.Second
+)
+
+// hasRecord reports whether a database has a record, and prints a warning if it has none. If that cannot be found out,
+// the client will report why.
+func hasRecord(ctx context.Context, e *env, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	made, err := store.Made(ctx, address)
+	if err == nil && !made {
+		fmt.Fprintf(e.stderr, "actlog: %s\n", noRecord)
+	}
+	return made || err != nil
+}
+
+// run runs the client on an address, with options of the connection on top of its own.
+func (c *psqlCmd) run(ctx context.Context, e *env, address, options string) (err error) {
 	folder, err := os.MkdirTemp("", "actlog-psql-")
 	if err != nil {
 		return err
@@ -62,9 +115,9 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address string) (err error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	cmd := exec.CommandContext(ctx, c.Client, append([]string{"--dbname", address}, args...)...)
-	cmd.Env = append(append(os.Environ(), "PGOPTIONS=-c search_path=actlog,public"), secrets...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, e.stdout, e.stderr
+	cmd := exec.CommandContext(ctx, c.Client, append([]string{"--dbname", info.with(address, options)}, args...)...)
+	cmd.Env = append(os.Environ(), secrets...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, terminal.Raw(e.stdout), terminal.Raw(e.stderr)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	// Ctrl-C is for the client: psql cancels a query and goes on.
 	signal.Ignore(os.Interrupt)
@@ -82,7 +135,7 @@ func (c *psqlCmd) run(ctx context.Context, e *env, address string) (err error) {
 		err = interruption{syscall.SIGINT}
 	case <-time.After(ownSignal):
 	}
-	return fmt.Errorf("%s: %w", c.Client, err)
+	return fmt.Errorf("%s: %w", terminal.Line(c.Client), err)
 }
 
 // ownSignal is how much later than its client a program under load may learn of the same Ctrl-C.

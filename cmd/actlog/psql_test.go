@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/report"
+	"github.com/actlog/actlog/record"
 )
 
 // child waits for the process that the program has started with this text in its arguments.
@@ -206,5 +210,130 @@ func TestNoRecord(t *testing.T) {
 		if err := empty.Pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_namespace WHERE nspname IN ('actlog', 'report')").Scan(&schemas); err != nil || schemas != 0 {
 			t.Fatalf("%q made %d schemas, %v", args, schemas, err)
 		}
+	}
+}
+
+// S11: psql opens as who may only read the views of schema report, whatever the URL and the environment say; --admin opens as the owner.
+func TestPsqlReads(t *testing.T) {
+	requireClients(t, "psql", "pg_dump") // the environment of other tests is not that of this one
+	dir := filepath.Join(t.TempDir(), "data")
+	if code, _, stderr := actlog(t, "migrate", "up", "--data-dir", dir); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	configured := pgtest.New(t).URL
+	service := filepath.Join(t.TempDir(), "services")
+	if err := os.WriteFile(service, []byte("[mine]\noptions=-c role=none -c default_transaction_read_only=off\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGOPTIONS", "-c role=none -c default_transaction_read_only=off")
+	t.Setenv("PGSERVICEFILE", service)
+	t.Setenv("PGSERVICE", "mine")
+	t.Setenv("ACTLOG_ADMIN", "true")
+	private, named := []string{"psql", "--data-dir", dir}, []string{"psql", "--database-url", configured}
+	hostile := []string{"psql", "--database-url", configured + "&options=-c%20role%3Dnone%20-c%20default_transaction_read_only%3Doff"}
+	for _, tt := range []struct {
+		as   []string
+		sql  string
+		want string // on stdout or stderr
+		code int
+	}{
+		{private, "SELECT session_user, count(*) FROM plan", "actlog_psql|0", exitDone},
+		{private, "SET ROLE postgres", "permission denied", exitFailed},
+		{private, "SET default_transaction_read_only = off; SELECT count(*) FROM actlog.plan_execution_record", "permission denied", exitFailed},
+		{private, "COPY (SELECT 1) TO PROGRAM 'cat'", "must be superuser", exitFailed},
+		{private, "SELECT pg_read_file('PG_VERSION')", "permission denied", exitFailed},
+		{private, "CREATE TABLE t (n int)", "", exitFailed},
+		{private, "SELECT pg_sleep(0), current_setting('statement_timeout')", "|0", exitDone},
+		{named, "SELECT current_user, count(*) FROM plan", "actlog_report|0", exitDone},
+		{named, "RESET ROLE; SELECT current_user", "actlog_report", exitDone},
+		{named, "DELETE FROM actlog.plan_execution_record", "permission denied", exitFailed},
+		{named, "COPY (SELECT 1) TO PROGRAM 'cat'", "must be superuser", exitFailed},
+		{named, "CREATE TEMP TABLE t (n int)", "read-only transaction", exitFailed},
+		{hostile, "SELECT current_user, current_setting('default_transaction_read_only')", "actlog_report|on", exitDone},
+		{append(slices.Clone(private), "--admin"), "SELECT current_user, count(*) FROM plan_execution_record", "postgres|0", exitDone},
+		{append(slices.Clone(named), "--admin"), "CREATE TEMP TABLE t AS SELECT FROM plan_execution_record", "SELECT 0", exitDone},
+	} {
+		// psql prints what a statement did unless it is quiet.
+		code, stdout, stderr := actlog(t, append(slices.Clone(tt.as), "--", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "-Atc", tt.sql)...)
+		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
+			t.Errorf("%q: %s: exit code %d\n%s%s", tt.as, tt.sql, code, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := actlog(t, append(private, "--client", "pg_dump", "--", "--schema-only", "--table=actlog.plan_execution_record")...); code != exitDone || !strings.Contains(stdout, "CREATE TABLE") {
+		t.Errorf("pg_dump: exit code %d\n%s", code, stderr)
+	}
+}
+
+// S11: a login that may not act as who reads the reports is told what to do, and opens nothing.
+func TestPsqlNotGranted(t *testing.T) {
+	t.Parallel()
+	requireClients(t, "psql")
+	db := pgtest.New(t)
+	role := "actlog_" + strings.ReplaceAll(record.NewPlanID(), "-", "_")
+	admin := connect(t, db.URL, "")
+	mustSQL(t, admin, "CREATE ROLE "+role+" LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA actlog TO "+role)
+	t.Cleanup(func() {
+		if _, err := admin.PgConn().Exec(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role)).ReadAll(); err != nil {
+			t.Error(err)
+		}
+	})
+	at := strings.Replace(as(t, db.URL, role), role+"@", role+":secret@", 1)
+	code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc", "SELECT 1")
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, "GRANT actlog_report") || !strings.Contains(stderr, "--admin") || strings.Contains(stderr, "secret") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--admin", "--", "-Atc", "SELECT 1"); code != exitDone || stdout != "1\n" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	// Nor does a client open with all rights whose login could not be asked before.
+	var psql psqlCmd
+	psql.Client, psql.Args = "psql", []string{"-Atc", "SELECT current_user"}
+	var out bytes.Buffer
+	if err := psql.run(t.Context(), &env{stdout: &out, stderr: &out}, at, readerOptions+" -c role="+report.Role); err == nil || strings.Contains(out.String(), role+"\n") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	mustSQL(t, admin, "GRANT actlog_report TO "+role)
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", at, "--", "-Atc", "SELECT current_user"); code != exitDone || stdout != "actlog_report\n" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestConnInfoWith adds options to connection strings of all forms, behind those that are there.
+func TestConnInfoWith(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"postgres://u@h/d":                         "postgres://u@h/d?options=-c%20a%3Db%26",
+		"postgres:///d?host=/x&options=-c%20z%3D1": "postgres:///d?host=/x&options=-c%20z%3D1%20-c%20a%3Db%26",
+		"host=h options='-c z=\\'1\\'' user=u":     "host=h  user=u options='-c z=\\'1\\' -c a=b&'",
+		"d":                                        "dbname='d' options='-c a=b&'",
+		"options=x":                                "options='x -c a=b&'",
+		"postgres://u:p@h/d?opti%6Fns=-c%20role%3Dme": "postgres://u@h/d?options=-c%20role%3Dme%20-c%20a%3Db%26",
+	} {
+		info, err := parseConnInfo(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.with(info.public, "-c a=b&"); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// S11: what the README shows of actlog psql works as it opens the database by itself.
+func TestReadmeSQL(t *testing.T) {
+	t.Parallel()
+	requireClients(t, "psql")
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "`bin/actlog psql`")
+	_, after, begun := strings.Cut(after, "```sql\n")
+	statement, _, ended := strings.Cut(after, "```")
+	if !found || !begun || !ended {
+		t.Fatal("the README has no SQL for actlog psql")
+	}
+	if code, stdout, stderr := actlog(t, "psql", "--database-url", pgtest.New(t).URL, "--", "-c", statement); code != exitDone || !strings.Contains(stdout, "(0 rows)") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/record"
 )
@@ -39,7 +40,7 @@ type recordFile struct {
 
 // openRecords opens a file of records. "-" is stdin, which is read until ctx ends.
 func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFile, err error) {
-	f := &recordFile{name: path, size: -1, maxLine: maxRecordLine}
+	f := &recordFile{name: terminal.Line(path), size: -1, maxLine: maxRecordLine}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
@@ -54,7 +55,7 @@ func openRecords(ctx context.Context, path string, stdin io.Reader) (_ *recordFi
 	} else {
 		file, err := os.Open(path)
 		if err != nil {
-			return nil, errors.Unwrap(err) // the prefix names the file
+			return nil, nameless(err) // the prefix names the file
 		}
 		content = file
 		f.closers = append(f.closers, file)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -53,7 +54,7 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	if c.Detach {
 		if c.JSON {
-			return client.print(ctx, e.stdout, "run "+started.PlanID, runPath(started.PlanID))
+			return client.print(ctx, e.stdout, named("run", started.PlanID), runPath(started.PlanID))
 		}
 		_, err := fmt.Fprintln(e.stdout, words.Clean(started.PlanID))
 		return err
@@ -69,9 +70,9 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 		return err
 	}
 	if c.JSON {
-		_, err = fmt.Fprintf(e.stdout, "%s\n", raw)
+		err = printJSON(e.stdout, raw)
 	} else if answer := r.answer(); answer != "" {
-		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(visible(answer), "\n"))
+		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(terminal.Plain(answer), "\n"))
 	}
 	if err != nil || r.State == string(record.Completed) {
 		return err
@@ -164,7 +165,7 @@ func (c *client) start(ctx context.Context, b startBody) (started runView, err e
 	var sent time.Time // when the server may have got the request first; zero: it has not
 	for attempt := 0; ; attempt++ {
 		asked := time.Now()
-		err = c.post(ctx, "start "+b.what, "/api/v1/runs", header, b, &started)
+		err = c.post(ctx, named("start", b.what), "/api/v1/runs", header, b, &started)
 		failed, ok := errors.AsType[*callError](err)
 		switch {
 		case err == nil:
@@ -203,7 +204,7 @@ type following struct {
 }
 
 func newFollowing(client *client, planID string, w io.Writer) *following {
-	story := newStory(planID, &view{w: w, colour: hasColour(w)})
+	story := newStory(planID, newView(w))
 	return &following{client: client, plan: planID, story: story, asked: map[string]bool{}, waits: make(chan struct{}, 1)}
 }
 

@@ -43,8 +43,7 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	_, err := client.list(ctx, "list runs", "/api/v1/runs", query, c.Limit, func(raw json.RawMessage) error {
 		if c.JSON {
-			_, err := fmt.Fprintf(w, "%s\n", raw)
-			return err
+			return printJSON(e.stdout, raw)
 		}
 		var r runView
 		if err := json.Unmarshal(raw, &r); err != nil {

@@ -74,12 +74,11 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 		}
 		query.Set(name, at.UTC().Format(time.RFC3339Nano))
 	}
-	view := &view{w: e.stdout, colour: hasColour(e.stdout), now: now}
+	view := newView(e.stdout)
 	run := ""
 	_, err := client.list(ctx, "search", "/api/v1/search", query, c.Limit, func(raw json.RawMessage) error {
 		if c.JSON {
-			_, err := fmt.Fprintf(e.stdout, "%s\n", raw)
-			return err
+			return printJSON(e.stdout, raw)
 		}
 		var hit textHit
 		if err := json.Unmarshal(raw, &hit); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 )
@@ -37,7 +38,7 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.MaxDepth < 0 || c.MaxDepth > most {
 		return usageError(fmt.Sprintf("--max-depth %d: must be from 0 to %d", c.MaxDepth, most))
 	}
-	view := &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
+	view := newView(e.stdout)
 	query := c.query()
 	if c.Step != "" {
 		return c.showStep(ctx, e, client, view, query)
@@ -47,7 +48,7 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	query.Set("maxDepth", strconv.Itoa(c.MaxDepth))
 	if c.JSON {
-		return client.print(ctx, e.stdout, "plan "+c.Plan, withQuery(planPath(c.Plan), query))
+		return client.print(ctx, e.stdout, named("plan", c.Plan), withQuery(planPath(c.Plan), query))
 	}
 	p, err := client.plan(ctx, c.Plan, query)
 	if err != nil {
@@ -68,7 +69,7 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("step %s in the tree of plan %s", c.Step, c.Plan)
+	what := named("step", c.Step) + " in the tree of " + named("plan", c.Plan)
 	path := withQuery(stepPath(c.Step), rootFlag{Root: p.RootPlanID}.query())
 	if c.JSON {
 		return client.print(ctx, e.stdout, what, path)
@@ -89,6 +90,15 @@ type view struct {
 	now    time.Time
 	lines  int   // that were drawn
 	err    error // the first error of w
+}
+
+// newView returns a view that draws on w, in colours if that is a terminal.
+func newView(w io.Writer) *view {
+	v := &view{w: w, colour: hasColour(w), now: time.Now()}
+	if v.colour {
+		v.w = terminal.Coloured(w)
+	}
+	return v
 }
 
 // line draws a line of the parts that are not empty.
@@ -322,7 +332,7 @@ func (v *view) yellow(s string) string { return v.paint("33", s) }
 func (v *view) faint(s string) string  { return v.paint("2", words.Clean(s)) }
 
 func (v *view) paint(code, s string) string {
-	if !v.colour || s == "" {
+	if s = terminal.Line(s); !v.colour || s == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -342,7 +343,7 @@ func (s *story) reset(d storyDelta) {
 
 // write writes a piece of a text.
 func (s *story) write(c *toldCycle, piece string) {
-	piece = visible(piece)
+	piece = terminal.Plain(piece)
 	if piece == "" {
 		return
 	}

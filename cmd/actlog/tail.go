@@ -16,6 +16,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
 
@@ -45,14 +46,14 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 		return usageError(fmt.Sprintf("--root %s: chooses a tree for a plan, and no plan is named", c.Root))
 	}
 	t := &tail{client: client, plan: c.Plan, root: c.rootFlag, shown: map[string]string{}}
-	t.view = &view{w: e.stdout, colour: hasColour(e.stdout), now: time.Now()}
+	t.view = newView(e.stdout)
 	switch {
 	case c.JSON:
 		t.show = func(event string, data json.RawMessage) error {
 			return json.NewEncoder(e.stdout).Encode(tailEvent{t.cursor, event, data})
 		}
 	case c.Plan != "" && isTerminal(e.stdout):
-		drawing := &drawing{w: e.stdout}
+		drawing := &drawing{w: terminal.Raw(e.stdout)}
 		defer drawing.watch()()
 		t.show = func(event string, _ json.RawMessage) error { return t.redraw(ctx, drawing, event) }
 	default:
@@ -112,7 +113,7 @@ func (t *tail) follow(ctx context.Context) error {
 func (t *tail) stream(ctx context.Context) (began, done bool, err error) {
 	what, path, query := "follow all plans", "/api/v1/events", url.Values{}
 	if t.plan != "" {
-		what, path, query = "plan "+t.plan, planPath(t.plan)+"/events", t.root.query()
+		what, path, query = named("plan", t.plan), planPath(t.plan)+"/events", t.root.query()
 	}
 	if t.cursor != "" {
 		query.Set("after", t.cursor)

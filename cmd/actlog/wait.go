@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -26,30 +28,29 @@ type waitView struct {
 	Decision, DecidedBy          string
 }
 
-// maxSubject is how many characters of a subject are shown.
-const maxSubject = 20_000
-
-// draw draws what the wait is about, whole: a human who approves has to see everything.
+// draw draws what the wait is about, whole: a human who approves has to see everything, and is told last what is not shown as it is.
 func (w *waitView) draw(v *view) {
-	v.line("", v.yellow(cmp.Or(words.Clean(w.Title), "A human is asked")), v.faint(w.WaitID))
+	s := subject{view: v}
+	v.line("", v.yellow(s.line(cmp.Or(w.Title, "A human is asked"))), v.faint(w.WaitID))
 	if plan := planText(w.Plan); plan != "" {
-		v.paragraph("  ", clipped(plan))
+		s.paragraph("  ", plan)
 	} else {
-		v.paragraph("  ", w.FormDescription)
-		v.subject("plan: ", w.Plan)
+		s.paragraph("  ", w.FormDescription)
+		s.json("plan: ", w.Plan)
 	}
 	rest, texts := decision.Apart(w.Parameters)
-	v.subject("", rest)
+	s.json("", rest)
 	for _, text := range texts {
-		v.line("  ", words.Clean(text[0])+":")
-		v.paragraph("    ", clipped(text[1]))
+		v.line("  ", s.line(text[0])+":")
+		s.paragraph("    ", text[1])
 	}
 	if len(w.Files) > 0 {
-		v.line("  ", "files: "+joined(w.Files))
+		v.line("  ", "files: "+s.line(strings.Join(w.Files, ", ")))
 	}
 	if w.ExpiresAt != nil {
 		v.line("  ", v.faint("until "+w.ExpiresAt.Local().Format(time.DateTime)))
 	}
+	s.notes()
 }
 
 // planText returns all that a plan says, for people; empty: it is none.
@@ -72,18 +73,68 @@ func planText(raw json.RawMessage) string {
 	return b.String()
 }
 
-// clipped returns a text as far as it is shown.
-func clipped(s string) string {
-	text := []rune(s)
-	more := len(text) - maxSubject
-	if more <= 0 {
-		return s
-	}
-	return string(text[:maxSubject]) + fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character"))
+// maxSubject is how many characters of a text are shown.
+const maxSubject = 20_000
+
+// subject draws what is decided on, and counts what it does not show as it is.
+type subject struct {
+	view    *view
+	escaped int // characters that cannot be seen, and are written as \uXXXX
+	folded  int // of runs of blanks and of empty lines
+	cut     int // behind what is shown
+	rows    int // of a terminal that it takes, about
 }
 
-// subject draws JSON, unless there is none.
-func (v *view) subject(label string, raw json.RawMessage) {
+const (
+	// usualWidth and usualHeight are those of a terminal.
+	usualWidth  = 80
+	usualHeight = 24
+)
+
+var (
+	// emptyLines and blanks are so many that they would push the text off the screen.
+	emptyLines = regexp.MustCompile(`\n([ \t]*\n){4,}`)
+	blanks     = regexp.MustCompile(`[ \t]{41,}`)
+)
+
+// shown returns a text as a human can judge it.
+func (s *subject) shown(text string) string {
+	text, escaped := terminal.Exact(text)
+	s.escaped += escaped
+	text = emptyLines.ReplaceAllStringFunc(text, func(run string) string {
+		s.folded += len(run)
+		return "\n[… " + words.Plural(int64(strings.Count(run, "\n")-1), "empty line") + " …]\n"
+	})
+	text = blanks.ReplaceAllStringFunc(text, func(run string) string {
+		s.folded += len(run)
+		return "[… " + words.Plural(int64(len(run)), "blank") + " …]"
+	})
+	all := []rune(text)
+	more := len(all) - maxSubject
+	if more <= 0 {
+		return text
+	}
+	s.cut += more
+	return string(all[:maxSubject]) + fmt.Sprintf("… and %s; --json shows all", words.Plural(int64(more), "character"))
+}
+
+// line returns a text as a piece of a line.
+func (s *subject) line(text string) string {
+	text = terminal.Line(s.shown(text))
+	s.rows += columns(text) / usualWidth
+	return text
+}
+
+// paragraph draws a text with all of its lines, unless it is empty.
+func (s *subject) paragraph(prefix, text string) {
+	for line := range strings.Lines(s.shown(text)) {
+		s.rows += 1 + columns(line)/usualWidth
+		s.view.line(prefix, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// json draws JSON, unless there is none.
+func (s *subject) json(label string, raw json.RawMessage) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return
 	}
@@ -91,13 +142,29 @@ func (v *view) subject(label string, raw json.RawMessage) {
 	if json.Indent(&pretty, raw, "", "  ") != nil {
 		return
 	}
-	v.paragraph("  ", label+clipped(pretty.String()))
+	s.paragraph("  ", label+pretty.String())
 }
 
-// paragraph draws a text with all of its lines, unless it is empty.
-func (v *view) paragraph(prefix, text string) {
-	for line := range strings.Lines(visible(text)) {
-		v.line(prefix, strings.TrimSuffix(line, "\n"))
+// notes draws what is not shown as it is.
+func (s *subject) notes() {
+	var notes []string
+	for _, note := range []struct {
+		n    int
+		what string
+	}{
+		{s.escaped, " that cannot be seen: shown as \\uXXXX"},
+		{s.folded, " of long runs of blanks and empty lines: left out"},
+		{s.cut, " at the end of long texts: left out; --json shows all"},
+	} {
+		if note.n > 0 {
+			notes = append(notes, words.Plural(int64(note.n), "character")+note.what)
+		}
+	}
+	if len(notes) > 0 {
+		s.view.line("  ", s.view.yellow("Not shown as it is: "+strings.Join(notes, "; ")))
+	}
+	if s.rows > usualHeight {
+		s.view.line("  ", s.view.yellow("It takes about "+words.Plural(int64(s.rows), "line")+": scroll up to read all of it"))
 	}
 }
 
@@ -141,6 +208,6 @@ func (d decide) about() decision.Decision {
 // the wait has expired, or that the run has ended.
 func (c *client) answer(ctx context.Context, planID, waitID string, d decide) (json.RawMessage, error) {
 	var answered json.RawMessage
-	err := c.post(ctx, "answer "+waitID, runPath(planID)+"/waits/"+url.PathEscape(waitID), nil, d, &answered)
+	err := c.post(ctx, named("answer", waitID), runPath(planID)+"/waits/"+url.PathEscape(waitID), nil, d, &answered)
 	return answered, err
 }

@@ -57,7 +57,7 @@ func findBinaries(ctx context.Context, cfg Config, major int) (binaries, error) 
 	reason := errors.New("downloads are off")
 	if !cfg.Offline {
 		cfg.Logger.Info("no suitable postgres installed; using a downloaded one", "cache", cfg.CacheDir)
-		dir, err := fetch(ctx, cfg.repository, cfg.CacheDir, major)
+		dir, err := fetch(ctx, cfg, major)
 		if err != nil {
 			reason = fmt.Errorf("download: %w", err)
 		} else if b, err := inspect(ctx, dir); err != nil {

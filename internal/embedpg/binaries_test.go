@@ -3,7 +3,10 @@ package embedpg
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -103,6 +106,123 @@ func TestDataOfAnotherVersion(t *testing.T) {
 	}
 }
 
+// serveArchive serves an archive as one of version 18, with the hash that a repository says it has.
+func serveArchive(t *testing.T, archive []byte) *httptest.Server {
+	t.Helper()
+	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch hash := sha256.Sum256(archive); {
+		case strings.HasSuffix(r.URL.Path, ".jar") && strings.Contains(r.URL.Path, "/18."):
+			_, _ = w.Write(archive)
+		case strings.HasSuffix(r.URL.Path, ".jar.sha256"):
+			_, _ = io.WriteString(w, hex.EncodeToString(hash[:]))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(repository.Close)
+	return repository
+}
+
+// pinned is the release that an archive is of, for this machine.
+func pinned(archive []byte) []pin {
+	hash := sha256.Sum256(archive)
+	return []pin{{"18.3.0", map[string]string{platform(): hex.EncodeToString(hash[:])}}}
+}
+
+// S11: an archive that was changed, if by one bit, is not unpacked, although the repository vouches for it; nor is one without a
+// known hash. Nothing of them is left.
+func TestChangedArchive(t *testing.T) {
+	t.Parallel()
+	var jar bytes.Buffer
+	z := zip.NewWriter(&jar)
+	w, err := z.Create("postgres-linux-x86_64.txz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.ReadFile(filepath.Join("testdata", "postgres.txz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(archive); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	good := jar.Bytes()
+	changed := bytes.Clone(good)
+	changed[len(changed)/2] ^= 1
+	for name, tt := range map[string]struct {
+		sent []byte
+		pins []pin
+		want string
+	}{
+		"changed":           {changed, pinned(good), "nothing of it was unpacked"},
+		"longer":            {append(bytes.Clone(good), 0), pinned(good), "nothing of it was unpacked"},
+		"cut":               {good[:len(good)-1], pinned(good), "nothing of it was unpacked"},
+		"not the real one":  {good, nil, "nothing of it was unpacked"},
+		"no known hash":     {good, []pin{{"18.3.0", map[string]string{"plan9-amd64": "00"}}}, "whose hash is known"},
+		"no such a version": {good, []pin{{"17.5.0", map[string]string{platform(): "00"}}}, "none of version 18"},
+	} {
+		cache := t.TempDir()
+		cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: serveArchive(t, tt.sent).URL, pins: tt.pins}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, err := os.ReadDir(cache); err != nil || len(left) > 0 {
+			t.Errorf("%s: the cache has %v, %v", name, left, err)
+		}
+	}
+}
+
+// S11: binaries that another user could have changed are not run.
+func TestForeignCache(t *testing.T) {
+	t.Parallel()
+	const hash = "00112233445566778899aabbccddeeff"
+	known := []pin{{"18.3.0", map[string]string{platform(): hash}}}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for _, folder := range []string{".", "postgresql-18.3.0-" + platform() + "-" + hash[:16], "postgresql-18.3.0-" + platform() + "-" + hash[:16] + "/bin"} {
+		cache := t.TempDir()
+		cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: gone.URL, pins: known}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fakeBinaries(t, filepath.Join(cache, "postgresql-18.3.0-"+platform()+"-"+hash[:16], "bin"), "18.3")
+		if b, err := findBinaries(t.Context(), cfg, 18); err != nil || b.version != "18.3" {
+			t.Fatal(b, err)
+		}
+		if err := os.Chmod(filepath.Join(cache, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := findBinaries(t.Context(), cfg, 18); !errors.Is(err, ErrNoPostgres) || !strings.Contains(err.Error(), "can be changed by other users") {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
+
+// TestPins checks that the pins are hashes, and that the platforms that most people have are there with the newest version.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range pins {
+		for on, hash := range r.sha256 {
+			if b, err := hex.DecodeString(hash); err != nil || len(b) != sha256.Size || seen[hash] {
+				t.Errorf("%s for %s: %s", r.version, on, hash)
+			}
+			seen[hash] = true
+		}
+	}
+	for _, on := range []string{"linux-amd64", "linux-arm64v8", "darwin-amd64", "darwin-arm64v8", "linux-amd64-alpine"} {
+		if pins[0].sha256[on] == "" {
+			t.Errorf("%s has no hash for %s", pins[0].version, on)
+		}
+	}
+}
+
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	archive, err := os.ReadFile(filepath.Join("testdata", "postgres.txz"))
@@ -121,21 +241,14 @@ func TestFetch(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, ".jar") && strings.Contains(r.URL.Path, "/18.") {
-			_, _ = w.Write(jar.Bytes())
-			return
-		}
-		http.NotFound(w, r)
-	}))
-	defer repository.Close()
+	repository := serveArchive(t, jar.Bytes())
 
 	cache := t.TempDir()
 	other := filepath.Join(cache, "postgresql-17.0.0-other")
 	if err := os.Mkdir(other, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: repository.URL}.withDefaults()
+	cfg, err := Config{Dir: t.TempDir(), BinDirs: []string{}, CacheDir: cache, repository: repository.URL, pins: pinned(jar.Bytes())}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,7 @@ type Config struct {
 
 	// For the tests of this package.
 	repository string // URL to download from
+	pins       []pin  // of what can be downloaded
 	noSocket   bool
 }
 

@@ -72,10 +72,11 @@ var rules = map[string]rule{
 	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
 	// How the record is laid out, and said to people.
-	"internal/outline": {[]string{"record", "internal/tree"}, nil},
-	"internal/compare": {[]string{"record", "internal/outline"}, []string{"github.com/aymanbagabas/go-udiff"}},
-	"internal/words":   {nil, nil},
-	"internal/chat":    {nil, []string{"github.com/go-json-experiment/json"}},
+	"internal/outline":  {[]string{"record", "internal/tree"}, nil},
+	"internal/compare":  {[]string{"record", "internal/outline"}, []string{"github.com/aymanbagabas/go-udiff"}},
+	"internal/words":    {nil, nil},
+	"internal/terminal": {nil, nil},
+	"internal/chat":     {nil, []string{"github.com/go-json-experiment/json"}},
 
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},

@@ -35,7 +35,7 @@ func roleOf(t *testing.T, db *pgtest.DB) string {
 // made opens the reports of a Postgres that is the server's own.
 func made(t *testing.T, db *pgtest.DB) *Reports {
 	t.Helper()
-	at, err := makeLogin(t.Context(), db.URL, roleOf(t, db))
+	at, err := makeLogin(t.Context(), db.URL, roleOf(t, db), "secret", limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +325,7 @@ func TestCancelledQueriesEnd(t *testing.T) {
 func TestDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	outage := storetest.NewOutage(t)
-	at, err := makeLogin(t.Context(), outage.DB.URL, roleOf(t, outage.DB))
+	at, err := makeLogin(t.Context(), outage.DB.URL, roleOf(t, outage.DB), "secret", limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package report
 
-// granted is the role that may read the views of schema report. The migration makes it.
-const granted = "actlog_report"
+// Role may read the views of schema report, and nothing else. The migration makes it.
+const Role = "actlog_report"
 
 // roleFaults returns why the role that logged in is not safe, or of no use. It asks about the login, not about the current role:
 // a statement may change that.
