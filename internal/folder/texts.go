@@ -61,6 +61,9 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 			return fs.SkipAll
 		}
 		_, content, _, err := f.Content(at)
+		if err != nil && at == top {
+			return err
+		}
 		if err != nil || Binary(content) || len(content) > MaxText {
 			return nil //nolint:nilerr // it has gone, or may not be read
 		}
