@@ -9,10 +9,21 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"unicode"
 
 	"github.com/actlog/actlog/internal/folder"
 )
+
+// repository is one with the tools for it.
+type repository struct {
+	program
+	dir        string
+	allowed    folder.Allowed
+	committing sync.Mutex
+}
 
 // opened is a repository for the time of one call, after it was checked.
 //
@@ -204,4 +215,12 @@ func (s *submodules) Write(b []byte) (int, error) {
 		}
 		s.line, b = s.line[:0], rest
 	}
+}
+
+// shown returns a path as people read it: quoted if it has characters that are not printed.
+func shown(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(path)
+	}
+	return path
 }

@@ -12,9 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/folder"
@@ -64,13 +62,6 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 }
 
 const timeout = 30 * time.Second
-
-type repository struct {
-	program
-	dir        string
-	allowed    folder.Allowed
-	committing sync.Mutex
-}
 
 type statusArguments struct{}
 
@@ -434,12 +425,4 @@ func (r *repository) touched(ctx context.Context, in commitArguments) ([]string,
 		return paths, nil
 	}
 	return paths, err
-}
-
-// shown returns a path as people read it: quoted if it has characters that are not printed.
-func shown(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(path)
-	}
-	return path
 }
