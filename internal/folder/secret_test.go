@@ -86,7 +86,7 @@ func TestOpen(t *testing.T) {
 	for name, want := range map[string]string{
 		"notes.txt": ".env may hold secrets", "deep/.netrc": "may hold secrets", "hard": "hard is a hard link", "a.txt": "",
 	} {
-		_, _, info, err := f.Content(name)
+		_, _, _, err := f.Content(name)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -94,7 +94,8 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info, err = f.Lstat(at); err != nil {
+		info, err := f.Lstat(at)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Replace(at, []byte("new"), info); (err == nil) != (want == "") {

@@ -232,7 +232,7 @@ func (s *searcher) file(ctx context.Context, at string) error {
 	}
 	if s.folder.at.Available(at, info) != nil {
 		s.closed++
-		return nil
+		return nil //nolint:nilerr // the result says so
 	}
 	if info.Size() > folder.MaxFile {
 		s.huge++

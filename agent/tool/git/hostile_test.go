@@ -251,3 +251,30 @@ func TestConfigurationThatChangesMeanwhile(t *testing.T) {
 		c.check(t, name)
 	}
 }
+
+// S2: the configuration of the user does not count where the tools may write it: in the folder.
+func TestConfigurationOfTheUserInTheFolder(t *testing.T) {
+	c, r := newCanary(t), open(t)
+	home := t.TempDir()
+	r.write(t, ".gitconfig", c.configuration())
+	r.write(t, "git/config", c.configuration())
+	r.write(t, "included", c.configuration())
+	r.write(t, ".gitattributes", "*.txt diff=evil filter=evil\n")
+	put(t, filepath.Join(home, ".gitconfig"), "[include]\n\tpath = "+filepath.Join(r.dir, "included")+"\n", nil)
+	put(t, filepath.Join(home, "git", "config"), filepath.Join(r.dir, "git", "config"), os.Symlink)
+	for i, of := range []string{r.dir, home} {
+		t.Setenv("HOME", of)
+		t.Setenv("XDG_CONFIG_HOME", of)
+		r.write(t, "a.txt", fmt.Sprintln("changed", i))
+		for _, name := range []string{"git.status", "git.diff", "git.log", "git.commit"} {
+			in := args{}
+			if name == "git.commit" {
+				in = args{"message": "Changed", "files": []string{"a.txt"}}
+			}
+			if got := r.call(t, name, in); got.Failed {
+				t.Errorf("%s: %+v", name, got)
+			}
+			c.check(t, name)
+		}
+	}
+}

@@ -143,20 +143,38 @@ func isTrue(value string) bool {
 	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(value))
 }
 
-// userSettings returns what counts of the configuration of the user and of the system.
+// userSettings returns what counts of the configuration of the user and of the system. Files of it that are below the
+// folder do not count: whoever writes there could have written them.
 func (o *opened) userSettings(ctx context.Context) (settings []setting, err error) {
-	out, err := o.program.run(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--includes", "-z")
+	out, err := o.program.run(ctx, o.root, o.env, "", "config", "--list", "--show-scope", "--show-origin", "--includes", "-z")
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of the user: %w", err)
 	}
-	for fields := strings.Split(string(out), "\x00"); len(fields) > 1; fields = fields[2:] {
-		for _, s := range parseSettings(fields[1]) {
-			if (fields[0] == "system" || fields[0] == "global") && (s.counts() || trusted[general(s.key)]) {
+	for fields := strings.Split(string(out), "\x00"); len(fields) > 2; fields = fields[3:] {
+		if scope := fields[0]; scope != "system" && scope != "global" || !o.isOutside(fields[1]) {
+			continue
+		}
+		for _, s := range parseSettings(fields[2]) {
+			if s.counts() || trusted[general(s.key)] {
 				settings = append(settings, s)
 			}
 		}
 	}
 	return settings, nil
+}
+
+// isOutside reports whether a setting comes from a file that is not below the folder, by what git says of it.
+func (o *opened) isOutside(origin string) bool {
+	file, ok := strings.CutPrefix(origin, "file:")
+	if !ok || !filepath.IsAbs(file) {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(o.root, real)
+	return err != nil || !filepath.IsLocal(below)
 }
 
 // run runs git in the repository and returns what it wrote, as program.run does.

@@ -67,34 +67,43 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 	as := []string{"-c", "user.name=T", "-c", "user.email=t@example.org"}
 	for name, plant := range map[string]func(t *testing.T, r repository, outside string){
 		"a file names the git directory": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git", "gitdir: "+outside+"/.git\n", nil)
 		},
 		"a file names it with ..": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git", "gitdir: ../"+filepath.Base(outside)+"/.git\n", nil)
 		},
 		"a file names it through a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/link", outside, os.Symlink)
 			put(t, r.dir+"/.git", "gitdir: link/.git\n", nil)
 		},
 		"a file names it by .. behind a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, outside+"/deep/x", "", nil)
 			put(t, r.dir+"/link", outside+"/deep", os.Symlink)
 			put(t, r.dir+"/.git", "gitdir: link/../.git\n", nil)
 		},
 		"the git directory is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git", outside+"/.git", os.Symlink)
 		},
 		"a link leads to a file that names it": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/pointer", "gitdir: "+outside+"/.git\n", nil)
 			put(t, r.dir+"/.git", "pointer", os.Symlink)
 		},
 		"the common directory": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/commondir", outside+"/.git\n", nil)
 		},
 		"the common directory with ..": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/commondir", "../../"+filepath.Base(outside)+"/.git", nil)
 		},
 		"the common directory of a git directory elsewhere": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			if err := os.Rename(r.dir+"/.git", r.dir+"/store"); err != nil {
 				t.Fatal(err)
 			}
@@ -102,38 +111,49 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 			put(t, r.dir+"/store/commondir", outside+"/.git\n", nil)
 		},
 		"the objects are a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects", outside+"/.git/objects", os.Symlink)
 		},
 		"some objects are a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/fe", outside+"/.git/objects", os.Symlink)
 		},
 		"packs are a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/pack", outside+"/.git/objects/pack", os.Symlink)
 		},
 		"alternates": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/info/alternates", "# comment\n"+outside+"/.git/objects\n", nil)
 		},
 		"alternates with ..": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/info/alternates", "../../../"+filepath.Base(outside)+"/.git/objects", nil)
 		},
 		"alternates in quotes": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/info/alternates", `"`+outside+`/.git/objects"`+"\n", nil)
 		},
 		"alternates of alternates": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/other/info/alternates", outside+"/.git/objects\n", nil)
 			put(t, r.dir+"/.git/objects/info/alternates", r.dir+"/other\n", nil)
 		},
 		"alternates in a linked file": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/list", outside+"/.git/objects\n", nil)
 			put(t, r.dir+"/.git/objects/info/alternates", "../../../list", os.Symlink)
 		},
 		"alternates by a hard link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/objects/info/alternates", outside+"/secret.txt", os.Link)
 		},
 		"references are a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/refs", outside+"/.git/refs", os.Symlink)
 		},
 		"a link to a folder with a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			if err := os.Rename(r.dir+"/.git/refs", r.dir+"/refs"); err != nil {
 				t.Fatal(err)
 			}
@@ -141,59 +161,83 @@ func TestRepositoryOutsideOfTheFolder(t *testing.T) {
 			put(t, r.dir+"/.git/refs", "../refs", os.Symlink)
 		},
 		"a branch is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/refs/heads/main", outside+"/.git/refs/heads/main", os.Symlink)
 		},
 		"packed references are a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/packed-refs", outside+"/secret.txt", os.Symlink)
 		},
 		"HEAD is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/HEAD", outside+"/.git/HEAD", os.Symlink)
 		},
 		"HEAD is a link with ..": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/HEAD", "refs/../../../"+filepath.Base(outside)+"/new", os.Symlink)
 		},
 		"the index is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/index", outside+"/.git/index", os.Symlink)
 		},
 		"the index is a hard link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/index", outside+"/.git/index", os.Link)
 		},
 		"the message is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/COMMIT_EDITMSG", outside+"/secret.txt", os.Symlink)
 		},
 		"the message is a link to what is not there": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/COMMIT_EDITMSG", outside+"/new", os.Symlink)
 		},
 		"the message is a hard link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/COMMIT_EDITMSG", outside+"/secret.txt", os.Link)
 		},
 		"a log is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/logs/HEAD", outside+"/secret.txt", os.Symlink)
 		},
 		"a log is a hard link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/logs/refs/heads/main", outside+"/secret.txt", os.Link)
 		},
 		"the configuration is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/config", outside+"/.git/config", os.Symlink)
 		},
 		"the configuration is a hard link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/config", outside+"/.git/config", os.Link)
 		},
 		"info is a link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/info", outside, os.Symlink)
 		},
 		"references are kept elsewhere": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = files://"+outside+"/.git\n", nil)
 		},
 		"an extension that nobody knows": func(t *testing.T, r repository, outside string) {
+			t.Helper()
 			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectsElsewhere = "+outside+"/.git\n", nil)
 		},
 		"a format that nobody knows": func(t *testing.T, r repository, _ string) {
+			t.Helper()
 			put(t, r.dir+"/.git/config", "[core]\n\trepositoryformatversion = 2\n", nil)
 		},
-		"a submodule's file": func(t *testing.T, r repository, outside string) { submodule(t, r, outside, nil) },
-		"a submodule's link": func(t *testing.T, r repository, outside string) { submodule(t, r, outside, os.Symlink) },
+		"a submodule's file": func(t *testing.T, r repository, outside string) {
+			t.Helper()
+			submodule(t, r, outside, nil)
+		},
+		"a submodule's link": func(t *testing.T, r repository, outside string) {
+			t.Helper()
+			submodule(t, r, outside, os.Symlink)
+		},
 		"a pipe": func(t *testing.T, r repository, _ string) {
+			t.Helper()
 			if err := os.Remove(r.dir + "/.git/HEAD"); err != nil {
 				t.Fatal(err)
 			}
@@ -269,6 +313,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(t *testing.T, r repository) repository{
 		"a file names the git directory": func(t *testing.T, r repository) repository {
+			t.Helper()
 			if err := os.Rename(r.dir+"/.git", r.dir+"/.bare"); err != nil {
 				t.Fatal(err)
 			}
@@ -276,6 +321,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			return r
 		},
 		"a link": func(t *testing.T, r repository) repository {
+			t.Helper()
 			if err := os.Rename(r.dir+"/.git", r.dir+"/.bare"); err != nil {
 				t.Fatal(err)
 			}
@@ -283,11 +329,13 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			return r
 		},
 		"the root is a link": func(t *testing.T, r repository) repository {
+			t.Helper()
 			link := filepath.Join(t.TempDir(), "link")
 			put(t, link, r.dir, os.Symlink)
 			return tools(t, link)
 		},
 		"a linked working tree": func(t *testing.T, r repository) repository {
+			t.Helper()
 			tree := repository{filepath.Join(t.TempDir(), "tree"), nil}
 			r.git(t, "worktree", "add", "--quiet", "-b", "other", tree.dir)
 			if err := os.Rename(r.dir, tree.dir+"/.main"); err != nil {
@@ -297,6 +345,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			return tools(t, tree.dir)
 		},
 		"alternates": func(t *testing.T, r repository) repository {
+			t.Helper()
 			if err := os.Rename(r.dir+"/.git/objects", r.dir+"/store"); err != nil {
 				t.Fatal(err)
 			}
@@ -304,15 +353,18 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			return r
 		},
 		"hard links of objects": func(t *testing.T, r repository) repository {
+			t.Helper()
 			dir := filepath.Join(t.TempDir(), "clone")
 			r.git(t, "clone", "--quiet", "--local", r.dir, dir)
 			return tools(t, dir)
 		},
 		"a link as HEAD": func(t *testing.T, r repository) repository {
+			t.Helper()
 			put(t, r.dir+"/.git/HEAD", "refs/heads/main", os.Symlink)
 			return r
 		},
 		"a submodule": func(t *testing.T, r repository) repository {
+			t.Helper()
 			other := open(t)
 			r.git(t, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other.dir, "inner")
 			r.git(t, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "-m", "With a submodule")
@@ -329,22 +381,26 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 			return r
 		},
 		"settings of a working tree": func(t *testing.T, r repository) repository {
+			t.Helper()
 			r.git(t, "config", "extensions.worktreeConfig", "true")
 			r.git(t, "config", "--worktree", "core.autocrlf", "false")
 			return r
 		},
 		"other hashes": func(t *testing.T, _ repository) repository {
+			t.Helper()
 			r := tools(t, t.TempDir())
 			r.git(t, "init", "--quiet", "--initial-branch=main", "--object-format=sha256")
 			return r
 		},
 		"no configuration": func(t *testing.T, r repository) repository {
+			t.Helper()
 			if err := os.Remove(r.dir + "/.git/config"); err != nil {
 				t.Fatal(err)
 			}
 			return r
 		},
 		"below a repository": func(t *testing.T, r repository) repository {
+			t.Helper()
 			at := repository{filepath.Join(r.dir, "below"), nil}
 			at.write(t, "x", "")
 			at.git(t, "init", "--quiet", "--initial-branch=main")
