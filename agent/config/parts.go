@@ -123,22 +123,23 @@ func (p *Parts) openToolsets(t Toolsets) error {
 		p.Tools = append(p.Tools, folder.Tools()...)
 	}
 	if t.Files != nil {
-		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite})
+		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite, Allow: t.Files.Allow})
 		add("files", t.Files.Root, folder, err)
 	}
 	if t.Git != nil {
-		tools, err := git.Tools(t.Git.Root.Reveal(), git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email})
+		options := git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email, Allow: t.Git.Allow}
+		tools, err := git.Tools(t.Git.Root.Reveal(), options)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
 		}
 		p.Tools = append(p.Tools, tools...)
 	}
 	if t.Code != nil {
-		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite})
+		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite, Allow: t.Code.Allow})
 		add("code", t.Code.Root, folder, err)
 	}
 	if t.Search != nil {
-		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors)
+		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors, t.Search.Allow...)
 		add("search", t.Search.Root, folder, err)
 	}
 	commands := make([]tests.Command, 0, len(t.Tests))

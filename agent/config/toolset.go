@@ -21,25 +21,30 @@ type Files struct {
 	Root Value `json:"root"` // absolute
 	// EnableWrite adds the tools that write. It is true unless the file says otherwise.
 	EnableWrite bool `json:"enableWrite"`
+	// Allow are patterns of files that the tools may use although they may hold secrets or are hard links.
+	Allow []string `json:"allow,omitempty"`
 }
 
 // Git are the tools for a git repository.
 type Git struct {
-	Root        Value  `json:"root"` // absolute; the top folder of the working tree
-	EnableWrite bool   `json:"enableWrite"`
-	Name        string `json:"name,omitempty"` // who commits, if not the one of git's own configuration
-	Email       string `json:"email,omitempty"`
+	Root        Value    `json:"root"` // absolute; the top folder of the working tree
+	EnableWrite bool     `json:"enableWrite"`
+	Name        string   `json:"name,omitempty"` // who commits, if not the one of git's own configuration
+	Email       string   `json:"email,omitempty"`
+	Allow       []string `json:"allow,omitempty"` // see Files
 }
 
 // Code are the tools that analyse the code of a folder.
 type Code struct {
-	Root        Value `json:"root"` // absolute
-	EnableWrite bool  `json:"enableWrite"`
+	Root        Value    `json:"root"` // absolute
+	EnableWrite bool     `json:"enableWrite"`
+	Allow       []string `json:"allow,omitempty"` // see Files
 }
 
 // Search are the tools that search in the texts of a folder.
 type Search struct {
-	Root Value `json:"root"`
+	Root  Value    `json:"root"`
+	Allow []string `json:"allow,omitempty"` // see Files
 }
 
 // Test is a command that runs tests.
@@ -57,6 +62,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			n.object(fields{
 				"root":        func(n node) { t.Files.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Files.EnableWrite = n.boolean() },
+				"allow":       func(n node) { t.Files.Allow = n.filePatterns() },
 			})
 		},
 		"git": func(n node) {
@@ -64,6 +70,7 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			g := n.object(fields{
 				"root":        func(n node) { t.Git.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Git.EnableWrite = n.boolean() },
+				"allow":       func(n node) { t.Git.Allow = n.filePatterns() },
 				"name":        func(n node) { t.Git.Name = n.word() },
 				"email":       func(n node) { t.Git.Email = n.word() },
 			})
@@ -76,11 +83,15 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			n.object(fields{
 				"root":        func(n node) { t.Code.Root = n.folder(dir) },
 				"enableWrite": func(n node) { t.Code.EnableWrite = n.boolean() },
+				"allow":       func(n node) { t.Code.Allow = n.filePatterns() },
 			})
 		},
 		"search": func(n node) {
 			t.Search = &Search{Root: root}
-			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
+			n.object(fields{
+				"root":  func(n node) { t.Search.Root = n.folder(dir) },
+				"allow": func(n node) { t.Search.Allow = n.filePatterns() },
+			})
 		},
 		"tests": func(n node) {
 			t.Tests = map[string]Test{}
@@ -111,6 +122,14 @@ func (n node) folder(dir string) Value {
 		n.problem("there is no folder %s", v)
 	}
 	return v
+}
+
+// filePatterns returns patterns of files, as .gitignore has them.
+func (n node) filePatterns() (patterns []string) {
+	for _, each := range n.list() {
+		patterns = append(patterns, each.word())
+	}
+	return patterns
 }
 
 // test returns a command that runs tests: a list, or a mapping with more. It runs in dir unless it says

@@ -1,7 +1,7 @@
 // Package folder reads and writes the files of one folder of this machine, for tools that models call. No
-// path leaves the folder, neither by "..", nor as an absolute path, nor through symbolic links. Folders
-// with the name .git are not there: what is written into them can make git run programs. Errors are in
-// words for models.
+// path leaves the folder, neither by "..", nor as an absolute path, nor through symbolic or hard links. Folders
+// with the name .git are not there: what is written into them can make git run programs. Files that may hold
+// secrets are neither read nor written, unless they are allowed. Errors are in words for models.
 package folder
 
 import (
@@ -20,7 +20,8 @@ import (
 
 // Folder is a folder. Close it when nobody needs it any more.
 type Folder struct {
-	root *os.Root
+	root    *os.Root
+	allowed Allowed
 	// writing is held by whoever reads a file and replaces it.
 	writing *sync.Mutex
 }
@@ -28,8 +29,9 @@ type Folder struct {
 // writing has one lock for all that is open of a folder in this process.
 var writing sync.Map // of *sync.Mutex, by absolute path
 
-// Open returns the folder at a path.
-func Open(dir string) (*Folder, error) {
+// Open returns the folder at a path. allow are patterns of the files in it that are available although they may
+// hold secrets or have other names (see Allow).
+func Open(dir string, allow ...string) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open folder: %w", err)
@@ -43,7 +45,7 @@ func Open(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
 	lock, _ := writing.LoadOrStore(at, new(sync.Mutex))
-	return &Folder{root: root, writing: lock.(*sync.Mutex)}, nil
+	return &Folder{root: root, allowed: Allow(at, allow...), writing: lock.(*sync.Mutex)}, nil
 }
 
 // Close gives the folder up. Everything fails from then on.
@@ -104,28 +106,77 @@ func (f *Folder) Resolve(name string) (string, error) {
 	}
 }
 
+// maxReplaced bounds how often a file is opened that others replace at the same time.
+const maxReplaced = 20
+
 // Open opens a regular file for reading.
 func (f *Folder) Open(name string) (at string, file *os.File, info fs.FileInfo, err error) {
 	if at, err = f.Resolve(name); err != nil {
 		return "", nil, nil, err
 	}
-	// Opening a pipe would wait for its writer.
-	if file, err = f.root.OpenFile(filepath.FromSlash(at), os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
-		return "", nil, nil, Plain(at, err)
-	}
-	if info, err = file.Stat(); err == nil {
-		switch {
-		case info.IsDir():
-			err = fmt.Errorf("%s is a folder, not a file", at)
-		case !info.Mode().IsRegular():
-			err = fmt.Errorf("%s is not a regular file", at)
+	for range maxReplaced {
+		if file, info, err = f.open(at); !errors.Is(err, errReplaced) {
+			break
 		}
 	}
 	if err != nil {
-		file.Close()
 		return "", nil, nil, Plain(at, err)
 	}
 	return at, file, info, nil
+}
+
+// errReplaced says that what was opened is not what was looked at: it may have another name, and be a secret.
+var errReplaced = errors.New("it was replaced while it was opened; try again")
+
+func (f *Folder) open(at string) (*os.File, fs.FileInfo, error) {
+	// Only opening a device may already do something.
+	before, err := f.Lstat(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.Available(at, before); err != nil {
+		return nil, nil, err
+	}
+
+	// Opening a pipe would wait for its writer.
+	file, err := f.root.OpenFile(filepath.FromSlash(at), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+	case !os.SameFile(before, info):
+		err = errReplaced
+	case ofKernel(file):
+		err = fmt.Errorf("%s is not a file of a disk, but made by the kernel, so it is not available", at)
+	default:
+		err = f.Available(at, info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+// Available returns an error if the file at a resolved path must neither be read nor written. info is nil if there
+// is none yet.
+func (f *Folder) Available(at string, info fs.FileInfo) error {
+	switch {
+	case info == nil:
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder, not a file", at)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", at)
+	}
+	if err := f.allowed.Secret(at); err != nil {
+		return err
+	}
+	if info == nil {
+		return nil
+	}
+	return f.allowed.HardLink(at, info)
 }
 
 // Plain returns an error of the file system in words for a model.

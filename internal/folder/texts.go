@@ -17,10 +17,11 @@ const (
 	maxBroken = 4         // a text has at most one byte in this many that is not UTF-8
 )
 
-// Left is what Texts left out because of its bounds.
+// Left is what Texts left out because of its bounds, and what is not available.
 type Left struct {
-	Large int  // files of more than MaxText
-	More  bool // files after MaxTexts, or MaxTotal
+	Large  int  // files of more than MaxText
+	Closed int  // files that are not available (see Available)
+	More   bool // files after MaxTexts, or MaxTotal
 }
 
 // Texts calls do for the text files at a path and below it, in the order of their paths. Left out are
@@ -52,7 +53,14 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 		if !d.Type().IsRegular() || !included(include, at) {
 			return nil
 		}
-		if info, err := d.Info(); err == nil && info.Size() > MaxText {
+		info, err := d.Info()
+		switch {
+		case err != nil:
+			return nil //nolint:nilerr // it has gone
+		case at != top && f.Available(at, info) != nil:
+			left.Closed++
+			return nil //nolint:nilerr // left says so
+		case info.Size() > MaxText:
 			left.Large++
 			return nil
 		}
@@ -61,6 +69,9 @@ func (f *Folder) Texts(ctx context.Context, name, include string, do func(at str
 			return fs.SkipAll
 		}
 		_, content, _, err := f.Content(at)
+		if err != nil && at == top {
+			return err
+		}
 		if err != nil || Binary(content) || len(content) > MaxText {
 			return nil //nolint:nilerr // it has gone, or may not be read
 		}

@@ -12,6 +12,10 @@ import (
 // Replace writes a file at once: readers see the whole old or the whole new text. The mode of the old
 // file stays. The path must be resolved; before is nil for a new file.
 func (f *Folder) Replace(at string, content []byte, before fs.FileInfo) (err error) {
+	if err := f.Available(at, before); err != nil {
+		return err
+	}
+
 	name := filepath.FromSlash(at)
 	if before == nil {
 		if err := f.root.MkdirAll(filepath.Dir(name), 0o777); err != nil {

@@ -101,7 +101,7 @@ var rules = map[string]rule{
 	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
 	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/git":    {[]string{"record", "agent/tool"}, nil},
+	"agent/tool/git":    {[]string{"record", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/tests":  {[]string{"agent/tool", "internal/group"}, nil},
 	"internal/group":    {nil, nil},

@@ -62,6 +62,9 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 	if err != nil {
 		return s, err
 	}
+	if len(s.files) == 0 && left.Closed > 0 {
+		return s, fmt.Errorf("path: there is no code of a known language but %d files that are not available: they may hold secrets, or are hard links", left.Closed)
+	}
 	if len(s.files) == 0 {
 		return s, errors.New("path: there is no code of a known language; files that .gitignore names and dependencies are left out")
 	}
@@ -71,6 +74,9 @@ func (f *Folder) survey(ctx context.Context, in scope) (s survey, err error) {
 	}
 	if left.Large > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%d files of more than %d MiB were left out.", left.Large, folder.MaxText>>20))
+	}
+	if left.Closed > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%d files were left out: they may hold secrets, or are hard links.", left.Closed))
 	}
 	for _, m := range s.files {
 		if m.Estimate {

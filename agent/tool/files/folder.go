@@ -16,11 +16,14 @@ type Folder struct {
 type Options struct {
 	// Write adds files.write_file and files.edit_file. Their policy asks for approval.
 	Write bool
+	// Allow are patterns, as .gitignore has them, of files that are available although they may hold secrets or
+	// are hard links. The names of all files are listed.
+	Allow []string
 }
 
 // Open returns the folder at a path of this machine.
 func Open(dir string, o Options) (*Folder, error) {
-	at, err := folder.Open(dir)
+	at, err := folder.Open(dir, o.Allow...)
 	if err != nil {
 		return nil, err
 	}

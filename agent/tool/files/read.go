@@ -221,6 +221,7 @@ type searcher struct {
 	hits    []tool.Source
 	inFiles int
 	huge    int // files that were too large
+	closed  int // files that are not available
 	more    bool
 }
 
@@ -228,6 +229,10 @@ func (s *searcher) file(ctx context.Context, at string) error {
 	info, err := s.folder.at.Lstat(at)
 	if err != nil {
 		return nil //nolint:nilerr // it has gone
+	}
+	if s.folder.at.Available(at, info) != nil {
+		s.closed++
+		return nil //nolint:nilerr // the result says so
 	}
 	if info.Size() > folder.MaxFile {
 		s.huge++
@@ -267,6 +272,9 @@ func (s *searcher) result(at string) tool.Result {
 	}
 	if s.huge > 0 {
 		fmt.Fprintf(&s.text, "(%s of more than %d MiB not searched)\n", count(s.huge, "file", "files"), folder.MaxFile>>20)
+	}
+	if s.closed > 0 {
+		fmt.Fprintf(&s.text, "(%s not searched: they may hold secrets, or are hard links)\n", count(s.closed, "file", "files"))
 	}
 	where := count(s.inFiles, "file", "files")
 	switch s.inFiles {

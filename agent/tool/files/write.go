@@ -30,10 +30,6 @@ func (f *Folder) write(ctx context.Context, in writeArguments) (tool.Result, err
 	}
 	info, err := f.at.Lstat(at)
 	switch {
-	case err == nil && info.IsDir():
-		return tool.Result{}, fmt.Errorf("%s is a folder", at)
-	case err == nil && !info.Mode().IsRegular():
-		return tool.Result{}, fmt.Errorf("%s is not a regular file", at)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return tool.Result{}, folder.Plain(at, err)
 	case err != nil:

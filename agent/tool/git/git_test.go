@@ -53,13 +53,19 @@ func open(t *testing.T) repository {
 // git runs git as a user does.
 func (r repository) git(t *testing.T, arguments ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", arguments...)
-	cmd.Dir = r.dir
-	out, err := cmd.CombinedOutput()
+	out, err := gitCommand(t, r.dir, arguments...)
 	if err != nil {
 		t.Fatalf("git %q: %v\n%s", arguments, err, out)
 	}
-	return string(out)
+	return out
+}
+
+func gitCommand(t *testing.T, dir string, arguments ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", arguments...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 func (r repository) write(t *testing.T, name, text string) {

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,9 +15,9 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// program runs git in one repository.
+// program is git, as it is installed here.
 type program struct {
-	git, dir string
+	git      string
 	identity []string // variables that say who commits
 }
 
@@ -27,76 +26,25 @@ const maxOutput = 1 << 20
 
 var errTooLong = errors.New("git wrote too much")
 
-// run runs git and returns what it wrote, at most maxOutput bytes; if there was more, also
-// errTooLong.
-func (p program) run(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
-	filters, err := p.filters(ctx)
-	if err != nil {
-		return nil, err
+// run runs git in a folder with some variables, besides those that it always gets, and returns what it
+// wrote: at most maxOutput bytes, and errTooLong if there was more.
+func (p program) run(ctx context.Context, dir string, env []string, stdin string, arguments ...string) ([]byte, error) {
+	var stdout output
+	err := p.pipe(ctx, dir, env, stdin, &stdout, arguments...)
+	if stdout.full && ctx.Err() == nil {
+		err = errTooLong
 	}
-	return p.start(ctx, stdin, slices.Concat(safe, filters), arguments)
+	return stdout.kept.Bytes(), err
 }
 
-// safe are settings that keep the configuration of the repository from running programs, asking
-// other machines, or changing what git prints.
-var safe = []setting{
-	{"core.fsmonitor", "false"},
-	{"core.hooksPath", os.DevNull},
-	{"core.pager", "cat"},
-	{"core.quotePath", "false"},
-	{"commit.gpgSign", "false"},
-	{"commit.verbose", "false"},
-	{"diff.submodule", "short"},
-	{"gc.auto", "0"},
-	{"i18n.commitEncoding", "UTF-8"},
-	{"i18n.logOutputEncoding", "UTF-8"},
-	{"log.showSignature", "false"},
-	{"maintenance.auto", "false"},
-	{"protocol.allow", "never"},
-	{"submodule.recurse", "false"},
-	{"user.useConfigOnly", "true"}, // no name made of those of the machine
-}
-
-// setting is one of git's configuration, with a key such as core.pager.
-type setting struct{ key, value string }
-
-// filters returns the settings that take back what the repository's configuration says of filters:
-// the programs that git runs when it reads and writes files. Those of the user and the system stay.
-func (p program) filters(ctx context.Context) ([]setting, error) {
-	out, err := p.start(ctx, "", safe, []string{"config", "--list", "--show-scope", "--includes", "-z"})
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration of git: %w", err)
-	}
-	trusted := map[string]string{} // by key
-	var own []string               // keys that the repository sets
-	for fields := strings.Split(string(out), "\x00"); len(fields) > 1; fields = fields[2:] {
-		key, value, _ := strings.Cut(fields[1], "\n")
-		switch scope := fields[0]; {
-		case !strings.HasPrefix(key, "filter.") || scope == "command":
-		case scope == "system" || scope == "global":
-			trusted[key] = value
-		default:
-			own = append(own, key)
-		}
-	}
-	var settings []setting
-	for _, key := range own {
-		value, ok := trusted[key]
-		if !ok && strings.HasSuffix(key, ".required") {
-			value = "false"
-		}
-		settings = append(settings, setting{key, value})
-	}
-	return settings, nil
-}
-
-func (p program) start(ctx context.Context, stdin string, settings []setting, arguments []string) ([]byte, error) {
+// pipe runs git, as run does, and writes what it wrote.
+func (p program) pipe(ctx context.Context, dir string, env []string, stdin string, stdout io.Writer, arguments ...string) error {
 	cmd := exec.CommandContext(ctx, p.git, arguments...)
-	cmd.Dir = p.dir
-	cmd.Env = p.environment(settings)
+	cmd.Dir = dir
+	cmd.Env = append(p.environment(), env...)
 	cmd.Stdin = strings.NewReader(stdin)
-	var stdout, stderr output
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var stderr output
+	cmd.Stdout, cmd.Stderr = stdout, &stderr
 	// git removes its lock files when it is asked to end.
 	cmd.Cancel = func() error {
 		if cmd.Process.Signal(syscall.SIGTERM) == nil {
@@ -105,30 +53,25 @@ func (p program) start(ctx context.Context, stdin string, settings []setting, ar
 		return cmd.Process.Kill()
 	}
 	cmd.WaitDelay = 2 * time.Second
+
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case stdout.full:
-		return stdout.kept.Bytes(), errTooLong
+		return ctx.Err()
 	case err != nil && stderr.kept.Len() > 0:
-		return nil, errors.New(tool.Cut(strings.TrimSpace(stderr.kept.String()), 2000))
+		return errors.New(tool.Cut(strings.TrimSpace(stderr.kept.String()), 2000))
 	case err != nil:
-		return nil, fmt.Errorf("git %s: %w", arguments[0], err)
+		return fmt.Errorf("git %s: %w", arguments[0], err)
 	}
-	return stdout.kept.Bytes(), nil
+	return nil
 }
 
-// environment returns the variables of git: none of ours but those that it needs.
-func (p program) environment(settings []setting) []string {
+// environment returns the variables that git always gets: none of ours but those that it needs.
+func (p program) environment() []string {
 	env := []string{
-		"GIT_DIR=" + filepath.Join(p.dir, ".git"), "GIT_WORK_TREE=" + p.dir, // whatever core.worktree says
 		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0",
 		"GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=false", "GIT_PAGER=cat", "LC_ALL=C",
-		fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)),
-	}
-	for i, s := range settings {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s.value))
+		"GIT_TRACE2=0", "GIT_TRACE2_EVENT=0", "GIT_TRACE2_PERF=0", // a configuration can name files for them
 	}
 	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USERPROFILE", "SystemRoot", "TEMP"} {
 		if value, ok := os.LookupEnv(name); ok {

@@ -9,13 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
 
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/folder"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,6 +25,9 @@ type Options struct {
 	Write bool
 	// Name and Email say who commits. If they are empty, git's own configuration says it.
 	Name, Email string
+	// Allow are patterns, as .gitignore has them, of files that git.diff shows and git.commit commits although
+	// they may hold secrets or are hard links.
+	Allow []string
 }
 
 // Tools returns the tools for the repository in a folder, which must be the top one of its working
@@ -41,7 +44,7 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // no tools without the program
 	}
-	r := &repository{program: program{git: git, dir: dir}}
+	r := &repository{program: program{git: git}, dir: dir, allowed: folder.Allow(dir, o.Allow...)}
 	if o.Name != "" {
 		r.identity = []string{"GIT_AUTHOR_NAME=" + o.Name, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_COMMITTER_NAME=" + o.Name, "GIT_COMMITTER_EMAIL=" + o.Email}
 	}
@@ -59,19 +62,6 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 }
 
 const timeout = 30 * time.Second
-
-type repository struct {
-	program
-	committing sync.Mutex
-}
-
-// run runs git in the repository.
-func (r *repository) run(ctx context.Context, stdin string, arguments ...string) ([]byte, error) {
-	if _, err := os.Lstat(filepath.Join(r.dir, ".git")); err != nil {
-		return nil, errors.New("the folder has no git repository")
-	}
-	return r.program.run(ctx, stdin, arguments...)
-}
 
 type statusArguments struct{}
 
@@ -93,7 +83,13 @@ type file struct {
 }
 
 func (r *repository) status(ctx context.Context, _ statusArguments) (tool.Result, error) {
-	out, err := r.run(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+	o, err := r.open(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer o.close()
+
+	out, err := o.run(ctx, "", "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
@@ -177,49 +173,122 @@ type diffArguments struct {
 }
 
 func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, error) {
-	arguments := []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--src-prefix=a/", "--dst-prefix=b/"}
-	if in.Staged {
-		arguments = append(arguments, "--cached")
-	}
-	arguments, err := limited(arguments, in.Revision, in.Path)
+	revision, path, err := limits(in.Revision, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	out, err := r.run(ctx, "", arguments...)
+	o, err := r.open(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer o.close()
+
+	options := []string{"--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty"}
+	if in.Staged {
+		options = append(options, "--cached")
+	}
+	options = append(options, revision...)
+	left, err := o.hidden(ctx, append(options[:len(options):len(options)], path...))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out, err := o.patch(ctx, options, path, left)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
+
 	text := string(out)
-	result := tool.Result{Text: text, Summary: fmt.Sprintf("Files that differ: %d", strings.Count("\n"+text, "\ndiff --git "))}
+	result := tool.Result{Text: text, Summary: fmt.Sprintf("Files that differ: %d", strings.Count("\n"+text, "\ndiff --git ")+len(left))}
 	switch {
 	case err != nil:
-		result.Text = tool.Cut(text, tool.MaxText-1000) + "\n... (and more; name a path to see less)"
-	case text == "":
+		result.Text = tool.Cut(text, tool.MaxText-10_000) + "\n... (and more; name a path to see less)\n"
+	case text == "" && len(left) == 0:
 		result.Text = "Nothing differs."
 	}
+	for i, name := range left {
+		if i == maxNamed {
+			result.Text += fmt.Sprintf("(and %d more)\n", len(left)-i)
+			break
+		}
+		result.Text += fmt.Sprintf("(%s differs, and is not shown: it may hold secrets, or is a hard link)\n", shown(name))
+	}
 	return result, nil
+}
+
+// Bounds of the files that differ and are not shown.
+const (
+	maxHidden = 1000
+	maxNamed  = 50 // in the text
+)
+
+// hidden returns the paths of files that differ and must not be shown.
+func (o *opened) hidden(ctx context.Context, arguments []string) (paths []string, err error) {
+	out, err := o.run(ctx, "", append([]string{"diff", "--name-only", "--no-renames", "-z"}, arguments...)...)
+	if errors.Is(err, errTooLong) {
+		return nil, errors.New("too many files differ; name a path")
+	} else if err != nil {
+		return nil, err
+	}
+	for path := range strings.SplitSeq(string(out), "\x00") {
+		if path != "" && o.unavailable(path) != nil && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) > maxHidden {
+		return nil, errors.New("too many of the files that differ must not be shown; name a path")
+	}
+	return paths, nil
+}
+
+// patch returns how files differ, without those at some paths.
+func (o *opened) patch(ctx context.Context, options, path, without []string) ([]byte, error) {
+	arguments := append([]string{"diff", "--src-prefix=a/", "--dst-prefix=b/"}, options...)
+	if len(without) == 0 {
+		return o.run(ctx, "", append(arguments, path...)...)
+	}
+
+	arguments = append([]string{"--no-literal-pathspecs"}, append(arguments, "--")...)
+	for _, name := range path[1:] {
+		arguments = append(arguments, ":(top,literal)"+name)
+	}
+	for _, name := range without {
+		arguments = append(arguments, ":(top,literal,exclude)"+name)
+	}
+	return o.run(ctx, "", arguments...)
+}
+
+// unavailable returns an error if what is in a file of the working tree, or was, must not be shown.
+func (o *opened) unavailable(path string) error {
+	if err := o.allowed.Secret(path); err != nil {
+		return err
+	}
+	info, err := os.Lstat(filepath.Join(o.root, filepath.FromSlash(path)))
+	if err != nil {
+		return nil //nolint:nilerr // it is not there, so it is no hard link
+	}
+	return o.allowed.HardLink(path, info)
 }
 
 // revision is what the names of commits, branches and ranges may look like. It does not begin with
 // "-", so that it is no option.
 var revision = regexp.MustCompile(`^[\pL\pN_@^][\pL\pN_@^~./{}+#-]*$`)
 
-// limited adds a revision and a path to arguments.
-func limited(arguments []string, of, path string) ([]string, error) {
+// limits returns a revision and a path as arguments: the first are none or one, the others begin with "--".
+func limits(of, path string) (revisions, paths []string, err error) {
 	if of != "" {
 		if !revision.MatchString(of) {
-			return nil, fmt.Errorf("revision: %q is not a commit, branch or range", of)
+			return nil, nil, fmt.Errorf("revision: %q is not a commit, branch or range", of)
 		}
-		arguments = append(arguments, of)
+		revisions = []string{of}
 	}
-	arguments = append(arguments, "--")
+	paths = []string{"--"}
 	if path != "" {
 		if err := checkPath("path", path); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		arguments = append(arguments, path)
+		paths = append(paths, path)
 	}
-	return arguments, nil
+	return revisions, paths, nil
 }
 
 func checkPath(field, path string) error {
@@ -243,15 +312,23 @@ func (r *repository) log(ctx context.Context, in logArguments) (tool.Result, err
 	if n <= 0 {
 		n = 10
 	}
-	arguments, err := limited([]string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
-		"--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}, in.Revision, in.Path)
+	revision, path, err := limits(in.Revision, in.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	out, err := r.run(ctx, "", arguments...)
+	o, err := r.open(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer o.close()
+
+	arguments := []string{"log", "-z", "--no-color", "--no-decorate", "--no-notes", "--no-show-signature", "--no-mailmap", "--no-patch",
+		"--format=%H%x1f%an%x1f%aI%x1f%s", "-n", strconv.Itoa(min(n, maxCommits))}
+	out, err := o.run(ctx, "", slices.Concat(arguments, revision, path)...)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
+
 	var text strings.Builder
 	var result tool.Result
 	for line := range strings.SplitSeq(string(out), "\x00") {
@@ -291,24 +368,34 @@ func (r *repository) commit(ctx context.Context, in commitArguments) (tool.Resul
 	}
 	r.committing.Lock()
 	defer r.committing.Unlock()
-	arguments := []string{"commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"}
+	o, err := r.open(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer o.close()
+
+	var env []string
 	if len(in.Files) > 0 {
-		if _, err := r.run(ctx, "", append([]string{"add", "--all", "--"}, in.Files...)...); err != nil {
+		if err := o.add(ctx, in.Files); err != nil {
 			return tool.Result{}, err
 		}
-		arguments = append(append(arguments, "--only", "--"), in.Files...)
+		if env, err = o.only(ctx, in.Files); err != nil {
+			return tool.Result{}, err
+		}
 	}
-	files, err := r.staged(ctx, in.Files)
-	if err != nil {
+	files, err := o.staged(ctx, in.Files)
+	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
 	}
 	if len(files) == 0 {
 		return tool.Result{}, errors.New("there is nothing to commit: nothing is staged, and no file that is named changed")
 	}
-	if _, err := r.run(ctx, in.Message, arguments...); err != nil {
+	arguments := []string{"commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace", "--file=-"}
+	if _, err := o.runWith(ctx, env, in.Message, arguments...); err != nil {
 		return tool.Result{}, err
 	}
-	head, err := r.run(ctx, "", "rev-parse", "--verify", "HEAD")
+
+	head, err := o.run(ctx, "", "rev-parse", "--verify", "HEAD")
 	if err != nil { // it is committed, so this is no failure
 		return tool.Result{}, fmt.Errorf("%w: read the new commit: %w", tool.ErrUnknown, err)
 	}
@@ -328,23 +415,14 @@ func (r *repository) touched(ctx context.Context, in commitArguments) ([]string,
 	if len(in.Files) > 0 {
 		return in.Files, nil
 	}
-	return r.staged(ctx, nil)
-}
-
-// staged returns the paths of what is staged, of all or below some paths.
-func (r *repository) staged(ctx context.Context, below []string) ([]string, error) {
-	out, err := r.run(ctx, "", append([]string{"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--"}, below...)...)
-	if err != nil && !errors.Is(err, errTooLong) {
+	o, err := r.open(ctx)
+	if err != nil {
 		return nil, err
 	}
-	paths := strings.Split(string(out), "\x00")
-	return paths[:len(paths)-1], nil
-}
-
-// shown returns a path as people read it: quoted if it has characters that are not printed.
-func shown(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(path)
+	defer o.close()
+	paths, err := o.staged(ctx, nil)
+	if errors.Is(err, errTooLong) {
+		return paths, nil
 	}
-	return path
+	return paths, err
 }

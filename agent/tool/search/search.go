@@ -19,9 +19,10 @@ type Folder struct {
 	vectors *Vectors // nil without an embedder
 }
 
-// Open returns the folder at a path of this machine. vectors is nil where there is no embedder.
-func Open(dir string, vectors *Vectors) (*Folder, error) {
-	at, err := folder.Open(dir)
+// Open returns the folder at a path of this machine. vectors is nil where there is no embedder. allow are patterns, as
+// .gitignore has them, of files that are searched although they may hold secrets or are hard links.
+func Open(dir string, vectors *Vectors, allow ...string) (*Folder, error) {
+	at, err := folder.Open(dir, allow...)
 	if err != nil {
 		return nil, err
 	}

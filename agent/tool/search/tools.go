@@ -103,6 +103,9 @@ func (f *Folder) search(ctx context.Context, field, query string, most int, of r
 	if r.left.Large > 0 {
 		fmt.Fprintf(&text, "(%d files of more than %d MiB were not searched.)\n", r.left.Large, folder.MaxText>>20)
 	}
+	if r.left.Closed > 0 {
+		fmt.Fprintf(&text, "(%d files were not searched: they may hold secrets, or are hard links.)\n", r.left.Closed)
+	}
 	result.Text = text.String()
 	result.Data, err = json.Marshal(map[string]any{"matches": hits, "files": r.files, "by": by})
 	return result, err

@@ -1,0 +1,139 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// add stages what changed below some paths. It does not use git add, which starts another git in each
+// submodule, with the configuration of the submodule.
+func (o *opened) add(ctx context.Context, below []string) error {
+	known := append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--error-unmatch", "--"}, below...)
+	if err := o.pipe(ctx, o.root, o.env, "", io.Discard, known...); err != nil {
+		return err // it names a path that is not there
+	}
+	changed := append([]string{"ls-files", "--others", "--modified", "--deleted", "--exclude-standard", "-z", "--"}, below...)
+	out, err := o.run(ctx, "", changed...)
+	if errors.Is(err, errTooLong) {
+		return errors.New("files: too many changed; name fewer, or folders with fewer")
+	} else if err != nil {
+		return err
+	}
+
+	var here, gone strings.Builder
+	var nested []string
+	for path := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == 0 }) {
+		info, err := o.lstat(path)
+		switch {
+		case err != nil:
+			gone.WriteString(path + "\x00")
+			continue
+		case info.IsDir():
+			path = strings.TrimSuffix(path, "/")
+			nested = append(nested, path)
+		default:
+			if err := o.allowed.HardLink(path, info); err != nil {
+				return err
+			}
+		}
+		here.WriteString(path + "\x00")
+	}
+	if err := o.checkNested(ctx, nested); err != nil {
+		return err
+	}
+
+	if _, err := o.run(ctx, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+		return err
+	}
+	_, err = o.run(ctx, here.String(), "update-index", "--add", "--replace", "-z", "--stdin")
+	return err
+}
+
+// lstat describes what git can store of a path: a file, a link, or a folder with a repository of its own. What is
+// behind a link to a folder is not in the working tree.
+func (o *opened) lstat(path string) (os.FileInfo, error) {
+	at := filepath.Join(o.root, filepath.FromSlash(path))
+	if parent, err := filepath.EvalSymlinks(filepath.Dir(at)); err != nil || parent != filepath.Dir(at) {
+		return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+	}
+	info, err := os.Lstat(at)
+	if err == nil && info.IsDir() {
+		_, err = os.Lstat(filepath.Join(at, ".git"))
+	}
+	return info, err
+}
+
+// only returns variables with which git commits what is staged below some paths, and nothing else that is staged.
+// git commit --only would read the files again, and also through links to folders outside.
+func (o *opened) only(ctx context.Context, below []string) (env []string, err error) {
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD"} {
+		if _, err := os.Lstat(filepath.Join(o.gitDir, name)); err == nil {
+			return nil, errors.New("files: during a merge all that is staged is committed; name no files")
+		}
+	}
+	index, err := os.ReadFile(filepath.Join(o.gitDir, "index"))
+	if err != nil {
+		return nil, fmt.Errorf("read the index: %w", err)
+	}
+	private := filepath.Join(o.private, "index")
+	if err := os.WriteFile(private, index, 0o600); err != nil {
+		return nil, fmt.Errorf("copy the index: %w", err)
+	}
+	env = []string{"GIT_INDEX_FILE=" + private}
+
+	wanted, err := o.staged(ctx, below)
+	if err != nil {
+		return nil, err
+	}
+	keep := map[string]bool{}
+	for _, path := range wanted {
+		keep[path] = true
+	}
+	return env, o.unstage(ctx, env, keep)
+}
+
+// unstage takes back in an index what is staged, apart from some paths.
+func (o *opened) unstage(ctx context.Context, env []string, keep map[string]bool) error {
+	out, err := o.run(ctx, "", "diff", "--cached", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
+	if err != nil {
+		return err
+	}
+
+	// A line is :<old mode> <new mode> <old hash> <new hash> <letter>, and the path is one of its own.
+	var gone, back strings.Builder
+	lines := strings.Split(string(out), "\x00")
+	for ; len(lines) > 2; lines = lines[2:] {
+		fields, path := strings.Fields(strings.TrimPrefix(lines[0], ":")), lines[1]
+		switch {
+		case len(fields) != 5 || keep[path]:
+		case fields[4] == "U":
+			return fmt.Errorf("%s has conflicts that are not resolved", shown(path))
+		case strings.Trim(fields[0], "0") == "":
+			gone.WriteString(path + "\x00")
+		default:
+			fmt.Fprintf(&back, "%s %s\t%s\x00", fields[0], fields[2], path)
+		}
+	}
+	if _, err := o.runWith(ctx, env, gone.String(), "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+		return err
+	}
+	_, err = o.runWith(ctx, env, back.String(), "update-index", "--replace", "-z", "--index-info")
+	return err
+}
+
+// staged returns the paths of what is staged, of all or below some paths: the first ones and errTooLong, if there are
+// very many.
+func (o *opened) staged(ctx context.Context, below []string) ([]string, error) {
+	arguments := []string{"diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z", "--"}
+	out, err := o.run(ctx, "", append(arguments, below...)...)
+	if err != nil && !errors.Is(err, errTooLong) {
+		return nil, err
+	}
+	paths := strings.Split(string(out), "\x00")
+	return paths[:len(paths)-1], err
+}

@@ -1,0 +1,165 @@
+package folder
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Allowed are the files of a folder that tools may use although they look as if they held secrets, or have
+// more than one name.
+type Allowed struct {
+	root  string // absolute, with "/"
+	rules ignore
+}
+
+// Allow returns what patterns allow in a folder. They are those of .gitignore files, whether letters are small
+// or not. What is in a folder that is allowed is allowed.
+func Allow(root string, patterns ...string) Allowed {
+	return Allowed{filepath.ToSlash(root), ignore{}.with(".", strings.ToLower(strings.Join(patterns, "\n")))}
+}
+
+// has reports whether a file, or a folder that it is in, is allowed.
+func (a Allowed) has(at string) bool {
+	at = strings.ToLower(at)
+	if a.rules.out(at, false) {
+		return true
+	}
+	for at = path.Dir(at); at != "." && at != "/"; at = path.Dir(at) {
+		if a.rules.out(at, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// Secret returns an error if a file, which is named by its path in the folder, may hold secrets.
+func (a Allowed) Secret(at string) error {
+	if !secret(a.root+"/"+at) || a.has(at) {
+		return nil
+	}
+	return fmt.Errorf("%s may hold secrets, so it is not available, unless allow in the configuration of the toolset names it", at)
+}
+
+// HardLink returns an error if a file, which is named by its path in the folder, has more than one name: the
+// others may be outside of the folder.
+func (a Allowed) HardLink(at string, info fs.FileInfo) error {
+	if !HasOtherNames(info) || a.has(at) {
+		return nil
+	}
+	return fmt.Errorf("%s is a hard link: the file has another name, which may be outside of the folder, "+
+		"so it is not available, unless allow in the configuration of the toolset names it", at)
+}
+
+// secretPaths are files that programs keep secrets in, and folders with such files, by the end of their path.
+var secretPaths = []string{
+	".ssh", ".gnupg", ".password-store", ".azure", ".config/gcloud", ".terraform.d", "run/secrets",
+	".aws/credentials", ".aws/config", ".aws/sso", ".aws/cli",
+	".kube/config", ".docker/config.json", ".config/containers/auth.json", ".config/gh/hosts.yml",
+	".cargo/credentials", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml",
+	"etc/shadow", "etc/shadow-", "etc/gshadow", "etc/gshadow-",
+	".codex/auth.json", ".composer/auth.json", ".config/composer/auth.json",
+	".actlog", // the private Postgres, with its password
+}
+
+// secretNames are patterns of the names of files that hold secrets.
+var secretNames = []string{
+	".env", ".env.*", "*.env", ".envrc",
+	"*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.jceks", "*.keystore", "*.bks", "*.ppk", "*.kdbx", "*.keytab", "*.ovpn",
+	"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519",
+	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", "htpasswd", ".htdigest", ".authinfo",
+	".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".dockercfg", ".dockerconfigjson",
+	".s3cfg", ".boto", ".vault-token", ".terraformrc", "terraform.rc", "credentials.tfrc.json", "*.tfstate", "*.tfvars", "*.tfvars.json",
+	"kubeconfig", "*.kubeconfig", "kubeconfig.*", "token.json", ".token", "oauth_creds.json",
+	"service-account*.json", "service_account*.json", "serviceaccount*.json", "*-service-account.json", "*_service_account.json",
+	"*firebase-adminsdk*.json", "gha-creds-*.json", "client_secret*.json", "client-secret*.json",
+	".*_history",
+}
+
+// secretWords make a file of data one that holds secrets, if its name begins or ends with one of them.
+var secretWords = []string{"secret", "secrets", "credential", "credentials", "passwd", "password", "passwords"}
+
+// dataSuffixes are those of files of data, which are not code or documentation.
+var dataSuffixes = map[string]bool{
+	"": true, ".yaml": true, ".yml": true, ".json": true, ".toml": true, ".ini": true, ".cfg": true, ".conf": true, ".config": true,
+	".properties": true, ".xml": true, ".txt": true, ".csv": true, ".db": true, ".sqlite": true, ".enc": true,
+}
+
+// copySuffixes are those of copies that people and editors make.
+var copySuffixes = []string{"~", ".bak", ".backup", ".old", ".orig", ".save", ".copy", ".tmp", ".swp", ".swo"}
+
+// sampleWords make a file one that shows what to write.
+var sampleWords = map[string]bool{"example": true, "examples": true, "sample": true, "template": true, "tmpl": true, "dist": true, "schema": true}
+
+// secret reports whether a file may hold secrets, by its path.
+func secret(at string) bool {
+	at = "/" + strings.ToLower(at)
+	for _, name := range secretPaths {
+		if strings.Contains(at+"/", "/"+name+"/") || strings.HasSuffix(path.Dir(at)+"/"+stem(path.Base(at)), "/"+name) {
+			return true
+		}
+	}
+
+	name := path.Base(at)
+	for {
+		if secretName(name) {
+			return true
+		}
+		// A copy holds what the file holds. Editors put a dot before the names of some.
+		original, isCopy := cutCopy(name)
+		if !isCopy {
+			return false
+		}
+		if undotted, dotted := strings.CutPrefix(original, "."); dotted && secretName(undotted) {
+			return true
+		}
+		name = original
+	}
+}
+
+func secretName(name string) bool {
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '-' || r == '_' })
+	for _, word := range words {
+		if sampleWords[word] {
+			return false
+		}
+	}
+	for _, pattern := range secretNames {
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			return true
+		}
+	}
+
+	if !dataSuffixes[path.Ext(strings.TrimPrefix(name, "."))] {
+		return false
+	}
+	if ext := path.Ext(name); ext != "" && len(words) > 1 {
+		words = words[:len(words)-1]
+	}
+	for _, word := range secretWords {
+		if len(words) > 0 && (words[0] == word || words[len(words)-1] == word) {
+			return true
+		}
+	}
+	return false
+}
+
+// stem returns a name without its last suffix.
+func stem(name string) string {
+	if ext := path.Ext(name); ext != name {
+		return strings.TrimSuffix(name, ext)
+	}
+	return name
+}
+
+// cutCopy returns the name of what a file is a copy of, by its name.
+func cutCopy(name string) (original string, isCopy bool) {
+	for _, suffix := range copySuffixes {
+		if original, isCopy = strings.CutSuffix(name, suffix); isCopy && original != "" {
+			return original, true
+		}
+	}
+	return name, false
+}
