@@ -35,13 +35,13 @@ func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = d.handleError
 	e.Use(d.observe, s.recoverPanic)
-	if loopbackOnly {
-		e.Use(loopbackHost)
+	if loopbackOnly || s.config.CheckHosts {
+		e.Use(d.checkHost)
 	}
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
-	e.Use(d.refuseForeignPages, d.authenticate, d.limitReads, d.mark)
+	e.Use(d.refuseForeignPages, d.authenticate, d.limitStreams, d.limitReads, d.mark)
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -71,12 +71,16 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		r := c.Request()
-		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began}
+		noted := &request{
+			id: usableID(r.Header.Get(echo.HeaderXRequestID)), address: d.server.config.Proxies.client(r),
+			body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began,
+		}
 		r.Body = noted.body
 		c.Set(requestKey, noted)
 		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+		c.Response().Header().Set(echo.HeaderCacheControl, "no-store") // unless its handler knows better
 		metrics := d.server.metrics
 		metrics.inFlight.Inc()
 		defer metrics.inFlight.Dec()
@@ -95,7 +99,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			level = slog.LevelDebug
 		}
 		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
-			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)))
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)), slog.String("address", noted.address.String()))
 		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
@@ -118,21 +122,12 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func loopbackHost(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !isLoopback(c.Request().Host) {
-			return &Problem{Status: http.StatusForbidden, Detail: "this server answers to loopback names only, such as localhost"}
-		}
-		return next(c)
-	}
-}
-
 // allowOrigins lets web pages of some origins send to the routes that are beacons. A page's
 // browser asks first, without a key. Beacons count as sent with credentials; there are none
 // here that a browser would add by itself.
 func (d *door) allowOrigins(origins []string) echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
-		Skipper:      func(c echo.Context) bool { return !d.beacons[c.Request().URL.Path] },
+		Skipper:      func(c echo.Context) bool { return !d.beacons[c.Path()] },
 		AllowOrigins: origins,
 		AllowMethods: []string{http.MethodPost},
 		MaxAge:       int((2 * time.Hour).Seconds()), // browsers remember it no longer
@@ -188,6 +183,7 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			return refused
 		}
+		keepConnection(c.Request().Context())
 		return next(c)
 	}
 }

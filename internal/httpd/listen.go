@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Time-outs of connections. To read a body of 64 MiB may take a while; a client that sends
@@ -34,6 +33,10 @@ type Listener struct {
 	net.Listener
 	// Loopback reports that no other machine can reach it.
 	Loopback bool
+	// Proxies may have more than half of the connections: those of all their clients.
+	Proxies Proxies
+
+	connections atomic.Pointer[connections] // nil: nothing is served yet
 
 	shutdown func(context.Context) error // lets requests end; nil: nothing is served yet
 }
@@ -50,8 +53,9 @@ func Listen(ctx context.Context, address string, loopback bool) (*Listener, erro
 // URL is the listener's address, as a client names it.
 func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 
-// ServeHTTP serves HTTP to at most maxConnections clients until the listener is closed; more
-// clients wait. The error goes to failed.
+// ServeHTTP serves HTTP over at most maxConnections connections until the listener is closed. For
+// another one, one without a request is closed; if all serve requests, it waits. One address has at
+// most half of them. The error goes to failed.
 func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
 	l.serve(newServer(h, log), maxConnections, failed)
 }
@@ -83,7 +87,9 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 func (l *Listener) serve(server *http.Server, maxConnections int, failed chan<- error) {
-	limited := netutil.LimitListener(l.Listener, maxConnections)
+	limited := newConnections(l.Listener, maxConnections, l.Proxies)
+	l.connections.Store(limited)
+	server.ConnState, server.ConnContext = limited.changed, withConnection
 	go func() { failed <- server.Serve(limited) }()
 	l.shutdown = func(ctx context.Context) error {
 		if err := server.Shutdown(ctx); err != nil {
