@@ -148,8 +148,8 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 const sessionsRetry = time.Second
 
 // watch reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay, so that a
-// mistake in an editor locks nobody out. At the start, and when the keys have changed, it ends the sessions
-// of keys that are gone. The returned function stops watching.
+// mistake in an editor locks nobody out. At the start and when the keys have changed, it ends the sessions of
+// keys that are gone. The returned function stops watching.
 func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
 	if g.APIKeys == "" {
 		return func() {}
@@ -157,14 +157,17 @@ func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func(
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(context.Background())
+	endSessions := func() (again <-chan time.Time) {
+		if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
+			log.Error("could not end the sessions of API keys that are gone; it is tried again, and nobody has a session meanwhile", "error", err)
+			return time.After(sessionsRetry)
+		}
+		return nil
+	}
+	again := endSessions() // before anybody is served
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		for {
-			var again <-chan time.Time
-			if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
-				log.Error("could not end the sessions of API keys that are gone; it is tried again, and nobody has a session meanwhile", "error", err)
-				again = time.After(sessionsRetry)
-			}
+		for ; ; again = endSessions() {
 			select {
 			case <-ctx.Done():
 				return

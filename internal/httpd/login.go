@@ -35,7 +35,7 @@ const (
 	// loginAddresses is of how many addresses they are counted at least.
 	loginAddresses = 10_000
 	// fileTimes is how exactly file systems say when a file was changed.
-	fileTimes = time.Second
+	fileTimes = 100 * time.Millisecond
 )
 
 // cookieName is the name of the cookie with the secret of a session. Behind TLS no other host can set one of that name.
