@@ -76,6 +76,41 @@ func (s *Server) Login(c echo.Context, secret string) error {
 
 var errNoKey = &Problem{Status: http.StatusUnauthorized, Detail: "this is no API key of this server", Field: "key"}
 
+// EndSessions ends the sessions of keys that are gone, for good and on all servers: a key that comes back finds none. Those are the keys that
+// this server had, and those that it has never had, if the session is older than the file of keys. A younger session was begun on a server
+// that has a newer file. It does nothing if that was done since the keys have changed.
+func (s *Server) EndSessions(ctx context.Context) error {
+	e := &s.endings
+	if s.config.Logins == nil || !e.due.Load() {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.due.Load() {
+		return nil
+	}
+
+	var gone, listed [][]byte
+	for hash := range e.gone {
+		gone = append(gone, hash[:])
+	}
+	rest := time.Duration(0)
+	if keys := s.keys.Load(); keys != nil {
+		for i := range keys.keys {
+			listed = append(listed, keys.keys[i].hash[:keyHashBytes])
+		}
+		if !keys.Changed.IsZero() {
+			rest = time.Until(keys.Changed.Add(loginLasts + fileTimes))
+		}
+	}
+	if err := s.config.Logins.EndLogins(ctx, gone, listed, rest); err != nil {
+		return err
+	}
+	e.gone = nil
+	e.due.Store(false)
+	return nil
+}
+
 // Logout ends the session of a request.
 func (s *Server) Logout(c echo.Context) error {
 	if id := session(c.Request()); id != "" && s.config.Logins != nil {

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // connections is a listener with a bounded number of connections, of which one address has at most half. When there is no room for another
@@ -255,35 +253,4 @@ func keepConnection(ctx context.Context) {
 		c.admitted = true
 		c.is(c.state)
 	}
-}
-
-// ConnectionMetrics returns the metrics of the connections of listeners.
-func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
-	sum := func(of func(l *connections) int64) func() float64 {
-		return func() (n float64) {
-			for _, l := range listeners {
-				if c := l.connections.Load(); c != nil {
-					c.mu.Lock()
-					n += float64(of(c))
-					c.mu.Unlock()
-				}
-			}
-			return n
-		}
-	}
-	all := []prometheus.Collector{
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_connections", Help: "Connections of clients that are open.",
-		}, sum(func(l *connections) int64 { return int64(l.open) })),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "actlog_http_connections_refused_total", Help: "Connections that were refused because their address had its share.",
-		}, sum(func(l *connections) int64 { return l.denied })),
-	}
-	for does, name := range [unspared]string{silent: "silent", resting: "resting", unknown: "unknown"} {
-		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "actlog_http_connections_closed_total", Help: "Connections that were closed to make room for others: without a key and a request, without a request, without a key.",
-			ConstLabels: prometheus.Labels{"were": name},
-		}, sum(func(l *connections) int64 { return l.ended[does] })))
-	}
-	return all
 }

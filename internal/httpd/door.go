@@ -15,10 +15,9 @@ import (
 
 // door is what all requests through one listener pass. It serves some routes.
 type door struct {
-	server   *Server
-	loopback bool // answers to loopback names only
-	routes   map[string]Route
-	beacons  map[string]bool // paths
+	server  *Server
+	routes  map[string]Route
+	beacons map[string]bool // paths
 }
 
 // Handler serves routes. With loopbackOnly it refuses requests whose Host is not a loopback
@@ -31,12 +30,12 @@ func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
 // CallHandler is Handler for gRPC: messages have a compression of their own, and answers are
 // small.
 func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
-	d := &door{server: s, loopback: loopbackOnly, routes: map[string]Route{}, beacons: map[string]bool{}}
+	d := &door{server: s, routes: map[string]Route{}, beacons: map[string]bool{}}
 	e := echo.New()
 	e.HTTPErrorHandler = d.handleError
 	e.Use(d.observe, s.recoverPanic)
 	if loopbackOnly || s.config.CheckHosts {
-		e.Use(d.checkHost)
+		e.Use(checkHost(s.config.Hosts, loopbackOnly))
 	}
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
@@ -184,6 +183,29 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return refused
 		}
 		keepConnection(c.Request().Context())
+		return next(c)
+	}
+}
+
+// limitStreams counts the requests of routes that are streams, and ends them with their keys.
+func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		route, _ := d.routeOf(c)
+		if !route.Stream {
+			return next(c)
+		}
+
+		ctx, end := context.WithCancel(c.Request().Context())
+		defer end()
+		one := &stream{client: ClientOf(c).Name, key: requestOf(c).key, need: route.Need, end: end}
+		streams := d.server.streams
+		if err := streams.begin(one); err != nil {
+			return err
+		}
+		defer streams.ended(one)
+		one.endWithout(d.server.keys.Load()) // they may have changed since this one was looked at
+
+		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
 }

@@ -14,30 +14,35 @@ import (
 // Names of hosts are checked so that no web page reaches the record by a name of its own that leads here: for a browser, it would be a page
 // of this server. No page can have an address or a loopback name that way.
 
-// checkHost refuses requests for hosts that a door does not answer to.
-func (d *door) checkHost(next echo.HandlerFunc) echo.HandlerFunc {
-	own := make([]string, len(d.server.config.Hosts))
-	for i, name := range d.server.config.Hosts {
+// checkHost refuses requests for other hosts than those of some names: a loopback name, or, of a door that other machines can reach, an
+// address of any kind and the name of this machine.
+func checkHost(names []string, loopbackOnly bool) echo.MiddlewareFunc {
+	own := make([]string, len(names))
+	for i, name := range names {
 		own[i] = hostName(name)
 	}
-	if machine, err := os.Hostname(); err == nil && !d.loopback {
+	if machine, err := os.Hostname(); err == nil && !loopbackOnly {
 		own = append(own, hostName(machine))
 	}
 	detail := "this server answers to its address, to the name of its machine, to loopback names such as localhost, and to the names of --allowed-hosts"
-	if d.loopback {
+	if loopbackOnly {
 		detail = "this server answers to loopback names only, such as localhost"
 	}
-	return func(c echo.Context) error {
-		r := c.Request()
+
+	known := func(r *http.Request) bool {
 		name := hostName(r.Host)
-		known := isLoopback(name) || slices.Contains(own, name)
-		if !d.loopback {
-			known = known || isAddress(name) || name == "" && !r.ProtoAtLeast(1, 1) // browsers always name a host
+		if isLoopback(name) || slices.Contains(own, name) {
+			return true
 		}
-		if !known {
-			return &Problem{Status: http.StatusForbidden, Detail: detail}
+		return !loopbackOnly && (isAddress(name) || name == "" && !r.ProtoAtLeast(1, 1)) // browsers always name a host
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if !known(c.Request()) {
+				return &Problem{Status: http.StatusForbidden, Detail: detail}
+			}
+			return next(c)
 		}
-		return next(c)
 	}
 }
 

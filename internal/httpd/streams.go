@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -86,29 +85,6 @@ func (s *streams) endWithout(keys *Keys) {
 func (one *stream) endWithout(keys *Keys) {
 	if !keys.stillAllow(one.key, one.need) {
 		one.end()
-	}
-}
-
-// limitStreams counts the requests of routes that are streams, and ends them with their keys.
-func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		route, _ := d.routeOf(c)
-		if !route.Stream {
-			return next(c)
-		}
-
-		ctx, end := context.WithCancel(c.Request().Context())
-		defer end()
-		one := &stream{client: ClientOf(c).Name, key: requestOf(c).key, need: route.Need, end: end}
-		streams := d.server.streams
-		if err := streams.begin(one); err != nil {
-			return err
-		}
-		defer streams.ended(one)
-		one.endWithout(d.server.keys.Load()) // they may have changed since this one was looked at
-
-		c.SetRequest(c.Request().WithContext(ctx))
-		return next(c)
 	}
 }
 
