@@ -458,6 +458,26 @@ func TestSessionsOfAKeyAreBounded(t *testing.T) {
 	}
 }
 
+// TestLoginLeadsNowhereElse: whatever a link to the login says, it leads back to this server.
+func TestLoginLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: all})
+	for next, want := range map[string]string{
+		"/runs/run?at=x": "/runs/run?at=x", "/": "/", "": "/", "//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/",
+		"https://evil.example/": "/", "https:evil.example": "/", "javascript:alert(1)": "/", "data:text/html,x": "/", "/\t/evil.example": "/", "/\n/evil.example": "/",
+		"\t//evil.example": "/", " //evil.example": "/", "evil.example": "/", "?next=x": "/", "/\x00/evil.example": "/", "//user@evil.example": "/",
+	} {
+		if form := s.get("/login?"+url.Values{"next": {next}}.Encode(), 200); attr(form.one("name", "next"), "value") != want {
+			t.Errorf("%q: the form leads to %q", next, attr(form.one("name", "next"), "value"))
+		}
+		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode())
+		if got := in.Header.Get("Location"); in.StatusCode != 303 || got != want {
+			t.Errorf("%q: %d to %q", next, in.StatusCode, got)
+		}
+	}
+}
+
 // TestLoginNeedsRead: a key that may not read begins no session.
 func TestLoginNeedsRead(t *testing.T) {
 	t.Parallel()
