@@ -14,6 +14,14 @@ import (
 const LoginAdd = `-- name: LoginAdd :exec
 WITH expired AS (
     DELETE FROM actlog.login AS l WHERE l.expires_at < now()
+), oldest AS (
+    DELETE FROM actlog.login AS l
+    WHERE l.session_sha256 IN (
+        SELECT o.session_sha256 FROM actlog.login AS o
+        WHERE o.key_sha256 = $2::bytea AND o.expires_at >= now()
+        ORDER BY o.expires_at DESC
+        OFFSET $4::integer
+    )
 )
 INSERT INTO actlog.login (session_sha256, key_sha256, expires_at)
 VALUES ($1::bytea, $2::bytea, now() + $3::interval)
@@ -23,11 +31,17 @@ type LoginAddParams struct {
 	SessionSha256 []byte
 	KeySha256     []byte
 	Lasts         pgtype.Interval
+	Others        int32
 }
 
-// Begins a session, and forgets those that have expired.
+// Begins a session, and forgets those that have expired, and of the key all but the newest.
 func (q *Queries) LoginAdd(ctx context.Context, db DBTX, arg LoginAddParams) error {
-	_, err := db.Exec(ctx, LoginAdd, arg.SessionSha256, arg.KeySha256, arg.Lasts)
+	_, err := db.Exec(ctx, LoginAdd,
+		arg.SessionSha256,
+		arg.KeySha256,
+		arg.Lasts,
+		arg.Others,
+	)
 	return err
 }
 
@@ -38,6 +52,24 @@ DELETE FROM actlog.login AS l WHERE l.session_sha256 = $1::bytea
 // Ends a session.
 func (q *Queries) LoginEnd(ctx context.Context, db DBTX, sessionSha256 []byte) error {
 	_, err := db.Exec(ctx, LoginEnd, sessionSha256)
+	return err
+}
+
+const LoginEndKeys = `-- name: LoginEndKeys :exec
+DELETE FROM actlog.login AS l
+WHERE l.key_sha256 = ANY($1::bytea[])
+    OR l.key_sha256 <> ALL($2::bytea[]) AND l.expires_at <= now() + $3::interval
+`
+
+type LoginEndKeysParams struct {
+	Gone   [][]byte
+	Listed [][]byte
+	Rest   pgtype.Interval
+}
+
+// Ends the sessions of keys that are gone, and of keys that are not listed unless they last longer.
+func (q *Queries) LoginEndKeys(ctx context.Context, db DBTX, arg LoginEndKeysParams) error {
+	_, err := db.Exec(ctx, LoginEndKeys, arg.Gone, arg.Listed, arg.Rest)
 	return err
 }
 

@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/actlog/actlog/internal/httpd"
 )
@@ -71,6 +73,32 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err err
 type guardFlags struct {
 	APIKeys  string `help:"File of the API keys that clients need, as actlog key creates them; reloaded on SIGHUP." name:"api-keys" placeholder:"FILE" type:"path"`
 	Insecure bool   `help:"Allow an address that other machines can reach, without API keys."`
+
+	AllowedHosts []string `help:"Names by which clients reach the server, beside its addresses, loopback names and the name of the machine. Without API keys, requests for other hosts are refused." name:"allowed-hosts" placeholder:"NAME"`
+	TrustedProxy []string `help:"Addresses or networks of the proxies in front, such as 10.0.0.0/8: they say in X-Forwarded-For which client sent a request. Default: none is believed." name:"trusted-proxy" placeholder:"CIDR"`
+}
+
+// guard says who may use the server.
+func (g *guardFlags) guard() (config httpd.Config, err error) {
+	for _, name := range g.AllowedHosts {
+		if name == "" || strings.ContainsAny(name, "*/ ") {
+			return config, usageError(fmt.Sprintf("--allowed-hosts: %.60q is no name of a host", name))
+		}
+	}
+	config.Hosts, config.CheckHosts = g.AllowedHosts, g.APIKeys == ""
+	if config.Proxies, err = g.proxies(); err != nil {
+		return config, err
+	}
+	config.Keys, err = g.keys()
+	return config, err
+}
+
+func (g *guardFlags) proxies() (httpd.Proxies, error) {
+	proxies, err := httpd.ParseProxies(g.TrustedProxy)
+	if err != nil {
+		return nil, usageError("--trusted-proxy: " + err.Error())
+	}
+	return proxies, nil
 }
 
 // keys reads the file of keys; nil if none is needed.
@@ -83,16 +111,25 @@ func (g *guardFlags) keys() (*httpd.Keys, error) {
 		return nil, fmt.Errorf("--api-keys: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat() // before it is read: what is changed meanwhile is younger
+	if err != nil {
+		return nil, fmt.Errorf("--api-keys: %w", err)
+	}
 	keys, err := httpd.ReadKeys(f)
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys %s: %w", g.APIKeys, err)
 	}
+	keys.Changed = changedAt(info)
 	return keys, nil
 }
 
 // listen listens on an address that a flag names.
 func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.Listener, error) {
 	loopback, err := checkListen(flag, address, g.Insecure || g.APIKeys != "")
+	if err != nil {
+		return nil, err
+	}
+	proxies, err := g.proxies()
 	if err != nil {
 		return nil, err
 	}
@@ -103,25 +140,42 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
+	l.Proxies = proxies
 	return l, nil
 }
 
+// sessionsRetry is when to try again to end the sessions of keys that are gone.
+const sessionsRetry = time.Second
+
 // watch reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay, so that a
-// mistake in an editor locks nobody out. The returned function stops watching.
+// mistake in an editor locks nobody out. At the start and when the keys have changed, it ends the sessions of
+// keys that are gone. The returned function stops watching.
 func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
 	if g.APIKeys == "" {
 		return func() {}
 	}
-	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(context.Background())
+	endSessions := func() (again <-chan time.Time) {
+		if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
+			log.Error("could not end the sessions of API keys that are gone; it is tried again, and nobody has a session meanwhile", "error", err)
+			return time.After(sessionsRetry)
+		}
+		return nil
+	}
+	again := endSessions() // before anybody is served
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		for {
+		for ; ; again = endSessions() {
 			select {
-			case <-done:
+			case <-ctx.Done():
 				return
+			case <-again:
+				continue
 			case <-signals:
 			}
+
 			keys, err := g.keys()
 			if err != nil {
 				log.Error("could not reload the API keys; the previous ones stay in force", "error", err)
@@ -134,7 +188,7 @@ func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func(
 	})
 	return func() {
 		signal.Stop(signals)
-		close(done)
+		cancel()
 		watch.Wait()
 	}
 }

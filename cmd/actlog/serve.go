@@ -35,8 +35,8 @@ type serveCmd struct {
 	OTLPListen     string        `help:"Second address, for OTLP over HTTP; off: none. Default: 127.0.0.1:4318, if it is free." name:"otlp-listen" placeholder:"HOST:PORT"`
 	OTLPGRPCListen string        `help:"Address for OTLP over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
 	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * allows any." name:"otlp-origins" placeholder:"ORIGIN"`
-	MaxConnections int           `help:"Most connections served at once; others wait." default:"10000"`
-	MaxStreams     int           `help:"Most streams of events served at once; others are answered 503." default:"2000"`
+	MaxConnections int           `help:"Most connections at once, of one address half; when there are as many, one without a request is closed." default:"10000"`
+	MaxStreams     int           `help:"Most streams of events served at once, of one API key or address a quarter; others are answered 503 or 429." default:"2000"`
 	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older than this; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`
@@ -126,7 +126,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
-	keys, err := c.keys()
+	config, err := c.guard()
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +146,12 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	}
 	s.openReports(ctx, c.ReportURL, c.ReplicaURL)
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Marks: s.store, Version: serverVersion(), Origins: c.OTLPOrigins})
+	config.Logger, config.Version = log, serverVersion()
+	config.Logins, config.Marks = s.store, s.store
+	config.Origins, config.MaxStreams = c.OTLPOrigins, c.MaxStreams
+	s.http = httpd.New(config)
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
+	s.http.Register(httpd.ConnectionMetrics(s.doors.all)...)
 	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
 		return nil, err
 	}
@@ -220,7 +224,7 @@ func (s *server) serve(maxConnections int) {
 		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
 	}
 	if l := s.doors.otlpGRPC; l != nil {
-		l.ServeGRPC(s.http.CallHandler(false, receiver.Calls()...), maxConnections, s.log, s.failed)
+		l.ServeGRPC(s.http.CallHandler(l.Loopback, receiver.Calls()...), maxConnections, s.log, s.failed)
 	}
 }
 

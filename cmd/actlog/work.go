@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
@@ -83,7 +82,7 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 
 // open serves health checks and metrics until end is called.
 func (c *workCmd) open(ctx context.Context, s *store.Store, a *agents, e *env, failed chan<- error) (end func(), err error) {
-	keys, err := c.keys()
+	config, err := c.guard()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +90,9 @@ func (c *workCmd) open(ctx context.Context, s *store.Store, a *agents, e *env, f
 	if err != nil {
 		return nil, err
 	}
-	server := httpd.New(httpd.Config{Logger: e.log, Keys: keys, Version: strings.TrimPrefix(version(), "actlog ")})
+	config.Logger, config.Version = e.log, serverVersion()
+	server := httpd.New(config)
+	server.Register(httpd.ConnectionMetrics([]*httpd.Listener{l})...)
 	a.register(server)
 	stopKeys := c.watch(server, e.log, func() {})
 	l.ServeHTTP(server.Handler(l.Loopback, append(api.Health(s, server), server.Metrics())...), maxProbes, e.log, failed)

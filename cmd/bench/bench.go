@@ -255,7 +255,7 @@ const clients = 8
 // newAPI returns the API and the page as in actlog serve. Its log is formatted and then discarded.
 func newAPI(s *store.Store) http.Handler {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	server := httpd.New(httpd.Config{Logger: log})
+	server := httpd.New(httpd.Config{Logger: log, MaxStreams: 4 * 2_000}) // one address has all of them here
 	hub := live.New(s, s.Feed(), s.Deltas(), log, 2_000)
 	native := api.New(s, hub, server, api.Config{})
 	routes := slices.Concat(native.Routes(), web.New(s, native, hub, server, web.Runtime{}).Routes(), receive.New(s, server, 0).Routes(receive.DoorServer))

@@ -14,7 +14,7 @@ import (
 )
 
 // Health returns the routes that tell whether a process lives, and whether it can work: the database
-// answers and is migrated, and the process is not about to stop.
+// answers and is migrated, and the process is not about to stop. How the database stands is for those who may read.
 func Health(s interface {
 	Ready(context.Context) (store.Standing, error)
 }, server *httpd.Server) []httpd.Route {
@@ -33,6 +33,9 @@ func Health(s interface {
 				detail = store.ErrNotMigrated.Error()
 			}
 			return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: 1}
+		}
+		if !server.MaySee(c) {
+			return c.String(http.StatusOK, "ok\n")
 		}
 		body := fmt.Sprintf("ok\nrole: primary\ntimeline: %d\nstandbys: %d\n", standing.Timeline, standing.Standbys)
 		if standing.Lag != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/actlog/actlog/internal/apitest"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 )
@@ -166,4 +167,60 @@ func TestReadyNeedsMigrations(t *testing.T) {
 	c := serveWith(t, options{DB: db})
 	c.Exec("DELETE FROM actlog.goose_db_version WHERE version_id > 0")
 	wantProblem(t, c.Get("/readyz"), http.StatusServiceUnavailable, nil)
+}
+
+// TestHealthTellsLittle: S11. Without a key that may read, health checks say whether the server works and nothing of its database. Where no key
+// is needed, or with one, they say how the database stands.
+func TestHealthTellsLittle(t *testing.T) {
+	t.Parallel()
+	reads, readsLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	writes, writesLine := apitest.NewKey(t, "writer", httpd.ScopeWrite)
+	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys = apitest.Keys(t, readsLine, writesLine) }})
+	for key, all := range map[string]bool{"": false, wrong: false, writes: false, reads: true} {
+		if body := string(wantStatus(t, c.As(key).Get("/readyz"), http.StatusOK).Body); (body != "ok\n") != all || all && !strings.Contains(body, "timeline: ") {
+			t.Errorf("/readyz: %q", body)
+		}
+		wantStatus(t, c.As(key).Get("/readyz", "X-Api-Key", reads), http.StatusOK)
+		if body := string(wantStatus(t, c.As(key).Get("/livez"), http.StatusOK).Body); body != "ok\n" {
+			t.Errorf("/livez: %q", body)
+		}
+	}
+	if body := string(serve(t).Get("/readyz").Body); !strings.Contains(body, "timeline: ") {
+		t.Errorf("without keys: %q", body)
+	}
+	c.CloseStore()
+	a := wantStatus(t, c.Get("/readyz"), http.StatusServiceUnavailable)
+	for _, told := range []string{"postgres", "127.0.0.1", "timeline", "primary", "dial"} {
+		if strings.Contains(string(a.Body), told) {
+			t.Errorf("%s", a.Body)
+		}
+	}
+}
+
+// TestErrorsTellLittle: who has no key learns no version, path or name from what refuses him, and the same of an id that is there and of one
+// that is not.
+func TestErrorsTellLittle(t *testing.T) {
+	t.Parallel()
+	secret, line := apitest.NewKey(t, "reader", httpd.ScopeRead, httpd.ScopeWrite)
+	c := serveWith(t, options{Server: func(c *apitest.Config) { c.HTTP.Keys, c.HTTP.Version = apitest.Keys(t, line), "v9.9.9-hidden" }})
+	c.As(secret).Write(plan("there"))
+	wrong, _ := apitest.NewKey(t, "wrong", httpd.ScopeRead)
+	for _, key := range []string{"", wrong, "x", secret[:len(secret)-1], secret + "x"} {
+		var said string
+		for _, path := range []string{"/metrics", "/api/v1/plans/there", "/api/v1/plans/none", "/api/v1/limits", "/nowhere", "/api/v1/events"} {
+			a := wantStatus(t, c.As(key).Outside(http.MethodGet, path), http.StatusUnauthorized)
+			if said == "" {
+				said = string(a.Body)
+			}
+			if string(a.Body) != said || a.Header.Get("Server") != "" {
+				t.Errorf("%s: %v %s", path, a.Header, a.Body)
+			}
+			for _, hidden := range []string{"hidden", "reader", "go1.", "/work", "labstack"} {
+				if strings.Contains(string(a.Body), hidden) {
+					t.Errorf("%s: %s", path, a.Body)
+				}
+			}
+		}
+	}
 }

@@ -60,6 +60,7 @@ func New(t testing.TB, s *store.Store, config Config) *Server {
 	t.Cleanup(hub.Close)
 	server := httpd.New(config.HTTP)
 	server.Register(api.Metrics(s, config.Upkeep, hub))
+	server.Register(httpd.ConnectionMetrics(nil)...)
 	if config.Starter == nil {
 		config.Starter, config.Catalog = nothing{}, nothing{}
 	}

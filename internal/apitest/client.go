@@ -98,6 +98,9 @@ func (c *Client) at(h http.Handler) *Client {
 	return &other
 }
 
+// Behind returns a client of another door of the server.
+func (c *Client) Behind(door http.Handler) *Client { return c.at(door) }
+
 // OTLP returns a client of the door that takes exports only.
 func (c *Client) OTLP(loopbackOnly bool) *Client { return c.at(c.Server.OTLP(loopbackOnly)) }
 

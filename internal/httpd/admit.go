@@ -43,24 +43,71 @@ func (s *Server) Login(c echo.Context, secret string) error {
 	if keys == nil {
 		return nil // nobody needs a key
 	}
-	if !s.tries.allow(ClientOf(c).Name, time.Now()) {
-		return &Problem{Status: http.StatusTooManyRequests, Detail: "too many tries; try again in a minute", RetryAfter: 60}
+	if err := s.EndSessions(c.Request().Context()); err != nil {
+		return err
 	}
+
 	var found *key
 	if secret = strings.TrimSpace(secret); len(secret) <= maxSecret {
 		found = keys.find(secret)
 	}
 	switch {
+	case found == nil && s.failures.add(ClientOf(c).Name, time.Now()):
+		return &Problem{Status: http.StatusTooManyRequests, Detail: "this is no API key of this server, and too many others of this address were none either; try again in a minute", Field: "key", RetryAfter: 60}
 	case found == nil:
-		return &Problem{Status: http.StatusUnauthorized, Detail: "this is no API key of this server", Field: "key"}
+		return errNoKey
 	case !found.allows(ScopeRead):
 		return &Problem{Status: http.StatusForbidden, Detail: "this API key is not for reading: its scopes lack " + string(ScopeRead), Field: "key"}
 	}
+
 	id := rand.Text() + rand.Text()
 	if err := s.config.Logins.AddLogin(c.Request().Context(), id, found.hash[:keyHashBytes], loginLasts); err != nil {
 		return err
 	}
+	if !s.keys.Load().stillAllow(found, ScopeRead) { // meanwhile it went, maybe after the sessions of keys that are gone were ended
+		if err := s.config.Logins.EndLogin(c.Request().Context(), id); err != nil {
+			return err
+		}
+		return errNoKey
+	}
 	c.SetCookie(cookie(c.Request(), id, loginLasts))
+	return nil
+}
+
+var errNoKey = &Problem{Status: http.StatusUnauthorized, Detail: "this is no API key of this server", Field: "key"}
+
+// EndSessions ends the sessions of keys that are gone, for good and on all servers: a key that comes back finds none. Those are the keys that
+// this server had, and those that it has never had, if the session is older than the file of keys. A younger session was begun on a server
+// that has a newer file. It does nothing if that was done since the keys have changed.
+func (s *Server) EndSessions(ctx context.Context) error {
+	e := &s.endings
+	if s.config.Logins == nil || !e.due.Load() {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.due.Load() {
+		return nil
+	}
+
+	var gone, listed [][]byte
+	for hash := range e.gone {
+		gone = append(gone, hash[:])
+	}
+	rest := time.Duration(0)
+	if keys := s.keys.Load(); keys != nil {
+		for i := range keys.keys {
+			listed = append(listed, keys.keys[i].hash[:keyHashBytes])
+		}
+		if !keys.Changed.IsZero() {
+			rest = time.Until(keys.Changed.Add(loginLasts + fileTimes))
+		}
+	}
+	if err := s.config.Logins.EndLogins(ctx, gone, listed, rest); err != nil {
+		return err
+	}
+	e.gone = nil
+	e.due.Store(false)
 	return nil
 }
 
@@ -83,6 +130,9 @@ func (s *Server) loggedIn(ctx context.Context, r *http.Request, keys *Keys) (*ke
 	id := session(r)
 	if id == "" || s.config.Logins == nil {
 		return nil, nil //nolint:nilnil // nobody is logged in, and that is no error
+	}
+	if err := s.EndSessions(ctx); err != nil {
+		return nil, err
 	}
 	hash, err := s.config.Logins.LoginKey(ctx, id)
 	if errors.Is(err, record.ErrNotFound) {

@@ -277,9 +277,10 @@ func (a *Answer) replace() http.ResponseWriter {
 	if a == nil || a.streamed || a.begun {
 		return nil
 	}
-	for _, of := range []string{echo.HeaderContentLength, echo.HeaderContentEncoding, "ETag", "Cache-Control"} {
+	for _, of := range []string{echo.HeaderContentLength, echo.HeaderContentEncoding, "ETag"} {
 		a.Header().Del(of)
 	}
+	a.Header().Set(echo.HeaderCacheControl, "no-store")
 	for _, part := range a.parts {
 		freePart(part)
 	}

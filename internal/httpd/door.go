@@ -15,10 +15,9 @@ import (
 
 // door is what all requests through one listener pass. It serves some routes.
 type door struct {
-	server   *Server
-	loopback bool // answers to loopback names only
-	routes   map[string]Route
-	beacons  map[string]bool // paths
+	server  *Server
+	routes  map[string]Route
+	beacons map[string]bool // paths
 }
 
 // Handler serves routes. With loopbackOnly it refuses requests whose Host is not a loopback
@@ -31,17 +30,17 @@ func (s *Server) Handler(loopbackOnly bool, routes ...Route) http.Handler {
 // CallHandler is Handler for gRPC: messages have a compression of their own, and answers are
 // small.
 func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
-	d := &door{server: s, loopback: loopbackOnly, routes: map[string]Route{}, beacons: map[string]bool{}}
+	d := &door{server: s, routes: map[string]Route{}, beacons: map[string]bool{}}
 	e := echo.New()
 	e.HTTPErrorHandler = d.handleError
 	e.Use(d.observe, s.recoverPanic)
-	if loopbackOnly {
-		e.Use(loopbackHost)
+	if loopbackOnly || s.config.CheckHosts {
+		e.Use(checkHost(s.config.Hosts, loopbackOnly))
 	}
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
-	e.Use(d.refuseForeignPages, d.authenticate, d.limitReads, d.mark)
+	e.Use(d.refuseForeignPages, d.authenticate, d.limitStreams, d.limitReads, d.mark)
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -71,12 +70,16 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		began := time.Now()
 		r := c.Request()
-		noted := &request{id: usableID(r.Header.Get(echo.HeaderXRequestID)), body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began}
+		noted := &request{
+			id: usableID(r.Header.Get(echo.HeaderXRequestID)), address: d.server.config.Proxies.client(r),
+			body: &countedBody{ReadCloser: r.Body}, answer: answerOf(c.Response().Writer), began: began,
+		}
 		r.Body = noted.body
 		c.Set(requestKey, noted)
 		noted.answer.belongs(ClientOf(c))
 		c.Response().Header().Set(echo.HeaderXRequestID, noted.id)
 		c.Response().Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+		c.Response().Header().Set(echo.HeaderCacheControl, "no-store") // unless its handler knows better
 		metrics := d.server.metrics
 		metrics.inFlight.Inc()
 		defer metrics.inFlight.Dec()
@@ -95,7 +98,7 @@ func (d *door) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			level = slog.LevelDebug
 		}
 		d.server.log.LogAttrs(r.Context(), level, "request", slog.String("id", noted.id), slog.String("method", methodOf(r)), slog.String("route", path), slog.Int("status", status),
-			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)))
+			slog.Duration("duration", took), slog.Int64("bytes", c.Response().Size), slog.String("key", KeyOf(c)), slog.String("address", noted.address.String()))
 		if noted.broken {
 			panic(http.ErrAbortHandler) // breaks the connection, or half an answer would look whole
 		}
@@ -118,21 +121,12 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func loopbackHost(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if !isLoopback(c.Request().Host) {
-			return &Problem{Status: http.StatusForbidden, Detail: "this server answers to loopback names only, such as localhost"}
-		}
-		return next(c)
-	}
-}
-
 // allowOrigins lets web pages of some origins send to the routes that are beacons. A page's
 // browser asks first, without a key. Beacons count as sent with credentials; there are none
 // here that a browser would add by itself.
 func (d *door) allowOrigins(origins []string) echo.MiddlewareFunc {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
-		Skipper:      func(c echo.Context) bool { return !d.beacons[c.Request().URL.Path] },
+		Skipper:      func(c echo.Context) bool { return !d.beacons[c.Path()] },
 		AllowOrigins: origins,
 		AllowMethods: []string{http.MethodPost},
 		MaxAge:       int((2 * time.Hour).Seconds()), // browsers remember it no longer
@@ -188,6 +182,30 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			}
 			return refused
 		}
+		keepConnection(c.Request().Context())
+		return next(c)
+	}
+}
+
+// limitStreams counts the requests of routes that are streams, and ends them with their keys.
+func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		route, _ := d.routeOf(c)
+		if !route.Stream {
+			return next(c)
+		}
+
+		ctx, end := context.WithCancel(c.Request().Context())
+		defer end()
+		one := &stream{client: ClientOf(c).Name, key: requestOf(c).key, need: route.Need, end: end}
+		streams := d.server.streams
+		if err := streams.begin(one); err != nil {
+			return err
+		}
+		defer streams.ended(one)
+		one.endWithout(d.server.keys.Load()) // they may have changed since this one was looked at
+
+		c.SetRequest(c.Request().WithContext(ctx))
 		return next(c)
 	}
 }

@@ -1,5 +1,10 @@
 package httpd
 
+import "net/http"
+
+// AddressOf is the address of the client that made a request.
+func AddressOf(p Proxies, r *http.Request) string { return p.client(r).String() }
+
 // Waiting is how many requests wait for a turn.
 func (t *Turns) Waiting() int {
 	t.mu.Lock()

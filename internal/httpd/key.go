@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Scope is what a key may be used for.
@@ -49,7 +50,12 @@ const maxNameBytes = 64
 
 // Keys are the API keys that a server accepts. It knows only their hashes: 32 random bytes
 // need no salt and no slow hash.
-type Keys struct{ keys []key }
+type Keys struct {
+	// Changed is when their file was last changed. Zero: not known.
+	Changed time.Time
+
+	keys []key
+}
 
 type key struct {
 	name   string
@@ -164,6 +170,22 @@ func (k *Keys) find(secret string) (found *key) {
 		}
 	}
 	return found
+}
+
+// stillAllow reports whether a key that was found earlier, maybe among other keys, is good for something. Where no keys are set, anybody is.
+func (k *Keys) stillAllow(earlier *key, need Scope) bool {
+	if k == nil {
+		return true
+	}
+	i := k.index(earlier)
+	return i >= 0 && k.keys[i].allows(need)
+}
+
+// has reports whether a key is one of these, which may be nil.
+func (k *Keys) has(one *key) bool { return k != nil && k.index(one) >= 0 }
+
+func (k *Keys) index(of *key) int {
+	return slices.IndexFunc(k.keys, func(one key) bool { return of != nil && one.hash == of.hash })
 }
 
 func (k *key) allows(need Scope) bool { return need == ScopeAny || slices.Contains(k.scopes, need) }

@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Time-outs of connections. To read a body of 64 MiB may take a while; a client that sends
@@ -34,6 +35,10 @@ type Listener struct {
 	net.Listener
 	// Loopback reports that no other machine can reach it.
 	Loopback bool
+	// Proxies may have more than half of the connections: those of all their clients.
+	Proxies Proxies
+
+	connections atomic.Pointer[connections] // nil: nothing is served yet
 
 	shutdown func(context.Context) error // lets requests end; nil: nothing is served yet
 }
@@ -50,8 +55,9 @@ func Listen(ctx context.Context, address string, loopback bool) (*Listener, erro
 // URL is the listener's address, as a client names it.
 func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 
-// ServeHTTP serves HTTP to at most maxConnections clients until the listener is closed; more
-// clients wait. The error goes to failed.
+// ServeHTTP serves HTTP over at most maxConnections connections until the listener is closed. For
+// another one, one without a request is closed; if all serve requests, it waits. One address has at
+// most half of them. The error goes to failed.
 func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
 	l.serve(newServer(h, log), maxConnections, failed)
 }
@@ -83,7 +89,9 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 func (l *Listener) serve(server *http.Server, maxConnections int, failed chan<- error) {
-	limited := netutil.LimitListener(l.Listener, maxConnections)
+	limited := newConnections(l.Listener, maxConnections, l.Proxies)
+	l.connections.Store(limited)
+	server.ConnState, server.ConnContext = limited.changed, withConnection
 	go func() { failed <- server.Serve(limited) }()
 	l.shutdown = func(ctx context.Context) error {
 		if err := server.Shutdown(ctx); err != nil {
@@ -106,6 +114,37 @@ func Close(ctx context.Context, listeners []*Listener) error {
 	var all error
 	for range listeners {
 		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+// ConnectionMetrics returns the metrics of the connections of listeners.
+func ConnectionMetrics(listeners []*Listener) []prometheus.Collector {
+	sum := func(of func(l *connections) int64) func() float64 {
+		return func() (n float64) {
+			for _, l := range listeners {
+				if c := l.connections.Load(); c != nil {
+					c.mu.Lock()
+					n += float64(of(c))
+					c.mu.Unlock()
+				}
+			}
+			return n
+		}
+	}
+	all := []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "actlog_http_connections", Help: "Connections of clients that are open.",
+		}, sum(func(l *connections) int64 { return int64(l.open) })),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "actlog_http_connections_refused_total", Help: "Connections that were refused because their address had its share.",
+		}, sum(func(l *connections) int64 { return l.denied })),
+	}
+	for does, name := range [unspared]string{silent: "silent", resting: "resting", unknown: "unknown"} {
+		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "actlog_http_connections_closed_total", Help: "Connections that were closed to make room for others: without a key and a request, without a request, without a key.",
+			ConstLabels: prometheus.Labels{"were": name},
+		}, sum(func(l *connections) int64 { return l.ended[does] })))
 	}
 	return all
 }

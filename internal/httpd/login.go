@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/actlog/actlog/internal/recent"
@@ -18,17 +19,23 @@ type Logins interface {
 	// LoginKey wraps [record.ErrNotFound] if there is no such session, or none any more.
 	LoginKey(ctx context.Context, secret string) (key []byte, err error)
 	EndLogin(ctx context.Context, secret string) error
+	// EndLogins ends the sessions of keys that are gone, and of keys that are not listed unless they last longer than rest.
+	EndLogins(ctx context.Context, gone, listed [][]byte, rest time.Duration) error
 }
+
+// LoginAge is
 
 const (
 	// loginLasts is how long a session lasts.
 	loginLasts = 12 * time.Hour
 	// maxSecret bounds what may be sent as a key.
 	maxSecret = 256
-	// loginTries is how often an address may try in a minute.
-	loginTries = 5
-	// loginAddresses is of how many addresses the tries are counted at least.
+	// loginFailures is how many keys that are none an address may try in a minute.
+	loginFailures = 5
+	// loginAddresses is of how many addresses they are counted at least.
 	loginAddresses = 10_000
+	// fileTimes is how exactly file systems say when a file was changed.
+	fileTimes = 100 * time.Millisecond
 )
 
 // cookieName is the name of the cookie with the secret of a session. Behind TLS no other host can set one of that name.
@@ -69,23 +76,48 @@ func session(r *http.Request) string {
 	return c.Value
 }
 
-// tries counts how often addresses tried to log in.
-type tries struct {
+// failures counts how often somebody of an address failed to log in. A good key is let in whatever others of its address do, so they lock
+// nobody out. Nor is it for the sake of the keys, which nobody guesses: it tells programs that try to stop.
+type failures struct {
 	mu    sync.Mutex
 	since time.Time
 	of    recent.Map[string, int]
 }
 
-// allow reports whether an address may try once more.
-func (t *tries) allow(address string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now.Sub(t.since) > time.Minute {
-		t.since, t.of = now, recent.Map[string, int]{Half: loginAddresses}
+// add counts a failure. It reports whether there were too many in this minute.
+func (f *failures) add(address string, now time.Time) (tooMany bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) > time.Minute {
+		f.since, f.of = now, recent.Map[string, int]{Half: loginAddresses}
 	}
-	n, _ := t.of.Get(address)
-	t.of.Set(address, n+1)
-	return n < loginTries
+	n, _ := f.of.Get(address)
+	f.of.Set(address, n+1)
+	return n >= loginFailures
+}
+
+// endings are the sessions that have to end for good, because the keys have changed.
+type endings struct {
+	due  atomic.Bool
+	mu   sync.Mutex
+	gone map[[keyHashBytes]byte]bool
+}
+
+// add notes which keys are gone.
+func (e *endings) add(before, now *Keys) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if before != nil {
+		for i := range before.keys {
+			if k := &before.keys[i]; !now.has(k) {
+				if e.gone == nil {
+					e.gone = map[[keyHashBytes]byte]bool{}
+				}
+				e.gone[[keyHashBytes]byte(k.hash[:])] = true
+			}
+		}
+	}
+	e.due.Store(now != nil || len(e.gone) > 0)
 }
 
 // fromOwnPage reports whether a page of this server sent a request.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -16,9 +15,10 @@ import (
 
 // request is what is noted of a request while it is served.
 type request struct {
-	id   string
-	key  *key // nil: it has none, and needs none or is refused
-	body *countedBody
+	id      string
+	address netip.Addr // of the client
+	key     *key       // nil: it has none, and needs none or is refused
+	body    *countedBody
 	// answer is nil over gRPC, whose library sends it.
 	answer *Answer
 	// refused is the status of the problem that answers it, which over gRPC is not that of the
@@ -39,14 +39,15 @@ func requestOf(c echo.Context) *request {
 
 // ClientOf returns who sent a request.
 func ClientOf(c echo.Context) Client {
-	remote := c.Request().RemoteAddr
-	name := KeyOf(c)
-	if name == "" {
-		if host, _, err := net.SplitHostPort(remote); err == nil {
-			name = host
-		}
+	client := Client{Name: KeyOf(c), Connection: c.Request().RemoteAddr}
+	address := requestOf(c).address
+	if client.Name == "" {
+		client.Name = networkOf(address)
 	}
-	return Client{Name: name, Connection: remote}
+	if address != addressOf(client.Connection) { // a proxy has the requests of many clients in one connection
+		client.Connection += " " + address.String()
+	}
+	return client
 }
 
 // KeyOf returns the name of the key that a request brought; empty if the server has no keys.
@@ -85,19 +86,6 @@ func usableID(id string) string {
 		return rand.Text()
 	}
 	return id
-}
-
-// isLoopback reports whether a host, with or without a port, names this machine.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // countedBody counts what is read of a body, and notes its end.

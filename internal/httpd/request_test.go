@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -278,4 +279,109 @@ func TestForeignHostIsRefused(t *testing.T) {
 	}
 	open := serve(t)
 	wantStatus(t, open.Get("/livez", "Host", "evil.example"), http.StatusOK)
+}
+
+// TestHostsWithoutKeys: S11. A server that others can reach without a key answers to its addresses and names only, or a web page could read the
+// record by a name of its own that leads here.
+func TestHostsWithoutKeys(t *testing.T) {
+	t.Parallel()
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := []string{
+		"localhost", "LOCALHOST:8420", "a.localhost", "127.0.0.1:8420", "[::1]:8420", "10.0.0.1:8420", "10.0.0.1", "[2001:db8::1]:1", "[2001:db8::1]",
+		machine, strings.ToUpper(machine) + ":8420", machine + ".", "actlog.example", "Actlog.Example.:443", "actlog",
+	}
+	bad := []string{
+		"evil.example", "evil.example:8420", "actlog.example.evil", "evil.actlog.example", "x" + machine, machine + ".evil.example", "10.0.0.1.nip.io",
+		"0x7f.1", "2130706433", "localhost.evil.example", "notlocalhost", "a@10.0.0.1",
+	}
+	c := serveWith(t, options{Server: func(c *apitest.Config) {
+		c.HTTP.CheckHosts, c.HTTP.Hosts = true, []string{"actlog.example", "ACTLOG"}
+	}})
+	wantStatus(t, c.Get("/livez"), http.StatusOK)
+	for _, host := range good {
+		wantStatus(t, c.Get("/api/v1/plans", "Host", host), http.StatusOK)
+	}
+	for _, host := range bad {
+		for _, path := range []string{"/livez", "/readyz", "/openapi.yaml", "/api/v1/plans", "/api/v1/events", "/ws/p", "/nowhere"} {
+			wantStatus(t, c.Outside(http.MethodGet, path, "Host", host), http.StatusForbidden)
+		}
+		wantProblem(t, c.Do(http.MethodPost, "/api/v1/records", strings.NewReader(`{"records":[]}`), "Host", host, "Content-Type", "application/json"), http.StatusForbidden, nil)
+		wantStatus(t, c.OTLP(false).Export("/v1/traces", otlp.TypeJSON, []byte("{}"), "Host", host), http.StatusForbidden)
+	}
+	local := serveWith(t, options{Server: func(c *apitest.Config) { c.LoopbackOnly, c.HTTP.Hosts = true, []string{"actlog.example"} }})
+	for host, status := range map[string]int{"actlog.example": 200, "localhost": 200, "10.0.0.1": 403, machine: 403, "evil.example": 403} {
+		if host != "localhost" {
+			wantStatus(t, local.Get("/livez", "Host", host), status)
+		}
+	}
+}
+
+// TestOldClientsNameNoHost: programs that speak HTTP/1.0 need not; browsers always do.
+func TestOldClientsNameNoHost(t *testing.T) {
+	t.Parallel()
+	for status, config := range map[string]func(*apitest.Config){
+		"200": func(c *apitest.Config) { c.HTTP.CheckHosts = true },
+		"403": func(c *apitest.Config) { c.LoopbackOnly = true },
+	} {
+		conn := serveWith(t, options{Server: config}).Dial()
+		if _, err := io.WriteString(conn, "GET /livez HTTP/1.0\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.0 "+status) {
+			t.Errorf("%s: %v %s", status, err, answer)
+		}
+	}
+}
+
+// TestOddPaths: a path that is written otherwise opens nothing, and no header makes another method of a request.
+func TestOddPaths(t *testing.T) {
+	t.Parallel()
+	reads, line := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	c := serveWith(t, options{Server: func(c *apitest.Config) {
+		c.HTTP.Keys, c.HTTP.Origins = apitest.Keys(t, line), []string{"*"}
+	}})
+	c = c.As(reads)
+	for _, path := range []string{
+		"//api/v1/records", "/api//v1/records", "/api/v1/records/", "/api/v1/./records", "/api/v1/x/../records", "/api/v1/%2e%2e/v1/records",
+		"/api%2fv1%2frecords", "/API/V1/RECORDS", "/api/v1/records%00", "/api/v1/records;x", "/livez/../api/v1/records", "/livez%2f..%2fapi/v1/records",
+		"/openapi.yaml/../metrics", "/v1/%74races", "/v1%2ftraces",
+	} {
+		for _, origin := range []string{"", "https://evil.example"} {
+			var header []string
+			if origin != "" {
+				header = []string{"Origin", origin, "Sec-Fetch-Site", "cross-site"}
+			}
+			for _, c := range []*client{c, c.As("")} {
+				a := c.Outside(http.MethodPost, path, header...)
+				if a.Status != http.StatusNotFound && a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden && a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusUnsupportedMediaType {
+					t.Errorf("POST %s from %q: %d %s", path, origin, a.Status, a.Body)
+				}
+			}
+		}
+	}
+	c.As("").Get("/livez")
+	for _, header := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
+		wantStatus(t, c.Get("/api/v1/plans/p", header, "DELETE"), http.StatusNotFound) // not 403, as a DELETE would be
+	}
+	wantStatus(t, c.Get("/api/v1/plans?_method=DELETE&limit=x"), http.StatusBadRequest)
+	for _, header := range []string{"X-Original-URL", "X-Rewrite-URL"} {
+		wantStatus(t, c.As("").Get("/livez", header, "/api/v1/plans"), http.StatusOK)
+		wantStatus(t, c.As("").Get("/api/v1/plans", header, "/livez"), http.StatusUnauthorized)
+	}
+}
+
+// TestAnswersAreNotKept: nothing between a client and the server keeps what needs a key, nor what is said about that.
+func TestAnswersAreNotKept(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.Write(plan("p"))
+	for _, path := range []string{"/livez", "/readyz", "/api/v1/plans", "/api/v1/plans/p", "/api/v1/plans/none", "/nowhere", details + "p", "/api/v1/plans/p/records", "/api/v1/runs", "/metrics", "/openapi.yaml"} {
+		a := c.Outside(http.MethodGet, path)
+		if kept := a.Header.Get("Cache-Control"); kept != "no-store" && (kept != "no-cache" || a.Header.Get("ETag") == "") {
+			t.Errorf("%s: %q", path, kept)
+		}
+	}
 }

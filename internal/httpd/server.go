@@ -37,6 +37,15 @@ type Config struct {
 	// Origins are those of web pages that may send to routes that are beacons, "*" for any.
 	// Default: browsers let no page do so.
 	Origins []string
+	// Hosts are names of the server that doors answer to if they check for which host a request is.
+	Hosts []string
+	// CheckHosts makes doors that other machines can reach do so, too: they answer to addresses, loopback names, the name of the
+	// machine, and Hosts. Where no keys are needed, web pages could else read the record by a name of their own that leads here.
+	CheckHosts bool
+	// Proxies are believed when they say in X-Forwarded-For for whom they send.
+	Proxies Proxies
+	// MaxStreams bounds the streams that are open at once. One client can have a quarter. Default 2,000.
+	MaxStreams int
 	// BodyBytes bounds what is held of request bodies, decompressed, over all requests.
 	// Default 192 MiB.
 	BodyBytes int64
@@ -72,7 +81,9 @@ type Server struct {
 	processors chan struct{}
 	metrics    *metrics
 	draining   atomic.Bool
-	tries      tries
+	streams    *streams
+	failures   failures // to log in
+	endings    endings  // of sessions
 }
 
 // New returns a server without doors.
@@ -92,8 +103,11 @@ func New(config Config) *Server {
 	if config.AnswerPatience == 0 {
 		config.AnswerPatience = 30 * time.Second
 	}
+	if config.MaxStreams == 0 {
+		config.MaxStreams = 2_000
+	}
 	s := &Server{
-		config: config, outcomes: newOutcomes(), log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
+		config: config, streams: newStreams(config.MaxStreams), outcomes: newOutcomes(), log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
 		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
@@ -101,7 +115,8 @@ func New(config Config) *Server {
 	s.processors = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
 	s.Register(s.making.Metrics("large answers")...)
-	s.keys.Store(config.Keys)
+	s.Register(s.streams.metrics()...)
+	s.SetKeys(config.Keys)
 	return s
 }
 
@@ -111,8 +126,12 @@ func (s *Server) Log() *slog.Logger { return s.log }
 // Bodies returns the budget for request bodies, decompressed.
 func (s *Server) Bodies() *Budget { return s.bodies }
 
-// SetKeys replaces the keys that clients need.
-func (s *Server) SetKeys(keys *Keys) { s.keys.Store(keys) }
+// SetKeys replaces the keys that clients need. Streams of keys that are gone end. So do sessions, with [Server.EndSessions].
+func (s *Server) SetKeys(keys *Keys) {
+	before := s.keys.Swap(keys)
+	s.endings.add(before, keys)
+	s.streams.endWithout(keys)
+}
 
 // Admit returns the name of the key that a request brings, and the problem if it is not good
 // for that. authorization and bare are the values of the two headers that may bring it.
@@ -122,6 +141,14 @@ func (s *Server) Admit(authorization, bare string, need Scope) (name string, ref
 		return "", nil
 	}
 	return keys.admit(authorization, bare, need)
+}
+
+// MaySee reports whether the sender of a request to a route that needs no key may read all the same: it brings a key that is good for that,
+// or none is needed.
+func (s *Server) MaySee(c echo.Context) bool {
+	h := c.Request().Header
+	_, refused := s.Admit(h.Get(echo.HeaderAuthorization), h.Get(keyHeader), ScopeRead)
+	return refused == nil
 }
 
 // Drain makes /readyz say that the server stops, so that balancers send it no new clients.

@@ -46,11 +46,6 @@ func (s *Server) listen(c echo.Context) error {
 	if before[0][partEnded] {
 		return c.NoContent(http.StatusNoContent) // a browser that has heard all comes back no more
 	}
-	if s.talks.Add(1) > maxTalks {
-		s.talks.Add(-1)
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
-	}
-	defer s.talks.Add(-1)
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, "text/event-stream")
 	h.Set("Cache-Control", "no-cache")

@@ -24,14 +24,14 @@ func (s *Server) Routes() []httpd.Route {
 		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
 	}
 	stream := execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)
-	stream.Long = true
+	stream.Stream = true
 	graphs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: path, Need: need, Handle: h}
 	}
 	socket := graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)
 	socket.Stream = true
 	listen := runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)
-	listen.Long = true
+	listen.Stream = true
 	return []httpd.Route{
 		listen,
 		runs(post, "", httpd.ScopeRun, s.start),

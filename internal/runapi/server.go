@@ -4,7 +4,6 @@ package runapi
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -55,8 +54,7 @@ type Server struct {
 	config  Config
 	watch   *runs.Watch
 	// long is for what reads much: traces, and lists that may have to look through all runs.
-	long  *httpd.Turns
-	talks atomic.Int64 // streams that are open
+	long *httpd.Turns
 	// frames are those of executions whose WebSockets are open.
 	frames *runs.Shared[frame]
 	// heard is what the listeners of runs are told.

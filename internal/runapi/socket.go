@@ -33,11 +33,6 @@ func (s *Server) socket(c echo.Context) error {
 	if foreign(r) {
 		return &httpd.Problem{Status: http.StatusForbidden, Detail: "a web page of another origin must not open this WebSocket: it could read what happens"}
 	}
-	if s.talks.Add(1) > maxTalks {
-		s.talks.Add(-1)
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: "the server has as many streams as it may; try again soon, or another server", RetryAfter: 5}
-	}
-	defer s.talks.Add(-1)
 	answer := httpd.AnswerTo(c)
 	answer.Release()
 	conn, err := websocket.Accept(answer.Raw(), r, nil)

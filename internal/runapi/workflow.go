@@ -159,16 +159,8 @@ func (s *Server) facadeResult(c echo.Context, started engine.Started, err error,
 	return c.JSON(http.StatusOK, without(d))
 }
 
-// maxTalks bounds the streams of a server.
-const maxTalks = 1_000
-
 // streamAgent runs an agent and sends what happens. With Last-Event-ID it goes on with the run of that event.
 func (s *Server) streamAgent(c echo.Context) error {
-	if s.talks.Add(1) > maxTalks {
-		s.talks.Add(-1)
-		return &httpd.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("the server has %d streams, as many as it may; try again soon, or another server", maxTalks), RetryAfter: 5}
-	}
-	defer s.talks.Add(-1)
 	told, err := formatOf(c)
 	if err != nil {
 		return refuseFacade(c, err)

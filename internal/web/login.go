@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -33,6 +34,9 @@ func (s *Server) logIn(c echo.Context) error {
 	next := ownPath(r.PostFormValue("next"))
 	err := s.door.Login(c, r.PostFormValue("key"))
 	if p := new(httpd.Problem); errors.As(err, &p) {
+		if p.RetryAfter > 0 {
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
+		}
 		return send(c, p.Status, loginPage(next, p))
 	}
 	if err != nil {

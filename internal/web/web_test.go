@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -332,14 +333,149 @@ func TestLogin(t *testing.T) {
 
 	other, secret := keys(t, httpd.ScopeRead)
 	s.door.SetKeys(other)
-	session = s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0] // the fifth try
+	session = s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
 	want("a page with another key", as("GET", "/runs/run", ""), 200, "")
 	s.door.SetKeys(all)
 	want("a page after its key is gone", as("GET", "/runs/run", ""), 303, "/login?next=%2Fruns%2Frun")
-	want("the sixth try of a minute", s.send("POST", "/login", url.Values{"key": {secret}}.Encode()), 429, "")
+	want("its key itself", s.send("POST", "/login", url.Values{"key": {secret}}.Encode()), 401, "")
 	want("a long form", s.send("POST", "/login", "key="+strings.Repeat("x", 1<<20)), 400, "")
 	s.door.SetKeys(nil)
 	want("a login without keys", s.send("GET", "/login?next=/runs/run", ""), 303, "/runs/run")
+}
+
+// TestFailuresLockNobodyOut: S10. Who tries keys that are none is refused after five, by address. Good keys are let in all the same, how often
+// ever, and others are not counted with them: neither other clients of a proxy, nor who has logged in.
+func TestFailuresLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead)
+	proxies, err := httpd.ParseProxies([]string{"192.0.2.0/24"}) // where httptest's requests are from
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, proxies := range map[string]httpd.Proxies{"direct": nil, "behind a proxy": proxies} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, httpd.Config{Keys: all, Proxies: proxies})
+			try := func(key, from string) string {
+				got := s.send("POST", "/login", url.Values{"key": {key}}.Encode(), "X-Forwarded-For", "203.0.113.77, "+from)
+				if (got.StatusCode == 303) != (len(got.Cookies()) == 1) || (got.StatusCode == 429) != (got.Header.Get("Retry-After") != "") {
+					t.Errorf("%d %v", got.StatusCode, got.Header)
+				}
+				return fmt.Sprint(got.StatusCode)
+			}
+			for range 12 {
+				if got := try(secret, "203.0.113.1"); got != "303" {
+					t.Fatalf("a good key: %s", got)
+				}
+			}
+			var got []string
+			for _, key := range []string{"actlog_a", "actlog_b", strings.Repeat("x", 300), "", "actlog_e", "actlog_f", "actlog_a"} {
+				got = append(got, try(key, "203.0.113.1"), try(secret, "203.0.113.1"))
+			}
+			if want := "401 303 401 303 401 303 401 303 401 303 429 303 429 303"; strings.Join(got, " ") != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			other := try("actlog_a", "203.0.113.2")
+			if want := map[bool]string{true: "401", false: "429"}[proxies != nil]; other != want {
+				t.Errorf("another client of the proxy: %s, want %s", other, want)
+			}
+		})
+	}
+}
+
+// TestSessionsEndForGoodWithTheirKey: S11. A key that is removed and restored finds none of its sessions, on no server.
+func TestSessionsEndForGoodWithTheirKey(t *testing.T) {
+	t.Parallel()
+	both, secret := keys(t, httpd.ScopeRead)
+	without, other := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: both})
+	second := serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: both}}, web.Runtime{})
+	third := func(keys *httpd.Keys, changed time.Time) *site {
+		fresh := *keys
+		fresh.Changed = changed
+		return serve(t, s.store, apitest.Config{HTTP: httpd.Config{Keys: &fresh}}, web.Runtime{})
+	}
+	login := func(on *site, key string) *http.Cookie {
+		t.Helper()
+		in := on.send("POST", "/login", url.Values{"key": {key}}.Encode())
+		if in.StatusCode != 303 {
+			t.Fatal(in.StatusCode)
+		}
+		return in.Cookies()[0]
+	}
+	want := func(what string, on *site, session *http.Cookie, status int) {
+		t.Helper()
+		if got := on.send("GET", "/api/v1/plans", "", "Cookie", session.Name+"="+session.Value); got.StatusCode != status {
+			t.Errorf("%s: %d, want %d", what, got.StatusCode, status)
+		}
+	}
+
+	session := login(s, secret)
+	want("the session", second, session, 200)
+	s.door.SetKeys(without)
+	want("its key is gone", s, session, 401)
+	s.door.SetKeys(both)
+	want("its key is back", s, session, 401)
+	want("its key was never gone elsewhere", second, session, 401)
+	session = login(s, secret)
+	want("a new session", s, session, 200)
+
+	// This server was down when the key went, and when it came back.
+	late := third(without, time.Now())
+	if err := late.door.EndSessions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("a server without the key has started", s, session, 401)
+
+	// A file that is older than the session may lack a key that is new.
+	session = login(s, secret)
+	old := third(without, time.Now().Add(-time.Minute))
+	want("a server with an older file does not know the key", old, session, 401)
+	mine := login(old, other)
+	want("but leaves the session", s, session, 200)
+	old.door.SetKeys(both) // it has the newer file now
+	want("the key has arrived", old, session, 200)
+	want("and the other one is gone", old, mine, 401)
+	s.door.SetKeys(nil)
+	s.door.SetKeys(both)
+	want("no keys were needed for a while", s, session, 401)
+}
+
+// TestSessionsOfAKeyAreBounded: a key that begins sessions without end has the newest thousand.
+func TestSessionsOfAKeyAreBounded(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: all})
+	first := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
+	storetest.Query[int64](t, s.store, `WITH more AS (INSERT INTO actlog.login SELECT sha256(i::text::bytea), key_sha256, expires_at + i * interval '1 ms' FROM actlog.login, generate_series(1, 1000) AS i RETURNING 1) SELECT count(*) FROM more`)
+	newest := s.send("POST", "/login", url.Values{"key": {secret}}.Encode()).Cookies()[0]
+	if n := storetest.Query[int64](t, s.store, "SELECT count(*) FROM actlog.login"); n != 1000 {
+		t.Errorf("%d sessions", n)
+	}
+	for session, status := range map[*http.Cookie]int{first: 401, newest: 200} {
+		if got := s.send("GET", "/api/v1/plans", "", "Cookie", session.Name+"="+session.Value); got.StatusCode != status {
+			t.Errorf("%d, want %d", got.StatusCode, status)
+		}
+	}
+}
+
+// TestLoginLeadsNowhereElse: whatever a link to the login says, it leads back to this server.
+func TestLoginLeadsNowhereElse(t *testing.T) {
+	t.Parallel()
+	all, secret := keys(t, httpd.ScopeRead)
+	s := open(t, httpd.Config{Keys: all})
+	for next, want := range map[string]string{
+		"/runs/run?at=x": "/runs/run?at=x", "/": "/", "": "/", "//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/",
+		"https://evil.example/": "/", "https:evil.example": "/", "javascript:alert(1)": "/", "data:text/html,x": "/", "/\t/evil.example": "/", "/\n/evil.example": "/",
+		"\t//evil.example": "/", " //evil.example": "/", "evil.example": "/", "?next=x": "/", "/\x00/evil.example": "/", "//user@evil.example": "/",
+	} {
+		if form := s.get("/login?"+url.Values{"next": {next}}.Encode(), 200); attr(form.one("name", "next"), "value") != want {
+			t.Errorf("%q: the form leads to %q", next, attr(form.one("name", "next"), "value"))
+		}
+		in := s.send("POST", "/login", url.Values{"key": {secret}, "next": {next}}.Encode())
+		if got := in.Header.Get("Location"); in.StatusCode != 303 || got != want {
+			t.Errorf("%q: %d to %q", next, in.StatusCode, got)
+		}
+	}
 }
 
 // TestLoginNeedsRead: a key that may not read begins no session.

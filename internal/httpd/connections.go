@@ -1,0 +1,256 @@
+package httpd
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+)
+
+// connections is a listener with a bounded number of connections, of which one address has at most half. When there is no room for another
+// one, a connection that can be spared is closed: so whoever holds connections open without a request, or without a key, keeps nobody out.
+type connections struct {
+	net.Listener
+	most    int
+	share   int     // of one address
+	proxies Proxies // their clients share no address
+
+	closed chan struct{} // with the listener
+	close  sync.Once
+	freed  chan struct{} // holds a token when there may be room
+
+	mu     sync.Mutex
+	open   int
+	of     map[string]int      // by network of the client
+	spare  [unspared]list.List // of *connection; those that have been so for the longest time come first
+	ended  [unspared]int64     // how many were closed to make room
+	denied int64
+}
+
+// What a connection does, in the order in which they are closed to make room.
+const (
+	silent   = iota // it waits for a request, and none of its requests brought a key
+	resting         // it waits for a request
+	unknown         // its request has not brought a key yet
+	unspared        // it serves a request, and is not closed
+)
+
+// connection is one of them.
+type connection struct {
+	net.Conn
+	listener *connections
+	network  string // empty: a proxy's
+
+	// Guarded by the listener.
+	state    http.ConnState
+	admitted bool // a request of it was admitted
+	gone     bool
+	does     int
+	element  *list.Element // in the list of those that do the same; nil: in none
+}
+
+func newConnections(l net.Listener, most int, proxies Proxies) *connections {
+	return &connections{
+		Listener: l, most: most, share: half(most), proxies: proxies,
+		closed: make(chan struct{}), freed: make(chan struct{}, 1), of: map[string]int{},
+	}
+}
+
+// Accept implements [net.Listener]. It waits while all connections serve requests.
+func (l *connections) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // the server tries again soon
+			l.makeRoom()
+		}
+		if err != nil {
+			return nil, err
+		}
+
+		c := &connection{Conn: conn, listener: l}
+		if a := addressOf(conn.RemoteAddr().String()); !l.proxies.has(a) {
+			c.network = networkOf(a)
+		}
+		if l.admit(c) {
+			return c, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// Close implements [net.Listener].
+func (l *connections) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// admit counts a new connection, once there is room for it. It reports whether its address may have another one.
+func (l *connections) admit(c *connection) bool {
+	for {
+		l.mu.Lock()
+		crowded := c.network != "" && l.of[c.network] >= l.share
+		full := l.open >= l.most
+		var spared *connection
+		if crowded {
+			spared = l.spareOf(c.network)
+		} else if full {
+			spared = l.spareOf("")
+		}
+
+		denied := crowded && spared == nil
+		if admitted := !denied && (!full || spared != nil); admitted {
+			l.open++
+			if c.network != "" {
+				l.of[c.network]++
+			}
+			c.is(http.StateNew)
+			l.mu.Unlock()
+			if spared != nil {
+				_ = spared.Conn.Close()
+			}
+			return true
+		}
+		if denied {
+			l.denied++
+		}
+		l.mu.Unlock()
+		if denied {
+			return false
+		}
+
+		select {
+		case <-l.freed:
+		case <-l.closed:
+			return false
+		}
+	}
+}
+
+// makeRoom closes a connection that can be spared, if there is one.
+func (l *connections) makeRoom() {
+	l.mu.Lock()
+	spared := l.spareOf("")
+	l.mu.Unlock()
+	if spared != nil {
+		_ = spared.Conn.Close()
+	}
+}
+
+// spareOf forgets the connection that can be spared first, of a network or, if that is empty, of all. It is nil if there is none. The caller
+// closes it. The listener is locked.
+func (l *connections) spareOf(network string) *connection {
+	for does := range l.spare {
+		for e := l.spare[does].Front(); e != nil; e = e.Next() {
+			if c, _ := e.Value.(*connection); network == "" || c.network == network {
+				l.ended[does]++
+				c.forget()
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// changed notes what a connection does now. It is for [http.Server.ConnState].
+func (l *connections) changed(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*connection)
+	if !ok || state == http.StateClosed {
+		return // [connection.Close] has noted it
+	}
+	l.mu.Lock()
+	c.is(state)
+	l.mu.Unlock()
+	l.signal()
+}
+
+// signal wakes who waits for room.
+func (l *connections) signal() {
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
+}
+
+// is notes what a connection does now. The listener is locked.
+func (c *connection) is(state http.ConnState) {
+	if c.gone {
+		return
+	}
+	c.state = state
+	idle := state == http.StateNew || state == http.StateIdle
+	does := unspared
+	switch {
+	case idle && c.admitted:
+		does = resting
+	case idle:
+		does = silent
+	case state == http.StateActive && !c.admitted:
+		does = unknown
+	}
+	if c.element != nil && does == c.does {
+		return
+	}
+
+	c.unlist()
+	if c.does = does; does != unspared {
+		c.element = c.listener.spare[does].PushBack(c)
+	}
+}
+
+// unlist takes a connection off its list. The listener is locked.
+func (c *connection) unlist() {
+	if c.element != nil {
+		c.listener.spare[c.does].Remove(c.element)
+		c.element = nil
+	}
+}
+
+// forget no longer counts a connection. The listener is locked.
+func (c *connection) forget() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.unlist()
+	l := c.listener
+	l.open--
+	if c.network == "" {
+		return
+	}
+	if l.of[c.network]--; l.of[c.network] == 0 {
+		delete(l.of, c.network)
+	}
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	c.listener.mu.Lock()
+	c.forget()
+	c.listener.mu.Unlock()
+	c.listener.signal()
+	return c.Conn.Close()
+}
+
+type connectionKey struct{}
+
+// withConnection is for [http.Server.ConnContext].
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, conn)
+}
+
+// keepConnection notes that a request was admitted: its connection is not closed for the sake of others while it serves requests.
+func keepConnection(ctx context.Context) {
+	c, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok {
+		return
+	}
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if !c.admitted {
+		c.admitted = true
+		c.is(c.state)
+	}
+}
