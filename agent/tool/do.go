@@ -16,6 +16,7 @@ const MaxText = 64 << 10
 
 // Do calls a tool within its bounds, by a policy:
 //
+//   - Arguments are those of [Canonical]. If they are bad, the result is failed, and no call is made.
 //   - A tool that has something to prepare does so first. If it cannot, the result is failed.
 //   - A panic of the tool is a failed result.
 //   - The call ends after the time-out of the policy. It is a failed result then, or [ErrUnknown] if
@@ -29,6 +30,11 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 	if maxText <= 0 {
 		maxText = MaxText
 	}
+	arguments, err := Canonical(call.Arguments)
+	if err != nil {
+		return BadArguments(err), nil
+	}
+	call.Arguments = arguments
 	if prepares, ok := t.(Preparer); ok {
 		if err := prepares.Prepare(ctx); err != nil {
 			return failed(ctx, err)
