@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 )
 
 // MaxText is the length in bytes to which Do cuts texts, if it is not given another.
@@ -145,22 +143,4 @@ func (c *clock) stop() {
 	}
 	c.timer = nil
 	c.cancel(nil)
-}
-
-// Cut returns the text as valid UTF-8 of at most limit bytes. If it was longer, its end is replaced
-// by a notice that says how long it was.
-func Cut(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	notice := fmt.Sprintf("\n... (cut: the whole has %d bytes)", len(text))
-	end := max(limit-len(notice), 0)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	if end == 0 {
-		return strings.TrimSpace(notice)
-	}
-	return text[:end] + notice
 }

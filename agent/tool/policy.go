@@ -52,67 +52,15 @@ type Rule struct {
 	WaitTimeout *time.Duration
 }
 
-// Rules are in order: the first one that matches a tool's name applies, the others do not.
-type Rules []Rule
-
-// Policy returns the policy of a tool of the program itself by the rules. own is the policy of its Spec.
-func (rules Rules) Policy(name string, own Policy) Policy {
-	return rules.Of(Spec{Name: name, Policy: own})
-}
-
-// Of returns the policy of a tool by the rules.
-//
-// An untrusted server chooses the names of its tools, so a rule makes the policy of one looser only if it is
-// meant for that server: its pattern begins with "<server>-", or is "*". Any rule makes it stricter.
-//
-// A tool of a server that does not write by a rule needs no approval, unless the rule or the server says
-// otherwise.
-func (rules Rules) Of(s Spec) Policy {
-	for _, r := range rules {
-		if Match(r.Tools, s.Name) {
-			return r.apply(s)
-		}
-	}
-	return s.Policy
-}
-
-func (r Rule) apply(s Spec) Policy {
-	p := s.Policy
-	if s.Untrusted && !r.names(s.Server) {
-		r = r.stricter()
-	}
-
+// set returns a policy with the fields of the rule.
+func (r Rule) set(p Policy) Policy {
 	replace(&p.OnUnknown, r.OnUnknown)
 	replace(&p.Approval, r.Approval)
 	replace(&p.Writes, r.Writes)
 	replace(&p.Exclusive, r.Exclusive)
 	replace(&p.Timeout, r.Timeout)
 	replace(&p.WaitTimeout, r.WaitTimeout)
-
-	readOnly := r.Writes != nil && !*r.Writes
-	if s.Server != "" && readOnly && r.Approval == nil {
-		p.Approval = s.Destructive
-	}
 	return p
-}
-
-// names reports whether the rule is meant for the tools of a server, however these are called.
-func (r Rule) names(server string) bool {
-	return r.Tools == "*" || strings.HasPrefix(r.Tools, CleanName(server)+"-")
-}
-
-// stricter returns the rule without what makes a policy looser.
-func (r Rule) stricter() Rule {
-	if r.Approval != nil && !*r.Approval {
-		r.Approval = nil
-	}
-	if r.Writes != nil && !*r.Writes {
-		r.Writes = nil
-	}
-	if r.OnUnknown != nil && *r.OnUnknown == Retry {
-		r.OnUnknown = nil
-	}
-	return r
 }
 
 func replace[T any](value, by *T) {
@@ -178,7 +126,7 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	if r.Tools != "" {
 		return errors.New("tools: a policy has no such field, only a rule has")
 	}
-	*p = r.apply(Spec{})
+	*p = r.set(Policy{})
 	return nil
 }
 
