@@ -100,7 +100,8 @@ type Question struct {
 // Answer is how a human answered a Question.
 type Answer struct {
 	Decision Decision
-	// Values are keyed by the properties of the schema. They are set if Decision is Accept.
+	// Values are keyed by the properties of the schema. They are set if Decision is Accept. A number is a
+	// float64, or a [json.Number] if it is an integer that no float64 is.
 	Values map[string]any
 }
 

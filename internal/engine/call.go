@@ -160,14 +160,14 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 			return c.end(record.Failed, tool.Failure(why), Refused)
 		}
 	}
+	if c.tool == nil {
+		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
+	}
 	if c.bad != nil && !begun(c.row) {
 		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
 	}
 	if err := c.sameArguments(); err != nil {
 		return tool.Result{}, err
-	}
-	if c.tool == nil {
-		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)

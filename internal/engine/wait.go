@@ -85,11 +85,14 @@ func plainJSON(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// isAbout reports whether a wait is about a subject. Earlier versions wrote subjects with more escapes, so what is
-// on record counts if its hash does not.
+// isAbout reports whether a wait is about a subject: by its hash, and by what it shows. Earlier versions wrote subjects
+// with more escapes, and the hash is of the text as it was written.
 func isAbout(row *record.Wait, subject json.RawMessage) bool {
-	now := hash(subject)
-	return *row.SubjectSHA256 == now || row.Subject != nil && *row.SubjectSHA256 == hash(row.Subject) && hash(plainJSON(row.Subject)) == now
+	written := *row.SubjectSHA256
+	if row.Subject == nil || recordable(subject) != nil { // the record has not the whole of it
+		return written == hash(subject)
+	}
+	return (written == hash(subject) || written == hash(row.Subject)) && string(plainJSON(row.Subject)) == string(subject)
 }
 
 // putQuestion puts a question on record. The error says that the run waits.
