@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,9 +18,13 @@ import (
 )
 
 // canonical returns the arguments of a call as they are recorded, shown and sent: in the form of [tool.Canonical], and
-// such that the record keeps them as they are. Bad ones stay as they are, for the record alone.
+// such that the record keeps them as they are. A record has no NUL, so there is none in what is sent, either. Bad
+// arguments stay as they are, for the record alone.
 func canonical(arguments string) (string, error) {
 	text, err := tool.Canonical(json.RawMessage(arguments))
+	if err == nil && bytes.Contains(text, []byte(escapedNUL)) {
+		text, err = tool.Canonical(withoutNUL(text))
+	}
 	if err == nil {
 		err = recordable(text)
 	}
@@ -27,6 +32,28 @@ func canonical(arguments string) (string, error) {
 		return arguments, err
 	}
 	return string(text), nil
+}
+
+// escapedNUL is how canonical JSON writes the character NUL.
+const escapedNUL = `\u0000`
+
+// withoutNUL returns canonical JSON with the replacement character in place of each NUL, as records have it.
+func withoutNUL(text json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	for len(text) > 0 {
+		switch {
+		case bytes.HasPrefix(text, []byte(escapedNUL)):
+			out.WriteRune(unicode.ReplacementChar)
+			text = text[len(escapedNUL):]
+		case text[0] == '\\':
+			out.Write(text[:2])
+			text = text[2:]
+		default:
+			out.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return out.Bytes()
 }
 
 // maxArgumentsDepth leaves a level for what is around the arguments in the subject of a wait.
@@ -47,7 +74,7 @@ func recordable(arguments json.RawMessage) error {
 			return err
 		case d.StackDepth() > maxArgumentsDepth:
 			return fmt.Errorf("they nest deeper than %d levels", maxArgumentsDepth)
-		case token.Kind() == '"' && strings.ContainsRune(token.String(), 0):
+		case token.Kind() == '"' && strings.ContainsRune(token.String(), 0): // in a subject that no tool gets
 			return fmt.Errorf("a text at %q has the character NUL", shortPath(d))
 		case token.Kind() == '0' && outOfRange(token.String()):
 			return fmt.Errorf("the number at %q is out of range", shortPath(d))

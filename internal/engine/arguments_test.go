@@ -34,16 +34,16 @@ func (h *heard) Spec() tool.Spec {
 }
 
 func (h *heard) Touches(ctx context.Context, c tool.Call) ([]string, error) {
-	h.note("touches "+string(c.Arguments), ctx, c)
+	h.note(ctx, "touches "+string(c.Arguments), c)
 	return []string{"<a&b>.txt"}, nil
 }
 
 func (h *heard) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	h.note("calls "+string(c.Arguments), ctx, c)
+	h.note(ctx, "calls "+string(c.Arguments), c)
 	return tool.Result{Text: "deployed"}, nil
 }
 
-func (h *heard) note(what string, ctx context.Context, c tool.Call) {
+func (h *heard) note(ctx context.Context, what string, c tool.Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	by, _ := record.StartedByFrom(ctx)
@@ -83,7 +83,7 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 		`{"target":"prod","target":"test"}`:                `Bad arguments: the key "target" is there twice`,
 		`{"target":"prod","\u0074arget":"test"}`:           `Bad arguments: the key "target" is there twice`,
 		`{"in":[{"target":"prod","x":1,"target":"test"}]}`: `Bad arguments: the key "in.0.target" is there twice`,
-		`{"target":"a\u0000b"}`:                            `Bad arguments: a text at "/target" has the character NUL`,
+		`{"a\u0000":1,"a\ufffd":2}`:                        "Bad arguments: the key \"a\ufffd\" is there twice",
 		`{"target":"\ud800"}`:                              `Bad arguments: the arguments are not a JSON object`,
 		`{"target":1e999}`:                                 `Bad arguments: the number at "/target" is out of range`,
 		`{"target":` + deep + `}`:                          `Bad arguments: they nest deeper than 99 levels`,
@@ -113,10 +113,10 @@ func TestBadArgumentsAreNotSent(t *testing.T) {
 // S6: what is on record, what a human approves and what the tool gets are the same text. S1: the tool learns which call it is.
 func TestShownIsSent(t *testing.T) {
 	t.Parallel()
-	const want = `{"b":"<ä> & 😀","a":9007199254740993,"c":[1.50,-0,1E+2],"Target":1,"target":2}`
+	const want = `{"b":"<ä> & 😀","a":9007199254740993,"c":[1.50,-0,1E+2],"Target":1,"target":2,"nul":"�\\u0000\\"}`
 	called := &heard{policy: tool.Policy{Approval: true}}
 	h := deploys(t, []tool.Tool{called}, called.name(),
-		"{ \"b\" : \"\\u003c\\u00e4> \\u0026 \\ud83d\\ude00\",\n\"a\":9007199254740993, \"c\":[1.50,-0,1E+2], \"Target\":1, \"\\u0074arget\":2 }")
+		"{ \"b\" : \"\\u003c\\u00e4> \\u0026 \\ud83d\\ude00\",\n\"a\":9007199254740993, \"c\":[1.50,-0,1E+2], \"Target\":1, \"\\u0074arget\":2, \"nul\":\"\\u0000\\\\u0000\\\\\" }")
 	h.Work(h.Engine)
 	id := h.Start("a", "Go.")
 	h.Await(id, record.Waiting)

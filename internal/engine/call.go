@@ -198,7 +198,8 @@ func (c *calling) sameArguments() error {
 		return nil
 	}
 
-	if known, err := canonical(*c.row.Parameters); err != nil || known != c.call.Arguments {
+	known, err := canonical(*c.row.Parameters)
+	if err != nil || known != c.call.Arguments {
 		return mismatch("call %d of cycle %d is on record with other arguments", c.index, c.seq)
 	}
 	return nil
