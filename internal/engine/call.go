@@ -163,11 +163,13 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if c.tool == nil {
 		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
 	}
-	if c.bad != nil && !begun(c.row) {
+	switch {
+	case c.bad == nil:
+		if err := c.sameArguments(); err != nil {
+			return tool.Result{}, err
+		}
+	case !begun(c.row):
 		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
-	}
-	if err := c.sameArguments(); err != nil {
-		return tool.Result{}, err
 	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
@@ -194,7 +196,7 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 
 // sameArguments returns an error if the call is on record with other arguments than it is about to be made with.
 func (c *calling) sameArguments() error {
-	if c.row.Parameters == nil || c.bad != nil {
+	if c.row.Parameters == nil {
 		return nil
 	}
 
