@@ -691,6 +691,7 @@ func TestMCPServer(t *testing.T) {
 	a := openLogging(t, db.URL, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	register(t, a, agent.Parts{
 		Models:     models(t, calls("local-tell", nil), says("It was told.")),
+		Policies:   tool.Rules{{Tools: "local-*", Approval: new(false)}},
 		MCPServers: map[string]mcp.Server{"local": {Command: []string{program}, Env: map[string]string{asServer: "planted-secret"}, Trusted: true}},
 		Agents:     map[string]agent.Agent{"a": {MCPServers: []string{"local"}, EnableWrite: true}, "b": {Tools: []string{"local-tell"}, EnableWrite: true}},
 		Workflows: map[string]agent.Workflow{"w": {Tools: []string{"local-tell"}, MCPServers: []string{"local"}, Run: func(ctx context.Context, f workflow.Facade, _ json.RawMessage, _ string) (any, error) {

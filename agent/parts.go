@@ -245,7 +245,7 @@ func (c *registering) agents(more map[string]Agent) {
 	for _, t := range slices.Concat(c.own.Tools, c.configured.Tools) {
 		s := t.Spec()
 		known.Tools = append(known.Tools, s.Name)
-		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Config.Policies).Policy(s.Name, s.Policy).Writes
+		writes[s.Name] = slices.Concat(c.own.Policies, c.configured.Config.Policies).Of(s).Writes
 	}
 	for name := range before {
 		known.Tools = append(known.Tools, "agent."+name)

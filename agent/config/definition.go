@@ -108,7 +108,7 @@ func needsOf(tools, servers []string) (all []string) {
 }
 
 // Policy returns the policy by which the agent may call a tool.
-func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Policy(s.Name, s.Policy) }
+func (d Definition) Policy(s tool.Spec) tool.Policy { return d.Policies.Of(s) }
 
 // Select returns the tools that the agent has, in their order: those that match its patterns, and
 // those of its servers, but for those that it excludes. Tools that write are not among them unless EnableWrite is set. The tool

@@ -86,7 +86,7 @@ func call(ctx context.Context, t *testing.T, set *tool.Set, name string, c tool.
 
 func must(t *testing.T, set *tool.Set, name, arguments string) tool.Result {
 	t.Helper()
-	r, err := call(t.Context(), t, set, name, tool.Call{ID: "call-7", Arguments: json.RawMessage(arguments)})
+	r, err := call(t.Context(), t, set, name, tool.Call{ID: "call-7", PlanID: "plan-7", Arguments: json.RawMessage(arguments)})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -115,7 +115,10 @@ func TestCalls(t *testing.T) {
 			}{
 				{"test-echo", `{"a":[1,"ä"]}`, `{"a":[1,"ä"]} call-7`, false},
 				{"test-echo", ``, `{} call-7`, false},
+				{"test-echo", `{ "n" : 9007199254740993, "t":"\u00e4\u007a" }`, `{"n":9007199254740993,"t":"äz"} call-7`, false},
 				{"test-echo", `[1]`, "Bad arguments", true},
+				{"test-echo", `{"target":"prod","target":"test"}`, `Bad arguments: the key "target" is there twice`, true}, // S6
+				{"test-echo", `{"a":{"b":1,"\u0062":2}}`, `Bad arguments: the key "a.b" is there twice`, true},
 				{"test-fail", `{}`, "no such thing", true},
 				{"test-refuse", `{}`, "not today", true},
 				{"test-nothing", `{}`, "Tool returned no output.", false},
@@ -127,6 +130,12 @@ func TestCalls(t *testing.T) {
 					t.Errorf("%s %s: %.300q, failed %v; want %q", tt.name, tt.arguments, r.Text, r.Failed, tt.want)
 				}
 			}
+			if r := must(t, set, "test-meta", ""); r.Text != "call-7 plan-7 true" {
+				t.Errorf("with a plan: %s", r.Text)
+			}
+			if r, err := call(t.Context(), t, set, "test-meta", tool.Call{ID: "call-8"}); err != nil || r.Text != "call-8 <nil> false" {
+				t.Errorf("without a plan: %s %v", r.Text, err)
+			}
 			if r := must(t, set, "test-structured", ""); string(r.Data) != `{"answer":42}` {
 				t.Errorf("%s", r.Data)
 			}
@@ -137,36 +146,65 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Hints become policy only for servers marked trusted; excluded tools are not offered (D5, D7).
+// S3, D5, D7: a human approves each call to a server that is not trusted, whatever it says. Hints make something looser
+// only if the server is trusted, and those that are absent are the protocol's. Excluded tools are not offered.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, mcp.Options{})
 	plain, trusted := program(t, "new"), program(t, "new")
 	trusted.Trusted, trusted.Timeout, trusted.Exclude = true, time.Minute, []string{"pid", "s*"}
-	unknown := tool.Policy{Writes: true, Timeout: 10 * time.Second}
+	asks := tool.Policy{Approval: true, Writes: true, Timeout: 10 * time.Second}
 	for _, tt := range []struct {
 		server mcp.Server
 		want   map[string]tool.Policy
 		names  int
 	}{
-		{plain, map[string]tool.Policy{"echo": unknown, "put": unknown, "delete": unknown, "pid": unknown}, 13},
+		{plain, map[string]tool.Policy{"echo": asks, "put": asks, "delete": asks, "pid": asks, "keep": asks}, 15},
 		{trusted, map[string]tool.Policy{
 			"echo":   {OnUnknown: tool.Retry, Timeout: time.Minute},
 			"put":    {OnUnknown: tool.Retry, Writes: true, Timeout: time.Minute},
 			"delete": {Approval: true, Writes: true, Timeout: time.Minute},
 			"env":    {Writes: true, Timeout: time.Minute},
-		}, 11},
+			"keep":   {Writes: true, Timeout: time.Minute},
+		}, 13},
 	} {
 		set := tools(t, p, "s", tt.server)
 		if len(set.Names()) != tt.names {
 			t.Errorf("%d tools, want %d: %v", len(set.Names()), tt.names, set.Names())
 		}
+		for _, each := range set.Tools() {
+			spec := each.Spec()
+			if spec.Server != "s" || spec.Untrusted == tt.server.Trusted || spec.Destructive != (spec.Name == "s-delete") {
+				t.Errorf("%+v", spec)
+			}
+			if !tt.server.Trusted && spec.Policy != asks {
+				t.Errorf("%s of a server that is not trusted: %+v", spec.Name, spec.Policy)
+			}
+		}
 		for name, want := range tt.want {
 			found, ok := set.Get("s-" + name)
-			if !ok || found.Spec().Policy != want || found.Spec().Server != "s" {
+			if !ok || found.Spec().Policy != want {
 				t.Errorf("%s: %+v, want %+v", name, found, want)
 			}
 		}
+	}
+}
+
+// S3: a server cannot take the name of another server's tool: neither to be called in its place, nor to have its
+// policy, nor to keep it from being registered.
+func TestNamesOfOtherServers(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, mcp.Options{})
+	found, err := p.Tools(t.Context(), map[string]mcp.Server{"a": program(t, "thief"), "a-b": program(t, "raw")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, each := range found {
+		names = append(names, each.Spec().Server+": "+each.Spec().Name)
+	}
+	if want := []string{"a: a-fine", "a: a-b_fine", "a-b: a-b-fine"}; !cmp.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestServersFromNPM(t *testing.T) {
 	for name, want := range map[string]tool.Policy{
 		"files-read_text_file": {OnUnknown: tool.Retry, Timeout: mcp.DefaultTimeout},
 		"files-edit_file":      {Writes: true, Approval: true, Timeout: mcp.DefaultTimeout},
-		"everything-echo":      {Writes: true, Timeout: mcp.DefaultTimeout},
+		"everything-echo":      {Writes: true, Approval: true, Timeout: mcp.DefaultTimeout},
 	} {
 		if one, ok := set.Get(name); !ok || one.Spec().Policy != want {
 			t.Errorf("%s: %+v, want %+v", name, one, want)

@@ -49,7 +49,8 @@ func NewPool(o Options) *Pool {
 // not connected. All errors are returned at once, and name the server. Two tools whose names are the
 // same to a model are an error that names both.
 //
-// A tool whose schema cannot be used is left out and logged.
+// A tool whose schema cannot be used is left out and logged. So is one of a server a that is called like one
+// of a server a-b.
 func (p *Pool) Tools(ctx context.Context, servers map[string]Server) ([]tool.Tool, error) {
 	names := slices.Sorted(maps.Keys(servers))
 	found := make([][]remote, len(names))
@@ -65,7 +66,15 @@ func (p *Pool) Tools(ctx context.Context, servers map[string]Server) ([]tool.Too
 	all.Wait()
 	var tools []tool.Tool
 	byName := map[string]remote{}
+	prefixes := make([]string, len(names))
+	for i, name := range names {
+		prefixes[i] = tool.CleanName(name)
+	}
 	for _, each := range slices.Concat(found...) {
+		if of := tool.ServerOf(each.spec.Name, prefixes); of != tool.CleanName(each.spec.Server) {
+			p.options.Logger.Warn("tool of an MCP server left out: its name belongs to another server", "server", each.spec.Server, "tool", each.spec.Name, "other", of)
+			continue
+		}
 		if other, ok := byName[each.spec.Name]; ok {
 			errs = append(errs, fmt.Errorf("tool %q of MCP server %s and tool %q of MCP server %s both have the name %s; exclude one of them",
 				tool.Cut(other.own, 100), other.spec.Server, tool.Cut(each.own, 100), each.spec.Server, each.spec.Name))

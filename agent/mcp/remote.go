@@ -1,7 +1,7 @@
 package mcp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -37,12 +37,11 @@ func (r remote) unreachable(err error) error {
 }
 
 func (r remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if len(call.Arguments) == 0 {
-		call.Arguments = json.RawMessage("{}")
+	arguments, err := tool.Canonical(call.Arguments)
+	if err != nil {
+		return tool.BadArguments(err), nil
 	}
-	if trimmed := bytes.TrimSpace(call.Arguments); !json.Valid(trimmed) || trimmed[0] != '{' {
-		return tool.Failure("Bad arguments: they are not a JSON object"), nil
-	}
+	call.Arguments = arguments
 	if ask := call.Ask; ask != nil {
 		call.Ask = func(ctx context.Context, q tool.Question) (tool.Answer, error) {
 			q.From = r.spec.Server
@@ -94,6 +93,8 @@ func newRemote(t *sdk.Tool, server string, s Server, c *connection) (remote, err
 		Schema:      schema,
 		Policy:      policyOf(t, s),
 		Server:      server,
+		Untrusted:   !s.Trusted,
+		Destructive: saysDestructive(t),
 	}}, nil
 }
 
@@ -126,19 +127,23 @@ func schemaOf(t *sdk.Tool) (json.RawMessage, error) {
 	return b, err
 }
 
-// policyOf returns the policy of a tool. The hints of a server count if it is trusted. Otherwise its
-// tools may write.
+// policyOf returns the policy of a tool. A human approves each call to a server that is not trusted, whatever it
+// says of its tools. Of one that is trusted, the hints count that it gives.
 func policyOf(t *sdk.Tool, s Server) tool.Policy {
-	p := tool.Policy{Writes: true, Timeout: s.Timeout}
-	if !s.Trusted || t.Annotations == nil {
-		return p
+	if !s.Trusted {
+		return tool.Policy{Writes: true, Approval: true, Timeout: s.Timeout}
 	}
-	hints := t.Annotations
-	p.Writes = !hints.ReadOnlyHint
+
+	hints := cmp.Or(t.Annotations, &sdk.ToolAnnotations{})
+	p := tool.Policy{Writes: !hints.ReadOnlyHint, Timeout: s.Timeout}
+	p.Approval = p.Writes && hints.DestructiveHint != nil && *hints.DestructiveHint
 	if hints.ReadOnlyHint || hints.IdempotentHint {
 		p.OnUnknown = tool.Retry
 	}
-	// Servers that say nothing of it are not meant: the protocol has true as the default.
-	p.Approval = p.Writes && hints.DestructiveHint != nil && *hints.DestructiveHint
 	return p
+}
+
+// saysDestructive reports whether a server itself calls a tool destructive.
+func saysDestructive(t *sdk.Tool) bool {
+	return t.Annotations != nil && t.Annotations.DestructiveHint != nil && *t.Annotations.DestructiveHint
 }

@@ -31,7 +31,9 @@ type Server struct {
 	Exclude []string `yaml:"exclude,omitempty"`
 	// Trusted makes the hints count that the server gives for its tools: "read only" means that the
 	// tool does not write, this or "idempotent" that a call whose outcome is unknown is made again, and
-	// "destructive" that a human approves each call. Without it each tool counts as one that writes.
+	// "destructive" that a human approves each call. Without Trusted, each tool
+	// counts as one that writes, and a human approves each call, unless a rule says otherwise: see
+	// [tool.Rules.Of].
 	Trusted bool `yaml:"trusted,omitempty"`
 	// Timeout bounds a call. 0 means DefaultTimeout.
 	Timeout time.Duration `yaml:"timeout,omitempty"`

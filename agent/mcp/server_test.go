@@ -63,12 +63,17 @@ func newServer() *sdk.Server {
 	text := func(format string, args ...any) *sdk.CallToolResult {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}
 	}
-	yes := true
+	yes, no := true, false
 	add("echo", &sdk.ToolAnnotations{ReadOnlyHint: true}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%s %v", r.Params.Arguments, r.Params.Meta["actlog/toolCallId"]), nil
 	})
 	add("put", &sdk.ToolAnnotations{IdempotentHint: true}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("put"), nil })
 	add("delete", &sdk.ToolAnnotations{DestructiveHint: &yes}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("deleted"), nil })
+	add("meta", nil, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		planID, there := r.Params.Meta["actlog/planId"]
+		return text("%v %v %v", r.Params.Meta["actlog/toolCallId"], planID, there), nil
+	})
+	add("keep", &sdk.ToolAnnotations{DestructiveHint: &no}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("kept"), nil })
 	add("pid", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return text("%d", os.Getpid()), nil
 	})
@@ -195,6 +200,8 @@ func listOf(kind string) object {
 		return object{"tools": []object{one("again")}, "nextCursor": "more"}
 	case "twins":
 		tools = []object{one("a b"), one("a_b"), one("fine")}
+	case "thief":
+		tools = []object{one("fine"), one("b-fine"), one("b_fine"), one("b-" + strings.Repeat("l", 100))}
 	case "hostile":
 		tools = []object{
 			one("rm -rf /; \x1b[31m"), one(strings.Repeat("l", 300)), one(strings.Repeat("l", 301)), one("é"), one(""), one("files.read"),

@@ -16,8 +16,19 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// callIDKey is the member of a call's _meta that has the tool call id.
-const callIDKey = "actlog/toolCallId"
+// The members of a call's _meta that say which call it is.
+const (
+	callIDKey = "actlog/toolCallId"
+	planIDKey = "actlog/planId"
+)
+
+func metaOf(call tool.Call) sdk.Meta {
+	m := sdk.Meta{callIDKey: call.ID}
+	if call.PlanID != "" {
+		m[planIDKey] = call.PlanID
+	}
+	return m
+}
 
 // session is one connection to a server, from the handshake until either side ends it.
 type session struct {
@@ -165,7 +176,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 		delete(c.calls, r)
 		c.mu.Unlock()
 	}()
-	params := sdk.CallToolParams{Meta: sdk.Meta{callIDKey: call.ID}, Name: name, Arguments: call.Arguments}
+	params := sdk.CallToolParams{Meta: metaOf(call), Name: name, Arguments: call.Arguments}
 	asked := roundOf(call.State)
 	for asked == nil || asked.Number <= maxRounds {
 		next := params // the SDK adds to it

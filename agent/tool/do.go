@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 )
 
 // MaxText is the length in bytes to which Do cuts texts, if it is not given another.
@@ -16,6 +14,7 @@ const MaxText = 64 << 10
 
 // Do calls a tool within its bounds, by a policy:
 //
+//   - Arguments are those of [Canonical]. If they are bad, the result is failed, and no call is made.
 //   - A tool that has something to prepare does so first. If it cannot, the result is failed.
 //   - A panic of the tool is a failed result.
 //   - The call ends after the time-out of the policy. It is a failed result then, or [ErrUnknown] if
@@ -29,6 +28,11 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 	if maxText <= 0 {
 		maxText = MaxText
 	}
+	arguments, err := Canonical(call.Arguments)
+	if err != nil {
+		return BadArguments(err), nil
+	}
+	call.Arguments = arguments
 	if prepares, ok := t.(Preparer); ok {
 		if err := prepares.Prepare(ctx); err != nil {
 			return failed(ctx, err)
@@ -139,22 +143,4 @@ func (c *clock) stop() {
 	}
 	c.timer = nil
 	c.cancel(nil)
-}
-
-// Cut returns the text as valid UTF-8 of at most limit bytes. If it was longer, its end is replaced
-// by a notice that says how long it was.
-func Cut(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	notice := fmt.Sprintf("\n... (cut: the whole has %d bytes)", len(text))
-	end := max(limit-len(notice), 0)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	if end == 0 {
-		return strings.TrimSpace(notice)
-	}
-	return text[:end] + notice
 }

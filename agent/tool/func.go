@@ -70,7 +70,7 @@ func (f function[In, Out]) Spec() Spec { return f.spec }
 func (f function[In, Out]) Call(ctx context.Context, call Call) (Result, error) {
 	in, err := f.in(call)
 	if err != nil {
-		return Failure("Bad arguments: " + err.Error()), nil //nolint:nilerr // the model reads it
+		return BadArguments(err), nil
 	}
 	out, err := f.fn(ctx, call, in)
 	if err != nil {
@@ -90,14 +90,15 @@ func (f function[In, Out]) Call(ctx context.Context, call Call) (Result, error) 
 }
 
 func (f function[In, Out]) in(call Call) (in In, err error) {
-	arguments := call.Arguments
-	if len(arguments) == 0 {
-		arguments = json.RawMessage("{}")
+	arguments, err := Canonical(call.Arguments)
+	if err != nil {
+		return in, err
 	}
 	if err := f.schema.check(arguments); err != nil {
 		return in, err
 	}
-	return in, decode(arguments, &in)
+
+	return in, Decode(arguments, &in)
 }
 
 // touching is a function tool with WithTouches.
@@ -137,12 +138,15 @@ type schemaTool struct {
 func (t schemaTool) Spec() Spec { return t.spec }
 
 func (t schemaTool) Call(ctx context.Context, call Call) (Result, error) {
-	if len(call.Arguments) == 0 {
-		call.Arguments = json.RawMessage("{}")
+	arguments, err := Canonical(call.Arguments)
+	if err == nil {
+		err = t.schema.check(arguments)
 	}
-	if err := t.schema.check(call.Arguments); err != nil {
-		return Failure("Bad arguments: " + err.Error()), nil //nolint:nilerr // the model reads it
+	if err != nil {
+		return BadArguments(err), nil
 	}
+
+	call.Arguments = arguments
 	result, err := t.fn(ctx, call)
 	if err != nil {
 		return failed(ctx, err)

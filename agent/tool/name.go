@@ -53,6 +53,17 @@ func SplitName(name, server string) (of, operation string) {
 	return name, name
 }
 
+// ServerOf returns which of several MCP servers has the tool of a name; empty: none of them. Of servers a and a-b,
+// the tool a-b-c is one of a-b, whatever a says.
+func ServerOf(name string, servers []string) (server string) {
+	for _, each := range servers {
+		if len(each) > len(server) && strings.HasPrefix(name, each+"-") {
+			server = each
+		}
+	}
+	return server
+}
+
 // CheckPattern returns an error if no name can match the pattern.
 func CheckPattern(pattern string) error {
 	if pattern == "" {

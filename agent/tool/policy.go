@@ -52,20 +52,8 @@ type Rule struct {
 	WaitTimeout *time.Duration
 }
 
-// Rules are in order: the first one that matches a tool's name applies, the others do not.
-type Rules []Rule
-
-// Policy returns the policy of a tool by the rules. own is the policy of its Spec.
-func (rules Rules) Policy(name string, own Policy) Policy {
-	for _, r := range rules {
-		if Match(r.Tools, name) {
-			return r.apply(own)
-		}
-	}
-	return own
-}
-
-func (r Rule) apply(p Policy) Policy {
+// set returns a policy with the fields of the rule.
+func (r Rule) set(p Policy) Policy {
 	replace(&p.OnUnknown, r.OnUnknown)
 	replace(&p.Approval, r.Approval)
 	replace(&p.Writes, r.Writes)
@@ -138,7 +126,7 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	if r.Tools != "" {
 		return errors.New("tools: a policy has no such field, only a rule has")
 	}
-	*p = r.apply(Policy{})
+	*p = r.set(Policy{})
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,13 +110,4 @@ func readable(text string) string {
 		return field.String() + ": " + text
 	}
 	return text
-}
-
-// decode reads arguments that fit the schema.
-func decode(arguments json.RawMessage, into any) error {
-	err := json.NewDecoder(bytes.NewReader(arguments)).Decode(into)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return fmt.Errorf("%s: want %s, not %s", wrong.Field, wrong.Type, wrong.Value)
-	}
-	return err
 }

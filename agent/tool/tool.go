@@ -49,6 +49,12 @@ type Spec struct {
 	Policy Policy
 	// Server is the MCP server that has the tool, or empty.
 	Server string
+	// Untrusted says that the server itself chose the name and the description of the tool, and that nobody
+	// answers for them: see [Rules.Of].
+	Untrusted bool
+	// Destructive says that the server itself calls the tool destructive. A rule by which the tool does not
+	// write does not change that.
+	Destructive bool
 }
 
 // Call is one call of a tool.
@@ -56,7 +62,10 @@ type Call struct {
 	// ID is the tool call id. It is the same when the call is tried again, so a tool can pass it on
 	// as an idempotency key.
 	ID string
-	// Arguments is a JSON object. Empty means {}.
+	// PlanID is the plan in which the call is made; empty if there is none. A program that the tool runs, and
+	// that records what it does, can say that this call started it.
+	PlanID string
+	// Arguments is a JSON object, in the form of [Canonical]. Empty means {}.
 	Arguments json.RawMessage
 	// Ask puts a question to a human. It is nil where nobody answers. An error of it ends the call
 	// and must be returned as it is: the answer may come much later, and the tool is called again
@@ -91,7 +100,8 @@ type Question struct {
 // Answer is how a human answered a Question.
 type Answer struct {
 	Decision Decision
-	// Values are keyed by the properties of the schema. They are set if Decision is Accept.
+	// Values are keyed by the properties of the schema. They are set if Decision is Accept. A number is a
+	// float64, or a [json.Number] if it is an integer that no float64 is.
 	Values map[string]any
 }
 
@@ -152,3 +162,6 @@ type Artifact struct {
 // Failure returns the Result of a call that did not work. The text says what went wrong and, if
 // possible, what to do instead.
 func Failure(text string) Result { return Result{Text: text, Failed: true} }
+
+// BadArguments returns the Result of a call whose arguments are not what the tool takes. The model reads why.
+func BadArguments(why error) Result { return Failure("Bad arguments: " + why.Error()) }

@@ -293,6 +293,74 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// S3: no rule that is not meant for a server makes a tool of it looser, however it calls the tool. A rule says that a
+// tool of a server is read-only, or needs no approval; what the server says can only make it stricter.
+func TestRulesOfServers(t *testing.T) {
+	t.Parallel()
+	asks := tool.Policy{Approval: true, Writes: true, Timeout: time.Second}
+	untrusted := tool.Spec{Name: "web-find", Server: "web", Untrusted: true, Policy: asks}
+	destructive := untrusted
+	destructive.Destructive = true
+	trusted := destructive
+	trusted.Untrusted = false
+	own := tool.Spec{Name: "web-find", Policy: asks}
+	silent := trusted
+	silent.Destructive = false
+	for _, tt := range []struct {
+		rule             string
+		of               tool.Spec
+		approval, writes bool
+		onUnknown        tool.OnUnknown
+	}{
+		{`{tools: other, approval: false}`, untrusted, true, true, ""},
+		{`{tools: "web-*", timeout: 1m}`, untrusted, true, true, ""},
+		{`{tools: "web-*", approval: false}`, untrusted, false, true, ""},
+		{`{tools: web-find, approval: false}`, untrusted, false, true, ""},
+		{`{tools: "*", approval: false}`, untrusted, false, true, ""},
+		{`{tools: "web-*", writes: false}`, untrusted, false, false, ""},
+		{`{tools: "web-*", writes: false, approval: true}`, untrusted, true, false, ""},
+		{`{tools: "web-*", writes: true}`, untrusted, true, true, ""},
+		{`{tools: "web-*", onUnknown: retry}`, untrusted, true, true, tool.Retry},
+		{`{tools: "web-*", writes: false}`, destructive, true, false, ""},
+		{`{tools: "web-*", approval: false}`, destructive, false, true, ""},
+		{`{tools: "web-*", writes: false, approval: false}`, destructive, false, false, ""},
+		// patterns that are meant for other tools
+		{`{tools: "*-find", approval: false}`, untrusted, true, true, ""},
+		{`{tools: "*find*", approval: false, writes: false, onUnknown: retry}`, untrusted, true, true, ""},
+		{`{tools: "we*", approval: false}`, untrusted, true, true, ""},
+		{`{tools: "web*", writes: false}`, untrusted, true, true, ""},
+		{`{tools: "**", approval: false}`, untrusted, true, true, ""},
+		{`{tools: "*-find", onUnknown: ask}`, untrusted, true, true, tool.Ask},
+		// others
+		{`{tools: "*-find", approval: false}`, trusted, false, true, ""},
+		{`{tools: "*-find", writes: false}`, trusted, true, false, ""},
+		{`{tools: "*-find", writes: false}`, silent, false, false, ""},
+		{`{tools: "*-find", writes: false}`, own, true, false, ""},
+		{`{tools: "*-find", approval: false}`, own, false, true, ""},
+	} {
+		var rules tool.Rules
+		if err := yaml.Unmarshal([]byte("["+tt.rule+"]"), &rules); err != nil {
+			t.Fatal(err)
+		}
+		if got := rules.Of(tt.of); got.Approval != tt.approval || got.Writes != tt.writes || got.OnUnknown != tt.onUnknown {
+			t.Errorf("%s for %+v: %+v", tt.rule, tt.of, got)
+		}
+	}
+	if got := (tool.Rules{}).Of(untrusted); got != asks {
+		t.Errorf("without rules: %+v", got)
+	}
+}
+
+// S3: of servers a and a-b, the tool a-b-c is one of a-b.
+func TestServerOf(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"a-x": "a", "a-b-x": "a-b", "a-bx": "a", "a-b": "a", "b-x": "", "a": "", "a.b": "", "": ""} {
+		if got := tool.ServerOf(name, []string{"a", "a-b", "c"}); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

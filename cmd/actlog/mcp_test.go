@@ -134,6 +134,7 @@ mcpServers:
   remote-two: {url: %q}
   gone: {url: %q}
   mute: {url: "http://%s", registerTimeout: 300ms}
+policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: false}]
 workflows:
   chain: {steps: [single, helper, lost]}
 `, os.Args[0], beServer, begun, remote, foreign, closed.URL, mute.Addr()),
@@ -239,6 +240,7 @@ models:
 mcpServers:
   local: {command: [%q], env: {%s: "1", BEGUN: %q}, timeout: 1m}
   remote: {url: %q}
+policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: false}]
 agents:
   helper: {description: Helps, tools: [local-block, "remote-*"], mcpServers: [local]}
 `, m.URL(), os.Args[0], beServer, begun, remote)

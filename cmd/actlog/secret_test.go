@@ -56,6 +56,7 @@ agents:
   helper: {description: Helps, systemPrompt: "Mail %s.", tools: [form], mcpServers: [local, remote]}
   refused: {description: Is refused, model: refused}
   lost: {description: Has no tools, mcpServers: [lost]}
+policies: [{tools: "local-*", approval: false}, {tools: "remote-*", approval: false}]
 redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 `, m.URL(), refusing.URL, os.Args[0], beServer, serveMCP(t, toolServer()), mail)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -233,9 +233,10 @@ func writeConfiguration(path, modelURL, self, effects string) error {
 		"models":     object{"default": object{"provider": "openai", "model": "scripted", "baseURL": modelURL}},
 		"mcpServers": object{toolServer: object{"command": []string{self}, "env": object{beTools: effects}}},
 		"policies": []object{
-			{"tools": toolServer + "-" + toolAgain, "onUnknown": "retry"},
-			{"tools": toolServer + "-" + toolJudge, "onUnknown": "ask"},
+			{"tools": toolServer + "-" + toolAgain, "onUnknown": "retry", "approval": false},
+			{"tools": toolServer + "-" + toolJudge, "onUnknown": "ask", "approval": false},
 			{"tools": toolServer + "-" + toolApprove, "approval": true},
+			{"tools": toolServer + "-*", "approval": false},
 		},
 		"agents": agents,
 		"roles":  object{planned: object{"tools": []string{toolServer + "-*"}}, iterated: object{"tools": []string{toolServer + "-*"}}},

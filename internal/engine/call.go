@@ -86,6 +86,7 @@ type calling struct {
 	row    *record.ActTool // as it is on record
 	tool   tool.Tool
 	policy tool.Policy
+	bad    error // what is wrong with the arguments
 }
 
 // inRun is a tool that is carried by the run itself: a form, a sub-plan.
@@ -112,6 +113,8 @@ func (c *calling) change(state record.State) *record.ActTool {
 // find finds the call on record, and its tool.
 func (c *calling) find() error {
 	s := c.step
+	c.call.Arguments, c.bad = canonical(c.call.Arguments)
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cycle := s.cycles[c.seq]
@@ -160,6 +163,14 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if c.tool == nil {
 		return c.end(record.Failed, tool.Failure(fmt.Sprintf("There is no tool %s. There are: %s.", c.call.Name, c.names())), NoSuchTool)
 	}
+	switch {
+	case c.bad == nil:
+		if err := c.sameArguments(); err != nil {
+			return tool.Result{}, err
+		}
+	case !begun(c.row):
+		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
+	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
 		if err := c.step.run.used(ctx); err != nil {
@@ -181,6 +192,19 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	return c.run(ctx)
+}
+
+// sameArguments returns an error if the call is on record with other arguments than it is about to be made with.
+func (c *calling) sameArguments() error {
+	if c.row.Parameters == nil {
+		return nil
+	}
+
+	known, err := canonical(*c.row.Parameters)
+	if err != nil || known != c.call.Arguments {
+		return mismatch("call %d of cycle %d is on record with other arguments", c.index, c.seq)
+	}
+	return nil
 }
 
 // The error kinds of calls that were not made: [Thinking.Refuse] gave a reason, or there is no such tool.
@@ -278,20 +302,25 @@ func (c *calling) keep(row *record.ActTool) {
 	*c.row = merged
 }
 
-// subject is what a human approves: exactly this call.
+// subject is what a human approves: exactly this call, with the text that the tool gets as its arguments.
 func (c *calling) subject(touches []string, decisions ...string) json.RawMessage {
-	parameters := json.RawMessage(c.call.Arguments)
-	if !json.Valid(parameters) {
-		parameters, _ = json.Marshal(c.call.Arguments)
-	}
 	b, _ := json.Marshal(struct {
 		Name       string          `json:"name"`
 		ToolCallID string          `json:"toolCallId"`
 		Parameters json.RawMessage `json:"parameters"`
 		Files      []string        `json:"files,omitempty"`
 		Decisions  []string        `json:"decisions,omitempty"` // those that there are; none: approve and reject
-	}{c.call.Name, c.row.ToolCallID, parameters, touches, decisions}) // valid JSON and texts
+	}{c.call.Name, c.row.ToolCallID, c.parameters(), touches, decisions}) // valid JSON and texts
 	return b
+}
+
+// parameters returns the arguments of the call as JSON. Bad ones, of a call that an earlier version made, are a text.
+func (c *calling) parameters() json.RawMessage {
+	if c.bad == nil {
+		return json.RawMessage(c.call.Arguments)
+	}
+	text, _ := json.Marshal(c.call.Arguments) // a text
+	return text
 }
 
 // maxAction bounds what a human reads of what the step is asked to do, in bytes.
@@ -301,7 +330,7 @@ const maxAction = 2 << 10
 func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool, err error) {
 	var touches []string
 	if known, ok := c.tool.(tool.Toucher); ok {
-		if touches, err = known.Touches(ctx, c.toolCall(nil)); err != nil {
+		if touches, err = known.Touches(c.startedBy(ctx), c.toolCall(nil)); err != nil {
 			if cause := c.step.run.interrupted(ctx); cause != nil {
 				return tool.Result{}, true, cause
 			}
@@ -313,9 +342,15 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 		}
 		slices.Sort(touches)
 	}
+	subject := c.subject(touches)
+	if len(subject) > record.MaxTextBytes {
+		result, err = c.end(record.Failed, tool.Failure("The call is too long to be approved: nobody could see all of it."), "tool")
+		return result, true, err
+	}
+
 	waits := c.change(record.AwaitingApproval)
 	answer, err := c.step.run.ask(ctx, fmt.Sprint("approve-", c.row.ToolCallID, "-", c.number()), WaitInfo{
-		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Description: tool.Cut(c.step.info.Request, maxAction), Subject: c.subject(touches),
+		Type: record.WaitActionValidation, Title: "May " + c.call.Name + " run?", Description: tool.Cut(c.step.info.Request, maxAction), Subject: subject,
 		StepID: c.step.id, ToolCallID: c.row.ToolCallID, Timeout: c.policy.WaitTimeout,
 	}, waits)
 	switch {
@@ -338,7 +373,12 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 func (c *calling) toolCall(ask func(context.Context, tool.Question) (tool.Answer, error)) tool.Call {
 	var kept struct{ Asked json.RawMessage }
 	_ = json.Unmarshal(c.row.Metadata, &kept) // without a question there is nothing
-	return tool.Call{ID: c.row.ToolCallID, Arguments: json.RawMessage(c.call.Arguments), Ask: ask, State: kept.Asked}
+	return tool.Call{ID: c.row.ToolCallID, PlanID: c.step.run.ID(), Arguments: json.RawMessage(c.call.Arguments), Ask: ask, State: kept.Asked}
+}
+
+// startedBy returns a context in which what the tool starts can say which call started it.
+func (c *calling) startedBy(ctx context.Context) context.Context {
+	return record.ContextWithStartedBy(ctx, record.StartedBy{PlanID: c.step.run.ID(), ToolCallID: c.row.ToolCallID})
 }
 
 // run makes the call.
@@ -354,7 +394,7 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 	}
 	c.keep(begin)
 	began := time.Now()
-	result, err := tool.Do(ctx, c.tool, c.policy, c.toolCall(c.ask), 0)
+	result, err := tool.Do(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
 	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
 	var parked *parkedError
 	switch {

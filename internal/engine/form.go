@@ -51,12 +51,12 @@ func newForm() form {
 
 func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	var args formArguments
-	if err := json.Unmarshal([]byte(c.call.Arguments), &args); err != nil {
-		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+	if err := tool.Decode(json.RawMessage(c.call.Arguments), &args); err != nil {
+		return c.end(record.Failed, tool.BadArguments(err), "tool")
 	}
 	inputs, err := stringMaps(args.Inputs)
 	if err != nil {
-		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+		return c.end(record.Failed, tool.BadArguments(err), "tool")
 	}
 	if *c.row.State == record.Waiting && c.row.StartTime != nil && c.step.run.now().Sub(*c.row.StartTime) > formQueue {
 		if _, err := c.step.run.engine.store.Row(ctx, c.questionKey()); errors.Is(err, record.ErrNotFound) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,8 +127,8 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 		}
 		switch p.Type {
 		case "number", "integer":
-			n, err := strconv.ParseFloat(text, 64)
-			if err != nil {
+			n, ok := numberOf(text)
+			if !ok {
 				return tool.Answer{}, mismatch("the answer %s is no number", p.name)
 			}
 			values[p.name] = n
@@ -138,6 +139,21 @@ func answerTo(q tool.Question, a Answer) (tool.Answer, error) {
 		}
 	}
 	return tool.Answer{Decision: tool.Accept, Values: values}, nil
+}
+
+// numberOf returns the number that a human wrote: a float64, or a [json.Number] where that would be another number.
+func numberOf(text string) (any, bool) {
+	text = strings.TrimSpace(text)
+	exact, ok := new(big.Rat).SetString(text)
+	n, err := strconv.ParseFloat(text, 64)
+	if !ok || err != nil || strings.ContainsAny(text, "_/xXpP") {
+		return nil, false
+	}
+
+	if new(big.Rat).SetFloat64(n).Cmp(exact) != 0 && json.Valid([]byte(text)) && !strings.ContainsAny(text, ".eE") {
+		return json.Number(text), true
+	}
+	return n, true
 }
 
 // keyOf returns the key of the value of a field.

@@ -48,7 +48,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		prepared, err = r.engine.prepare(ctx, r.parts, Request{Executor: s.executor.Kind(), Name: s.name, Input: input})
 	}
 	if err != nil {
-		return c.end(record.Failed, tool.Failure("Bad arguments: "+err.Error()), "tool")
+		return c.end(record.Failed, tool.BadArguments(err), "tool")
 	}
 	prepared.Title, prepared.UserRequest = r.redact(prepared.Title), r.redact(prepared.UserRequest)
 	left, err := r.remaining(ctx)

@@ -272,7 +272,8 @@ func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking
 	return kept, changes
 }
 
-// clean redacts a message of the model. Its provider's form is dropped if that changed something:
+// clean redacts a message of the model, and puts the arguments of its calls into their one form: before, so that
+// no escape hides what is redacted, and after. Its provider's form is dropped if that changed something:
 // providers refuse a message whose signature does not fit.
 func (s *Step) clean(m *model.Message) {
 	changed := false
@@ -287,7 +288,9 @@ func (s *Step) clean(m *model.Message) {
 		if call := m.Parts[i].Call; call != nil {
 			copied := *call
 			clean(&copied.Name)
+			copied.Arguments, _ = canonical(copied.Arguments)
 			clean(&copied.Arguments)
+			copied.Arguments, _ = canonical(copied.Arguments)
 			m.Parts[i].Call = &copied
 		}
 	}
@@ -298,9 +301,10 @@ func (s *Step) clean(m *model.Message) {
 
 // newCall returns a call that the model asks for, as it is put on record before it begins.
 func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *record.ActTool {
+	parameters, _ := canonical(call.Arguments) // bad ones are on record as they are
 	c := &record.ActTool{
 		RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, ToolCallID: derive("toolcall-", s.id, seq, index), CallIndex: new(int64(index)),
-		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: new(call.Arguments), State: new(record.Pending),
+		ProviderCallID: some(call.ID), Name: &call.Name, Parameters: &parameters, State: new(record.Pending),
 	}
 	if t.Tools == nil {
 		return c
@@ -315,7 +319,7 @@ func (s *Step) newCall(seq int64, index int, call model.ToolCall, t Thinking) *r
 
 // policy returns what holds for the calls of a tool.
 func (t Thinking) policy(s tool.Spec) tool.Policy {
-	p := t.Policies.Policy(s.Name, s.Policy)
+	p := t.Policies.Of(s)
 	if p.WaitTimeout == 0 {
 		p.WaitTimeout = t.WaitTimeout
 	}

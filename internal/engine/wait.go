@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
@@ -47,6 +50,7 @@ func (r *Run) Ask(ctx context.Context, key string, w WaitInfo) (Answer, error) {
 // ask is Ask, which also writes changes when the question is put. It asks although the run should not
 // go on: then that is on record when it stops.
 func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record.Change) (Answer, error) {
+	w.Subject = plainJSON(w.Subject)
 	at := record.Key{Kind: record.KindWait, Root: r.run.RootPlanID, Parent: r.run.PlanID, ID: derive("wait-", r.run.PlanID, key)}
 	known, err := r.engine.store.Row(ctx, at)
 	switch {
@@ -56,7 +60,7 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return Answer{}, err
 	}
 	row := known.(*record.Wait)
-	if w.Subject != nil && row.SubjectSHA256 != nil && *row.SubjectSHA256 != hash(w.Subject) {
+	if w.Subject != nil && row.SubjectSHA256 != nil && !isAbout(row, w.Subject) {
 		return Answer{}, mismatch("what was asked under %q is another thing than now", key)
 	}
 	if *row.State != record.Waiting {
@@ -70,6 +74,25 @@ func (r *Run) ask(ctx context.Context, key string, w WaitInfo, changes ...record
 		return Answer{}, err
 	}
 	return Answer{State: record.TimedOut}, nil
+}
+
+// plainJSON returns JSON as a human is shown it: compact, with as few escapes as possible.
+func plainJSON(raw json.RawMessage) json.RawMessage {
+	text := jsontext.Value(slices.Clone(raw))
+	if raw == nil || text.Format(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+		return raw
+	}
+	return json.RawMessage(text)
+}
+
+// isAbout reports whether a wait is about a subject: by its hash, and by what it shows. Earlier versions wrote subjects
+// with more escapes, and the hash is of the text as it was written.
+func isAbout(row *record.Wait, subject json.RawMessage) bool {
+	written := *row.SubjectSHA256
+	if row.Subject == nil || recordable(subject) != nil { // the record has not the whole of it
+		return written == hash(subject)
+	}
+	return (written == hash(subject) || written == hash(row.Subject)) && string(plainJSON(row.Subject)) == string(subject)
 }
 
 // putQuestion puts a question on record. The error says that the run waits.

@@ -98,12 +98,12 @@ var rules = map[string]rule{
 	"internal/runapi": {[]string{"record", "agent/model", "agent/plan", "agent/workflow", "internal/decision", "internal/delta", "internal/engine", "internal/feed", "internal/field", "internal/graph", "internal/httpd", "internal/runs", "internal/store", "internal/tree", "internal/wire"}, []string{"github.com/coder/websocket", echo, "github.com/klauspost/compress"}},
 
 	// What agents are made of. Nothing of it is linked into an agent that only records.
-	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/google/jsonschema-go"}},
+	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/git":    {[]string{"record", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":  {[]string{"agent/tool", "internal/group"}, nil},
+	"agent/tool/tests":  {[]string{"record", "agent/tool", "internal/group"}, nil},
 	"internal/group":    {nil, nil},
 	"internal/folder":   {nil, nil},
 	"agent/mcp":         {[]string{"record", "agent/tool", "internal/group"}, []string{mcpSDK}},
@@ -113,7 +113,7 @@ var rules = map[string]rule{
 	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
-	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/google/uuid", "github.com/prometheus/client_golang"}},
+	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang"}},
 	"internal/executor":              {[]string{"agent/workflow", "internal/engine", "internal/executor/dag", "internal/executor/orchestrator", "internal/executor/plan", "internal/executor/thinkact", "internal/executor/workflow"}, nil},
 	"internal/parts":                 {[]string{"record", "agent/config", "agent/mcp", "agent/model", "agent/redact", "agent/tool", "agent/workflow", "internal/engine", "internal/template"}, []string{"github.com/prometheus/client_golang"}},
 	"internal/executor/dag":          {[]string{"record", "agent/model", "agent/tool", "internal/engine", "internal/graph"}, nil},

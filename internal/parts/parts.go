@@ -299,7 +299,13 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	if err != nil {
 		return nil, err
 	}
-	return append(all, remote...), nil
+	others := slices.Collect(maps.Keys(known))
+	for _, t := range remote {
+		if s := t.Spec(); tool.ServerOf(s.Name, others) == s.Server { // else a server took a name of another's
+			all = append(all, t)
+		}
+	}
+	return all, nil
 }
 
 // Redact implements [engine.Parts].

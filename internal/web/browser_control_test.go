@@ -77,7 +77,7 @@ func TestControlInBrowser(t *testing.T) {
 	b.do(chromedp.SendKeys("#text", "Fine"))
 	click("[name=decision][value=approve]")
 	b.until("it was approved", state+`.includes("completed") && document.querySelector(".detail").innerText.includes("Fine") && document.querySelector(".control") === null`)
-	if got := s.ends(pays, record.Completed); got != "sent to Bob" {
+	if got := s.ends(pays, record.Completed); got != "sent to Ann \u202ennA" {
 		t.Errorf("it answers %q", got)
 	}
 

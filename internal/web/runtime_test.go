@@ -58,7 +58,7 @@ const everyInput = `{"title":"Who are you?","description":"We need this for the 
 	{"label":"Agreed","name":"agreed","type":"checkbox","required":true},{"label":"News","name":"news","type":"checkbox"}]}`
 
 // refund is a call that a human has to approve.
-const refund = `{"to": "Ann ` + "\u202e" + `nnA","amount": 12345678901234567890.10,"note":"two\nlines <b>", "to":"Bob"}`
+const refund = `{"to": "Ann ` + "\u202e" + `nnA","amount": 12345678901234567890.10,"note":"two\nlines <b>"}`
 
 // proposed is a plan of the orchestrator.
 const proposed = `{"goal":"Count the TODOs","estimatedDuration":90,"steps":[

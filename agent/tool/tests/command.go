@@ -41,7 +41,7 @@ func (r runner) run(ctx context.Context, command []string) (*output, int, error)
 		program = filepath.Join(r.Dir, program)
 	}
 	cmd := exec.CommandContext(ctx, program, command[1:]...)
-	cmd.Dir, cmd.Env = r.Dir, r.environment()
+	cmd.Dir, cmd.Env = r.Dir, append(r.environment(), startedBy(ctx)...)
 	var o output
 	cmd.Stdout, cmd.Stderr = &o, &o
 	group.Lead(cmd)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/tests"
+	"github.com/actlog/actlog/record"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,6 +46,22 @@ func call(t *testing.T, called tool.Tool, path string) tool.Result {
 		t.Fatal(err)
 	}
 	return result
+}
+
+// S1: a command learns which tool call started it, so that what it records can say so.
+func TestStartedBy(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ACTLOG_PLAN_ID", "of another") // of the process itself, which goes to nobody
+	tells := unit(t, dir, `echo "${ACTLOG_PLAN_ID-none} ${ACTLOG_TOOL_CALL_ID-none}"`)
+	for want, ctx := range map[string]context.Context{
+		"plan-1 call-1": record.ContextWithStartedBy(t.Context(), record.StartedBy{PlanID: "plan-1", ToolCallID: "call-1"}),
+		"none none":     t.Context(),
+	} {
+		result, err := tool.Do(ctx, tells, tool.Policy{}, tool.Call{}, 0)
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(result.Text), "\n"+want) {
+			t.Errorf("%q %v, want %q", result.Text, err, want)
+		}
+	}
 }
 
 // C17: a result has the output, the data, and whether it succeeded. What the usual programs say of their

@@ -189,34 +189,21 @@ func (t *talk) thinking(ctx context.Context) (th engine.Thinking, err error) {
 	return th, nil
 }
 
-// refuse refuses calls whose arguments are no JSON, and tools of servers that the agent may not use.
+// refuse refuses calls whose arguments are bad, and tools of servers that the agent may not use.
 func (t *talk) refuse(call model.ToolCall, _ int) string {
-	if err := jsonError(call.Arguments); err != nil {
+	if err := argumentsError(call.Arguments); err != nil {
 		return badArguments(err)
 	}
-	if server := t.serverOf(call.Name); server != "" && !slices.Contains(t.agent.MCPServers, server) {
+	if server := tool.ServerOf(call.Name, t.servers); server != "" && !slices.Contains(t.agent.MCPServers, server) {
 		return notItsServer(t.agent.Agent, call.Name)
 	}
 	return ""
 }
 
-// serverOf returns the server whose tool has a name: of servers a and a-b, the tool a-b-c is one of a-b.
-func (t *talk) serverOf(name string) (server string) {
-	for _, each := range t.servers {
-		if strings.HasPrefix(name, each+"-") && len(each) > len(server) {
-			server = each
-		}
-	}
-	return server
-}
-
-// jsonError returns why arguments are no JSON.
-func jsonError(arguments string) error {
-	if arguments == "" {
-		return nil
-	}
-	var any json.RawMessage
-	return json.Unmarshal([]byte(arguments), &any)
+// argumentsError returns why the arguments of a call are bad.
+func argumentsError(arguments string) error {
+	_, err := tool.Canonical(json.RawMessage(arguments))
+	return err
 }
 
 // told returns the message that tells the model what came of its calls.
@@ -224,7 +211,7 @@ func told(calls []model.ToolCall, results []tool.Result) model.Message {
 	results = slices.Clone(results)
 	for i, r := range results {
 		switch {
-		case r.Failed && jsonError(calls[i].Arguments) != nil: // it says so
+		case r.Failed && argumentsError(calls[i].Arguments) != nil: // it says so
 		case r.Failed:
 			results[i].Text = ToolFailed(calls[i].Name, r.Text)
 		case r.Text == "":

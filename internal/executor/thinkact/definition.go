@@ -2,11 +2,11 @@ package thinkact
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 )
 
@@ -95,8 +95,8 @@ func (Executor) Call(name string, arguments json.RawMessage) (json.RawMessage, e
 	var in struct {
 		Request string `json:"request"`
 	}
-	if err := json.Unmarshal(arguments, &in); err != nil {
-		return nil, errors.New("request: required, a text")
+	if err := tool.Decode(arguments, &in); err != nil {
+		return nil, fmt.Errorf("request: required, a text: %w", err)
 	}
 	return json.Marshal(input{Agent: name, Request: in.Request})
 }

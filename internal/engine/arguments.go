@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/record"
+)
+
+// canonical returns the arguments of a call as they are recorded, shown and sent: in the form of [tool.Canonical], and
+// such that the record keeps them as they are. A record has no NUL, so there is none in what is sent, either. Bad
+// arguments stay as they are, for the record alone.
+func canonical(arguments string) (string, error) {
+	text, err := tool.Canonical(json.RawMessage(arguments))
+	if err == nil && bytes.Contains(text, []byte(escapedNUL)) {
+		text, err = tool.Canonical(withoutNUL(text))
+	}
+	if err == nil {
+		err = recordable(text)
+	}
+	if err != nil {
+		return arguments, err
+	}
+	return string(text), nil
+}
+
+// escapedNUL is how canonical JSON writes the character NUL.
+const escapedNUL = `\u0000`
+
+// withoutNUL returns canonical JSON with the replacement character in place of each NUL, as records have it.
+func withoutNUL(text json.RawMessage) json.RawMessage {
+	var out bytes.Buffer
+	for len(text) > 0 {
+		switch {
+		case bytes.HasPrefix(text, []byte(escapedNUL)):
+			out.WriteRune(unicode.ReplacementChar)
+			text = text[len(escapedNUL):]
+		case text[0] == '\\':
+			out.Write(text[:2])
+			text = text[2:]
+		default:
+			out.WriteByte(text[0])
+			text = text[1:]
+		}
+	}
+	return out.Bytes()
+}
+
+// maxArgumentsDepth leaves a level for what is around the arguments in the subject of a wait.
+const maxArgumentsDepth = record.MaxJSONDepth - 1
+
+// recordable returns an error if the record would cut, refuse or change arguments.
+func recordable(arguments json.RawMessage) error {
+	if len(arguments) > record.MaxTextBytes {
+		return fmt.Errorf("they have %d bytes, more than %d", len(arguments), record.MaxTextBytes)
+	}
+
+	for d := jsontext.NewDecoder(bytes.NewReader(arguments)); ; {
+		token, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case d.StackDepth() > maxArgumentsDepth:
+			return fmt.Errorf("they nest deeper than %d levels", maxArgumentsDepth)
+		case token.Kind() == '"' && strings.ContainsRune(token.String(), 0): // in a subject that no tool gets
+			return fmt.Errorf("a text at %q has the character NUL", shortPath(d))
+		case token.Kind() == '0' && outOfRange(token.String()):
+			return fmt.Errorf("the number at %q is out of range", shortPath(d))
+		}
+	}
+}
+
+// maxShownPath bounds what an error says of where in the arguments something is, in bytes.
+const maxShownPath = 300
+
+func shortPath(d *jsontext.Decoder) string { return tool.Cut(string(d.StackPointer()), maxShownPath) }
+
+func outOfRange(number string) bool {
+	f, err := strconv.ParseFloat(number, 64)
+	return err != nil || math.IsInf(f, 0)
+}
