@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -47,9 +46,11 @@ type Test struct {
 	Command []string         `json:"command"` // the program and its arguments
 	Root    Value            `json:"root"`    // absolute; the folder in which it runs
 	Env     map[string]Value `json:"env,omitempty"`
+	Sandbox Sandbox          `json:"sandbox,omitzero"`
 }
 
-func readToolsets(n node, dir string) (t Toolsets) {
+// readToolsets reads the toolsets. Relative folders begin at dir. What is in hide, no program reaches.
+func readToolsets(n node, dir string, hide []string) (t Toolsets) {
 	root := Value{text: &dir}
 	n.object(fields{
 		"files": func(n node) {
@@ -82,41 +83,51 @@ func readToolsets(n node, dir string) (t Toolsets) {
 			t.Search = &Search{Root: root}
 			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
 		},
-		"tests": func(n node) {
-			t.Tests = map[string]Test{}
-			n.entries(func(name string, n node) {
-				n.checkName("tests.", name)
-				t.Tests[name] = n.test(dir)
-			})
-		},
+		"tests": func(n node) { t.Tests = n.tests(dir, hide) },
 	})
 	return t
 }
 
+// tests returns the commands that run tests, by their names. The key sandbox is the sandbox of all those that
+// have none of their own.
+func (n node) tests(dir string, hide []string) map[string]Test {
+	tests := map[string]Test{}
+	var common Sandbox
+	n.entries(func(name string, n node) {
+		if name == "sandbox" {
+			common = n.sandbox(dir)
+		}
+	})
+	n.entries(func(name string, n node) {
+		if name == "sandbox" {
+			return
+		}
+		n.checkName("tests.", name)
+		t := n.test(dir, common)
+		n.warnOfHidden(t, hide)
+		tests[name] = t
+	})
+
+	if len(tests) > 0 {
+		n.warnOfSandbox(common)
+	}
+	return tests
+}
+
 // folder returns the absolute path of a folder. A relative one begins at dir.
 func (n node) folder(dir string) Value {
-	v := n.value(false)
+	v := n.absolute(dir)
 	path := v.Reveal()
-	if path == "" {
-		if n.Value == "" {
-			n.problem("it is empty")
-		}
-		return v
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	v.text = &path
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	if info, err := os.Stat(path); path != "" && (err != nil || !info.IsDir()) {
 		n.problem("there is no folder %s", v)
 	}
 	return v
 }
 
-// test returns a command that runs tests: a list, or a mapping with more. It runs in dir unless it says
-// otherwise.
-func (n node) test(dir string) Test {
-	t := Test{Root: Value{text: &dir}}
+// test returns a command that runs tests: a list, or a mapping with more. It runs in dir, and in the sandbox
+// that is common to all, unless it says otherwise.
+func (n node) test(dir string, common Sandbox) Test {
+	t := Test{Root: Value{text: &dir}, Sandbox: common}
 	if n.ShortTag() != "!!map" {
 		t.Command = n.command()
 		return t
@@ -125,6 +136,10 @@ func (n node) test(dir string) Test {
 		"command": func(n node) { t.Command = n.command() },
 		"root":    func(n node) { t.Root = n.folder(dir) },
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
+		"sandbox": func(n node) {
+			t.Sandbox = n.sandbox(dir)
+			n.warnOfSandbox(t.Sandbox)
+		},
 	}).require("command")
 	return t
 }

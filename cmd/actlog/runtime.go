@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,8 +58,9 @@ type agents struct {
 	workers sync.WaitGroup
 }
 
-// startAgents reads the configuration and starts workers. The caller closes what it returns.
-func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger) (_ *agents, err error) {
+// startAgents reads the configuration and starts workers. No program that a tool starts in a sandbox reaches
+// what is in hide. The caller closes what it returns.
+func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, log *slog.Logger) (_ *agents, err error) {
 	a := &agents{source: parts.NewSource(log)}
 	a.log = a.source.Log()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,7 +71,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		}
 	}()
 	if f.Config != "" {
-		if a.current, err = config.Open(f.Config, config.Options{}); err != nil {
+		if a.current, err = config.Open(f.Config, config.Options{Hide: hide}); err != nil {
 			return nil, err
 		}
 		a.current.KeepVectors(s)
@@ -96,6 +98,11 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		})
 	}
 	return a, nil
+}
+
+// secretFiles are what tools are not to reach: the data folder, and the keys.
+func secretFiles(d databaseFlags, g guardFlags) []string {
+	return slices.DeleteFunc([]string{d.DataDir, g.APIKeys}, func(path string) bool { return path == "" })
 }
 
 // register lets a server show the metrics of the engine and its configuration.

@@ -148,7 +148,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
 	s.http = httpd.New(httpd.Config{Logger: log, Keys: keys, Logins: s.store, Marks: s.store, Version: serverVersion(), Origins: c.OTLPOrigins})
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
-	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
+	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
 		return nil, err
 	}
 	s.agents.register(s.http)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 )
 
@@ -130,12 +131,7 @@ func (p program) environment(settings []setting) []string {
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s.value))
 	}
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USERPROFILE", "SystemRoot", "TEMP"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return append(env, p.identity...)
+	return slices.Concat(sandbox.Environment(nil), env, p.identity) // the last of a name counts
 }
 
 // output keeps the first maxOutput bytes. After them it ends the writer.
