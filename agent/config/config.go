@@ -121,7 +121,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	top.object(keep)
 
 	if n, ok := sections["toolsets"]; ok {
-		c.Toolsets = readToolsets(n, dir, c.hide)
+		c.Toolsets = readToolsets(n, dir)
 	}
 	there := names{
 		models: keysOf(sections["models"]), servers: keysOf(sections["mcpServers"]), agents: keysOf(sections["agents"]),

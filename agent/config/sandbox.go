@@ -1,9 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/actlog/actlog/agent/mcp"
 	"github.com/actlog/actlog/agent/sandbox"
 )
 
@@ -15,7 +20,7 @@ type Sandbox struct {
 }
 
 // sandbox returns a sandbox: a mode, or a mapping with more. Relative paths begin at dir. One that cannot be
-// had is a mistake, one that protects less than it should is a warning.
+// had on this machine is a mistake.
 func (n node) sandbox(dir string) (s Sandbox) {
 	modes := make([]string, 0, len(sandbox.Modes()))
 	for _, mode := range sandbox.Modes() {
@@ -49,20 +54,38 @@ func (n node) sandbox(dir string) (s Sandbox) {
 	return s
 }
 
-// warnOfSandbox notes what a sandbox does not protect.
-func (n node) warnOfSandbox(s Sandbox) {
-	if lacks := s.open(nil).Lacks(); lacks != "" {
-		n.warn(lacks)
+// Unprotected returns what the programs of the configuration can reach on this machine although they should
+// not, and what their sandbox takes from them that they may miss. Log it at the start.
+func (c *Config) Unprotected() (lines []string) {
+	add := func(what, key, lacks string) {
+		if lacks != "" {
+			lines = append(lines, fmt.Sprintf("%s.%s: %s", what, key, lacks))
+		}
 	}
-}
+	lacks := map[string][]string{} // those that lack the same
+	for _, name := range slices.Sorted(maps.Keys(c.Toolsets.Tests)) {
+		text := c.Toolsets.Tests[name].Sandbox.open(nil).Lacks()
+		lacks[text] = append(lacks[text], "toolsets.tests."+name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MCPServers)) {
+		if server := c.MCPServers[name]; len(server.Command) > 0 {
+			box := server.Sandbox.open(nil)
+			box.Mode = cmp.Or(box.Mode, mcp.DefaultSandbox)
+			lacks[box.Lacks()] = append(lacks[box.Lacks()], "mcpServers."+name)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(lacks)) {
+		add(strings.Join(lacks[text], ", "), "sandbox", text)
+	}
 
-// warnOfHidden notes that programs cannot write directly in their folder, because something is in it that
-// they are not to reach.
-func (n node) warnOfHidden(t Test, hide []string) {
-	for _, hidden := range t.Sandbox.open(hide).Within(t.Root.Reveal()) {
-		n.warn(fmt.Sprintf("the folder %s holds %s, which the command cannot reach: it makes no new files directly in that folder, only below it; "+
-			"move one of the two, or set sandbox: bubblewrap", t.Root, filepath.Base(hidden)))
+	for _, name := range slices.Sorted(maps.Keys(c.Toolsets.Tests)) {
+		t := c.Toolsets.Tests[name]
+		for _, hidden := range t.Sandbox.open(c.hide).Within(t.Root.Reveal()) {
+			add("toolsets.tests."+name, "root", fmt.Sprintf("%s is in the folder %s and out of the command's reach, so the command makes no new files directly in that folder, "+
+				"only below it; move one of the two, or set sandbox: bubblewrap", filepath.Base(hidden), t.Root))
+		}
 	}
+	return lines
 }
 
 // absolute returns an absolute path. A relative one begins at dir.

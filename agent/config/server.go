@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -52,11 +51,6 @@ func readServer(name string, n node, dir string) Server {
 		at := g.at(field)
 		at.path = below(n.path, field)
 		at.problem("%s", message)
-	}
-	if len(s.Command) > 0 {
-		effective := s.Sandbox
-		effective.Mode = cmp.Or(effective.Mode, mcp.DefaultSandbox)
-		g.at("sandbox").warnOfSandbox(effective)
 	}
 	return s
 }

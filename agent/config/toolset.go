@@ -49,8 +49,7 @@ type Test struct {
 	Sandbox Sandbox          `json:"sandbox,omitzero"`
 }
 
-// readToolsets reads the toolsets. Relative folders begin at dir. What is in hide, no program reaches.
-func readToolsets(n node, dir string, hide []string) (t Toolsets) {
+func readToolsets(n node, dir string) (t Toolsets) {
 	root := Value{text: &dir}
 	n.object(fields{
 		"files": func(n node) {
@@ -83,14 +82,14 @@ func readToolsets(n node, dir string, hide []string) (t Toolsets) {
 			t.Search = &Search{Root: root}
 			n.object(fields{"root": func(n node) { t.Search.Root = n.folder(dir) }})
 		},
-		"tests": func(n node) { t.Tests = n.tests(dir, hide) },
+		"tests": func(n node) { t.Tests = n.tests(dir) },
 	})
 	return t
 }
 
 // tests returns the commands that run tests, by their names. The key sandbox is the sandbox of all those that
 // have none of their own.
-func (n node) tests(dir string, hide []string) map[string]Test {
+func (n node) tests(dir string) map[string]Test {
 	tests := map[string]Test{}
 	var common Sandbox
 	n.entries(func(name string, n node) {
@@ -103,14 +102,8 @@ func (n node) tests(dir string, hide []string) map[string]Test {
 			return
 		}
 		n.checkName("tests.", name)
-		t := n.test(dir, common)
-		n.warnOfHidden(t, hide)
-		tests[name] = t
+		tests[name] = n.test(dir, common)
 	})
-
-	if len(tests) > 0 {
-		n.warnOfSandbox(common)
-	}
 	return tests
 }
 
@@ -136,10 +129,7 @@ func (n node) test(dir string, common Sandbox) Test {
 		"command": func(n node) { t.Command = n.command() },
 		"root":    func(n node) { t.Root = n.folder(dir) },
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
-		"sandbox": func(n node) {
-			t.Sandbox = n.sandbox(dir)
-			n.warnOfSandbox(t.Sandbox)
-		},
+		"sandbox": func(n node) { t.Sandbox = n.sandbox(dir) },
 	}).require("command")
 	return t
 }

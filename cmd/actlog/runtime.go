@@ -111,7 +111,7 @@ func (a *agents) register(server *httpd.Server) {
 	server.Register(a.source.Metrics()...)
 }
 
-// warn logs what is odd in the configuration.
+// warn logs what is odd in the configuration, and what this machine does not protect.
 func (a *agents) warn() error {
 	p, release, err := a.current.Use()
 	if err != nil {
@@ -120,6 +120,9 @@ func (a *agents) warn() error {
 	defer release()
 	for _, w := range p.Config.Warnings {
 		a.log.Warn("configuration", "warning", w)
+	}
+	for _, line := range p.Config.Unprotected() {
+		a.log.Warn("what tools can reach", "warning", line)
 	}
 	return nil
 }
