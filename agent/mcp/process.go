@@ -30,7 +30,7 @@ type process struct {
 
 func start(s Server, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it lives longer than the call that starts it
-	cmd.Env = sandbox.Environment(s.Env)
+	cmd.Env = sandbox.Environment(s.Env, "PATH", "HOME", "SystemRoot")
 	p := &process{cmd: cmd, stderr: &stderr{log: log}, exited: make(chan struct{})}
 	cmd.Stderr = p.stderr
 	cmd.WaitDelay = grace // for programs that it started and that keep stderr open

@@ -23,7 +23,7 @@ const (
 type Server struct {
 	// Command is a program with its arguments, which speaks MCP over its standard input and output.
 	Command []string `yaml:"command,omitempty"`
-	// Env are variables for the command, besides those of [sandbox.Environment].
+	// Env are variables for the command, besides PATH and HOME.
 	Env map[string]string `yaml:"env,omitempty"`
 	// URL is the endpoint of a server that speaks streamable HTTP.
 	URL string `yaml:"url,omitempty"`

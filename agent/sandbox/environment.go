@@ -21,12 +21,14 @@ var plain = []string{
 func isPlain(name string) bool { return slices.Contains(plain, name) || strings.HasPrefix(name, "LC_") }
 
 // Environment returns the variables of a program: those of this process that say where things are and which
-// language to write, and own, which win. No key, password or setting of this process is among them.
-func Environment(own map[string]string) []string {
+// language to write, and own, which win. No key, password or setting of this process is among them. With only,
+// none but these of them.
+func Environment(own map[string]string, only ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if _, replaced := own[name]; isPlain(name) && !replaced {
+		_, replaced := own[name]
+		if isPlain(name) && !replaced && (len(only) == 0 || slices.Contains(only, name)) {
 			env = append(env, variable)
 		}
 	}

@@ -40,23 +40,22 @@ var languages = []string{
 type reach struct {
 	read, write, devices []string
 	list                 []string // folders of which only the names in them can be listed
-	temporary            string
 }
 
-// reach returns what a program can reach, hidden or not, and sets its variables to what it can write. It
-// makes the folder for its caches.
-func (s Sandbox) reach(cmd *exec.Cmd, temporary string) *reach {
-	r := &reach{temporary: temporary}
+// reachOf returns what a program can reach, hidden or not, with more to read and write, and sets its variables
+// to what it can write. It makes the folder for its caches.
+func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
+	r := &reach{}
 	cache := filepath.Join(temporary, "cache")
 	if kept, err := cacheOf(cmd); err == nil {
 		cache = kept
 	}
-	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, s.Write) {
+	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, write) {
 		if real, ok := resolve(path, r.write); ok {
 			r.write = append(r.write, real)
 		}
 	}
-	for _, path := range slices.Concat(system, toolchains(cmd), s.Read) {
+	for _, path := range slices.Concat(system, toolchains(cmd), read) {
 		if real, ok := resolve(path, r.write); ok {
 			r.read = append(r.read, real)
 		}
@@ -74,7 +73,7 @@ func (s Sandbox) reach(cmd *exec.Cmd, temporary string) *reach {
 // without returns what can be reached without what is hidden. Where something is hidden below a folder, what
 // is beside it can be reached, and the folder can be listed.
 func (r *reach) without(hidden []string) *reach {
-	out := &reach{devices: r.devices, temporary: r.temporary}
+	out := &reach{devices: r.devices}
 	for _, path := range r.read {
 		out.read = out.grant(out.read, path, hidden)
 	}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -93,14 +92,6 @@ func (s Sandbox) Within(dir string) (hidden []string) {
 	return hidden
 }
 
-// Versions of Landlock.
-const (
-	leastABI  = 3 // the first that keeps files from being truncated
-	signalABI = 6
-)
-
-var errNoLandlock = errors.New("no Landlock: that needs Linux 6.2 or newer, with landlock among its security modules")
-
 // chosen returns the mode that is used: never Auto.
 func (s Sandbox) chosen() (Mode, error) {
 	abi := landlockABI()
@@ -161,10 +152,11 @@ func (s Sandbox) Start(cmd *exec.Cmd) (end func(), err error) {
 	}
 	end = func() { _ = removeAll(temporary) }
 	if temporary, err = filepath.EvalSymlinks(temporary); err == nil {
+		reached, hidden := reachOf(cmd, temporary, s.Read, s.Write), realOf(s.Hide)
 		if mode == Bubblewrap {
-			err = startWrapped(cmd, s.reach(cmd, temporary), realOf(s.Hide))
+			err = startWrapped(cmd, reached, hidden)
 		} else {
-			err = startRestricted(cmd, s.reach(cmd, temporary).without(realOf(s.Hide)))
+			err = startRestricted(cmd, reached.without(hidden))
 		}
 	}
 	if err != nil {

@@ -60,6 +60,10 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("it lacks %s: %q", want, env)
 		}
 	}
+	t.Setenv("HOME", "/home")
+	if env := sandbox.Environment(map[string]string{"OWN": "mine"}, "HOME", "PGPASSWORD"); !slices.Equal(env, []string{"HOME=/home", "OWN=mine"}) {
+		t.Errorf("only: %q", env)
+	}
 	if slices.Contains(env, "PATH=/usr/bin:/bin") {
 		t.Errorf("a variable is there twice: %q", env)
 	}
