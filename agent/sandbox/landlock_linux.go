@@ -65,7 +65,7 @@ func startWith(cmd *exec.Cmd, config landlock.Config, grant func(*ruleset)) erro
 	if fd < 0 {
 		return errors.New("sandbox: Landlock restricts nothing")
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	return onThread(func() error {
 		if err := restrictThread(fd, flags); err != nil {
 			return fmt.Errorf("sandbox: %w", err)

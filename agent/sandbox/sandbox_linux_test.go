@@ -398,7 +398,7 @@ func TestUsers(t *testing.T) {
 	}
 	for name, credential := range users {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("/tmp", "sandbox-test-") // one that others can enter
+			dir, err := os.MkdirTemp("/tmp", "sandbox-test-") //nolint:usetesting // one that others can enter
 			if err != nil {
 				t.Fatal(err)
 			}
