@@ -32,6 +32,8 @@ type Config struct {
 
 	// Warnings are what may be a mistake, but need not be one: log them.
 	Warnings []Problem `json:"-"`
+
+	hide []string // absolute paths of what programs are not to reach
 }
 
 // Definition returns the definition of an agent, or false if there is no such agent.
@@ -51,6 +53,9 @@ type Options struct {
 	Tools []string
 	// Workflows are the names of workflows that the program has as functions.
 	Workflows []string
+	// Hide are files and folders that no program in a sandbox is to reach, such as the data folder of the
+	// program, and its keys. The file of the configuration is always one.
+	Hide []string
 }
 
 // maxFile bounds the bytes of a file.
@@ -83,6 +88,12 @@ func Parse(path string, text []byte, o Options) (*Config, error) {
 		return nil, fmt.Errorf("folder of the configuration: %w", err)
 	}
 	c := &Config{}
+	for _, hidden := range append(slices.Clone(o.Hide), path) {
+		if hidden, err = filepath.Abs(hidden); err != nil {
+			return nil, fmt.Errorf("what is hidden from programs: %w", err)
+		}
+		c.hide = append(c.hide, hidden)
+	}
 	if len(text) > maxFile {
 		f.problems = append(f.problems, Problem{File: path, Message: fmt.Sprintf("the file has more than %d bytes", maxFile)})
 	} else if top, ok := f.parse(text); ok {
@@ -131,7 +142,7 @@ func (c *Config) read(top node, dir string, o Options) {
 	}
 
 	c.Models = section(sections["models"], "", func(_ string, n node) Model { return readModel(n) })
-	c.MCPServers = section(sections["mcpServers"], "", readServer)
+	c.MCPServers = section(sections["mcpServers"], "", func(name string, n node) Server { return readServer(name, n, dir) })
 	c.Agents = section(sections["agents"], "agent.", func(_ string, n node) Agent { return readAgent(n, there) })
 	c.Workflows = section(sections["workflows"], "", func(_ string, n node) Workflow { return readWorkflow(n, there) })
 	c.Plans = section(sections["plans"], "plan.", func(name string, n node) Plan { return readPlan(n, name, there) })

@@ -68,7 +68,7 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 			p.vectors = search.NewVectors(embedder)
 		}
 	}
-	errs = append(errs, p.openToolsets(c.Toolsets))
+	errs = append(errs, p.openToolsets(c.Toolsets, c.hide))
 	if err := errors.Join(errs...); err != nil {
 		p.Close()
 		return nil, err
@@ -111,7 +111,7 @@ func (e Embedder) open() (model.Embedder, error) {
 }
 
 // openToolsets adds the tools of each toolset.
-func (p *Parts) openToolsets(t Toolsets) error {
+func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 	var errs []error
 	// errors of opening a folder have its path, which may be secret
 	add := func(toolset string, root Value, folder folder, err error) {
@@ -144,11 +144,10 @@ func (p *Parts) openToolsets(t Toolsets) error {
 	}
 	commands := make([]tests.Command, 0, len(t.Tests))
 	for _, name := range slices.Sorted(maps.Keys(t.Tests)) {
-		c := tests.Command{Name: name, Dir: t.Tests[name].Root.Reveal(), Arguments: t.Tests[name].Command, Env: map[string]string{}}
-		for variable, value := range t.Tests[name].Env {
-			c.Env[variable] = value.Reveal()
-		}
-		commands = append(commands, c)
+		test := t.Tests[name]
+		commands = append(commands, tests.Command{
+			Name: name, Dir: test.Root.Reveal(), Arguments: test.Command, Env: revealAll(test.Env), Sandbox: test.Sandbox.open(hide),
+		})
 	}
 	tools, err := tests.Tools(commands...)
 	if err != nil {
@@ -162,7 +161,9 @@ func (p *Parts) openToolsets(t Toolsets) error {
 func (p *Parts) Servers() map[string]mcp.Server {
 	servers := make(map[string]mcp.Server, len(p.Config.MCPServers))
 	for name, s := range p.Config.MCPServers {
-		servers[name] = s.open()
+		open := s.open()
+		open.Sandbox.Hide = p.Config.hide
+		servers[name] = open
 	}
 	return servers
 }

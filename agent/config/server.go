@@ -19,9 +19,10 @@ type Server struct {
 	Trusted         bool             `json:"trusted,omitempty"`
 	Timeout         Duration         `json:"timeout,omitempty"`
 	RegisterTimeout Duration         `json:"registerTimeout,omitempty"`
+	Sandbox         Sandbox          `json:"sandbox,omitzero"`
 }
 
-func readServer(name string, n node) Server {
+func readServer(name string, n node, dir string) Server {
 	var s Server
 	if err := mcp.CheckName(name); err != nil && tool.CheckName(name) == nil { // else it was noted
 		n.problem("%v", err)
@@ -40,6 +41,7 @@ func readServer(name string, n node) Server {
 		"trusted":         func(n node) { s.Trusted = n.boolean() },
 		"timeout":         func(n node) { s.Timeout = n.duration() },
 		"registerTimeout": func(n node) { s.RegisterTimeout = n.duration() },
+		"sandbox":         func(n node) { s.Sandbox = n.sandbox(dir) },
 	})
 	if len(n.file.problems) > problems {
 		return s
@@ -73,7 +75,7 @@ func checkHeader(name string) string {
 func (s Server) open() mcp.Server {
 	open := mcp.Server{
 		Env: revealAll(s.Env), URL: s.URL.Reveal(), Headers: revealAll(s.Headers), Exclude: s.Exclude, Trusted: s.Trusted,
-		Timeout: time.Duration(s.Timeout), RegisterTimeout: time.Duration(s.RegisterTimeout),
+		Timeout: time.Duration(s.Timeout), RegisterTimeout: time.Duration(s.RegisterTimeout), Sandbox: s.Sandbox.open(nil),
 	}
 	for _, v := range s.Command {
 		open.Command = append(open.Command, v.Reveal())

@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -52,6 +51,7 @@ type Test struct {
 	Command []string         `json:"command"` // the program and its arguments
 	Root    Value            `json:"root"`    // absolute; the folder in which it runs
 	Env     map[string]Value `json:"env,omitempty"`
+	Sandbox Sandbox          `json:"sandbox,omitzero"`
 }
 
 func readToolsets(n node, dir string) (t Toolsets) {
@@ -93,32 +93,36 @@ func readToolsets(n node, dir string) (t Toolsets) {
 				"allow": func(n node) { t.Search.Allow = n.filePatterns() },
 			})
 		},
-		"tests": func(n node) {
-			t.Tests = map[string]Test{}
-			n.entries(func(name string, n node) {
-				n.checkName("tests.", name)
-				t.Tests[name] = n.test(dir)
-			})
-		},
+		"tests": func(n node) { t.Tests = n.tests(dir) },
 	})
 	return t
 }
 
+// tests returns the commands that run tests, by their names. The key sandbox is the sandbox of all those that
+// have none of their own.
+func (n node) tests(dir string) map[string]Test {
+	tests := map[string]Test{}
+	var common Sandbox
+	n.entries(func(name string, n node) {
+		if name == "sandbox" {
+			common = n.sandbox(dir)
+		}
+	})
+	n.entries(func(name string, n node) {
+		if name == "sandbox" {
+			return
+		}
+		n.checkName("tests.", name)
+		tests[name] = n.test(dir, common)
+	})
+	return tests
+}
+
 // folder returns the absolute path of a folder. A relative one begins at dir.
 func (n node) folder(dir string) Value {
-	v := n.value(false)
+	v := n.absolute(dir)
 	path := v.Reveal()
-	if path == "" {
-		if n.Value == "" {
-			n.problem("it is empty")
-		}
-		return v
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	v.text = &path
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	if info, err := os.Stat(path); path != "" && (err != nil || !info.IsDir()) {
 		n.problem("there is no folder %s", v)
 	}
 	return v
@@ -132,10 +136,10 @@ func (n node) filePatterns() (patterns []string) {
 	return patterns
 }
 
-// test returns a command that runs tests: a list, or a mapping with more. It runs in dir unless it says
-// otherwise.
-func (n node) test(dir string) Test {
-	t := Test{Root: Value{text: &dir}}
+// test returns a command that runs tests: a list, or a mapping with more. It runs in dir, and in the sandbox
+// that is common to all, unless it says otherwise.
+func (n node) test(dir string, common Sandbox) Test {
+	t := Test{Root: Value{text: &dir}, Sandbox: common}
 	if n.ShortTag() != "!!map" {
 		t.Command = n.command()
 		return t
@@ -144,6 +148,7 @@ func (n node) test(dir string) Test {
 		"command": func(n node) { t.Command = n.command() },
 		"root":    func(n node) { t.Root = n.folder(dir) },
 		"env":     func(n node) { t.Env = n.values(checkVariable, func(n node) Value { return n.value(true) }) },
+		"sandbox": func(n node) { t.Sandbox = n.sandbox(dir) },
 	}).require("command")
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/actlog/actlog/agent/mcp"
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 )
 
@@ -780,4 +782,38 @@ func TestManyCalls(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// S8: a server that is started by its command cannot read the memory, environment and open files of this
+// process, whoever runs both, and does not stop it. In a stricter sandbox it reaches only the files that it is
+// given.
+func TestSandbox(t *testing.T) {
+	if lacks := (sandbox.Sandbox{Mode: sandbox.Processes}).Lacks(); lacks != "" {
+		t.Log("there is no sandbox here: " + lacks)
+		return
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("planted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := `{ cat /proc/$PPID/environ; ls -l /proc/$PPID/fd/; head -c 1 /proc/$PPID/maps; kill -0 $PPID && echo signal; } >$OUT 2>&1; cat ` + secret + ` >>$OUT; exit 1`
+	for want, box := range map[string]sandbox.Sandbox{"planted": {}, "": {Mode: sandbox.Auto}} {
+		out := filepath.Join(t.TempDir(), "out")
+		if err := os.WriteFile(out, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		box.Write = []string{out}
+		p := newPool(t, mcp.Options{})
+		s := mcp.Server{Command: []string{"sh", "-c", script}, Env: map[string]string{"OUT": out}, Sandbox: box}
+		if _, err := p.Tools(t.Context(), map[string]mcp.Server{"test": s}); err == nil {
+			t.Error("it is a server")
+		}
+		text, err := os.ReadFile(out)
+		if err != nil || !bytes.Contains(text, []byte("denied")) || bytes.Contains(text, []byte("signal")) || bytes.Contains(text, []byte("PATH=")) || bytes.Contains(text, []byte("->")) {
+			t.Errorf("%q: %q %v", box.Mode, text, err)
+		}
+		if strings.HasSuffix(string(text), "planted") != (want == "planted") {
+			t.Errorf("%q: files: %q", box.Mode, text)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/internal/group"
 )
 
@@ -24,18 +25,12 @@ type process struct {
 	stdout io.ReadCloser
 	stderr *stderr
 	exited chan struct{}
+	end    func() // cleans up after it
 }
 
 func start(s Server, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it lives longer than the call that starts it
-	for _, name := range []string{"PATH", "HOME", "SystemRoot"} {
-		if value, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
-	for name, value := range s.Env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
+	cmd.Env = sandbox.Environment(s.Env, "PATH", "HOME", "SystemRoot")
 	p := &process{cmd: cmd, stderr: &stderr{log: log}, exited: make(chan struct{})}
 	cmd.Stderr = p.stderr
 	cmd.WaitDelay = grace // for programs that it started and that keep stderr open
@@ -48,7 +43,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	cmd.Stdout = write
 	p.stdout = read
 	if p.stdin, err = cmd.StdinPipe(); err == nil {
-		err = cmd.Start()
+		p.end, err = s.sandbox().Start(cmd)
 	}
 	if err != nil {
 		read.Close()
@@ -58,6 +53,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 		defer close(p.exited)
 		err := cmd.Wait()
 		group.Kill(cmd) // what the server started and left behind
+		p.end()
 		// A process that still holds stdout does not keep the connection open.
 		_ = read.SetReadDeadline(time.Now().Add(grace))
 		p.stderr.flush()

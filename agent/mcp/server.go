@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 )
 
@@ -39,6 +41,18 @@ type Server struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// RegisterTimeout bounds connecting and listing the tools. 0 means DefaultRegisterTimeout.
 	RegisterTimeout time.Duration `yaml:"registerTimeout,omitempty"`
+	// Sandbox is what the command can reach. An empty mode is DefaultSandbox.
+	Sandbox sandbox.Sandbox `yaml:"sandbox,omitempty"`
+}
+
+// DefaultSandbox keeps the command of a server from other processes, ours among them. It reaches all files of
+// the user: what servers need is too different.
+const DefaultSandbox = sandbox.Processes
+
+func (s Server) sandbox() sandbox.Sandbox {
+	box := s.Sandbox
+	box.Mode = cmp.Or(box.Mode, DefaultSandbox)
+	return box
 }
 
 // maxName leaves room for the name of a tool in <server>-<tool>.
@@ -65,12 +79,17 @@ func (s Server) Check() error {
 		return errors.New("headers: they are for servers with a url")
 	case s.URL != "" && len(s.Env) > 0:
 		return errors.New("env: it is for servers with a command")
+	case s.URL != "" && (s.Sandbox.Mode != "" || len(s.Sandbox.Read)+len(s.Sandbox.Write) > 0):
+		return errors.New("sandbox: it is for servers with a command")
 	case s.Timeout < 0:
 		return errors.New("timeout: it is negative")
 	case s.RegisterTimeout < 0:
 		return errors.New("registerTimeout: it is negative")
 	}
 	if s.URL == "" {
+		if err := s.sandbox().Check(); err != nil {
+			return fmt.Errorf("sandbox: %w", err)
+		}
 		return nil
 	}
 	// The URL may hold a secret, so no error has it.
@@ -92,7 +111,7 @@ func (s Server) withDefaults() Server {
 
 // key is the same for configurations that can share a connection.
 func (s Server) key() (string, error) {
-	b, err := json.Marshal([]any{s.Command, s.Env, s.URL, s.Headers})
+	b, err := json.Marshal([]any{s.Command, s.Env, s.URL, s.Headers, s.Sandbox})
 	if err != nil {
 		return "", err
 	}

@@ -4,12 +4,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/actlog/actlog/agent/sandbox"
 )
 
 func main() {
+	// Before anything else: every command may hold keys and passwords.
+	if err := sandbox.HideProcess(); err != nil {
+		fmt.Fprintf(os.Stderr, "actlog: other programs may read the secrets of this process: %v\n", err)
+	}
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,8 +58,9 @@ type agents struct {
 	workers sync.WaitGroup
 }
 
-// startAgents reads the configuration and starts workers. The caller closes what it returns.
-func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger) (_ *agents, err error) {
+// startAgents reads the configuration and starts workers. No program that a tool starts in a sandbox reaches
+// what is in hide. The caller closes what it returns.
+func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, log *slog.Logger) (_ *agents, err error) {
 	a := &agents{source: parts.NewSource(log)}
 	a.log = a.source.Log()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,7 +71,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 		}
 	}()
 	if f.Config != "" {
-		if a.current, err = config.Open(f.Config, config.Options{}); err != nil {
+		if a.current, err = config.Open(f.Config, config.Options{Hide: hide}); err != nil {
 			return nil, err
 		}
 		a.current.KeepVectors(s)
@@ -98,13 +100,18 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, log *slog.Logger)
 	return a, nil
 }
 
+// secretFiles are what tools are not to reach: the data folder, and the keys.
+func secretFiles(d databaseFlags, g guardFlags) []string {
+	return slices.DeleteFunc([]string{d.DataDir, g.APIKeys}, func(path string) bool { return path == "" })
+}
+
 // register lets a server show the metrics of the engine and its configuration.
 func (a *agents) register(server *httpd.Server) {
 	server.Register(a.engine.Metrics()...)
 	server.Register(a.source.Metrics()...)
 }
 
-// warn logs what is odd in the configuration.
+// warn logs what is odd in the configuration, and what this machine does not protect.
 func (a *agents) warn() error {
 	p, release, err := a.current.Use()
 	if err != nil {
@@ -113,6 +120,9 @@ func (a *agents) warn() error {
 	defer release()
 	for _, w := range p.Config.Warnings {
 		a.log.Warn("configuration", "warning", w)
+	}
+	for _, line := range p.Config.Unprotected() {
+		a.log.Warn("what tools can reach", "warning", line)
 	}
 	return nil
 }

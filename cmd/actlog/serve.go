@@ -152,7 +152,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.http = httpd.New(config)
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	s.http.Register(httpd.ConnectionMetrics(s.doors.all)...)
-	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), log); err != nil {
+	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
 		return nil, err
 	}
 	s.agents.register(s.http)

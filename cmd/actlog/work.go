@@ -49,7 +49,7 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 		err = errors.Join(err, s.Close(ctx))
 	}()
 	n := c.workers(c.Workers)
-	a, err := startAgents(&c.runtimeFlags, s, n, e.log)
+	a, err := startAgents(&c.runtimeFlags, s, n, secretFiles(c.databaseFlags, c.guardFlags), e.log)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/actlog/actlog/agent/sandbox"
 )
 
 // graceBeforeKill is how long Postgres may take to exit after SIGQUIT. Then it is killed.
@@ -84,12 +85,10 @@ func run(cmd *exec.Cmd, input string) error {
 	return nil
 }
 
-// environment returns the environment of this program without the variables that would
+// environment returns the variables of Postgres: no secrets of this program, and none that would
 // configure Postgres or make it differ between machines.
 func environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		return strings.HasPrefix(kv, "PG") || strings.HasPrefix(kv, "LC_")
-	})
+	env := slices.DeleteFunc(sandbox.Environment(nil), func(kv string) bool { return strings.HasPrefix(kv, "LC_") })
 	return append(env, "LC_ALL=C", "TZ=UTC")
 }
 

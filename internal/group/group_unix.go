@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// Lead makes a program that is not yet started the head of a process group, so that Ctrl-C in a
-// terminal does not reach it before us, and Terminate and Kill reach what it starts.
-func Lead(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// Lead makes a program that is not yet started the head of a session and a process group. So Ctrl-C in a
+// terminal does not reach it before us, it cannot read or write that terminal, and Terminate and Kill reach
+// what it starts.
+func Lead(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // Terminate asks a group to end.
 func Terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) } // an error means that it has gone

@@ -30,6 +30,7 @@ var upward = map[string]int{
 	"agent/mcp":         0,
 	"agent/redact":      0,
 	"agent/plan":        0,
+	"agent/sandbox":     0,
 	"agent/tool":        0,
 	"agent/tool/code":   0,
 	"agent/tool/files":  0,

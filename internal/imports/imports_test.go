@@ -69,7 +69,7 @@ var rules = map[string]rule{
 	"internal/store":    {[]string{"record", "internal/content", "internal/delta", "internal/field", "internal/fieldsql", "internal/pg", "internal/feed", "internal/recent", "internal/search", "internal/tree", "db", "migrations"}, []string{pgx, "github.com/pressly/goose/v3"}},
 	"internal/upkeep":   {[]string{"record", "internal/pg", "internal/store", "db"}, []string{pgx}},
 	"internal/report":   {[]string{"record", "internal/pg"}, []string{pgx}},
-	"internal/embedpg":  {nil, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
+	"internal/embedpg":  {[]string{"agent/sandbox"}, []string{"github.com/fergusstrange/embedded-postgres", "golang.org/x/sys"}},
 
 	// How the record is laid out, and said to people.
 	"internal/outline":  {[]string{"record", "internal/tree"}, nil},
@@ -101,16 +101,16 @@ var rules = map[string]rule{
 	"agent/tool":        {[]string{"record", "agent/model"}, []string{"github.com/go-json-experiment/json", "github.com/google/jsonschema-go"}},
 	"agent/tool/code":   {[]string{"record", "agent/tool", "internal/folder"}, []string{"github.com/fzipp/gocyclo", "github.com/uudashr/gocognit"}},
 	"agent/tool/files":  {[]string{"record", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/git":    {[]string{"record", "agent/tool", "internal/folder"}, nil},
+	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
-	"agent/tool/tests":  {[]string{"record", "agent/tool", "internal/group"}, nil},
+	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
 	"internal/group":    {nil, nil},
 	"internal/folder":   {nil, nil},
-	"agent/mcp":         {[]string{"record", "agent/tool", "internal/group"}, []string{mcpSDK}},
+	"agent/mcp":         {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, []string{mcpSDK}},
 	"agent/plan":        {[]string{"record"}, nil},
 	"agent/workflow":    {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
-	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
+	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang"}},

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 )
 
@@ -73,12 +74,7 @@ func (p program) environment() []string {
 		"GIT_LITERAL_PATHSPECS=1", "GIT_OPTIONAL_LOCKS=0", "GIT_EDITOR=false", "GIT_PAGER=cat", "LC_ALL=C",
 		"GIT_TRACE2=0", "GIT_TRACE2_EVENT=0", "GIT_TRACE2_PERF=0", // a configuration can name files for them
 	}
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USERPROFILE", "SystemRoot", "TEMP"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return append(env, p.identity...)
+	return slices.Concat(sandbox.Environment(nil), env, p.identity) // the last of a name counts
 }
 
 // output keeps the first maxOutput bytes. After them it ends the writer.

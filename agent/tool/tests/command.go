@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/internal/group"
 )
 
@@ -23,9 +23,11 @@ type Command struct {
 	// Arguments are the program and its arguments. No shell reads them. A program with a "/" that is not
 	// absolute is one of the folder.
 	Arguments []string
-	// Env are variables for the command. It gets no others but PATH, HOME, the folders for temporary
-	// files, settings and caches, and the language.
+	// Env are variables for the command, besides those of [sandbox.Environment].
 	Env map[string]string
+	// Sandbox is what the command can reach besides its folder. The zero value is the best that the system
+	// has.
+	Sandbox sandbox.Sandbox
 }
 
 type runner struct{ Command }
@@ -41,19 +43,21 @@ func (r runner) run(ctx context.Context, command []string) (*output, int, error)
 		program = filepath.Join(r.Dir, program)
 	}
 	cmd := exec.CommandContext(ctx, program, command[1:]...)
-	cmd.Dir, cmd.Env = r.Dir, append(r.environment(), startedBy(ctx)...)
+	cmd.Dir, cmd.Env = r.Dir, append(sandbox.Environment(r.Env), startedBy(ctx)...)
 	var o output
 	cmd.Stdout, cmd.Stderr = &o, &o
 	group.Lead(cmd)
 	cmd.Cancel = func() error { group.Kill(cmd); return nil }
 	cmd.WaitDelay = grace
-	if err := cmd.Start(); err != nil {
+	end, err := r.Sandbox.Start(cmd)
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
 		return nil, 0, fmt.Errorf("the tests cannot be started: %w", err)
 	}
-	err := cmd.Wait()
+	defer end()
+	err = cmd.Wait()
 	group.Kill(cmd)
 	if ctx.Err() != nil {
 		return nil, 0, ctx.Err()
@@ -62,19 +66,6 @@ func (r runner) run(ctx context.Context, command []string) (*output, int, error)
 		return nil, 0, fmt.Errorf("run the tests: %w", err)
 	}
 	return &o, cmd.ProcessState.ExitCode(), nil
-}
-
-// environment returns the variables of the command: none of ours but those that it needs.
-func (r runner) environment() (env []string) {
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR", "LANG", "LC_ALL", "USERPROFILE", "LOCALAPPDATA", "SystemRoot", "TEMP"} {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	for name, value := range r.Env {
-		env = append(env, name+"="+value)
-	}
-	return env
 }
 
 // Bounds of what is kept of an output, in bytes. What failed stands at the end as a rule.

@@ -26,6 +26,10 @@ func Tools(commands ...Command) (tools []tool.Tool, err error) {
 			errs = append(errs, fmt.Errorf("%s: folder: %w", c.Name, err))
 			continue
 		}
+		if err := c.Sandbox.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: sandbox: %w", c.Name, err))
+			continue
+		}
 		r := runner{Command: c}
 		r.Dir = dir
 		tools = append(tools, tool.Func("tests."+c.Name, "Runs tests: "+strings.Join(c.Arguments, " ")+".", r.call,
