@@ -23,7 +23,7 @@ type waitView struct {
 	FormInputs, Parameters, Plan json.RawMessage
 	Decisions, Files             []string
 	AskedAt, ExpiresAt           *time.Time
-	Decision, DecidedBy          string
+	Decision, DecidedBy, By      string
 }
 
 // maxSubject is how many characters of a subject are shown.
@@ -130,7 +130,7 @@ func (w *waitView) check(d decide) error {
 }
 
 func (d decide) about() decision.Decision {
-	out := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}}
+	out := decision.Decision{Decision: d.Decision, Text: d.Text, Claim: d.By, Values: map[string]json.RawMessage{}}
 	for name, value := range d.Values {
 		out.Values[name], _ = json.Marshal(value) // a text: it cannot fail
 	}

@@ -16,9 +16,11 @@ import (
 
 // request is what is noted of a request while it is served.
 type request struct {
-	id   string
-	key  *key // nil: it has none, and needs none or is refused
-	body *countedBody
+	id  string
+	key *key // nil: it has none, and needs none or is refused
+	// byCookie: it has no key of its own, but the session of one.
+	byCookie bool
+	body     *countedBody
 	// answer is nil over gRPC, whose library sends it.
 	answer *Answer
 	// refused is the status of the problem that answers it, which over gRPC is not that of the
