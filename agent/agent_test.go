@@ -245,6 +245,7 @@ func TestStartErrors(t *testing.T) {
 		{agent.Request{Agent: "a", Request: "r", ConversationID: "\x00"}, "conversationId"},
 		{agent.Request{Agent: "a", Request: "r", Project: long}, "project"},
 		{agent.Request{Agent: "a", Request: "r", IdempotencyKey: long}, "idempotencyKey"},
+		{agent.Request{Agent: "a", Request: "r", Starter: long}, "starter"},
 		{agent.Request{Agent: "a", Request: "r", Tags: []string{"ok", long}}, "tags[1]"},
 		{agent.Request{Agent: "a", Request: "r", Tags: make([]string, record.MaxListItems+1)}, "tags"},
 		{agent.Request{Agent: "a", Request: "r", Limits: agent.Limits{Rounds: -1}}, "limits.rounds"},
@@ -483,6 +484,34 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// S4, S9: a program says who starts a run and who decides. Idempotency keys are the starter's, who may not approve where a policy
+// says so.
+func TestStarter(t *testing.T) {
+	t.Parallel()
+	a := open(t, pgtest.New(t).URL)
+	pay := tool.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil }, tool.WithPolicy(tool.Policy{Approval: true, NotStarter: true}))
+	register(t, a, agent.Parts{Models: models(t, calls("pay", nil), says("Paid.")), Tools: []tool.Tool{pay}, Agents: map[string]agent.Agent{"a": {Tools: []string{"pay"}}}})
+	go func() { _ = a.Work(t.Context()) }()
+
+	q := agent.Request{Agent: "a", Request: "Pay.", Starter: "ann", IdempotencyKey: "once"}
+	id := start(t, a, q)
+	other := q
+	other.Starter = "bob"
+	if again, theirs := start(t, a, q), start(t, a, other); again != id || theirs == id {
+		t.Errorf("ann's run is %s, and then %s; bob's is %s", id, again, theirs)
+	}
+	w := settled(t, a, id, record.Waiting).Waits[0]
+	for _, by := range []string{"ann", ""} {
+		if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve, By: by, Claim: "bob"}); !errors.Is(err, agent.ErrNotApart) {
+			t.Errorf("%q approves: %v", by, err)
+		}
+	}
+	if err := a.Decide(t.Context(), id, w.WaitID, agent.Decision{Decision: agent.Approve, By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, a, id, record.Completed)
+}
+
 // TestForm checks that a form is shown and answered, and that a wrong answer is named.
 func TestForm(t *testing.T) {
 	t.Parallel()
@@ -510,6 +539,7 @@ func TestForm(t *testing.T) {
 		"country":  {Decision: agent.Submit, Values: map[string]any{"city": "Oslo", "country": "NO"}},
 		"Days":     {Decision: agent.Submit, Values: map[string]any{"city": "Oslo", "Days": func() {}}},
 		"by":       {Decision: agent.Submit, Values: map[string]any{"city": "Oslo"}, By: "\x00"},
+		"claim":    {Decision: agent.Submit, Values: map[string]any{"city": "Oslo"}, Claim: "\x00"},
 	} {
 		if err := a.Decide(t.Context(), id, w.WaitID, d); !named(err, field) {
 			t.Errorf("%+v: %v, want field %s", d, err, field)

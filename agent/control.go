@@ -23,8 +23,8 @@ var actions = map[Action]store.Action{Stop: store.Stop, Pause: store.Pause, Resu
 // ErrEnded means that a run has ended, so that nothing can be asked of it.
 var ErrEnded = store.ErrEnded
 
-// Control asks a run and all below it to stop, to pause or to go on. by is who asks, and may be empty. The
-// error wraps [record.ErrNotFound] if there is no such run, and [ErrEnded] if it has ended.
+// Control asks a run and all below it to stop, to pause or to go on. by is who asks, as the program knows them, and
+// may be empty. The error wraps [record.ErrNotFound] if there is no such run, and [ErrEnded] if it has ended.
 func (r *Runtime) Control(ctx context.Context, planID string, action Action, by string) error {
 	done, err := r.enter()
 	if err != nil {

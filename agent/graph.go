@@ -25,8 +25,9 @@ type Graph struct {
 	Eager bool
 	// Draft plans the graph and no more.
 	Draft bool
-	// Project, UserID, Tags, Limits and IdempotencyKey are as in [Request].
+	// Project, UserID, Starter, Tags, Limits and IdempotencyKey are as in [Request].
 	Project, UserID string
+	Starter         string `json:",omitempty"`
 	Tags            []string
 	Limits          Limits
 	IdempotencyKey  string
@@ -47,7 +48,7 @@ func (r *Runtime) StartGraph(ctx context.Context, g Graph) (planID string, err e
 }
 
 func (r *Runtime) startGraph(ctx context.Context, g Graph) (string, error) {
-	texts := Request{Project: g.Project, UserID: g.UserID, Tags: g.Tags, IdempotencyKey: g.IdempotencyKey}
+	texts := Request{Project: g.Project, UserID: g.UserID, Starter: g.Starter, Tags: g.Tags, IdempotencyKey: g.IdempotencyKey}
 	if err := texts.check(); err != nil {
 		return "", err
 	}
@@ -72,7 +73,7 @@ func (r *Runtime) startGraph(ctx context.Context, g Graph) (string, error) {
 		return "", err
 	}
 	started, err := r.engine.Start(ctx, engine.Request{
-		Executor: "dag", Input: input, Project: g.Project, UserID: g.UserID, Tags: g.Tags,
+		Executor: "dag", Input: input, Project: g.Project, UserID: g.UserID, Starter: g.Starter, Tags: g.Tags,
 		Limits: new(engine.Limits(g.Limits)), IdempotencyKey: g.IdempotencyKey, Body: body,
 	})
 	return started.PlanID, asField(err)

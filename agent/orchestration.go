@@ -21,6 +21,7 @@ type Orchestration struct {
 	ExecutionTimeout time.Duration
 	// The others are as in [Request]. The runs of a conversation are told what was said before in it.
 	ConversationID, Project, UserID string
+	Starter                         string `json:",omitempty"`
 	Tags                            []string
 	Limits                          Limits
 	IdempotencyKey                  string
@@ -41,7 +42,7 @@ func (r *Runtime) StartOrchestration(ctx context.Context, o Orchestration) (plan
 }
 
 func (r *Runtime) startOrchestration(ctx context.Context, o Orchestration) (string, error) {
-	texts := Request{Request: o.Request, ConversationID: o.ConversationID, Project: o.Project, UserID: o.UserID, Tags: o.Tags, IdempotencyKey: o.IdempotencyKey}
+	texts := Request{Request: o.Request, ConversationID: o.ConversationID, Project: o.Project, UserID: o.UserID, Starter: o.Starter, Tags: o.Tags, IdempotencyKey: o.IdempotencyKey}
 	if err := texts.check(); err != nil {
 		return "", err
 	}
@@ -64,7 +65,7 @@ func (r *Runtime) startOrchestration(ctx context.Context, o Orchestration) (stri
 		return "", err
 	}
 	started, err := r.engine.Start(ctx, engine.Request{
-		Executor: "orchestrator", Input: input, ConversationID: o.ConversationID, Project: o.Project, UserID: o.UserID, Tags: o.Tags,
+		Executor: "orchestrator", Input: input, ConversationID: o.ConversationID, Project: o.Project, UserID: o.UserID, Starter: o.Starter, Tags: o.Tags,
 		Limits: new(engine.Limits(o.Limits)), IdempotencyKey: o.IdempotencyKey, Body: body,
 	})
 	return started.PlanID, asField(err)

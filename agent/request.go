@@ -22,9 +22,12 @@ type Request struct {
 	// Project, UserID and Tags stand on record. The runs of one user take turns with those of others.
 	Project, UserID string
 	Tags            []string
+	// Starter is who starts the run, as the program knows them. Conversations and idempotency keys are theirs: the same id of
+	// another starter is another conversation. Where a policy says notStarter, they may not approve its calls. Empty: nobody.
+	Starter string `json:",omitempty"`
 	// Limits bound the run, beside those of its agent.
 	Limits Limits
-	// IdempotencyKey makes Start safe to repeat: the same request with the same key is the same run.
+	// IdempotencyKey makes Start safe to repeat: the same request of the same starter with the same key is the same run.
 	IdempotencyKey string
 }
 
@@ -57,7 +60,7 @@ func (r *Runtime) start(ctx context.Context, q Request) (string, error) {
 		return "", err
 	}
 	started, err := r.engine.Start(ctx, engine.Request{
-		Executor: "agent", Name: q.Agent, Input: input, ConversationID: q.ConversationID, Project: q.Project, UserID: q.UserID, Tags: q.Tags,
+		Executor: "agent", Name: q.Agent, Input: input, Starter: q.Starter, ConversationID: q.ConversationID, Project: q.Project, UserID: q.UserID, Tags: q.Tags,
 		Limits: new(engine.Limits(q.Limits)), IdempotencyKey: q.IdempotencyKey, Body: body,
 	})
 	return started.PlanID, asField(err)
@@ -67,6 +70,7 @@ func (r *Runtime) start(ctx context.Context, q Request) (string, error) {
 func (q Request) check() error {
 	texts := map[string]string{
 		"agent": q.Agent, "conversationId": q.ConversationID, "project": q.Project, "userId": q.UserID, "idempotencyKey": q.IdempotencyKey,
+		"starter": q.Starter,
 	}
 	if len(q.Tags) > record.MaxListItems {
 		return invalid("tags", fmt.Sprintf("must not have over %d items", record.MaxListItems))

@@ -26,8 +26,9 @@ type Task struct {
 	GoOn bool
 	// MaxOperations and MaxIterations end the work early. Default: 100 and 10.
 	MaxOperations, MaxIterations int
-	// Project, UserID, Tags, Limits and IdempotencyKey are as in [Request].
+	// Project, UserID, Starter, Tags, Limits and IdempotencyKey are as in [Request].
 	Project, UserID string
+	Starter         string `json:",omitempty"`
 	Tags            []string
 	Limits          Limits
 	IdempotencyKey  string
@@ -45,7 +46,7 @@ func (t Task) request() (q engine.Request, err error) {
 			constraints[field] = n
 		}
 	}
-	q = engine.Request{Executor: "plan", Project: t.Project, UserID: t.UserID, Tags: t.Tags, Limits: new(engine.Limits(t.Limits)), IdempotencyKey: t.IdempotencyKey}
+	q = engine.Request{Executor: "plan", Project: t.Project, UserID: t.UserID, Starter: t.Starter, Tags: t.Tags, Limits: new(engine.Limits(t.Limits)), IdempotencyKey: t.IdempotencyKey}
 	q.Input, err = json.Marshal(map[string]any{"task": t.Task, "context": t.Context, "role": t.Role, "constraints": constraints, "enableWrite": !t.ReadOnly})
 	if err == nil {
 		q.Body, err = json.Marshal(t)
@@ -57,8 +58,9 @@ func (t Task) request() (q engine.Request, err error) {
 type Template struct {
 	Name   string
 	Values map[string]string // of the placeholders
-	// Project, UserID, Tags, Limits and IdempotencyKey are as in [Request].
+	// Project, UserID, Starter, Tags, Limits and IdempotencyKey are as in [Request].
 	Project, UserID string
+	Starter         string `json:",omitempty"`
 	Tags            []string
 	Limits          Limits
 	IdempotencyKey  string
@@ -73,7 +75,7 @@ func (t Template) request() (q engine.Request, err error) {
 	if t.Name == "" {
 		return q, invalid("name", "is required")
 	}
-	q = engine.Request{Executor: "plan", Name: t.Name, Project: t.Project, UserID: t.UserID, Tags: t.Tags, Limits: new(engine.Limits(t.Limits)), IdempotencyKey: t.IdempotencyKey}
+	q = engine.Request{Executor: "plan", Name: t.Name, Project: t.Project, UserID: t.UserID, Starter: t.Starter, Tags: t.Tags, Limits: new(engine.Limits(t.Limits)), IdempotencyKey: t.IdempotencyKey}
 	if t.Values != nil {
 		if q.Input, err = json.Marshal(t.Values); err != nil {
 			return q, err
@@ -110,7 +112,7 @@ func (r *Runtime) startPlan(ctx context.Context, request func() (engine.Request,
 	if err != nil {
 		return "", err
 	}
-	if err := (Request{Agent: q.Name, Project: q.Project, UserID: q.UserID, Tags: q.Tags, IdempotencyKey: q.IdempotencyKey}).check(); err != nil {
+	if err := (Request{Agent: q.Name, Project: q.Project, UserID: q.UserID, Starter: q.Starter, Tags: q.Tags, IdempotencyKey: q.IdempotencyKey}).check(); err != nil {
 		return "", err
 	}
 	started, err := r.engine.Start(ctx, q)

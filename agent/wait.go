@@ -50,14 +50,21 @@ type Decision struct {
 	// texts, numbers, booleans, or lists of these.
 	Values map[string]any
 	Text   string // what the human adds
-	By     string // who decided
+	// By is who decided, as the program knows them: it vouches for that, and it is on record as decidedBy. Where a policy says
+	// notStarter, it must be another one than [Request.Starter], and neither may be empty.
+	By string
+	// Claim is who decided, as they say themselves. It is on record as by.
+	Claim string
 }
 
 // ErrDecided means that a wait was decided before, or has expired.
 var ErrDecided = store.ErrDecided
 
+// ErrNotApart means that somebody else than who started the run has to approve, and it is not known that this is so.
+var ErrNotApart = store.ErrNotApart
+
 // Decide writes a decision about a wait of a run, or of a run below it. The run goes on. The first decision
-// counts: a second one is [ErrDecided]. The error is a [*record.InvalidError] that names the field of the
+// counts: a second one is [ErrDecided]. [ErrNotApart] means that it is not for who decides. Else the error is a [*record.InvalidError] that names the field of the
 // decision or of the form, or wraps [record.ErrNotFound] if the run has no such wait.
 func (r *Runtime) Decide(ctx context.Context, planID, waitID string, d Decision) error {
 	done, err := r.enter()
@@ -75,12 +82,12 @@ func (r *Runtime) decide(ctx context.Context, planID, waitID string, d Decision)
 	if !storable(planID) || !storable(waitID) {
 		return record.ErrNotFound
 	}
-	for field, text := range map[string]string{"text": d.Text, "by": d.By} {
+	for field, text := range map[string]string{"text": d.Text, "by": d.By, "claim": d.Claim} {
 		if !storable(text) {
 			return invalid(field, "must be UTF-8 without NUL")
 		}
 	}
-	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}, Redact: r.source.Redact}
+	made := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Claim: d.Claim, Values: map[string]json.RawMessage{}, Redact: r.source.Redact}
 	for field, value := range d.Values {
 		b, err := json.Marshal(value)
 		if err != nil {

@@ -26,12 +26,14 @@ type Talk struct {
 	// before in it, with tool calls; History does so for others. Without an id such a talk gets one of its own.
 	SessionID string
 	History   bool
+	// Starter is who starts it, as in [Request]: the session is theirs.
+	Starter string `json:",omitempty"`
 	// IdempotencyKey makes it safe to repeat: the same talk with the same key is the same run.
 	IdempotencyKey string
 }
 
 func (t Talk) request() (engine.Request, error) {
-	return facadeRequest(t, t.SessionID, t.IdempotencyKey, workflow.Input{
+	return facadeRequest(t, t.SessionID, t.Starter, t.IdempotencyKey, workflow.Input{
 		Agent: t.Agent, UserMessage: t.Message, Messages: t.Messages, SystemPrompt: t.SystemPrompt, ForceIncludeHistory: t.History,
 	})
 }
@@ -41,12 +43,13 @@ type Flow struct {
 	Workflow       string
 	Input          any // as JSON
 	SessionID      string
+	Starter        string `json:",omitempty"` // as in [Request]
 	IdempotencyKey string
 }
 
-func facadeRequest(q any, session, key string, input workflow.Input) (engine.Request, error) {
-	r := engine.Request{Executor: "workflow", ConversationID: session, IdempotencyKey: key}
-	for field, text := range map[string]string{"sessionId": session, "idempotencyKey": key} {
+func facadeRequest(q any, session, starter, key string, input workflow.Input) (engine.Request, error) {
+	r := engine.Request{Executor: "workflow", ConversationID: session, Starter: starter, IdempotencyKey: key}
+	for field, text := range map[string]string{"sessionId": session, "starter": starter, "idempotencyKey": key} {
 		if len(text) > record.MaxIDBytes || !storable(text) {
 			return r, invalid(field, fmt.Sprintf("must be UTF-8 without NUL of at most %d bytes", record.MaxIDBytes))
 		}
@@ -78,7 +81,7 @@ func (r *Runtime) RunWorkflow(ctx context.Context, q Flow) (result workflow.Resu
 		if err != nil {
 			return engine.Request{}, invalid("input", "cannot be written as JSON")
 		}
-		return facadeRequest(q, q.SessionID, q.IdempotencyKey, workflow.Input{Workflow: q.Workflow, Input: in})
+		return facadeRequest(q, q.SessionID, q.Starter, q.IdempotencyKey, workflow.Input{Workflow: q.Workflow, Input: in})
 	}, nil)
 }
 

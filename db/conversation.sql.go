@@ -11,8 +11,9 @@ import (
 )
 
 const ConversationAdd = `-- name: ConversationAdd :exec
-INSERT INTO actlog.conversation AS c (conversation_id, user_id, agent_name, workflow_name, base_id)
-VALUES ($1::text, $2::text, $3::text, $4::text, $5::text)
+INSERT INTO actlog.conversation AS c (conversation_id, given_id, starter, project, user_id, agent_name, workflow_name, base_id)
+VALUES ($1::text, $2::text, $3::text, $4::text,
+    $5::text, $6::text, $7::text, $8::text)
 ON CONFLICT (conversation_id) DO UPDATE SET
     updated_at = now(),
     agent_name = COALESCE(c.agent_name, excluded.agent_name),
@@ -22,6 +23,9 @@ ON CONFLICT (conversation_id) DO UPDATE SET
 
 type ConversationAddParams struct {
 	ConversationID string
+	GivenID        *string
+	Starter        string
+	Project        string
 	UserID         *string
 	AgentName      *string
 	WorkflowName   *string
@@ -32,6 +36,9 @@ type ConversationAddParams struct {
 func (q *Queries) ConversationAdd(ctx context.Context, db DBTX, arg ConversationAddParams) error {
 	_, err := db.Exec(ctx, ConversationAdd,
 		arg.ConversationID,
+		arg.GivenID,
+		arg.Starter,
+		arg.Project,
 		arg.UserID,
 		arg.AgentName,
 		arg.WorkflowName,
@@ -174,7 +181,7 @@ func (q *Queries) ConversationSay(ctx context.Context, db DBTX, arg Conversation
 
 const SessionCleanup = `-- name: SessionCleanup :execrows
 WITH kept AS (
-    SELECT c.conversation_id
+    SELECT COALESCE(c.given_id, c.conversation_id) AS id, c.starter, c.project
     FROM actlog.conversation AS c
     WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL) AND c.base_id IS NULL
         AND c.updated_at >= now() - make_interval(days => $1::integer)
@@ -183,7 +190,10 @@ WITH kept AS (
 )
 DELETE FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND COALESCE(c.base_id, c.conversation_id) NOT IN (SELECT k.conversation_id FROM kept AS k)
+    AND NOT EXISTS (
+        SELECT FROM kept AS k
+        WHERE k.id = COALESCE(c.base_id, c.given_id, c.conversation_id) AND k.starter = c.starter AND k.project = c.project
+    )
 `
 
 type SessionCleanupParams struct {
@@ -204,18 +214,27 @@ const SessionCount = `-- name: SessionCount :one
 SELECT count(*)
 FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND ($1::text IS NULL OR c.agent_name = $1::text)
-    AND ($2::text IS NULL OR c.workflow_name = $2::text)
+    AND ($1::text IS NULL OR c.starter = $1::text)
+    AND ($2::text IS NULL OR c.project = $2::text)
+    AND ($3::text IS NULL OR c.agent_name = $3::text)
+    AND ($4::text IS NULL OR c.workflow_name = $4::text)
 `
 
 type SessionCountParams struct {
+	Starter      *string
+	Project      *string
 	AgentName    *string
 	WorkflowName *string
 }
 
 // Counts the sessions that a list has on all of its pages.
 func (q *Queries) SessionCount(ctx context.Context, db DBTX, arg SessionCountParams) (int64, error) {
-	row := db.QueryRow(ctx, SessionCount, arg.AgentName, arg.WorkflowName)
+	row := db.QueryRow(ctx, SessionCount,
+		arg.Starter,
+		arg.Project,
+		arg.AgentName,
+		arg.WorkflowName,
+	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -223,11 +242,14 @@ func (q *Queries) SessionCount(ctx context.Context, db DBTX, arg SessionCountPar
 
 const SessionDelete = `-- name: SessionDelete :execrows
 DELETE FROM actlog.conversation AS c
-WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND (c.conversation_id = $1::text OR c.base_id = $1::text)
+USING actlog.conversation AS s
+WHERE s.conversation_id = $1::text AND (
+    c.conversation_id = s.conversation_id
+    OR c.base_id = COALESCE(s.given_id, s.conversation_id) AND c.starter = s.starter AND c.project = s.project
+)
 `
 
-// Deletes a session with those of its steps.
+// Deletes a session with those of its steps, by the key of its row.
 func (q *Queries) SessionDelete(ctx context.Context, db DBTX, conversationID string) (int64, error) {
 	result, err := db.Exec(ctx, SessionDelete, conversationID)
 	if err != nil {
@@ -237,17 +259,22 @@ func (q *Queries) SessionDelete(ctx context.Context, db DBTX, conversationID str
 }
 
 const SessionList = `-- name: SessionList :many
-SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+SELECT c.conversation_id AS key, COALESCE(c.given_id, c.conversation_id)::text AS conversation_id, c.starter, c.project, c.user_id, c.agent_name,
+    c.workflow_name, c.base_id, c.created_at, c.updated_at,
     (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
 FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND ($1::text IS NULL OR c.agent_name = $1::text)
-    AND ($2::text IS NULL OR c.workflow_name = $2::text)
+    AND ($1::text IS NULL OR c.starter = $1::text)
+    AND ($2::text IS NULL OR c.project = $2::text)
+    AND ($3::text IS NULL OR c.agent_name = $3::text)
+    AND ($4::text IS NULL OR c.workflow_name = $4::text)
 ORDER BY c.updated_at DESC, c.conversation_id
-LIMIT $4::integer OFFSET $3::integer
+LIMIT $6::integer OFFSET $5::integer
 `
 
 type SessionListParams struct {
+	Starter      *string
+	Project      *string
 	AgentName    *string
 	WorkflowName *string
 	Skipped      int32
@@ -255,7 +282,10 @@ type SessionListParams struct {
 }
 
 type SessionListRow struct {
+	Key            string
 	ConversationID string
+	Starter        string
+	Project        string
 	UserID         *string
 	AgentName      *string
 	WorkflowName   *string
@@ -265,9 +295,11 @@ type SessionListRow struct {
 	Messages       int64
 }
 
-// Returns a page of the sessions of agents and workflows, the last used first.
+// Returns a page of the sessions of agents and workflows, of one starter or of all, the last used first.
 func (q *Queries) SessionList(ctx context.Context, db DBTX, arg SessionListParams) ([]SessionListRow, error) {
 	rows, err := db.Query(ctx, SessionList,
+		arg.Starter,
+		arg.Project,
 		arg.AgentName,
 		arg.WorkflowName,
 		arg.Skipped,
@@ -281,7 +313,10 @@ func (q *Queries) SessionList(ctx context.Context, db DBTX, arg SessionListParam
 	for rows.Next() {
 		var i SessionListRow
 		if err := rows.Scan(
+			&i.Key,
 			&i.ConversationID,
+			&i.Starter,
+			&i.Project,
 			&i.UserID,
 			&i.AgentName,
 			&i.WorkflowName,
@@ -301,14 +336,29 @@ func (q *Queries) SessionList(ctx context.Context, db DBTX, arg SessionListParam
 }
 
 const SessionOne = `-- name: SessionOne :one
-SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+SELECT c.conversation_id AS key, COALESCE(c.given_id, c.conversation_id)::text AS conversation_id, c.starter, c.project, c.user_id, c.agent_name,
+    c.workflow_name, c.base_id, c.created_at, c.updated_at,
     (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
 FROM actlog.conversation AS c
-WHERE c.conversation_id = $1::text
+WHERE COALESCE(c.given_id, c.conversation_id) = $1::text AND (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND ($2::text IS NULL OR c.starter = $2::text)
+    AND ($3::text IS NULL OR c.project = $3::text)
+ORDER BY c.starter = $4::text DESC, c.updated_at DESC, c.conversation_id
+LIMIT 1
 `
 
-type SessionOneRow struct {
+type SessionOneParams struct {
 	ConversationID string
+	Starter        *string
+	Project        *string
+	Asker          string
+}
+
+type SessionOneRow struct {
+	Key            string
+	ConversationID string
+	Starter        string
+	Project        string
 	UserID         *string
 	AgentName      *string
 	WorkflowName   *string
@@ -318,12 +368,21 @@ type SessionOneRow struct {
 	Messages       int64
 }
 
-// Returns a session, with the number of its messages.
-func (q *Queries) SessionOne(ctx context.Context, db DBTX, conversationID string) (SessionOneRow, error) {
-	row := db.QueryRow(ctx, SessionOne, conversationID)
+// Returns the session of an id, of one starter or of any, with the number of its messages: of several, that of the one who asks, else
+// the last used one.
+func (q *Queries) SessionOne(ctx context.Context, db DBTX, arg SessionOneParams) (SessionOneRow, error) {
+	row := db.QueryRow(ctx, SessionOne,
+		arg.ConversationID,
+		arg.Starter,
+		arg.Project,
+		arg.Asker,
+	)
 	var i SessionOneRow
 	err := row.Scan(
+		&i.Key,
 		&i.ConversationID,
+		&i.Starter,
+		&i.Project,
 		&i.UserID,
 		&i.AgentName,
 		&i.WorkflowName,

@@ -11,8 +11,8 @@ import (
 )
 
 const ControlAdd = `-- name: ControlAdd :exec
-INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by)
-VALUES ($1::text, $2::text, $3::text, $4::text)
+INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by)
+VALUES ($1::text, $2::text, $3::text, $4::text, $5::text)
 `
 
 type ControlAddParams struct {
@@ -20,6 +20,7 @@ type ControlAddParams struct {
 	PlanID      string
 	Action      string
 	RequestedBy *string
+	ClaimedBy   *string
 }
 
 // Notes who asked a run for something.
@@ -29,6 +30,7 @@ func (q *Queries) ControlAdd(ctx context.Context, db DBTX, arg ControlAddParams)
 		arg.PlanID,
 		arg.Action,
 		arg.RequestedBy,
+		arg.ClaimedBy,
 	)
 	return err
 }
@@ -107,14 +109,14 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, deadline
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
-    $15::text, $16::text, $17::text,
-    CASE WHEN NOT $18::boolean THEN now() END, CASE WHEN $18::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + $19::float8 * INTERVAL '1 second'
+    $15::text, $16::text, $17::text, $18::text, $19::text,
+    CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + $21::float8 * INTERVAL '1 second'
 WHERE $1::text <> $2::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
@@ -138,6 +140,8 @@ type RunAddParams struct {
 	ParentSeq         *int32
 	ParentToolCallID  *string
 	Owner             string
+	Starter           string
+	Project           *string
 	IdempotencyKey    *string
 	RequestSha256     *string
 	Held              bool
@@ -163,6 +167,8 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.ParentSeq,
 		arg.ParentToolCallID,
 		arg.Owner,
+		arg.Starter,
+		arg.Project,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
 		arg.Held,
@@ -197,8 +203,20 @@ func (q *Queries) RunArtifact(ctx context.Context, db DBTX, arg RunArtifactParam
 const RunByKey = `-- name: RunByKey :one
 SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
 FROM actlog.run AS r
-WHERE r.idempotency_key = $1::text
+WHERE r.idempotency_key = $1::text AND (
+    r.starter = $2::text AND r.project = $3::text
+    OR r.project IS NULL AND r.request_sha256 = $4::text AND r.created_at > now() - INTERVAL '1 day'
+)
+ORDER BY r.project NULLS LAST
+LIMIT 1
 `
+
+type RunByKeyParams struct {
+	IdempotencyKey string
+	Starter        string
+	Project        string
+	RequestSha256  string
+}
 
 type RunByKeyRow struct {
 	RootPlanID    string
@@ -207,9 +225,15 @@ type RunByKeyRow struct {
 	RequestSha256 string
 }
 
-// Returns the run that a request with an idempotency key started.
-func (q *Queries) RunByKey(ctx context.Context, db DBTX, idempotencyKey string) (RunByKeyRow, error) {
-	row := db.QueryRow(ctx, RunByKey, idempotencyKey)
+// Returns the run that a request of somebody with an idempotency key started in a project. A server of an older release does not
+// say who asked it: for a day, its request counts as the same if all of it is.
+func (q *Queries) RunByKey(ctx context.Context, db DBTX, arg RunByKeyParams) (RunByKeyRow, error) {
+	row := db.QueryRow(ctx, RunByKey,
+		arg.IdempotencyKey,
+		arg.Starter,
+		arg.Project,
+		arg.RequestSha256,
+	)
 	var i RunByKeyRow
 	err := row.Scan(
 		&i.RootPlanID,
@@ -275,7 +299,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.deadline, r.desired
 `
 
 type RunClaimParams struct {
@@ -299,6 +323,8 @@ type RunClaimRow struct {
 	ParentSeq         *int32
 	ParentToolCallID  *string
 	Owner             string
+	Starter           string
+	Project           *string
 	Epoch             int64
 	Takeovers         int32
 	Deadline          *time.Time
@@ -331,6 +357,8 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.ParentSeq,
 			&i.ParentToolCallID,
 			&i.Owner,
+			&i.Starter,
+			&i.Project,
 			&i.Epoch,
 			&i.Takeovers,
 			&i.Deadline,
@@ -834,7 +862,12 @@ func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreePar
 
 const WaitOpen = `-- name: WaitOpen :one
 SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at,
-    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id
+    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id,
+    COALESCE((SELECT o.starter FROM actlog.run AS o WHERE o.root_plan_id = w.root_plan_id AND o.plan_id = w.root_plan_id), '')::text AS starter,
+    EXISTS (
+        SELECT FROM actlog.act_tool_info AS t
+        WHERE t.tool_call_id = w.tool_call_id AND t.root_plan_id = w.root_plan_id AND t.policy #>> '{approval,notStarter}' = 'true'
+    ) AS not_starter
 FROM actlog.wait_state AS w
 JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
 WHERE w.root_plan_id = $1::text AND w.plan_id = $2::text AND w.wait_id = $3::text
@@ -857,10 +890,12 @@ type WaitOpenRow struct {
 	Over       bool
 	StepID     *string
 	ToolCallID *string
+	Starter    string
+	NotStarter bool
 }
 
-// Returns a wait of a run as it stands, and whether it is too late to decide it. Waits that were only recorded are no
-// waits of runs. The caller holds the root plan.
+// Returns a wait of a run as it stands, whether it is too late to decide it, who began its tree, and whether by the policy of
+// its call they may not approve it. Waits that were only recorded are no waits of runs. The caller holds the root plan.
 func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (WaitOpenRow, error) {
 	row := db.QueryRow(ctx, WaitOpen, arg.RootPlanID, arg.PlanID, arg.WaitID)
 	var i WaitOpenRow
@@ -875,6 +910,8 @@ func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (Wa
 		&i.Over,
 		&i.StepID,
 		&i.ToolCallID,
+		&i.Starter,
+		&i.NotStarter,
 	)
 	return i, err
 }

@@ -1,7 +1,8 @@
 -- name: ConversationAdd :exec
 -- Begins a conversation, or notes that it goes on.
-INSERT INTO actlog.conversation AS c (conversation_id, user_id, agent_name, workflow_name, base_id)
-VALUES (@conversation_id::text, sqlc.narg('user_id')::text, sqlc.narg('agent_name')::text, sqlc.narg('workflow_name')::text, sqlc.narg('base_id')::text)
+INSERT INTO actlog.conversation AS c (conversation_id, given_id, starter, project, user_id, agent_name, workflow_name, base_id)
+VALUES (@conversation_id::text, sqlc.narg('given_id')::text, @starter::text, @project::text,
+    sqlc.narg('user_id')::text, sqlc.narg('agent_name')::text, sqlc.narg('workflow_name')::text, sqlc.narg('base_id')::text)
 ON CONFLICT (conversation_id) DO UPDATE SET
     updated_at = now(),
     agent_name = COALESCE(c.agent_name, excluded.agent_name),
@@ -39,18 +40,27 @@ ORDER BY m.began, m.plan_id, m.position
 LIMIT @messages::integer OFFSET @skipped::integer;
 
 -- name: SessionOne :one
--- Returns a session, with the number of its messages.
-SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+-- Returns the session of an id, of one starter or of any, with the number of its messages: of several, that of the one who asks, else
+-- the last used one.
+SELECT c.conversation_id AS key, COALESCE(c.given_id, c.conversation_id)::text AS conversation_id, c.starter, c.project, c.user_id, c.agent_name,
+    c.workflow_name, c.base_id, c.created_at, c.updated_at,
     (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
 FROM actlog.conversation AS c
-WHERE c.conversation_id = @conversation_id::text;
+WHERE COALESCE(c.given_id, c.conversation_id) = @conversation_id::text AND (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (sqlc.narg('starter')::text IS NULL OR c.starter = sqlc.narg('starter')::text)
+    AND (sqlc.narg('project')::text IS NULL OR c.project = sqlc.narg('project')::text)
+ORDER BY c.starter = @asker::text DESC, c.updated_at DESC, c.conversation_id
+LIMIT 1;
 
 -- name: SessionList :many
--- Returns a page of the sessions of agents and workflows, the last used first.
-SELECT c.conversation_id, c.user_id, c.agent_name, c.workflow_name, c.base_id, c.created_at, c.updated_at,
+-- Returns a page of the sessions of agents and workflows, of one starter or of all, the last used first.
+SELECT c.conversation_id AS key, COALESCE(c.given_id, c.conversation_id)::text AS conversation_id, c.starter, c.project, c.user_id, c.agent_name,
+    c.workflow_name, c.base_id, c.created_at, c.updated_at,
     (SELECT count(*) FROM actlog.conversation_message AS m WHERE m.conversation_id = c.conversation_id) AS messages
 FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (sqlc.narg('starter')::text IS NULL OR c.starter = sqlc.narg('starter')::text)
+    AND (sqlc.narg('project')::text IS NULL OR c.project = sqlc.narg('project')::text)
     AND (sqlc.narg('agent_name')::text IS NULL OR c.agent_name = sqlc.narg('agent_name')::text)
     AND (sqlc.narg('workflow_name')::text IS NULL OR c.workflow_name = sqlc.narg('workflow_name')::text)
 ORDER BY c.updated_at DESC, c.conversation_id
@@ -61,19 +71,24 @@ LIMIT @page::integer OFFSET @skipped::integer;
 SELECT count(*)
 FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
+    AND (sqlc.narg('starter')::text IS NULL OR c.starter = sqlc.narg('starter')::text)
+    AND (sqlc.narg('project')::text IS NULL OR c.project = sqlc.narg('project')::text)
     AND (sqlc.narg('agent_name')::text IS NULL OR c.agent_name = sqlc.narg('agent_name')::text)
     AND (sqlc.narg('workflow_name')::text IS NULL OR c.workflow_name = sqlc.narg('workflow_name')::text);
 
 -- name: SessionDelete :execrows
--- Deletes a session with those of its steps.
+-- Deletes a session with those of its steps, by the key of its row.
 DELETE FROM actlog.conversation AS c
-WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND (c.conversation_id = @conversation_id::text OR c.base_id = @conversation_id::text);
+USING actlog.conversation AS s
+WHERE s.conversation_id = @conversation_id::text AND (
+    c.conversation_id = s.conversation_id
+    OR c.base_id = COALESCE(s.given_id, s.conversation_id) AND c.starter = s.starter AND c.project = s.project
+);
 
 -- name: SessionCleanup :execrows
 -- Deletes the sessions that were not used for so many days, and all but the last used ones. The sessions of steps go with theirs.
 WITH kept AS (
-    SELECT c.conversation_id
+    SELECT COALESCE(c.given_id, c.conversation_id) AS id, c.starter, c.project
     FROM actlog.conversation AS c
     WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL) AND c.base_id IS NULL
         AND c.updated_at >= now() - make_interval(days => @days::integer)
@@ -82,4 +97,7 @@ WITH kept AS (
 )
 DELETE FROM actlog.conversation AS c
 WHERE (c.agent_name IS NOT NULL OR c.workflow_name IS NOT NULL)
-    AND COALESCE(c.base_id, c.conversation_id) NOT IN (SELECT k.conversation_id FROM kept AS k);
+    AND NOT EXISTS (
+        SELECT FROM kept AS k
+        WHERE k.id = COALESCE(c.base_id, c.given_id, c.conversation_id) AND k.starter = c.starter AND k.project = c.project
+    );

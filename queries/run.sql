@@ -26,13 +26,13 @@ HAVING count(*) > 0;
 -- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, idempotency_key, request_sha256, due_at, desired, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, deadline
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
-    @owner::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
+    @owner::text, @starter::text, sqlc.narg('project')::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
     CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
@@ -41,10 +41,16 @@ WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
 ON CONFLICT DO NOTHING;
 
 -- name: RunByKey :one
--- Returns the run that a request with an idempotency key started.
+-- Returns the run that a request of somebody with an idempotency key started in a project. A server of an older release does not
+-- say who asked it: for a day, its request counts as the same if all of it is.
 SELECT r.root_plan_id, r.plan_id, r.executor, COALESCE(r.request_sha256, '')::text AS request_sha256
 FROM actlog.run AS r
-WHERE r.idempotency_key = @idempotency_key::text;
+WHERE r.idempotency_key = @idempotency_key::text AND (
+    r.starter = @starter::text AND r.project = @project::text
+    OR r.project IS NULL AND r.request_sha256 = @request_sha256::text AND r.created_at > now() - INTERVAL '1 day'
+)
+ORDER BY r.project NULLS LAST
+LIMIT 1;
 
 -- name: RunPark :exec
 -- Lets go of a run until a time or a signal. If a signal came since it was claimed, it is due at once.
@@ -118,7 +124,7 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.epoch, r.takeovers, r.deadline, r.desired;
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.deadline, r.desired;
 
 -- name: RunHeld :one
 -- Says how the runs of a tree that have not ended stand: how many there are, and how many of them a worker holds that
@@ -218,8 +224,8 @@ SELECT EXISTS (
 
 -- name: ControlAdd :exec
 -- Notes who asked a run for something.
-INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by)
-VALUES (@root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text);
+INSERT INTO actlog.control_request (root_plan_id, plan_id, action, requested_by, claimed_by)
+VALUES (@root_plan_id::text, @plan_id::text, @action::text, sqlc.narg('requested_by')::text, sqlc.narg('claimed_by')::text);
 
 -- name: ControlApply :exec
 -- Notes that a run did what it was asked for.
@@ -307,10 +313,15 @@ SELECT version FROM known UNION ALL SELECT version FROM added;
 SELECT d.body FROM actlog.definition AS d WHERE d.definition_id = @definition_id::text AND d.version = @version::integer;
 
 -- name: WaitOpen :one
--- Returns a wait of a run as it stands, and whether it is too late to decide it. Waits that were only recorded are no
--- waits of runs. The caller holds the root plan.
+-- Returns a wait of a run as it stands, whether it is too late to decide it, who began its tree, and whether by the policy of
+-- its call they may not approve it. Waits that were only recorded are no waits of runs. The caller holds the root plan.
 SELECT w.root_plan_id, w.plan_id, w.state, w.type, w.form_inputs, w.subject, w.expires_at,
-    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id
+    (r.done OR COALESCE(w.expires_at <= now(), false))::boolean AS over, w.step_id, w.tool_call_id,
+    COALESCE((SELECT o.starter FROM actlog.run AS o WHERE o.root_plan_id = w.root_plan_id AND o.plan_id = w.root_plan_id), '')::text AS starter,
+    EXISTS (
+        SELECT FROM actlog.act_tool_info AS t
+        WHERE t.tool_call_id = w.tool_call_id AND t.root_plan_id = w.root_plan_id AND t.policy #>> '{approval,notStarter}' = 'true'
+    ) AS not_starter
 FROM actlog.wait_state AS w
 JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;

@@ -30,6 +30,8 @@ type Wait struct {
 	SubjectSHA256 *string         `record:"subjectSha256,id"`
 	// DecisionText is what the human added to the decision.
 	DecisionText *string `record:"decisionText,text"`
+	// By is who decided, as they said themselves. DecidedBy is who that was, as the server or the program knows them.
+	By *string `record:"by,name,column=claimed_by"`
 }
 
 // WaitType is what a human is asked for.

@@ -493,3 +493,25 @@ redact: [email, bearer-token, "sk-[A-Za-z0-9]{20,}"]
 		t.Errorf("%q", warnings)
 	}
 }
+
+// S9: policies say whether who started a run may approve a call.
+func TestApprovalByAnother(t *testing.T) {
+	t.Parallel()
+	c, err := parse(t, "policies:\n- {tools: git.commit, approval: {notStarter: true}}\n- {tools: \"pay-*\", approval: {notStarter: false}}\n- {tools: x, approval: true}\n", config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]tool.Policy{"git.commit": {Approval: true, NotStarter: true}, "pay-card": {Approval: true}, "x": {Approval: true}} {
+		if got := c.Policies.Policy(name, tool.Policy{}); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"{notstarter: true}": "policies[0].approval.notstarter: no such key; did you mean notStarter?", "{}": "policies[0].approval.notStarter: required", "{notStarter: 1}": "policies[0].approval.notStarter: want true or false",
+		"yes please": "policies[0].approval: want true, false or {notStarter: true}, not a text", "[true]": "policies[0].approval: want true, false or {notStarter: true}, not a list",
+	} {
+		if _, err := parse(t, "policies:\n- {tools: x, approval: "+text+"}\n", config.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -6,6 +6,19 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
+// readApproval reads whether a human approves each call, and whether that may be who started the run.
+func readApproval(n node, r *tool.Rule) {
+	switch n.ShortTag() {
+	case "!!bool":
+		r.Approval = new(n.boolean())
+	case "!!map":
+		r.Approval = new(true)
+		n.object(fields{"notStarter": func(n node) { r.NotStarter = new(n.boolean()) }}).require("notStarter")
+	default:
+		n.problem("want true, false or {notStarter: true}, not %s", n.kind())
+	}
+}
+
 // readPolicies reads rules. One that no tool can match is a warning: the tools of a program, and
 // those that a server has tomorrow, are not known here.
 func readPolicies(n node, tools []string) (rules tool.Rules) {
@@ -23,7 +36,7 @@ func readPolicies(n node, tools []string) (rules tool.Rules) {
 			"onUnknown": func(n node) {
 				r.OnUnknown = new(tool.OnUnknown(n.oneOf(string(tool.Report), string(tool.Retry), string(tool.Ask))))
 			},
-			"approval":    func(n node) { r.Approval = new(n.boolean()) },
+			"approval":    func(n node) { readApproval(n, &r) },
 			"writes":      func(n node) { r.Writes = new(n.boolean()) },
 			"exclusive":   func(n node) { r.Exclusive = new(n.boolean()) },
 			"timeout":     func(n node) { r.Timeout = n.duration().pointer() },

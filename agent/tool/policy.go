@@ -24,12 +24,15 @@ const (
 )
 
 // Policy says how a tool may be called. In JSON and YAML its fields are onUnknown, approval, writes,
-// exclusive, timeout and waitTimeout, with times such as "30s".
+// exclusive, timeout and waitTimeout, with times such as "30s". approval is true, false or {notStarter: true}.
 type Policy struct {
 	// OnUnknown is what happens if the outcome of a call is unknown. Empty means Report.
 	OnUnknown OnUnknown
 	// Approval means that a human approves each call before it is made.
 	Approval bool
+	// NotStarter means that who started the run may not approve a call: somebody else has to, and both must be known to the
+	// server, or to the program. It counts only with Approval.
+	NotStarter bool
 	// Writes means that calls change something outside the run.
 	Writes bool
 	// Exclusive means that no other call of the same cycle runs at the same time.
@@ -46,6 +49,7 @@ type Rule struct {
 	Tools       string // a pattern as in [Match]
 	OnUnknown   *OnUnknown
 	Approval    *bool
+	NotStarter  *bool
 	Writes      *bool
 	Exclusive   *bool
 	Timeout     *time.Duration
@@ -56,6 +60,7 @@ type Rule struct {
 func (r Rule) set(p Policy) Policy {
 	replace(&p.OnUnknown, r.OnUnknown)
 	replace(&p.Approval, r.Approval)
+	replace(&p.NotStarter, r.NotStarter)
 	replace(&p.Writes, r.Writes)
 	replace(&p.Exclusive, r.Exclusive)
 	replace(&p.Timeout, r.Timeout)
@@ -73,11 +78,48 @@ func replace[T any](value, by *T) {
 type policyJSON struct {
 	Tools       *string    `json:"tools,omitempty"`
 	OnUnknown   *OnUnknown `json:"onUnknown,omitempty"`
-	Approval    *bool      `json:"approval,omitempty"`
+	Approval    *approval  `json:"approval,omitempty"`
 	Writes      *bool      `json:"writes,omitempty"`
 	Exclusive   *bool      `json:"exclusive,omitempty"`
 	Timeout     *string    `json:"timeout,omitempty"`
 	WaitTimeout *string    `json:"waitTimeout,omitempty"`
+}
+
+// approval is whether a call needs one, and whose it may not be: true, false or {"notStarter": true}.
+type approval struct{ needed, notStarter *bool }
+
+// approvalOf returns an approval; nil: nothing is said about it. NotStarter counts only with an approval.
+func approvalOf(needed, notStarter *bool) *approval {
+	switch {
+	case needed == nil && notStarter == nil:
+		return nil
+	case needed != nil && !*needed:
+		notStarter = nil
+	}
+	return &approval{needed, notStarter}
+}
+
+func (a approval) MarshalJSON() ([]byte, error) {
+	if a.notStarter == nil {
+		return json.Marshal(a.needed)
+	}
+	return json.Marshal(map[string]*bool{"notStarter": a.notStarter})
+}
+
+func (a *approval) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &a.needed) == nil && a.needed != nil {
+		return nil
+	}
+	var who struct {
+		NotStarter *bool `json:"notStarter"`
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if d.Decode(&who) != nil || who.NotStarter == nil {
+		return fmt.Errorf("approval: %s is not true, false or {notStarter: true}", b)
+	}
+	a.needed, a.notStarter = new(true), who.NotStarter
+	return nil
 }
 
 // MarshalJSON writes the fields that are set.
@@ -109,7 +151,10 @@ func (p Policy) json() (f policyJSON) {
 	if p.OnUnknown != "" {
 		f.OnUnknown = &p.OnUnknown
 	}
-	set(&f.Approval, p.Approval)
+	if p.Approval {
+		f.Approval = &approval{needed: &p.Approval}
+		set(&f.Approval.notStarter, p.NotStarter)
+	}
 	set(&f.Writes, p.Writes)
 	set(&f.Exclusive, p.Exclusive)
 	duration(&f.Timeout, p.Timeout)
@@ -161,7 +206,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 		return new(d.String())
 	}
 	return json.Marshal(policyJSON{
-		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: r.Approval, Writes: r.Writes, Exclusive: r.Exclusive,
+		Tools: &r.Tools, OnUnknown: r.OnUnknown, Approval: approvalOf(r.Approval, r.NotStarter), Writes: r.Writes, Exclusive: r.Exclusive,
 		Timeout: text(r.Timeout), WaitTimeout: text(r.WaitTimeout),
 	})
 }
@@ -196,7 +241,10 @@ func readRule(b []byte) (r Rule, err error) {
 		}
 		return r, fmt.Errorf("policy: %w", err)
 	}
-	r = Rule{OnUnknown: f.OnUnknown, Approval: f.Approval, Writes: f.Writes, Exclusive: f.Exclusive}
+	r = Rule{OnUnknown: f.OnUnknown, Writes: f.Writes, Exclusive: f.Exclusive}
+	if f.Approval != nil {
+		r.Approval, r.NotStarter = f.Approval.needed, f.Approval.notStarter
+	}
 	if f.Tools != nil {
 		r.Tools = *f.Tools
 		if err := CheckPattern(r.Tools); err != nil {

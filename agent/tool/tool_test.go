@@ -223,7 +223,8 @@ func TestCut(t *testing.T) {
 func TestPolicyForms(t *testing.T) {
 	t.Parallel()
 	all := tool.Policy{OnUnknown: tool.Ask, Approval: true, Writes: true, Exclusive: true, Timeout: 30 * time.Second, WaitTimeout: time.Hour}
-	for _, p := range []tool.Policy{{}, all, {Timeout: 1500 * time.Millisecond}} {
+	apart := tool.Policy{Approval: true, NotStarter: true}
+	for _, p := range []tool.Policy{{}, all, apart, {Timeout: 1500 * time.Millisecond}} {
 		b, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
@@ -240,6 +241,11 @@ func TestPolicyForms(t *testing.T) {
 	for _, tt := range []struct{ text, field string }{
 		{`{"onUnknown":"maybe"}`, `onUnknown: "maybe"`},
 		{`{"approval":"yes"}`, "approval: "},
+		{`{"approval":{}}`, "approval: "},
+		{`{"approval":{"notStarter":"yes"}}`, "approval: "},
+		{`{"approval":{"notStarter":true,"by":"ann"}}`, "approval: "},
+		{`{"approval":[true]}`, "approval: "},
+		{`{"notStarter":true}`, "notStarter: "},
 		{`{"approvals":true}`, "approvals: "},
 		{`{"timeout":"soon"}`, "timeout: "},
 		{`{"timeout":30}`, "timeout: "},
@@ -443,5 +449,29 @@ func TestTouches(t *testing.T) {
 	}
 	if _, ok := echo().(tool.Toucher); ok {
 		t.Error("a tool without WithTouches is a Toucher")
+	}
+}
+
+// S9: a rule says who may not approve, and is written as it is read. What it does not say stays as the tool has it.
+func TestRulesAboutTheStarter(t *testing.T) {
+	t.Parallel()
+	const text = `[{"tools":"a","approval":{"notStarter":true}},{"tools":"b","approval":{"notStarter":false}},{"tools":"c","approval":true},{"tools":"d","approval":false}]`
+	var rules tool.Rules
+	if err := json.Unmarshal([]byte(text), &rules); err != nil {
+		t.Fatal(err)
+	}
+	plain, apart := tool.Policy{}, tool.Policy{Approval: true, NotStarter: true}
+	for name, want := range map[string][2]tool.Policy{
+		"a": {apart, apart}, "b": {{Approval: true}, {Approval: true}}, "c": {{Approval: true}, apart}, "d": {{}, {NotStarter: true}}, "e": {plain, apart},
+	} {
+		if got := [2]tool.Policy{rules.Policy(name, plain), rules.Policy(name, apart)}; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if back, err := json.Marshal(rules); err != nil || string(back) != text {
+		t.Errorf("%s, want %s, %v", back, text, err)
+	}
+	if got, err := json.Marshal(apart); err != nil || string(got) != `{"approval":{"notStarter":true}}` {
+		t.Errorf("%s %v", got, err)
 	}
 }

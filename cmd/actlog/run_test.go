@@ -308,7 +308,7 @@ func TestRunWithoutATerminal(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	answered := must(t, command("answer", id, "--decision", "approve", "--by", "ann", "--json")...)
-	wantAll(t, answered, `"state":"APPROVED"`, `"decidedBy":"ann"`)
+	wantAll(t, answered, `"state":"APPROVED"`, `"decidedBy":null`, `"by":"ann"`)
 	if code := <-b.code; code != exitDone {
 		t.Errorf("exit code %d\n%s", code, b.stderr)
 	}

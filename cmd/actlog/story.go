@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
 )
@@ -77,8 +78,8 @@ func newStory(root string, v *view) *story {
 // storyRow is what a story reads of a row.
 type storyRow struct {
 	tailRow
-	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy string
-	Time                                                                   *time.Time // of a thought
+	ParentPlanID, AgentRequest, Parameters, ThinkOutput, Result, DecidedBy, By string
+	Time                                                                       *time.Time // of a thought
 	attempted
 }
 
@@ -481,10 +482,7 @@ func (s *story) wait(r *storyRow) {
 	if s.asks == r.WaitID && s.asked != "" {
 		s.asked = "Press Enter to go on. "
 	}
-	by := ""
-	if r.DecidedBy != "" {
-		by = "by " + words.Clean(r.DecidedBy)
-	}
+	by := strings.TrimSpace(decision.ByWhom(words.Clean(r.DecidedBy), words.Clean(r.By)))
 	s.line(0, words.Shorten(r.Title, 100), s.view.state(r.State), by)
 }
 

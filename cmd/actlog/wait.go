@@ -25,7 +25,7 @@ type waitView struct {
 	FormInputs, Parameters, Plan json.RawMessage
 	Decisions, Files             []string
 	AskedAt, ExpiresAt           *time.Time
-	Decision, DecidedBy          string
+	Decision, DecidedBy, By      string
 }
 
 // draw draws what the wait is about, whole: a human who approves has to see everything, and is told last what is not shown as it is.
@@ -197,7 +197,7 @@ func (w *waitView) check(d decide) error {
 }
 
 func (d decide) about() decision.Decision {
-	out := decision.Decision{Decision: d.Decision, Text: d.Text, By: d.By, Values: map[string]json.RawMessage{}}
+	out := decision.Decision{Decision: d.Decision, Text: d.Text, Claim: d.By, Values: map[string]json.RawMessage{}}
 	for name, value := range d.Values {
 		out.Values[name], _ = json.Marshal(value) // a text: it cannot fail
 	}

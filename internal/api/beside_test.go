@@ -88,7 +88,7 @@ func TestEveryFieldBesideAPlanIsReturned(t *testing.T) {
 		"sources": source("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "uri": "file:///x", "type": "FILE", "lineStart": 1, "lineEnd": 2,
 			"snippet": "sn", "description": "d", "relevanceScore": 0.5, "metadata": obj{"k": []any{}}}),
 		"waits": wait("p/1", "p/1", "x", obj{"stepId": "s", "toolCallId": "t", "type": "PLAN_VALIDATION", "title": "ti", "formDescription": "f",
-			"formInputs": []any{obj{"label": "l"}}, "state": "APPROVED", "decision": "yes", "decidedBy": "u", "decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2), "expiresAt": at(9)}),
+			"formInputs": []any{obj{"label": "l"}}, "state": "APPROVED", "decision": "yes", "decidedBy": "u", "by": "U", "decisionText": "why", "subject": obj{"name": "n"}, "subjectSha256": "h", "startTime": at(1), "endTime": at(2), "expiresAt": at(9)}),
 	}
 	least := map[string]obj{"thoughts": thought("p/1", "p/1", "y"), "artifacts": artifact("p/1", "p/1", "y"), "sources": source("p/1", "p/1", "y"), "waits": wait("p/1", "p/1", "y")}
 	for _, list := range besideLists {

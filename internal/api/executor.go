@@ -14,7 +14,8 @@ import (
 
 const blankPlanID = "Plan ID cannot be null or empty"
 
-// executorDetails serves the hierarchy of a plan, but first, once, an exception that waits.
+// executorDetails serves the hierarchy of a plan, but first, once, an exception that waits. Who follows a link sees the hierarchy: the
+// exception is for who asks for it.
 func (s *Server) executorDetails(c echo.Context) error {
 	id, err := httpd.PathID(c, "planId")
 	if err != nil {
@@ -33,7 +34,7 @@ func (s *Server) executorDetails(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if exceptionWaits && c.Request().Method != http.MethodHead { // a reader of the head does not see it
+	if exceptionWaits && c.Request().Method != http.MethodHead && httpd.MayAct(c) { // a reader of the head does not see it
 		message, found, err := s.store.ServeException(ctx, p.Record.RootPlanID, id)
 		if err != nil {
 			return err

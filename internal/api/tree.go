@@ -72,7 +72,7 @@ func addStepOfTree(o *object, st *tree.Step) {
 
 // waitView has what the executor contract shows of a wait.
 var waitView = viewOf(record.KindWait, []string{
-	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "subject", "subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
+	"rootPlanId", "planId", "stepId", "toolCallId", "title", "state", "decision", "decidedBy", "by", "subject", "subjectSha256", "decisionText", "startTime", "endTime", "expiresAt",
 }, nil)
 
 // defaultWaitTitle is the title of waits that have none.

@@ -47,7 +47,8 @@ type Decision struct {
 	// name.
 	Values map[string]json.RawMessage
 	Text   string
-	By     string // may be empty
+	By     string // who decides, as the server or the program knows them; empty: they do not
+	Claim  string // who decides, as they say themselves; may be empty
 	// Redact returns a text without what must not be on record; nil: as it is.
 	Redact func(string) string
 }
@@ -77,7 +78,7 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 		return nil, invalid("text", "is required: it says what to change")
 	case len(d.Text) > maxTextBytes:
 		return nil, invalid("text", fmt.Sprintf("must not be longer than %d bytes", maxTextBytes))
-	case len(d.By) > record.MaxIDBytes:
+	case max(len(d.By), len(d.Claim)) > record.MaxIDBytes:
 		return nil, invalid("by", fmt.Sprintf("must not be longer than %d bytes", record.MaxIDBytes))
 	case !d.Fills(w) && len(d.Values) > 0:
 		return nil, invalid("values", "go with the answer to a form only")
@@ -87,7 +88,8 @@ func (d Decision) About(w *record.Wait) (*record.Wait, error) {
 	}
 	out := &record.Wait{
 		RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID,
-		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), DecisionText: orNil(d.Redact(d.Text)), EndTime: new(time.Now()),
+		State: new(states[d.Decision]), Decision: &d.Decision, DecidedBy: orNil(d.By), By: orNil(d.Redact(d.Claim)), DecisionText: orNil(d.Redact(d.Text)),
+		EndTime: new(time.Now()),
 	}
 	if d.Fills(w) {
 		form, err := ReadForm(w.FormInputs)

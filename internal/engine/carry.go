@@ -203,7 +203,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError, changes 
 	changes = append(changes, end)
 	ops := []store.RunOp{store.Applied(), store.Finish(), store.StopBelow()}
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
-		ops = append(ops, store.Say(store.Conversation{ID: *r.plan.ConversationID, UserID: textOf(r.plan.UserID)}, 0,
+		ops = append(ops, store.Say(r.conversation(*r.plan.ConversationID), 0,
 			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
 	}
 	if p := r.run.Parent; p != nil {

@@ -27,7 +27,7 @@ func (r *Run) History(ctx context.Context, conversationID string, messages int) 
 	if conversationID == "" {
 		return nil, nil
 	}
-	said, err := r.engine.store.History(ctx, conversationID, r.run.RootPlanID, r.run.PlanID, messages)
+	said, err := r.engine.store.History(ctx, r.conversation(conversationID), r.run.RootPlanID, r.run.PlanID, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,12 @@ func (r *Run) Say(c Conversation, number int, messages ...model.Message) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.laterSaid = append(r.laterSaid, store.Say(store.Conversation{
-		ID: c.ID, UserID: textOf(r.plan.UserID), AgentName: c.Agent, WorkflowName: c.Workflow, BaseID: c.Base,
-	}, number, said...))
+	of := r.conversation(c.ID)
+	of.AgentName, of.WorkflowName, of.BaseID = c.Agent, c.Workflow, c.Base
+	r.laterSaid = append(r.laterSaid, store.Say(of, number, said...))
+}
+
+// conversation returns the conversation that an id means in this run: that of who began the tree, in its project.
+func (r *Run) conversation(id string) store.Conversation {
+	return store.Conversation{ID: id, Starter: r.run.Starter, Project: r.run.Project, UserID: textOf(r.plan.UserID)}
 }

@@ -142,6 +142,8 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if run.Owner = r.UserID; run.Owner == "" {
 		run.Owner = run.PlanID
 	}
+	run.Starter, run.Project = r.Starter, r.Project
+
 	if r.IdempotencyKey != "" {
 		run.IdempotencyKey, run.RequestSHA256 = r.IdempotencyKey, hash(r.Body)
 	}

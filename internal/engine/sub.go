@@ -60,6 +60,7 @@ func (s subRun) callInRun(ctx context.Context, c *calling) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	child.RootPlanID, child.Depth, child.Owner = r.run.RootPlanID, r.run.Depth+1, r.run.Owner
+	child.Starter, child.Project = r.run.Starter, r.run.Project
 	child.Parent = &store.ParentCall{PlanID: r.run.PlanID, StepID: c.step.id, Seq: c.seq, ToolCallID: c.row.ToolCallID}
 	plan.RootPlanID, plan.ParentPlanID, plan.ToolCallID = r.run.RootPlanID, &r.run.PlanID, &c.row.ToolCallID
 	plan.UserID, plan.Environment = r.plan.UserID, r.plan.Environment

@@ -29,7 +29,8 @@ type Thinking struct {
 	InOrder bool
 	// Refuse returns why one of several calls is not made; empty: it is. nil refuses none.
 	Refuse func(call model.ToolCall, of int) string
-	// Approved says that a human approved all calls before, so that none waits for an approval.
+	// Approved says that a human approved all calls before, so that none waits for an approval but those that who started the
+	// run may not approve.
 	Approved bool
 	// ResponseSchema, Temperature and MaxTokens are as in [model.Request].
 	ResponseSchema json.RawMessage
@@ -323,6 +324,6 @@ func (t Thinking) policy(s tool.Spec) tool.Policy {
 	if p.WaitTimeout == 0 {
 		p.WaitTimeout = t.WaitTimeout
 	}
-	p.Approval = p.Approval && !t.Approved
+	p.Approval = p.Approval && (!t.Approved || p.NotStarter) // who approved all of them may be who started the run
 	return p
 }

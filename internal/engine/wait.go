@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,10 +32,10 @@ type WaitInfo struct {
 
 // Answer is how a human answered, or that nobody did.
 type Answer struct {
-	State    record.State // SUBMITTED, ACCEPTED, MODIFIED, APPROVED, REJECTED, TIMED_OUT or CANCELLED
-	Decision string       // as it was given, such as retry
-	Text     string       // what the human added
-	By       string
+	State    record.State        // SUBMITTED, ACCEPTED, MODIFIED, APPROVED, REJECTED, TIMED_OUT or CANCELLED
+	Decision string              // as it was given, such as retry
+	Text     string              // what the human added
+	By       string              // who answered: as they are known, else as they say
 	Inputs   []map[string]string // the form with its values
 }
 
@@ -141,7 +142,8 @@ func orZero(t *time.Time) time.Time {
 // answerOf returns the answer of a wait that was decided.
 func answerOf(row *record.Wait) (Answer, error) {
 	a := Answer{State: *row.State}
-	for to, from := range map[*string]*string{&a.Decision: row.Decision, &a.Text: row.DecisionText, &a.By: row.DecidedBy} {
+	by := cmp.Or(row.DecidedBy, row.By)
+	for to, from := range map[*string]*string{&a.Decision: row.Decision, &a.Text: row.DecisionText, &a.By: by} {
 		if from != nil {
 			*to = *from
 		}

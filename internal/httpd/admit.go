@@ -15,27 +15,40 @@ import (
 
 // admit is Admit for a request, which may also have the cookie of a session. That opens what a key opens, but writes only
 // if a page of this server sent them: browsers add cookies by themselves.
-func (s *Server) admit(r *http.Request, need Scope) (found *key, refused *Problem, err error) {
+func (s *Server) admit(r *http.Request, need Scope) (found *key, byCookie bool, refused *Problem, err error) {
 	keys := s.keys.Load()
 	if keys == nil {
-		return anybody, nil, nil
+		return anybody, false, nil, nil
 	}
 	secret := bearer(r.Header.Get(echo.HeaderAuthorization), r.Header.Get(keyHeader))
 	found = keys.find(secret)
-	if secret == "" {
+	if byCookie = secret == ""; byCookie {
 		if found, err = s.loggedIn(r.Context(), r, keys); err != nil {
-			return nil, nil, err
+			return nil, true, nil, err
 		}
 		if safe := r.Method == http.MethodGet || r.Method == http.MethodHead; found != nil && !safe && !fromOwnPage(r) {
-			return found, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
+			return found, true, &Problem{Status: http.StatusForbidden, Detail: "a session writes only from the web page; programs send an API key"}, nil
 		}
 	}
 	_, refused = found.admit(need)
-	return found, refused, nil
+	return found, byCookie, refused, nil
 }
 
 // anybody is the key of everybody where no keys are set.
 var anybody = &key{scopes: scopes}
+
+// MayAct reports whether the sender of a GET means what it does: it brought a key in a header, which no link and no page of another
+// site can. Where no keys are needed, no browser sent it, but for a script of a page of this server.
+func MayAct(c echo.Context) bool {
+	r, noted := c.Request(), requestOf(c)
+	switch {
+	case noted.key == nil || noted.byCookie || fromForeignSite(r):
+		return false
+	case noted.key != anybody:
+		return true
+	}
+	return !namesForeignPage(r) && !fromBrowser(r) || fromOwnScript(r)
+}
 
 // Login begins a session for a key that may read, and gives its cookie to the browser.
 func (s *Server) Login(c echo.Context, secret string) error {

@@ -40,7 +40,7 @@ func (s *Server) CallHandler(loopbackOnly bool, routes ...Route) http.Handler {
 	if len(s.config.Origins) > 0 {
 		e.Use(d.allowOrigins(s.config.Origins))
 	}
-	e.Use(d.refuseForeignPages, d.authenticate, d.limitStreams, d.limitReads, d.mark)
+	e.Use(d.refuseForeignPages, d.authenticate, d.refuseUnmeantActs, d.limitStreams, d.limitReads, d.mark)
 	add := func(method string, r Route) {
 		d.routes[method+" "+r.Path] = r
 		e.Add(method, r.Path, r.Handle)
@@ -144,17 +144,26 @@ var crossOrigin http.CrossOriginProtection
 func (d *door) refuseForeignPages(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		route, _ := d.routeOf(c)
-		safe := isSafe(r.Method) && !route.Spends
 		allowed := c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != ""
-		if !safe && !allowed {
-			write := *r
-			write.Method = http.MethodPost // also for a GET that changes something
-			if crossOrigin.Check(&write) != nil {
-				return &Problem{Status: http.StatusForbidden, Detail: "a web page of another site must not send this request, because it may change something"}
-			}
+		if !isSafe(r.Method) && !allowed && crossOrigin.Check(r) != nil {
+			return &Problem{Status: http.StatusForbidden, Detail: "a web page of another site must not send this request, because it may change something"}
 		}
 		return next(c)
+	}
+}
+
+// refuseUnmeantActs refuses a GET that does something, unless its sender means it: a browser sends a GET wherever a link leads.
+func (d *door) refuseUnmeantActs(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		route, _ := d.routeOf(c)
+		if !route.Acts || MayAct(c) {
+			return next(c)
+		}
+		detail := "this GET does something, so a web page must not send it; programs may, or send a POST"
+		if d.server.NeedsKey() {
+			detail = "this GET does something, so it needs an API key of its own: send it as Authorization: Bearer KEY. A session of the web page is not enough"
+		}
+		return &Problem{Status: http.StatusForbidden, Detail: detail}
 	}
 }
 
@@ -170,11 +179,11 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if route.Need == ScopeNone {
 			return next(c)
 		}
-		found, refused, err := d.server.admit(c.Request(), route.Need)
+		found, byCookie, refused, err := d.server.admit(c.Request(), route.Need)
 		if err != nil {
 			return err
 		}
-		requestOf(c).key = found
+		requestOf(c).key, requestOf(c).byCookie = found, byCookie
 		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
 			if refused.Status == http.StatusUnauthorized {
@@ -239,7 +248,7 @@ func (d *door) mark(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := heedMark(c, marks); err != nil {
 			return err
 		}
-		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Spends {
+		if route, _ := d.routeOf(c); !isSafe(c.Request().Method) || route.Acts || route.Spends {
 			c.Response().Before(func() {
 				if c.Response().Status >= http.StatusBadRequest {
 					return

@@ -120,6 +120,40 @@ func (e *endings) add(before, now *Keys) {
 	e.due.Store(now != nil || len(e.gone) > 0)
 }
 
+// fromBrowser reports whether a browser may have sent a request. Those that are too old to say so are known by their name.
+func fromBrowser(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Sec-Fetch-") {
+			return true
+		}
+	}
+	return r.Header.Get("Cookie") != "" || strings.HasPrefix(r.UserAgent(), "Mozilla/")
+}
+
+// fromForeignSite reports whether a browser says that a page of another origin made it send a request.
+func fromForeignSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
+}
+
+// namesForeignPage reports whether a request names the page that it is from, and that is of another host.
+func namesForeignPage(r *http.Request) bool {
+	for _, name := range []string{"Origin", "Referer"} {
+		page, err := url.Parse(r.Header.Get(name))
+		if r.Header.Get(name) != "" && (err != nil || page.Host != r.Host) {
+			return true
+		}
+	}
+	return false
+}
+
+// fromOwnScript reports whether a script in a page of this server sent a request: no link, no form and no image of the page, whose
+// address may come from what agents wrote.
+func fromOwnScript(r *http.Request) bool {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && (mode == "" || mode == "cors" || mode == "same-origin") && r.Header.Get("Cookie") == ""
+}
+
 // fromOwnPage reports whether a page of this server sent a request.
 func fromOwnPage(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {

@@ -18,7 +18,9 @@ type request struct {
 	id      string
 	address netip.Addr // of the client
 	key     *key       // nil: it has none, and needs none or is refused
-	body    *countedBody
+	// byCookie: it has no key of its own, but the session of one.
+	byCookie bool
+	body     *countedBody
 	// answer is nil over gRPC, whose library sends it.
 	answer *Answer
 	// refused is the status of the problem that answers it, which over gRPC is not that of the

@@ -12,7 +12,8 @@ type Route struct {
 	Long   bool // takes as long as its client does: no time-out
 	Stream bool // long, and how long says nothing about the server
 	Beacon bool // web pages of allowed origins may send there
-	Spends bool // a GET that changes something: no web page of another site may send it
+	Acts   bool // a GET that does something: only who means it may send it, see [MayAct]
+	Spends bool // a GET that changes something on the way: it asks [MayAct], and else only reads
 
 	// Refuse answers an error; nil: as a problem document.
 	Refuse func(c echo.Context, p *Problem) error

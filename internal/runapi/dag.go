@@ -116,7 +116,9 @@ func (s *Server) startGraph(c echo.Context, input map[string]any, body []byte, h
 	if err != nil {
 		return engine.Started{}, err
 	}
-	started, err := s.starter.Start(c.Request().Context(), engine.Request{Executor: dagExecutor, Input: raw, Held: held, IdempotencyKey: key, Body: body})
+	started, err := s.starter.Start(c.Request().Context(), engine.Request{
+		Executor: dagExecutor, Input: raw, Starter: httpd.KeyOf(c), Held: held, IdempotencyKey: key, Body: body,
+	})
 	if bad, ok := errors.AsType[*record.InvalidError](err); ok {
 		named := *bad
 		named.Field = strings.TrimPrefix(bad.Field, "input.")

@@ -233,7 +233,7 @@ func (s *Server) startTool(c echo.Context, t *toolCall) (engine.Started, error) 
 	if err != nil {
 		return engine.Started{}, executorError(err)
 	}
-	r.ConversationID, t.templateID = t.conversationID, templateID
+	r.Starter, r.ConversationID, t.templateID = httpd.KeyOf(c), t.conversationID, templateID
 	started, err := s.starter.Start(c.Request().Context(), r)
 	if errors.Is(err, record.ErrNotFound) {
 		return engine.Started{}, notFound

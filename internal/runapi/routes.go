@@ -19,7 +19,7 @@ func (s *Server) Routes() []httpd.Route {
 		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: need, Handle: h}
 	}
 	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
-	byGet.Spends, byGet.Long = true, true
+	byGet.Acts, byGet.Long = true, true
 	execution := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
 	}

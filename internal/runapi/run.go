@@ -89,7 +89,7 @@ func (s *Server) start(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	started, err := s.startAs(c.Request().Context(), raw, m, c.Request().Header.Get("Idempotency-Key"))
+	started, err := s.startAs(c.Request().Context(), httpd.KeyOf(c), raw, m, c.Request().Header.Get("Idempotency-Key"))
 	if err != nil {
 		return err
 	}
@@ -115,12 +115,12 @@ func (s *Server) start(c echo.Context) error {
 }
 
 // startAs starts the run that a body asks for.
-func (s *Server) startAs(ctx context.Context, raw []byte, m members, idempotencyKey string) (engine.Started, error) {
+func (s *Server) startAs(ctx context.Context, starter string, raw []byte, m members, idempotencyKey string) (engine.Started, error) {
 	r, err := requestOf(m)
 	if err != nil {
 		return engine.Started{}, refused(err)
 	}
-	r.Body, r.IdempotencyKey = raw, idempotencyKey
+	r.Starter, r.Body, r.IdempotencyKey = starter, raw, idempotencyKey
 	if len(r.IdempotencyKey) > record.MaxIDBytes || !httpd.Storable(r.IdempotencyKey) {
 		return engine.Started{}, httpd.BadField("Idempotency-Key", fmt.Sprintf("must be UTF-8 of at most %d bytes", record.MaxIDBytes))
 	}
@@ -131,14 +131,14 @@ func (s *Server) startAs(ctx context.Context, raw []byte, m members, idempotency
 	return started, nil
 }
 
-// StartRun starts a run as POST /api/v1/runs does with a body, which is JSON, and an Idempotency-Key. The error is as there: a
+// StartRun starts a run as POST /api/v1/runs does for a starter, with a body, which is JSON, and an Idempotency-Key. The error is as there: a
 // [*httpd.Problem] names the member that is at fault.
-func (s *Server) StartRun(ctx context.Context, body []byte, idempotencyKey string) (planID string, err error) {
+func (s *Server) StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error) {
 	m, err := membersOf(body)
 	if err != nil {
 		return "", err
 	}
-	started, err := s.startAs(ctx, body, m, idempotencyKey)
+	started, err := s.startAs(ctx, starter, body, m, idempotencyKey)
 	return started.PlanID, err
 }
 
@@ -353,15 +353,12 @@ func (s *Server) control(action store.Action) echo.HandlerFunc {
 			return err
 		}
 		o := objectOf(m, "", "by")
-		by := o.id("by")
+		by := store.Who{Name: httpd.KeyOf(c), Claim: o.id("by")}
 		if o.err != nil {
 			return refused(o.err)
 		}
-		if by == "" {
-			by = httpd.KeyOf(c)
-		}
 		ctx := c.Request().Context()
-		if err := s.store.Control(ctx, id, action, by); errors.Is(err, store.ErrEnded) {
+		if err := s.store.ControlBy(ctx, id, action, by); errors.Is(err, store.ErrEnded) {
 			return &httpd.Problem{Status: http.StatusConflict, Detail: store.ErrEnded.Error()}
 		} else if err != nil {
 			return err

@@ -72,7 +72,7 @@ func TestIdempotencyKey(t *testing.T) {
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k").JSON(t), obj{"planId": id, "state": "COMPLETED"})
 	expect(t, c.post("/api/v1/runs", request(), "Idempotency-Key", "k", "Prefer", "wait=1").JSON(t), obj{"planId": id, "result": "done"})
 	other := request()
-	other["project"] = "x"
+	other["userId"] = "x"
 	wantProblem(t, c.post("/api/v1/runs", other, "Idempotency-Key", "k"), http.StatusUnprocessableEntity, "Idempotency-Key")
 	wantProblem(t, c.post("/api/v1/runs", request(), "Idempotency-Key", strings.Repeat("k", 256)), http.StatusBadRequest, "Idempotency-Key")
 }
@@ -138,8 +138,8 @@ func TestControl(t *testing.T) {
 	}
 	c.post(at+"/stop", obj{"by": "ann"})
 	var asked string
-	row := c.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(action || ' by ' || requested_by, ', ' ORDER BY id) FROM actlog.control_request")
-	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ann" {
+	row := c.DB.Pool.QueryRow(t.Context(), "SELECT string_agg(concat_ws(' ', action, 'by', requested_by, claimed_by), ', ' ORDER BY id) FROM actlog.control_request")
+	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ops ann" {
 		t.Errorf("asked for: %s, %v", asked, err)
 	}
 	wanted, err := c.Store.Wanted(t.Context(), "w")

@@ -20,14 +20,15 @@ import (
 type Store interface {
 	Within(room store.Room) *store.Reader
 	Control(ctx context.Context, planID string, action store.Action, by string) error
+	ControlBy(ctx context.Context, planID string, action store.Action, by store.Who) error
 	Begin(ctx context.Context, planID, by string) error
 	Decide(ctx context.Context, rootPlanID, planID, waitID string, decide func(store.OpenWait) (*record.Wait, error)) error
 	Feed() *feed.Feed
 	Deltas() *delta.Deltas
-	Sessions(ctx context.Context, agent, workflow string, limit, offset int) (page []store.Session, total int64, err error)
-	Session(ctx context.Context, id string) (*store.Session, error)
-	Messages(ctx context.Context, id string, limit, offset int) ([]store.SaidAt, error)
-	DeleteSession(ctx context.Context, id string) error
+	Sessions(ctx context.Context, f store.SessionFilter, limit, offset int) (page []store.Session, total int64, err error)
+	Session(ctx context.Context, id string, f store.SessionFilter, asker string) (*store.Session, error)
+	Messages(ctx context.Context, key string, limit, offset int) ([]store.SaidAt, error)
+	DeleteSession(ctx context.Context, key string) error
 	CleanUpSessions(ctx context.Context, days, most int) (deleted int64, err error)
 }
 

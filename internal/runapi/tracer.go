@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
@@ -400,11 +401,8 @@ func (b *tracer) logs(planID, stepID string, failure *string, ended *time.Time) 
 	}
 	for _, w := range b.waits[planID] {
 		if of(w.StepID) {
-			by := ""
-			if w.DecidedBy != nil {
-				by = " by " + *w.DecidedBy
-			}
-			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", textOf(cmp.Or(w.Title, &w.WaitID)), stateOf(w.State, record.KindWait), by)
+			l.add(cmp.Or(w.EndTime, w.StartTime), "WAIT %s: %s%s", textOf(cmp.Or(w.Title, &w.WaitID)), stateOf(w.State, record.KindWait),
+				decision.ByWhom(textOf(w.DecidedBy), textOf(w.By)))
 		}
 	}
 	if failure != nil {

@@ -35,14 +35,15 @@ type waitJSON struct {
 	ToolCallID      *string           `json:"toolCallId"`
 	Decision        *string           `json:"decision"`
 	DecisionText    *string           `json:"decisionText"`
-	DecidedBy       *string           `json:"decidedBy"`
+	DecidedBy       *string           `json:"decidedBy"` // as the server knows them
+	By              *string           `json:"by"`        // as they say
 }
 
 func toWait(w *record.Wait) waitJSON {
 	out := waitJSON{
 		WaitID: w.WaitID, Type: record.WaitUserInput, Title: w.Title, State: record.Waiting, FormDescription: w.FormDescription,
 		Decisions: decision.Decisions(w), AskedAt: w.StartTime, ExpiresAt: w.ExpiresAt, PlanID: w.PlanID, StepID: w.StepID, ToolCallID: w.ToolCallID,
-		Decision: w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy,
+		Decision: w.Decision, DecisionText: w.DecisionText, DecidedBy: w.DecidedBy, By: w.By,
 	}
 	if w.Type != nil {
 		out.Type = *w.Type
@@ -82,14 +83,14 @@ func (s *Server) decide(c echo.Context) error {
 		return err
 	}
 	o := objectOf(m, "", "decision", "values", "text", "by")
-	d := decision.Decision{Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes), By: o.id("by")}
+	d := decision.Decision{
+		Decision: o.text("decision", maxBodyBytes), Values: o.object("values"), Text: o.text("text", maxBodyBytes), By: httpd.KeyOf(c), Claim: o.id("by"),
+	}
 	switch {
 	case o.err != nil:
 		return refused(o.err)
 	case d.Decision == "":
 		return refused(missing("decision"))
-	case d.By == "":
-		d.By = httpd.KeyOf(c)
 	}
 	var decided *record.Wait
 	key, err := s.reader(c).RunWait(c.Request().Context(), planID, waitID)
@@ -113,6 +114,9 @@ func (s *Server) decideAt(c echo.Context, key record.Key, with func(*record.Wait
 		d.Redact = s.config.Redact
 		return d, err
 	})
+	if errors.Is(err, store.ErrNotApart) {
+		return nil, &httpd.Problem{Status: http.StatusForbidden, Detail: store.ErrNotApart.Error()}
+	}
 	if err != nil {
 		return nil, err
 	}

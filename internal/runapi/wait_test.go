@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 		at := "/api/v1/runs/" + l.PlanID + "/waits/w"
 		a := c.post(at, tt.send)
 		wantStatus(t, a, http.StatusOK)
-		expect(t, a.JSON(t), obj{"state": tt.state, "decision": tt.send["decision"], "decidedBy": tt.send["by"], "decisionText": tt.send["text"], "planId": l.PlanID})
+		expect(t, a.JSON(t), obj{"state": tt.state, "decision": tt.send["decision"], "decidedBy": nil, "by": tt.send["by"], "decisionText": tt.send["text"], "planId": l.PlanID})
 		wantProblem(t, c.post(at, tt.send), http.StatusConflict, nil)
 		claimed, err := c.Store.ClaimRuns(t.Context(), "w", provided, 1)
 		if err != nil || len(claimed) != 1 || claimed[0].PlanID != l.PlanID {

@@ -85,7 +85,7 @@ func (s *Server) facadeStart(c echo.Context, input map[string]any, known ...stri
 		return engine.Started{}, err
 	}
 	o := objectOf(m, "", append(known, "session_id")...)
-	r := engine.Request{Executor: "workflow", ConversationID: o.id("session_id"), Body: append([]byte(name+"\n"), raw...)}
+	r := engine.Request{Executor: "workflow", Starter: httpd.KeyOf(c), ConversationID: o.id("session_id"), Body: append([]byte(name+"\n"), raw...)}
 	if o.err != nil {
 		return engine.Started{}, o.err
 	}
@@ -254,6 +254,9 @@ func (s *Server) resumed(c echo.Context, last string) (run engine.Started, after
 	if err != nil {
 		return run, 0, err
 	}
+	if d.Starter != httpd.KeyOf(c) && !httpd.May(c, httpd.ScopeRead) {
+		return run, 0, fmt.Errorf("run %s: %w", planID, record.ErrNotFound) // as one that does not exist
+	}
 	if d.Executor != "workflow" || textOf(d.Name) != name {
 		return run, 0, invalid("Last-Event-ID", "is of another run than of this agent")
 	}
@@ -270,10 +273,42 @@ type sessionJSON struct {
 	CreatedAt     time.Time `json:"created_at"`
 	LastUpdated   time.Time `json:"last_updated"`
 	MessageCount  int64     `json:"message_count"`
+	Starter       *string   `json:"starter"`
+	Project       string    `json:"project"`
 }
 
 func toSession(s *store.Session) sessionJSON {
-	return sessionJSON{s.ID, orNil(s.AgentName), orNil(s.WorkflowName), orNil(s.BaseID), orNil(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages}
+	return sessionJSON{s.ID, orNil(s.AgentName), orNil(s.WorkflowName), orNil(s.BaseID), orNil(s.UserID), s.CreatedAt.UTC(), s.UpdatedAt.UTC(), s.Messages, orNil(s.Starter), s.Project}
+}
+
+// sessionNames are what a query may say about whose sessions are meant.
+var sessionNames = []string{"starter", "project"}
+
+// sessionsFor returns which sessions a client may see: its own, and with scope admin those of all. The query narrows them.
+func sessionsFor(c echo.Context, q *httpd.Query) store.SessionFilter {
+	f := store.SessionFilter{Starter: orNil(q.Text("starter")), Project: q.Text("project")}
+	if httpd.May(c, httpd.ScopeAdmin) {
+		return f
+	}
+	own := httpd.KeyOf(c)
+	if f.Starter != nil && *f.Starter != own && q.Err == nil {
+		q.Err = &httpd.Problem{Status: http.StatusForbidden, Detail: "the sessions of others need the scope " + string(httpd.ScopeAdmin), Field: "starter"}
+	}
+	f.Starter = &own
+	return f
+}
+
+// session finds the session that a path names, among those that the client may see.
+func (s *Server) session(c echo.Context, q *httpd.Query) (*store.Session, error) {
+	filter := sessionsFor(c, q)
+	if q.Err != nil {
+		return nil, q.Err
+	}
+	id, err := httpd.NativeID(c, "sessionId")
+	if err != nil {
+		return nil, err
+	}
+	return s.store.Session(c.Request().Context(), id, filter, httpd.KeyOf(c))
 }
 
 type sessionsJSON struct {
@@ -311,13 +346,14 @@ func number(q *httpd.Query, name string, otherwise, most int) int {
 }
 
 func (s *Server) sessions(c echo.Context) error {
-	q := httpd.QueryOf(c, "agent_name", "workflow_name", "limit", "offset")
+	q := httpd.QueryOf(c, append(sessionNames, "agent_name", "workflow_name", "limit", "offset")...)
 	out := sessionsJSON{Limit: number(q, "limit", sessionsPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32)}
-	agent, of := q.Text("agent_name"), q.Text("workflow_name")
+	filter := sessionsFor(c, q)
+	filter.Agent, filter.Workflow = q.Text("agent_name"), q.Text("workflow_name")
 	if q.Err != nil {
 		return refuseFacade(c, q.Err)
 	}
-	page, total, err := s.store.Sessions(c.Request().Context(), agent, of, out.Limit, out.Offset)
+	page, total, err := s.store.Sessions(c.Request().Context(), filter, out.Limit, out.Offset)
 	if err != nil {
 		return err
 	}
@@ -329,24 +365,17 @@ func (s *Server) sessions(c echo.Context) error {
 }
 
 func (s *Server) history(c echo.Context) error {
-	q := httpd.QueryOf(c, "limit", "offset")
+	q := httpd.QueryOf(c, append(sessionNames, "limit", "offset")...)
 	out := historyJSON{Limit: number(q, "limit", historyPage, historyPage), Offset: number(q, "offset", 0, math.MaxInt32)}
-	if q.Err != nil {
-		return refuseFacade(c, q.Err)
-	}
-	id, err := httpd.NativeID(c, "sessionId")
+	found, err := s.session(c, q)
 	if err != nil {
-		return refuseFacade(c, err)
+		return refuseSession(c, err)
 	}
-	found, err := s.store.Session(c.Request().Context(), id)
-	if err != nil {
-		return refuseSession(c, id, err)
-	}
-	said, err := s.store.Messages(c.Request().Context(), id, out.Limit, out.Offset)
+	said, err := s.store.Messages(c.Request().Context(), found.Key, out.Limit, out.Offset)
 	if err != nil {
 		return err
 	}
-	out.SessionID, out.Metadata, out.Total, out.History = id, toSession(found), found.Messages, []workflow.Message{}
+	out.SessionID, out.Metadata, out.Total, out.History = found.ID, toSession(found), found.Messages, []workflow.Message{}
 	for _, each := range said {
 		if err := httpd.AnswerTo(c).Take(int64(len(each.Text) + len(each.Message))); err != nil {
 			return err
@@ -354,7 +383,7 @@ func (s *Server) history(c echo.Context) error {
 		m := model.Message{Role: model.Role(each.Role), Parts: []model.Part{{Text: each.Text}}}
 		if each.Message != nil {
 			if err := json.Unmarshal(each.Message, &m); err != nil {
-				return fmt.Errorf("read a message of session %s: %w", id, err)
+				return fmt.Errorf("read a message of session %s: %w", found.ID, err)
 			}
 		}
 		out.History = append(out.History, workflow.MessagesOf([]model.Message{m})...)
@@ -362,20 +391,21 @@ func (s *Server) history(c echo.Context) error {
 	return c.JSON(http.StatusOK, out)
 }
 
-func refuseSession(c echo.Context, id string, err error) error {
+func refuseSession(c echo.Context, err error) error {
 	if errors.Is(err, record.ErrNotFound) {
+		id, _ := httpd.NativeID(c, "sessionId") // it was read before
 		return facadeError(c, http.StatusNotFound, "SessionNotFoundError", fmt.Sprintf("Session '%s' not found.", shown(id)), "")
 	}
-	return err
+	return refuseFacade(c, err)
 }
 
 func (s *Server) deleteSession(c echo.Context) error {
-	id, err := httpd.NativeID(c, "sessionId")
-	if err != nil {
-		return refuseFacade(c, err)
+	found, err := s.session(c, httpd.QueryOf(c, sessionNames...))
+	if err == nil {
+		err = s.store.DeleteSession(c.Request().Context(), found.Key)
 	}
-	if err := s.store.DeleteSession(c.Request().Context(), id); err != nil {
-		return refuseSession(c, id, err)
+	if err != nil {
+		return refuseSession(c, err)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

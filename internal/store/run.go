@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,9 @@ type Pinned struct {
 	Version int
 }
 
+// DefaultProject is that of runs that name none.
+const DefaultProject = "default"
+
 // Run is a plan that the runtime carries.
 type Run struct {
 	RootPlanID string
@@ -64,6 +68,8 @@ type Run struct {
 	Depth      int             // how many runs are above it
 	Parent     *ParentCall     // nil for a root
 	Owner      string          // for whom it runs, see [NewRun]
+	Starter    string          // who began the tree; empty: not known
+	Project    string          // of the tree as it began; empty: the default one
 	Deadline   *time.Time
 	Desired    Desired
 	Takeovers  int
@@ -160,7 +166,7 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 		seconds = &r.Seconds
 	}
 	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
-		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held, seconds)
+		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held, seconds)
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -170,7 +176,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// StartedBeforeError means that a request with the same idempotency key started a run.
+// StartedBeforeError means that a request of the same starter with the same idempotency key started a run of the project.
 type StartedBeforeError struct {
 	RootPlanID, PlanID, Executor string
 	RequestSHA256                string
@@ -181,7 +187,7 @@ func (e *StartedBeforeError) Error() string {
 }
 
 // StartRun adds a run, with what is on record of it at first, in one transaction. The error is a
-// [*StartedBeforeError] if a request with its idempotency key started one, a [*record.InvalidError] if a
+// [*StartedBeforeError] if a request of its starter with its idempotency key started one, a [*record.InvalidError] if a
 // change is not valid, or one of [Store.Write].
 func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change) error {
 	err := s.startRun(ctx, r, changes)
@@ -193,7 +199,7 @@ func (s *Store) StartRun(ctx context.Context, r NewRun, changes []record.Change)
 }
 
 func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change) error {
-	if err := s.startedBefore(ctx, r.IdempotencyKey); err != nil {
+	if err := s.startedBefore(ctx, r); err != nil {
 		return err
 	}
 	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
@@ -212,7 +218,7 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 		return nil
 	})
 	if errors.Is(err, errNotAdded) { // by another request, a moment ago, or by this one
-		if err := s.startedBefore(ctx, r.IdempotencyKey); err != nil {
+		if err := s.startedBefore(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -221,11 +227,15 @@ func (s *Store) startRun(ctx context.Context, r NewRun, changes []record.Change)
 
 var errNotAdded = errors.New("something is on record of this plan")
 
-func (s *Store) startedBefore(ctx context.Context, key string) error {
-	if key == "" {
+func (s *Store) startedBefore(ctx context.Context, r NewRun) error {
+	if r.IdempotencyKey == "" {
 		return nil
 	}
-	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) { return s.queries.RunByKey(ctx, s.Reader.db, key) })
+	row, err := pg.Read(ctx, s.Reader.db, func() (db.RunByKeyRow, error) {
+		return s.queries.RunByKey(ctx, s.Reader.db, db.RunByKeyParams{
+			IdempotencyKey: r.IdempotencyKey, Starter: r.Starter, Project: cmp.Or(r.Project, DefaultProject), RequestSha256: r.RequestSHA256,
+		})
+	})
 	if errors.Is(err, record.ErrNotFound) {
 		return nil
 	}
@@ -332,7 +342,7 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
-			Owner: r.Owner, Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
+			Owner: r.Owner, Starter: r.Starter, Project: orEmpty(r.Project), Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
 		}
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}

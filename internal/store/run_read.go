@@ -21,6 +21,7 @@ type RunDetail struct {
 	Plan      record.Plan
 	Executor  string
 	Name      *string
+	Starter   string       // who began the tree; empty: not known
 	State     record.State // see [RunSummary]
 	Desired   Desired
 	Done      bool
@@ -127,6 +128,7 @@ below AS (
 		Columns: append(fieldsql.Readable(record.KindPlan, "p"),
 			fieldsql.Column{Name: "run_executor", Type: "text", SQL: "r.executor"},
 			fieldsql.Column{Name: "run_name", Type: "text", SQL: "r.name"},
+			fieldsql.Column{Name: "starter", Type: "text", SQL: "r.starter"},
 			fieldsql.Column{Name: "run_state", Type: "text", SQL: fmt.Sprintf(runState, inBelow)},
 			fieldsql.Column{Name: "run_desired", Type: "text", SQL: "r.desired"},
 			fieldsql.Column{Name: "run_done", Type: "boolean", SQL: "r.done"},

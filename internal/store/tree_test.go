@@ -34,7 +34,7 @@ func TestFieldsAreRead(t *testing.T) {
 	fillFields(t, agent)
 	fillFields(t, cycle)
 	fillFields(t, tool)
-	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision", "decidedBy", "endTime", "expiresAt")
+	fillFields(t, wait, "subject", "subjectSha256", "decisionText", "stepId", "toolCallId", "state", "decision", "decidedBy", "by", "endTime", "expiresAt")
 	storetest.Write(t, s, plan, agent, cycle, tool, wait)
 	check := func(s *store.Store) {
 		t.Helper()

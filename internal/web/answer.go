@@ -93,6 +93,9 @@ func (s *Server) answer(c echo.Context) error {
 	switch err := s.decide(c, v.detail.row.Record.(*record.Wait), a, sent); {
 	case errors.Is(err, store.ErrDecided):
 		return s.sendRun(c, v, reply{status: http.StatusConflict, typed: &answerView{wrong: store.ErrDecided.Error()}})
+	case errors.Is(err, store.ErrNotApart):
+		a.wrong = store.ErrNotApart.Error()
+		return s.sendRun(c, v, reply{status: http.StatusForbidden, typed: a})
 	case err != nil:
 		return err
 	case a.wrong != "":

@@ -81,7 +81,7 @@ func (s *Server) start(c echo.Context) error {
 		return err
 	}
 	content := sha256.Sum256(body)
-	id, err := s.runtime.Starter.StartRun(c.Request().Context(), body, sent.Get("key")+hex.EncodeToString(content[:16]))
+	id, err := s.runtime.Starter.StartRun(c.Request().Context(), httpd.KeyOf(c), body, sent.Get("key")+hex.EncodeToString(content[:16]))
 	p := new(httpd.Problem)
 	switch {
 	case err == nil:

@@ -30,7 +30,7 @@ type Store interface {
 
 // Starter starts runs as the API does.
 type Starter interface {
-	StartRun(ctx context.Context, body []byte, idempotencyKey string) (planID string, err error)
+	StartRun(ctx context.Context, starter string, body []byte, idempotencyKey string) (planID string, err error)
 }
 
 // Catalog knows of what runs can be started.

@@ -33,6 +33,7 @@ type site struct {
 	door  *httpd.Server
 	hub   *live.Hub
 	http.Handler
+	routes []httpd.Route
 }
 
 func open(t *testing.T, config httpd.Config) *site {
@@ -51,7 +52,8 @@ func serve(t *testing.T, s *store.Store, config apitest.Config, runtime web.Runt
 	config.HTTP.Logins = s
 	server := apitest.New(t, s, config)
 	runtime.Starter = server.Runs
-	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP, runtime).Routes()...)...)}
+	routes := append(server.Routes, web.New(s, server.API, server.Hub, server.HTTP, runtime).Routes()...)
+	return &site{t, s, server.HTTP, server.Hub, server.HTTP.Handler(false, routes...), routes}
 }
 
 // get returns a page, and checks what holds for all pages: what it may load, and that everything on it leads to this server.

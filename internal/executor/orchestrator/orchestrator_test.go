@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/decision"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
+	"github.com/actlog/actlog/internal/runs"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
@@ -204,6 +207,38 @@ func TestApproval(t *testing.T) {
 	if *p.Record.State != record.Completed || len(h.seen) != 1 {
 		t.Errorf("%d waits\n%s", len(h.seen), h.story(p))
 	}
+}
+
+// S9: who accepts a plan with all its actions does not approve those that who started the run may not.
+func TestApprovedActionsKeepTheirStarterOut(t *testing.T) {
+	t.Parallel()
+	apart := tool.Func("git.commit", "Commits.", func(context.Context, struct{}) (string, error) { return "committed", nil }, tool.WithPolicy(tool.Policy{Writes: true, Approval: true, NotStarter: true}))
+	all := scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Commit")))}, map[string][]scriptmodel.Turn{"Commit": calls("git.commit", object{})})
+	h := build(t, definition(nil), all, []tool.Tool{apart})
+	h.Work(h.Engine)
+	id := h.start(object{"request": "Do it"}, func(r *engine.Request) { r.Starter = "ann" })
+	h.Await(id, record.Waiting)
+	h.decide(h.Waits()[0], func(*record.Wait) decision.Decision {
+		return decision.Decision{Decision: decision.Accept, By: "ann", Values: map[string]json.RawMessage{"auto_approve": json.RawMessage("true")}}
+	})
+	asks := func() bool { return len(h.Waits()) == 1 && *h.Waits()[0].Type == record.WaitActionValidation }
+	storetest.Until(t, "the commit is asked about", asks)
+
+	w := h.Waits()[0]
+	approve := func(by string) error {
+		return runs.Decide(t.Context(), h.Store, w.Key(), func(*record.Wait) (decision.Decision, error) {
+			return decision.Decision{Decision: decision.Approve, By: by, Claim: "bob"}, nil
+		})
+	}
+	for _, by := range []string{"ann", ""} {
+		if err := approve(by); !errors.Is(err, store.ErrNotApart) {
+			t.Errorf("%q approves: %v", by, err)
+		}
+	}
+	if err := approve("bob"); err != nil {
+		t.Error(err)
+	}
+	h.Await(id, record.Completed)
 }
 
 // C9, C10: a run that waits for its plan can be paused and resumed, and stopped.

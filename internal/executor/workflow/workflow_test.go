@@ -16,6 +16,7 @@ import (
 	executor "github.com/actlog/actlog/internal/executor/workflow"
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -232,7 +233,7 @@ func TestHistory(t *testing.T) {
 	if got := strings.Join(roles, " "); got != "user assistant tool assistant user assistant" || r.Text() != "Two." {
 		t.Errorf("%s: %q", got, r.Text())
 	}
-	found, err := h.Store.Session(t.Context(), session)
+	found, err := h.Store.Session(t.Context(), session, store.SessionFilter{}, "")
 	if err != nil || found.AgentName != "a" || found.Messages != 6 {
 		t.Errorf("%+v %v", found, err)
 	}
@@ -268,7 +269,7 @@ func TestChain(t *testing.T) {
 		t.Errorf("%+v", steps)
 	}
 	for id, base := range map[string]string{"s": "", "s-0": "s", "s-1-0": "s"} {
-		if found, err := h.Store.Session(t.Context(), id); err != nil || found.BaseID != base || found.WorkflowName == "" {
+		if found, err := h.Store.Session(t.Context(), id, store.SessionFilter{}, ""); err != nil || found.BaseID != base || found.WorkflowName == "" {
 			t.Errorf("%s: %+v %v", id, found, err)
 		}
 	}
