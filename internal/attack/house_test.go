@@ -29,6 +29,8 @@ import (
 
 type object = map[string]any
 
+type modelRequest = scriptmodel.Recorded
+
 // binary is the program under attack.
 var binary string
 
