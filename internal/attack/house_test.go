@@ -306,3 +306,11 @@ func (h *house) command(key, stdin string, args ...string) (stdout, stderr strin
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
+
+func (h *house) read(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(content)
+}
