@@ -291,17 +291,25 @@ func (p *process) after(begin string) string {
 	return ""
 }
 
-// command runs a command of the program to its end.
+// command runs a command of the program to its end, or interrupts it after a while.
 func (h *house) command(key, stdin string, args ...string) (stdout, stderr string, code int) {
 	h.t.Helper()
-	cmd := exec.CommandContext(h.t.Context(), binary, args...)
+	return h.commandFor(20*time.Second, key, stdin, args...)
+}
+
+func (h *house) commandFor(most time.Duration, key, stdin string, args ...string) (stdout, stderr string, code int) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), most)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.WaitDelay = time.Second
 	cmd.Dir = h.dir
 	cmd.Env = append(cleanEnviron(), "ACTLOG_SERVER="+h.url, "ACTLOG_API_KEY="+h.keys[key])
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+	if exit := new(exec.ExitError); err != nil && ctx.Err() == nil && !errors.As(err, &exit) {
 		h.t.Fatal(err)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()

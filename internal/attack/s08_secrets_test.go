@@ -13,20 +13,38 @@ import (
 
 // S8: what a tool starts finds no secret of the server.
 
-// probe is a program that looks for secrets where programs find them: in its variables, in those of other processes, in
-// their command lines, in open files, and in the files that it is told of. It prints what it finds.
+// probe is a program that looks for secrets where programs find them: in its variables, in those of the processes of the house,
+// in their command lines, in files that they have open, and in files that it is told of. It writes them in rot13, so that no
+// redaction hides what it found.
 const probe = `#!/bin/sh
-echo "== own"; env; cat /proc/self/environ 2>/dev/null | tr '\0' '\n'
-for p in $PPID $(ls /proc | grep '^[0-9]*$'); do
-  [ "$p" = "$$" ] && continue
-  case "$(cat /proc/$p/comm 2>/dev/null)" in actlog*|postgres*|node|sh) ;; *) [ "$p" = "$PPID" ] || continue ;; esac
-  echo "== $p"; tr '\0' '\n' </proc/$p/environ 2>/dev/null; tr '\0' ' ' </proc/$p/cmdline 2>/dev/null
-  for f in /proc/$p/fd/*; do t=$(readlink "$f" 2>/dev/null); case "$t" in /*) [ -f "$t" ] && echo "== fd $t" && head -c 2000 "$f" 2>/dev/null | tr -c '[:print:]\n' '.' ;; esac; done
-  cat "/proc/$p/cwd/actlog.json" "/proc/$p/root/KEYFILE" 2>/dev/null
-done
-for f in FILES; do echo "== file $f"; cat "$f" 2>/dev/null; done
+look() {
+  echo "== own"; env; tr '\0' '\n' </proc/self/environ
+  for p in $PPID $(ls /proc | grep '^[0-9]'); do
+    line=$(tr '\0' ' ' </proc/$p/cmdline)
+    case "$p $line $(readlink /proc/$p/cwd)" in "$PPID "*|*HOUSE*) ;; *) continue ;; esac
+    echo "== $p $line"; tr '\0' '\n' </proc/$p/environ
+    for f in /proc/$p/fd/*; do
+      if [ -f "$f" ]; then echo "== open $f"; head -c 1000 "$f" | tr -c '[:print:]\n' '.'; fi
+    done
+    cat /proc/$p/cwd/keys
+  done
+  for f in FILES; do echo "== file $f"; head -c 3000 "$f"; done
+}
+look 2>/dev/null | tr 'A-Za-z' 'N-ZA-Mn-za-m'
 exit 0
 `
+
+func rot13(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'a' + (r-'a'+13)%26
+		case r >= 'A' && r <= 'Z':
+			return 'A' + (r-'A'+13)%26
+		}
+		return r
+	}, text)
+}
 
 func TestS8ToolsFindNoSecrets(t *testing.T) {
 	t.Parallel()
@@ -54,7 +72,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		h.keyFile, filepath.Join(h.dir, "data", "postgres", "password"), filepath.Join(h.dir, "data", "postgres", "data", "pg_hba.conf"),
 		filepath.Join(h.dir, "data", "postgres", "data", "global", "pg_authid"),
 	}
-	put(t, work, "probe.sh", strings.NewReplacer("FILES", strings.Join(files, " "), "KEYFILE", h.keyFile).Replace(probe))
+	put(t, work, "probe.sh", strings.NewReplacer("FILES", strings.Join(files, " "), "HOUSE", h.dir).Replace(probe))
 	var hashes []string
 	keys, _ := os.ReadFile(h.keyFile)
 	for line := range strings.Lines(string(keys)) {
@@ -64,7 +82,7 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 	r := h.start("tester")
 	r.end()
 	v := r.view()
-	if v.State != "COMPLETED" || !strings.Contains(v.Result, "== own") {
+	if v.State != "COMPLETED" || !strings.Contains(rot13(v.Result), "== own") {
 		t.Fatalf("the probe did not run: %s", v.raw)
 	}
 	told := v.raw
@@ -82,8 +100,8 @@ func TestS8ToolsFindNoSecrets(t *testing.T) {
 		"the key of a model": model, "a variable of the server": env, "a header of an MCP server": header, "the password of the private Postgres": strings.TrimSpace(string(password)),
 		"the file of keys": hashes[0],
 	} {
-		if strings.Contains(told, secret) {
-			t.Errorf("a test command found %s: %s", what, around(told, secret))
+		if found := rot13(told); strings.Contains(found, secret) {
+			t.Errorf("a test command found %s: %s", what, around(found, secret))
 		}
 	}
 }
