@@ -119,46 +119,47 @@ func TestS11Files(t *testing.T) {
 		".aws/credentials", ".git-credentials", ".docker/config.json", ".kube/config", "credentials.json", ".htpasswd", "keystore.jks",
 	}
 	for _, name := range secrets {
-		put(t, dir, name, "SECRET="+secret+"\n-----BEGIN PRIVATE KEY-----\n"+secret+"\n-----END PRIVATE KEY-----\n")
+		put(t, dir, name, "SECRET="+secret+" of "+name+"\n-----BEGIN PRIVATE KEY-----\n"+secret+"\n-----END PRIVATE KEY-----\n")
 	}
 	put(t, dir, "plain.txt", "good\n")
 
-	var rounds [][]act
-	for _, name := range append([]string{"hard.txt", "soft.txt", "folder/outside.txt", "../" + filepath.Base(outside) + "/outside.txt", outside + "/outside.txt", ".env/../.env", "./.env", "deep/../.env", ".ENV"}, secrets...) {
-		rounds = append(rounds, []act{{"files.read_file", `{"path":"` + name + `"}`}})
+	var calls []act
+	for _, name := range append([]string{"hard.txt", "soft.txt", "folder/outside.txt", "../" + filepath.Base(outside) + "/outside.txt", outside + "/outside.txt", ".env/../.env", "./.env", "deep/../.env", "plain.txt"}, secrets...) {
+		calls = append(calls, act{"files.read_file", `{"path":"` + name + `"}`})
 	}
-	rounds = append(rounds,
-		[]act{{"files.search_in_files", `{"pattern":"PLANTED"}`}}, []act{{"files.search_in_files", `{"pattern":"SECRET","path":".env"}`}},
-		[]act{{"files.search_in_files", `{"pattern":".","include":".env*"}`}}, []act{{"files.read_file", `{"path":"plain.txt"}`}},
-	)
+	rounds := [][]act{calls, { // calls of one round, or the agent takes them for a loop
+		{"files.search_in_files", `{"pattern":"PLANTED"}`}, {"files.search_in_files", `{"pattern":"SECRET","path":".env"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"deep"}`},
+		{"files.search_in_files", `{"pattern":".","include":".env*"}`}, {"files.search_in_files", `{"pattern":"PLANTED","path":"hard.txt"}`},
+	}}
 	h := open(t, setting{
 		scenes: []scriptmodel.Scene{scene("looker", rounds)},
 		config: object{
 			"toolsets": object{"files": object{"root": dir}},
-			"agents":   object{"looker": object{"description": "Looks.", "systemPrompt": promptOf("looker"), "tools": []string{"files.*"}, "maxSteps": 100}},
+			"agents":   object{"looker": object{"description": "Looks.", "systemPrompt": promptOf("looker"), "tools": []string{"files.*"}, "maxSteps": 6}},
 		},
 	})
 	r := h.start("looker")
 	r.end()
 	seen := map[string]bool{}
-	calls := 0
+	made, ordinary := 0, false
 	for _, o := range r.records() {
 		result, _ := o["result"].(string)
 		parameters, _ := o["parameters"].(string)
 		if o["kind"] != "actTool" {
 			continue
 		}
-		calls++
+		made++
 		if strings.Contains(result, secret) && !seen[parameters] {
 			seen[parameters] = true
 			t.Errorf("%s %s reads %s", o["name"], parameters, around(result, secret))
 		}
-		if strings.Contains(parameters, "plain.txt") && !strings.Contains(result, "good") {
-			t.Errorf("an ordinary file cannot be read: %s", result)
-		}
+		ordinary = ordinary || strings.Contains(parameters, "plain.txt") && strings.Contains(result, "good")
 	}
-	if calls < len(rounds) {
-		t.Errorf("%d of %d calls were made: %s", calls, len(rounds), clipDiff(r.view().raw))
+	if !ordinary {
+		t.Error("an ordinary file cannot be read")
+	}
+	if want := len(calls) + len(rounds[1]); made < want {
+		t.Errorf("%d of %d calls were made: %s", made, want, clipDiff(r.view().raw))
 	}
 }
 
