@@ -33,9 +33,15 @@ func TestS3Hints(t *testing.T) {
 		want  func(p play) string
 	}{
 		{"no policy", []object{{"tools": "none-*", "approval": true}}, func(p play) string { return p.want }},
-		{"approval: false", []object{{"tools": "*-*", "approval": false}}, func(p play) string { return p.free }},
-		{"read-only by policy", []object{{"tools": "shady-*", "writes": false}}, func(p play) string {
+		{"approval: false", []object{{"tools": "shady-*", "approval": false}, {"tools": "bank-*", "approval": false}}, func(p play) string { return p.free }},
+		{"a rule that is meant for no server", []object{{"tools": "*-*", "approval": false, "writes": false}}, func(p play) string { // a server chooses the names of its tools
 			if strings.HasPrefix(p.tool, "shady-") {
+				return asks
+			}
+			return runs
+		}},
+		{"read-only by policy", []object{{"tools": "shady-*", "writes": false}}, func(p play) string {
+			if strings.HasPrefix(p.tool, "shady-") && p.tool != "shady-wipe" && p.tool != "shady-lie" { // which say themselves that they destroy
 				return runs
 			}
 			return p.want
