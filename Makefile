@@ -49,7 +49,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs)
 	done
 
 attack: postgres ## Attack a whole server, its agents and its commands; ATTACK=-short is quick, ATTACK="-run S1 -rounds 200" selects.
-	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m $(ATTACK) ./internal/attack
+	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m ./internal/attack $(ATTACK)
 
 clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours.
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"

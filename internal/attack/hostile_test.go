@@ -45,21 +45,21 @@ func (r *run) changed(rows []object) (all []object) {
 			if f.Key || f.Required || !f.Sent() || f.Role == field.Revision {
 				continue
 			}
-			with := with(key, object{"rev": highest, f.Name: hostileValue(kind, f)})
-			switch f.Name {
-			case "parentPlanId", "toolCallId":
-				if kind == record.KindPlan {
-					if key["rootPlanId"] == key["currentPlanId"] {
-						continue // no root has one
-					}
-					with["parentPlanId"], with["toolCallId"] = "plan-evil", "toolcall-evil"
+			with := withAll(key, object{"rev": highest, f.Name: hostileValue(kind, f)})
+			root := key["rootPlanId"] == key["currentPlanId"]
+			switch {
+			case kind != record.KindPlan:
+			case f.Name == "startedBy" && !root:
+				continue // only a root may have one
+			case f.Name == "parentPlanId" || f.Name == "toolCallId":
+				if root {
+					continue // no root has one
 				}
+				with["parentPlanId"], with["toolCallId"] = "plan-evil", "toolcall-evil"
 			}
 			all = append(all, with)
 			if f.Scoped {
-				later := with
-				later = withAll(later, object{"attempt": 7})
-				all = append(all, later)
+				all = append(all, withAll(with, object{"attempt": 7}))
 			}
 		}
 		all = append(all, key) // nothing but the key
@@ -76,8 +76,6 @@ func keyOf(kind record.Kind, row object) object {
 	}
 	return key
 }
-
-func with(o, more object) object { return withAll(o, more) }
 
 func withAll(o object, more ...object) object {
 	out := object{}
