@@ -4,6 +4,7 @@ package attack_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,26 +34,102 @@ type object = map[string]any
 type modelRequest = scriptmodel.Recorded
 
 // binary is the program under attack.
-var binary string
+var binary = os.Getenv(binaryEnv)
 
 func TestMain(m *testing.M) {
-	if binary = os.Getenv("ACTLOG_ATTACK_BINARY"); binary == "" {
-		dir, err := os.MkdirTemp("", "attack")
-		if err == nil {
-			binary = filepath.Join(dir, "actlog")
-			build := exec.Command("go", "build", "-o", binary, "../../cmd/actlog")
-			build.Stdout, build.Stderr = os.Stderr, os.Stderr
-			err = build.Run()
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "attack: build the program:", err)
-			os.Exit(1)
-		}
+	if os.Getenv(resultsEnv) == "" {
+		os.Exit(runAndSummarise())
 	}
 
 	// Connections of clients that the tests share close a little after the last test.
 	pgtest.Main(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
+}
+
+// binaryEnv names a program that was built before; resultsEnv names the file to which plays add how they went.
+const (
+	binaryEnv  = "ACTLOG_ATTACK_BINARY"
+	resultsEnv = "ACTLOG_ATTACK_RESULTS"
+)
+
+// runAndSummarise builds the program, runs the tests in a process of their own, and prints a line for each kind of attack.
+func runAndSummarise() (code int) {
+	dir, err := os.MkdirTemp("", "attack")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program, results := os.Getenv(binaryEnv), filepath.Join(dir, "results")
+	if program == "" {
+		program = filepath.Join(dir, "actlog")
+		build := exec.Command("go", "build", "-o", program, "../../cmd/actlog")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "attack: build the program:", err)
+			return 1
+		}
+	}
+
+	tests := exec.Command(os.Args[0], os.Args[1:]...)
+	tests.Stdout, tests.Stderr = os.Stdout, os.Stderr
+	tests.Env = append(os.Environ(), binaryEnv+"="+program, resultsEnv+"="+results)
+	if err := tests.Run(); err != nil {
+		code = 1
+	}
+	content, _ := os.ReadFile(results) // none: nothing was played
+	fmt.Print(summary(string(content)))
+	return code
+}
+
+// summary is a line for each kind of attack.
+func summary(results string) string {
+	held, broken := map[string]int{}, map[string]int{}
+	for line := range strings.Lines(results) {
+		kind, how, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if how == "held" {
+			held[kind]++
+		} else {
+			held[kind] += 0
+			broken[kind]++
+		}
+	}
+	var b strings.Builder
+	for _, kind := range slices.SortedFunc(maps.Keys(held), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) // S2 before S10
+	}) {
+		word := "held"
+		if broken[kind] > 0 {
+			word = "BROKEN"
+		}
+		fmt.Fprintf(&b, "attack %-6s %-6s %d of %d plays held\n", kind, word, held[kind], held[kind]+broken[kind])
+	}
+	return b.String()
+}
+
+var kindPattern = regexp.MustCompile(`^Test(S[0-9]+|Routes)`)
+
+// play counts a test as a play of its kind of attack.
+func play(t *testing.T) {
+	t.Helper()
+	kind := "others"
+	if m := kindPattern.FindStringSubmatch(t.Name()); m != nil {
+		kind = m[1]
+	}
+	t.Cleanup(func() {
+		how := "held"
+		if t.Failed() {
+			how = "broken"
+		}
+		f, err := os.OpenFile(os.Getenv(resultsEnv), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err == nil {
+			_, err = fmt.Fprintln(f, kind, how)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The keys of a house, by name, with their scopes.
@@ -108,6 +186,7 @@ type setting struct {
 // open starts a house, which ends with the test.
 func open(t *testing.T, s setting) *house {
 	t.Helper()
+	play(t)
 	h := &house{t: t, dir: t.TempDir(), keys: map[string]string{}, plain: map[string]outcome{}}
 	h.keyFile, h.config = filepath.Join(h.dir, "keys"), filepath.Join(h.dir, "actlog.json")
 	h.tools = startTools(t)
@@ -224,7 +303,10 @@ func (h *house) run(env []string, args ...string) *process {
 	read.Go(func() { p.follow(stderr) })
 	h.t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		kill := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+		kill := time.AfterFunc(time.Minute, func() {
+			h.t.Errorf("actlog %s does not end on SIGTERM", args[0])
+			_ = p.cmd.Process.Kill()
+		})
 		read.Wait()
 		_ = p.cmd.Wait()
 		kill.Stop()

@@ -51,8 +51,10 @@ var toolHints = map[string]*sdk.ToolAnnotations{
 func startTools(t *testing.T) *tools {
 	s := &tools{came: make(chan struct{}), gates: map[string]chan struct{}{}}
 	mux := http.NewServeMux()
+	var servers []*sdk.Server
 	for _, name := range []string{"bank", "shady"} {
 		server := s.serverOf(name)
+		servers = append(servers, server)
 		handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
 		mux.Handle("/"+name, s.keepRaw(handler))
 	}
@@ -63,6 +65,11 @@ func startTools(t *testing.T) *tools {
 			s.openGate(mark)
 		}
 		s.mu.Unlock()
+		for _, server := range servers {
+			for session := range server.Sessions() {
+				_ = session.Close() // its client may have gone without a word
+			}
+		}
 		s.server.CloseClientConnections()
 		s.server.Close()
 	})
