@@ -105,11 +105,10 @@ func (h *house) until(what string, holds func() bool) bool {
 
 // run is a run of a house.
 type run struct {
-	h           *house
-	kind        string // an agent, "orchestrator" or "dag"
-	mark, id    string
-	by          string // the key that started it
-	description string
+	h        *house
+	kind     string // an agent, "orchestrator" or "dag"
+	mark, id string
+	by       string // the key that started it
 }
 
 // start starts a run of an agent, or of an executor.

@@ -49,6 +49,7 @@ var toolHints = map[string]*sdk.ToolAnnotations{
 }
 
 func startTools(t *testing.T) *tools {
+	t.Helper()
 	s := &tools{came: make(chan struct{}), gates: map[string]chan struct{}{}}
 	mux := http.NewServeMux()
 	var servers []*sdk.Server
