@@ -7,7 +7,7 @@ WITHPG    := $(GO) run ./internal/pgtest/withpg --
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test race fuzz clients page deploy chaos ha bench lint generate verify build postgres clean
+.PHONY: help run test race fuzz attack clients page deploy chaos ha bench lint generate verify build postgres clean
 
 help: ## Print the targets.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs)
 			$$fuzz || { echo "$$target: once more"; $$fuzz; }; \
 		done; \
 	done
+
+attack: postgres ## Attack a whole server, its agents and its commands; ATTACK=-short is quick, ATTACK="-run S1 -rounds 200" selects.
+	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m ./internal/attack $(ATTACK)
 
 clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours.
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"

@@ -131,6 +131,7 @@ var rules = map[string]rule{
 	// Support for tests imports what it assembles.
 	"internal/pgtest":        {[]string{"migrations", "internal/embedpg"}, []string{pgx, "github.com/pressly/goose/v3", "github.com/testcontainers/testcontainers-go", "github.com/testcontainers/testcontainers-go/modules/postgres", "go.uber.org/goleak"}},
 	"internal/pgtest/withpg": {[]string{"internal/pgtest"}, nil},
+	"internal/attack":        {nil, nil},
 	"internal/storetest":     {[]string{"record", "internal/content", "internal/pg", "internal/pgtest", "internal/store", "internal/tree", "internal/upkeep"}, []string{pgx}},
 	"internal/apitest": {
 		[]string{"record", "internal/api", "internal/engine", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/runapi", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
