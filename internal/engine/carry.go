@@ -97,6 +97,9 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 	}
 	for attempt := 0; ; attempt++ {
 		failed := r.settle(result, err)
+		if errors.Is(failed, record.ErrNotFound) && errors.Is(r.write(nil), store.ErrLeaseLost) { // its tree was deleted
+			return
+		}
 		if failed == nil || errors.Is(failed, store.ErrLeaseLost) || r.leased.Err() != nil {
 			return
 		}
