@@ -130,7 +130,7 @@ var attacks = map[string]string{
 	"memory":               `while read -r range rest; do dd if=/proc/$1/mem bs=4096 skip=$((0x${range%-*} / 4096)) count=4096; done </proc/$1/maps`,
 	"open files":           `cat /proc/$1/fd/*; cat /proc/[0-9]*/fd/[3-9]`,
 	"its root":             `cat /proc/$1/root$2/keys /proc/$1/cwd/keys`,
-	"command lines":        `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -q -- '-test[.]run' && echo ` + planted,
+	"command lines":        `cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -q -- '-test[.]' && echo ` + planted,
 	"parents":              `p=$PPID; while [ "$p" -gt 1 ]; do cat /proc/$p/environ; p=$(cut -d' ' -f4 /proc/$p/stat); done`,
 	"inherited files":      `for n in 3 4 5 6 7 8 9; do cat <&$n; done`,
 	"data folder":          `cat $2/work/.actlog/postgres/password; cp -r $2/work/.actlog $TMPDIR/x; cat $TMPDIR/x/*/*`,

@@ -24,7 +24,7 @@ func TestListFilters(t *testing.T) {
 	t.Parallel()
 	url, s := serve(t, apitest.Config{}, nil)
 	storetest.Write(t, s,
-		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), EndTime: at(60_000), Title: new("Sell 100%")},
+		&record.Plan{RootPlanID: "a", CurrentPlanID: "a", Name: new("nightly"), Project: new("shop"), UserID: new("ada"), ConversationID: new("c-1"), Tags: []string{"x", "y"}, State: new(record.Failed), StartTime: at(0), EndTime: at(60_000), Title: new("Sell 100%"), StartedBy: record.StartedBy{PlanID: "z"}.JSON()},
 		&record.AgentExecution{RootPlanID: "a", PlanID: "a", StepID: "s", AgentName: new("clerk")},
 		&record.ThinkAct{RootPlanID: "a", StepID: "s", Seq: 0, ModelName: new("small"), CostUSD: new(0.25)},
 		&record.ActTool{RootPlanID: "a", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("search")},
@@ -34,7 +34,7 @@ func TestListFilters(t *testing.T) {
 		"conversationId": {"--conversation", "c-1"}, "tag": {"--tag", "y"}, "agent": {"--agent", "clerk"}, "q": {"--q", "100%"},
 		"until": {"--until", at(5_000_000).Format(time.RFC3339)}, "since": {"--since", at(5_000_000).Format(time.RFC3339)},
 		"failed": {"--failed"}, "minCost": {"--min-cost", "0.25"}, "maxCost": {"--max-cost", "0.25"}, "minDuration": {"--min-duration", "1m"}, "maxDuration": {"--max-duration", "60000"},
-		"model": {"--model", "small"}, "tool": {"--tool", "search"},
+		"model": {"--model", "small"}, "tool": {"--tool", "search"}, "startedBy": {"--started-by", "z"},
 	}
 	for name, flag := range flags {
 		want := `"rootPlanId":"a"`

@@ -1,13 +1,13 @@
 package decision
 
-// ByWhom says by whom something was done: as they are known, and as they say themselves. Empty: by nobody that is named. Else it begins
-// with a space.
+// ByWhom says by whom something was done: who was authenticated, and who they say they are. It is empty if neither is known, and
+// begins with a space otherwise.
 func ByWhom(known, claim string) string {
 	switch {
 	case known == "" && claim == "":
 		return ""
 	case known == "":
-		return " by somebody (says: " + claim + ")"
+		return " by " + claim + " (not verified)"
 	case claim == "" || claim == known:
 		return " by " + known
 	}

@@ -255,9 +255,6 @@ func (f *Field) checkShape(raw json.RawMessage) error {
 	return nil
 }
 
-// maxStartedBy bounds a link to the tool call that started a plan, in bytes of JSON, whose characters may be escaped.
-const maxStartedBy = 16 * record.MaxIDBytes
-
 // cleanStartedBy checks the link to the tool call that started a plan, and sets it in its one form.
 func (f *Field) cleanStartedBy(v reflect.Value, raw json.RawMessage) error {
 	if len(raw) > f.limit {

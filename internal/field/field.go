@@ -208,6 +208,9 @@ func Revisions(k record.Kind) int { return tables[k].revisions }
 // MaxFields bounds the fields of a kind: statements keep sets of them in 64 bits.
 const MaxFields = 64
 
+// maxStartedBy bounds a link to the tool call that started a plan, in bytes of JSON, whose characters may be escaped.
+const maxStartedBy = 16 * record.MaxIDBytes
+
 // readTags makes the table of a kind from its struct tags:
 //
 //	record:"<name on the wire>[,option...]"

@@ -60,6 +60,8 @@ func drawRow(t *rapid.T, kind record.Kind) *field.Row {
 				record.KindWait: {"USER_INPUT", "PLAN_VALIDATION", "ACTION_VALIDATION"}}[kind][n-1])
 		case f.Name == "formInputs":
 			v.SetBytes(fmt.Appendf(nil, `[{"n":"%d"}]`, n))
+		case f.Name == "startedBy":
+			v.SetBytes(fmt.Appendf(nil, `{"planId":"p%d"}`, n))
 		case f.Type == field.JSON:
 			v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, n))
 		case f.Type == field.Texts:

@@ -104,6 +104,7 @@ var rules = map[string]rule{
 	"agent/tool/git":    {[]string{"record", "agent/sandbox", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/search": {[]string{"record", "agent/model", "agent/tool", "internal/folder"}, nil},
 	"agent/tool/tests":  {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, nil},
+	"agent/sandbox":     {nil, []string{"github.com/landlock-lsm/go-landlock", "golang.org/x/sys"}},
 	"internal/group":    {nil, nil},
 	"internal/folder":   {nil, nil},
 	"agent/mcp":         {[]string{"record", "agent/sandbox", "agent/tool", "internal/group"}, []string{mcpSDK}},

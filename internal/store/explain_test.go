@@ -166,7 +166,7 @@ ANALYZE actlog.plan_execution_record`)
 		{hourAgo, "", hourAgo.Add(-3 * time.Second), "root-500"},
 	} {
 		rows, _ := pg.Pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "+db.PlanList,
-			nil, between[0], between[1], between[2], between[3], nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
+			nil, between[0], between[1], between[2], between[3], nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, page)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			t.Fatal(err)

@@ -499,8 +499,8 @@ func TestSearchQueryPlans(t *testing.T) {
 		{"append", db.SearchAppend, "force_generic_plan", 10, []any{ids[:2], ids[:2], []bool{true, true}, 0}},
 		{"delete fresh", db.TreeDeleteSearchFresh, "force_generic_plan", 10, []any{ids[:2]}},
 		{"delete texts", db.TreeDeleteSearchText, "force_generic_plan", 10, []any{ids[:2]}},
-		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
-		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{"list", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
+		{"list of one state", store.PlanListSQL, "force_custom_plan", 2000, []any{ids, forever, after, time.Time{}, "", "FAILED", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, 51}},
 	} {
 		plan := explain(t, s, tt.mode, tt.sql, tt.args...)
 		for _, line := range strings.Split(plan, "\n") {

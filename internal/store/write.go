@@ -210,6 +210,35 @@ func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked 
 	return nil
 }
 
+// refuse answers the entries of requests that name one of some plans, and returns requests with the others. Those
+// are as many as before if no entry names one.
+func (w *writer) refuse(requests []*request, plans map[string]bool) (others []*request) {
+	var refused []*request
+	for _, r := range requests {
+		var bad, good []*entry
+		for _, e := range r.entries {
+			if field := namesOwned(e.row.Change, plans); field != "" {
+				e.err = errOwned(field)
+				bad = append(bad, e)
+			} else {
+				good = append(good, e)
+			}
+		}
+
+		switch {
+		case len(bad) == 0:
+			others = append(others, r)
+		case len(good) == 0:
+			refused = append(refused, r)
+		default:
+			first, second := w.queue.split(r, bad, good)
+			refused, others = append(refused, first), append(others, second)
+		}
+	}
+	w.queue.answer(refused)
+	return others
+}
+
 // splitAt halves sorted requests, at a change of root if there is one.
 func splitAt(requests []*request) int {
 	half := len(requests) / 2
