@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSecurityNamesTests checks that each promise of SECURITY.md is held by tests that exist.
+func TestSecurityNamesTests(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	err = filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		code.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(\\*?)`").FindAllStringSubmatch(string(page), -1)
+	if len(named) < 50 {
+		t.Errorf("SECURITY.md names %d tests", len(named))
+	}
+	for _, n := range named {
+		end := `\(`
+		if n[2] != "" {
+			end = `[A-Za-z0-9]*\(`
+		}
+		if !regexp.MustCompile(`func ` + n[1] + end).MatchString(code.String()) {
+			t.Errorf("SECURITY.md names %s%s, and there is no such test", n[1], n[2])
+		}
+	}
+
+	promise := regexp.MustCompile(`(?m)^\| .* \| (.*) \|$`)
+	for _, row := range promise.FindAllStringSubmatch(section(string(page), "## What is promised", "## What is not promised"), -1) {
+		if row[1] != "test" && !strings.Contains(row[1], "`") {
+			t.Errorf("a promise names no test: %s", row[0])
+		}
+	}
+}
+
+// section returns what is between two headings.
+func section(page, from, to string) string {
+	_, rest, _ := strings.Cut(page, from)
+	between, _, _ := strings.Cut(rest, to)
+	return between
+}
