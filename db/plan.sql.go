@@ -321,6 +321,34 @@ func (q *Queries) PlanLock(ctx context.Context, db DBTX, rootPlanIds []string) (
 	return items, nil
 }
 
+const PlanLockOutside = `-- name: PlanLockOutside :exec
+SELECT
+    CASE WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END,
+    (SELECT actlog.owned_by_runtime(array_agg(r.plan_id)) FROM actlog.run AS r WHERE r.plan_id = ANY ($2::text[]) HAVING count(*) > 0)
+FROM unnest($1::text[]) AS u (id)
+CROSS JOIN LATERAL (
+    SELECT x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p
+WHERE p.part = $3::date
+`
+
+type PlanLockOutsideParams struct {
+	RootPlanIds []string
+	PlanIds     []string
+	Part        time.Time
+}
+
+// PlanLockPlaced and RunOwned in one, for what is written from outside of the runtime. A run begins together with its root plan, so a
+// statement that finds the one finds the other.
+func (q *Queries) PlanLockOutside(ctx context.Context, db DBTX, arg PlanLockOutsideParams) error {
+	_, err := db.Exec(ctx, PlanLockOutside, arg.RootPlanIds, arg.PlanIds, arg.Part)
+	return err
+}
+
 const PlanLockPlaced = `-- name: PlanLockPlaced :exec
 SELECT CASE WHEN count(*) <> cardinality($1::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END
 FROM unnest($1::text[]) AS u (id)

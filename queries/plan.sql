@@ -25,6 +25,22 @@ CROSS JOIN LATERAL (
 ) AS p
 WHERE p.part = @part::date;
 
+-- name: PlanLockOutside :exec
+-- PlanLockPlaced and RunOwned in one, for what is written from outside of the runtime. A run begins together with its root plan, so a
+-- statement that finds the one finds the other.
+SELECT
+    CASE WHEN count(*) <> cardinality(@root_plan_ids::text[]) THEN actlog.stale_guess('a plan is not in the expected partition') END,
+    (SELECT actlog.owned_by_runtime(array_agg(r.plan_id)) FROM actlog.run AS r WHERE r.plan_id = ANY (@plan_ids::text[]) HAVING count(*) > 0)
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+CROSS JOIN LATERAL (
+    SELECT x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+    FOR NO KEY UPDATE
+) AS p
+WHERE p.part = @part::date;
+
 -- name: PlanNew :many
 -- Returns the root plans that this transaction has added, and the part of their detail.
 SELECT p.root_plan_id, p.part

@@ -18,19 +18,23 @@ import (
 // owned is the SQLSTATE of actlog.owned_by_runtime.
 const owned = "YA004"
 
-// refuseOwned queues the statement that fails if the runtime runs any plan that the batch names: a root plan, a
-// sub-plan or a parent.
+// refuseOwned queues the statement that fails if the runtime runs any plan that the batch names. If the place of its
+// trees is known, [db.PlanLockOutside] does that.
 func (b *batch) refuseOwned(q *pgx.Batch) {
+	if plans := b.plans(); len(plans) > 0 { // a trace that goes on begins no plans, and its tree is none of the runtime
+		q.Queue(db.RunOwned, plans)
+	}
+}
+
+// plans returns the plans that the batch names: root plans, sub-plans and parents.
+func (b *batch) plans() []string {
 	plans := make([]string, 0, len(b.touched))
 	for key := range b.rows {
 		if key.Kind == record.KindPlan {
 			plans = append(plans, key.ID)
 		}
 	}
-	if len(plans) == 0 { // a trace that goes on begins no plans, and its tree is none of the runtime
-		return
-	}
-	q.Queue(db.RunOwned, plans)
+	return plans
 }
 
 // ownedPlans returns the plans that the runtime runs, if that is why a batch failed.

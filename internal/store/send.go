@@ -175,13 +175,17 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 		traces = lockTraces(q, roots)
 		s.statements.merge(q, roots, assumed{})
 	}
-	if !a.part.IsZero() {
-		q.Queue(db.PlanLockPlaced, slices.Sorted(maps.Keys(b.touched)), a.part)
+	locked := slices.Sorted(maps.Keys(b.touched))
+	switch placed, outside := !a.part.IsZero(), b.locked == nil; {
+	case placed && outside:
+		q.Queue(db.PlanLockOutside, locked, b.plans(), a.part)
+	case placed:
+		q.Queue(db.PlanLockPlaced, locked, a.part)
+	case outside:
+		b.refuseOwned(q)
 	}
 	if b.locked != nil {
 		b.locked(q)
-	} else {
-		b.refuseOwned(q)
 	}
 	if doubted := b.doubted(); len(doubted) > 0 {
 		q.Queue(db.InterruptedAny, doubted).QueryRow(b.readMarked)
