@@ -57,3 +57,41 @@ func section(page, from, to string) string {
 	between, _, _ := strings.Cut(rest, to)
 	return between
 }
+
+// TestEveryStatementOfTheRuntimeIsDrawn checks that docs/runtime.md names each statement that writes to a table of the runtime: what
+// writes there decides what is run.
+func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/runtime.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := section(string(page), "## Who decides what a run does", "### Agents inside of tools")
+	files, err := filepath.Glob("../../queries/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	writes := regexp.MustCompile(`(?:INSERT INTO|UPDATE|DELETE FROM) actlog\.(run|worker|control_request|definition|conversation|conversation_message)\b`)
+	found := 0
+	for _, file := range files {
+		sql, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range strings.Split(string(sql), "-- name: ")[1:] {
+			name, _, _ := strings.Cut(query, " ")
+			table := writes.FindStringSubmatch(query)
+			if table == nil {
+				continue
+			}
+			found++
+			if !strings.Contains(drawn, "`"+name+"`") {
+				t.Errorf("%s writes to actlog.%s, and docs/runtime.md does not say who may", name, table[1])
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("%d statements write to tables of the runtime", found)
+	}
+}
