@@ -387,6 +387,7 @@ FROM (
         SELECT unnest($1::text[]) AS id
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id)
         UNION
         SELECT n.root_plan_id
         FROM unnest($1::text[]) AS q (id)
@@ -394,6 +395,7 @@ FROM (
             SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
         ) AS n
         WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = n.root_plan_id AND o.plan_id = n.root_plan_id)
     ) AS x
     ORDER BY x.id COLLATE "C"
 ) AS u
@@ -439,6 +441,7 @@ WITH home AS MATERIALIZED (
         SELECT unnest($1::text[]) AS id
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY ($1::text[])
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id)
         UNION
         SELECT n.root_plan_id
         FROM unnest($1::text[]) AS q (id)
@@ -446,6 +449,7 @@ WITH home AS MATERIALIZED (
             SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
         ) AS n
         WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = n.root_plan_id AND o.plan_id = n.root_plan_id)
     ) AS u
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.part FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id OFFSET 0
@@ -554,7 +558,11 @@ func (q *Queries) TraceShared(ctx context.Context, db DBTX, arg TraceSharedParam
 
 const TraceStates = `-- name: TraceStates :many
 SELECT
-    u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known, COALESCE(t.root_plan_id, '')::text AS root_plan_id,
+    u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known,
+    (CASE
+        WHEN t.root_plan_id IS NULL OR EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id) THEN ''
+        ELSE t.root_plan_id
+    END)::text AS root_plan_id,
     COALESCE(t.spans, 0)::bigint AS spans, COALESCE(t.complete, false)::boolean AS complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => $1::double precision), false)::boolean AS quiet,

@@ -20,7 +20,8 @@ ALTER TABLE actlog.plan_execution_record ADD COLUMN started_by json;
 COMMENT ON COLUMN actlog.plan_execution_record.started_by IS
     'The plan and the tool call that are said to have started this root plan: planId and toolCallId. A claim of the writer.';
 SELECT actlog.compress_texts('actlog.plan_execution_record');
-CREATE INDEX plan_started_by ON actlog.plan_execution_record ((started_by ->> 'planId')) WHERE started_by IS NOT NULL;
+CREATE INDEX plan_started_by ON actlog.plan_execution_record ((started_by ->> 'planId'), (COALESCE(start_time, first_seen_at)), root_plan_id)
+    WHERE started_by IS NOT NULL;
 
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION actlog.is_placeholder(p actlog.plan_execution_record) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$

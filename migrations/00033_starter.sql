@@ -20,6 +20,8 @@ ALTER TABLE actlog.conversation
     ADD COLUMN starter text COLLATE "C" NOT NULL DEFAULT '',
     ADD COLUMN project text COLLATE "C" NOT NULL DEFAULT 'default',
     ADD COLUMN given_id text COLLATE "C";
+-- Earlier releases took any id, also one that looks like such a hash. Whoever chose that would wait for somebody else's conversation.
+DELETE FROM actlog.conversation WHERE conversation_id LIKE 'conversation:%';
 CREATE INDEX conversation_given ON actlog.conversation (COALESCE(given_id, conversation_id));
 COMMENT ON COLUMN actlog.conversation.conversation_id IS 'The key of the row: the id of the conversation, or a hash of its project, its starter and its id.';
 COMMENT ON COLUMN actlog.conversation.starter IS 'Whose conversation it is: who began its runs; empty: not known.';
@@ -186,6 +188,11 @@ ALTER TABLE actlog.conversation DROP COLUMN given_id, DROP COLUMN project, DROP 
 
 -- Only the keys of nobody stay: the others were told apart by their starters.
 UPDATE actlog.run SET idempotency_key = NULL, request_sha256 = NULL WHERE idempotency_key IS NOT NULL AND (starter <> '' OR project <> 'default');
+UPDATE actlog.run AS r SET idempotency_key = NULL, request_sha256 = NULL
+WHERE EXISTS (
+    SELECT FROM actlog.run AS newer
+    WHERE newer.idempotency_key = r.idempotency_key AND (newer.created_at, newer.plan_id) > (r.created_at, r.plan_id)
+);
 DROP INDEX actlog.run_request;
 CREATE UNIQUE INDEX run_idempotency ON actlog.run (idempotency_key) WHERE idempotency_key IS NOT NULL;
 ALTER TABLE actlog.run DROP COLUMN project, DROP COLUMN starter;

@@ -17,6 +17,7 @@ FROM (
         SELECT unnest(@trace_ids::text[]) AS id
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id)
         UNION
         SELECT n.root_plan_id
         FROM unnest(@trace_ids::text[]) AS q (id)
@@ -24,6 +25,7 @@ FROM (
             SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
         ) AS n
         WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = n.root_plan_id AND o.plan_id = n.root_plan_id)
     ) AS x
     ORDER BY x.id COLLATE "C"
 ) AS u
@@ -42,7 +44,11 @@ SELECT 1 FROM actlog.otlp_trace WHERE trace_id = ANY (@trace_ids::text[]) ORDER 
 -- Returns what is known of traces, the native root plan that names each and is none of the runtime, where the detail of its own
 -- root plan lies (the year 1: it has none), and the first and the last of its chunks.
 SELECT
-    u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known, COALESCE(t.root_plan_id, '')::text AS root_plan_id,
+    u.trace_id::text AS trace_id, (t.trace_id IS NOT NULL)::boolean AS known,
+    (CASE
+        WHEN t.root_plan_id IS NULL OR EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id) THEN ''
+        ELSE t.root_plan_id
+    END)::text AS root_plan_id,
     COALESCE(t.spans, 0)::bigint AS spans, COALESCE(t.complete, false)::boolean AS complete, COALESCE(t.projected, 0)::integer AS projected,
     COALESCE(extract(epoch FROM t.due_at - now()), 'infinity')::double precision AS due_seconds,
     COALESCE(t.last_seen_at <= now() - make_interval(secs => @quiet_seconds::double precision), false)::boolean AS quiet,
@@ -83,6 +89,7 @@ WITH home AS MATERIALIZED (
         SELECT unnest(@trace_ids::text[]) AS id
         UNION
         SELECT t.root_plan_id FROM actlog.otlp_trace AS t WHERE t.trace_id = ANY (@trace_ids::text[])
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = t.root_plan_id AND o.plan_id = t.root_plan_id)
         UNION
         SELECT n.root_plan_id
         FROM unnest(@trace_ids::text[]) AS q (id)
@@ -90,6 +97,7 @@ WITH home AS MATERIALIZED (
             SELECT x.root_plan_id, x.current_plan_id, x.origin FROM actlog.plan_execution_record AS x WHERE x.trace_id = q.id OFFSET 0
         ) AS n
         WHERE n.root_plan_id = n.current_plan_id AND n.origin = 'native'
+            AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = n.root_plan_id AND o.plan_id = n.root_plan_id)
     ) AS u
     CROSS JOIN LATERAL (
         SELECT x.root_plan_id, x.part FROM actlog.plan_execution_record AS x WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id OFFSET 0

@@ -7,11 +7,12 @@ ORDER BY root_plan_id
 LIMIT 3;
 
 -- name: PlanOutdated :many
--- Returns trees that have ended and were first seen more than keep_days ago, oldest first,
+-- Returns trees that have ended, with all of their runs, and were first seen more than keep_days ago, oldest first,
 -- behind a cursor.
 SELECT root_plan_id, first_seen_at
 FROM actlog.plan_execution_record
 WHERE root_plan_id = current_plan_id AND completed
+    AND NOT EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = plan_execution_record.root_plan_id AND NOT o.done)
     AND first_seen_at < now() - make_interval(days => @keep_days::integer)
     AND (first_seen_at, root_plan_id) > (@after_time::timestamptz, @after_id::text)
 ORDER BY first_seen_at, root_plan_id
@@ -49,7 +50,7 @@ CROSS JOIN LATERAL (
     WHERE t.root_plan_id = live.root_plan_id AND NOT t.completed
 ) AS r
 WHERE NOT r.seen AND NOT r.waits
-    AND NOT EXISTS (SELECT FROM actlog.run AS e WHERE e.root_plan_id = r.root_plan_id AND NOT e.done)
+    AND NOT EXISTS (SELECT FROM actlog.run AS e WHERE e.root_plan_id = r.root_plan_id)
 ORDER BY r.root_plan_id COLLATE "C"
 LIMIT 100;
 

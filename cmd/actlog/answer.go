@@ -18,7 +18,7 @@ type answerCmd struct {
 	Decision string   `help:"What is decided: submit for a form; approve, reject; accept, reject, modify; done, retry, skip. Default: submit if there is a --value, else you are asked." placeholder:"DECISION"`
 	Value    []string `help:"An answer to a field of the form, by its name, or by its label if it has none. Once for each field. Type passwords at the prompt instead: other users can see command lines." placeholder:"NAME=VALUE" sep:"none"`
 	Text     string   `help:"What else there is to say: why it is rejected, what is to change." placeholder:"TEXT"`
-	By       string   `help:"Who decides. Default: the name of the API key." placeholder:"NAME"`
+	By       string   `help:"Who decides, as you say. The record has the name of the API key beside it." placeholder:"NAME"`
 	List     bool     `help:"List what the run waits for, and answer nothing."`
 	JSON     bool     `help:"Print the wait as JSON; with --list, all, one per line."`
 	serverFlags

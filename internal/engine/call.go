@@ -138,8 +138,12 @@ func (c *calling) find() error {
 		if err := json.Unmarshal(c.row.Policy, &c.policy); err != nil {
 			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index, c.seq, err)
 		}
-	} else if c.tool != nil {
+	} else if c.tool != nil { // the tool was not there when the model asked
 		c.policy = c.t.policy(c.tool.Spec())
+		c.row.Policy, _ = json.Marshal(c.policy) // texts, times and booleans
+		s.run.addLater(&record.ActTool{
+			RootPlanID: c.row.RootPlanID, StepID: c.row.StepID, Seq: c.row.Seq, ToolCallID: c.row.ToolCallID, Policy: c.row.Policy,
+		})
 	}
 	return nil
 }

@@ -22,10 +22,11 @@ func contextOf(s *Span, f *Facts, before *context) *context {
 	fill(&c.environment, s.Resource, "deployment.environment.name", "deployment.environment")
 	fill(&c.release, s.Resource, "service.version")
 	fill(&c.project, s.Resource, "actlog.project", "openinference.project.name")
-	fill(&c.startedBy.PlanID, s.Attributes, "actlog.started_by.plan_id")
-	fill(&c.startedBy.ToolCallID, s.Attributes, "actlog.started_by.tool_call_id")
-	fill(&c.startedBy.PlanID, s.Resource, "actlog.started_by.plan_id")
-	fill(&c.startedBy.ToolCallID, s.Resource, "actlog.started_by.tool_call_id")
+	for _, said := range []Attributes{s.Attributes, s.Resource} {
+		if c.startedBy.PlanID == "" {
+			c.startedBy = record.StartedBy{PlanID: said.Get("actlog.started_by.plan_id"), ToolCallID: said.Get("actlog.started_by.tool_call_id")}
+		}
+	}
 	if before != nil && c.equals(before) {
 		return before
 	}

@@ -1,6 +1,8 @@
 package otlp_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/actlog/actlog/internal/otlp"
@@ -21,6 +23,9 @@ func TestStartedBy(t *testing.T) {
 		spans := copied(readScript(t, scripts(t)[0]))
 		for i := range spans {
 			add(&spans[i])
+			for _, a := range []otlp.Attributes{spans[i].Attributes, spans[i].Resource} {
+				slices.SortFunc(a, func(a, b otlp.Attribute) int { return strings.Compare(a.Key, b.Key) })
+			}
 		}
 		plans := 0
 		for _, c := range project(t, spans) {

@@ -80,8 +80,8 @@ ORDER BY r.seq NULLS FIRST, r.kind COLLATE "C" DESC, ` + hash + `r.call_index NU
 }
 
 // StepDetail reads a step with its cycles and tool calls, in one statement. rootPlanID is the
-// root that the step is under. If it is empty and several roots have a step of that id, the
-// newest comes first. The error is [record.ErrNotFound] if there is no such step.
+// root that the step is under. If it is empty and several roots have a step of that id, one of a run
+// comes first, then the newest. The error is [record.ErrNotFound] if there is no such step.
 func (r *Reader) StepDetail(ctx context.Context, rootPlanID, stepID string) (*tree.Step, error) {
 	n, err := r.stepNodes(ctx, stepDetail, rootPlanID, stepID)
 	if err != nil {

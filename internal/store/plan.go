@@ -89,8 +89,8 @@ const (
 )
 
 // PlanTree reads the hierarchy of a plan, root or not, in one statement. rootPlanID is the root
-// that the plan is under. If it is empty and several roots have a plan of that id, the root
-// plan of that id comes first, then the newest. exceptionWaits reports that the plan has an
+// that the plan is under. If it is empty and several roots have a plan of that id, one that the runtime runs
+// comes first, then the root plan of that id, then the newest. exceptionWaits reports that the plan has an
 // exception that no reader was served yet, see [Store.ServeException]. The error is
 // [record.ErrNotFound] if there is no such plan.
 func (r *Reader) PlanTree(ctx context.Context, rootPlanID, planID string) (plan *tree.Plan, exceptionWaits bool, err error) {

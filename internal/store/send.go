@@ -58,7 +58,9 @@ func (s *sender) send(ctx context.Context, b *batch, lockTimeout time.Duration) 
 	start := time.Now()
 	fresh, err := s.sendBatch(ctx, b, lockTimeout)
 	if err != nil {
-		s.counters.failed()
+		if pg.State(err) != owned { // that is a client's fault
+			s.counters.failed()
+		}
 		return err
 	}
 	s.places.learn(b, fresh)

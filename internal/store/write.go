@@ -180,7 +180,7 @@ func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked 
 		w.queue.answer(requests)
 	case pg.Locked(err) && (lockTimeout == 0 || !several):
 		return requests
-	case pg.State(err) == owned:
+	case pg.State(err) == owned && nameOwned(requests, ownedPlans(err)):
 		return w.commit(w.refuse(requests, ownedPlans(err)), lockTimeout)
 	case !pg.Refused(err) && !pg.Locked(err):
 		for _, r := range requests {
@@ -210,8 +210,14 @@ func (w *writer) commit(requests []*request, lockTimeout time.Duration) (locked 
 	return nil
 }
 
-// refuse answers the entries of requests that name one of some plans, and returns requests with the others. Those
-// are as many as before if no entry names one.
+// nameOwned reports whether an entry of some requests names one of some plans.
+func nameOwned(requests []*request, plans map[string]bool) bool {
+	return slices.ContainsFunc(requests, func(r *request) bool {
+		return slices.ContainsFunc(r.entries, func(e *entry) bool { return namesOwned(e.row.Change, plans) != "" })
+	})
+}
+
+// refuse answers the entries of requests that name one of some plans, and returns requests with the others.
 func (w *writer) refuse(requests []*request, plans map[string]bool) (others []*request) {
 	var refused []*request
 	for _, r := range requests {

@@ -103,7 +103,7 @@ func (u *Upkeep) interrupt(ctx context.Context, tx *store.Tx, roots []string, si
 	for i, r := range rows {
 		changes[i] = mark(r, endOf[r.RootPlanID])
 	}
-	result, err := tx.Write(ctx, changes)
+	result, err := tx.Mark(ctx, changes)
 	if err == nil && len(result.Rejected) > 0 { // else it would be found, and refused, again and again
 		r := result.Rejected[0]
 		err = &refusedError{changes[r.Index].Key().Root, r.Err}
