@@ -104,6 +104,9 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 				"orchestrator": func(ctx context.Context) error {
 					return started(a.StartOrchestration(ctx, agent.Orchestration{Request: "Do it."}))
 				},
+				"orchestrator, accepted with auto_approve": func(ctx context.Context) error {
+					return started(a.StartOrchestration(ctx, agent.Orchestration{Request: "Do it."}))
+				},
 				"simple": func(ctx context.Context) error {
 					r, err := a.RunWorkflow(ctx, agent.Flow{Workflow: "chain", Input: "Go."})
 					return errors.Join(err, failedFlow(r))
@@ -116,15 +119,18 @@ func TestApprovalInEveryExecutor(t *testing.T) {
 				before := called(t, db)
 				ended := make(chan error, 1)
 				go func() { ended <- run(t.Context()) }()
-				if name == "orchestrator" {
-					accept(t, a, db, "PLAN_VALIDATION", agent.Accept)
+				switch name {
+				case "orchestrator":
+					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept})
+				case "orchestrator, accepted with auto_approve":
+					accept(t, a, db, "PLAN_VALIDATION", agent.Decision{Decision: agent.Accept, Values: map[string]any{"auto_approve": true}})
 				}
 				if tt.asks {
 					storetest.Until(t, name+" waits for an approval", func() bool { return waiting(t, db, "ACTION_VALIDATION") == 1 })
 					if n := called(t, db) - before; n != 0 {
 						t.Errorf("%s: %d calls were made before the approval", name, n)
 					}
-					accept(t, a, db, "ACTION_VALIDATION", agent.Approve)
+					accept(t, a, db, "ACTION_VALIDATION", agent.Decision{Decision: agent.Approve})
 				}
 				storetest.Until(t, name+" has called the tool", func() bool { return called(t, db)-before == 1 })
 				if name == "agent" || name == "custom" || name == "simple" {
@@ -166,14 +172,14 @@ func waiting(t *testing.T, db *pgtest.DB, kind string) (n int) {
 }
 
 // accept decides the next wait of a type.
-func accept(t *testing.T, a *agent.Runtime, db *pgtest.DB, kind, decision string) {
+func accept(t *testing.T, a *agent.Runtime, db *pgtest.DB, kind string, decision agent.Decision) {
 	t.Helper()
 	storetest.Until(t, "a wait of type "+kind, func() bool { return waiting(t, db, kind) == 1 })
 	var root, id string
 	if err := db.Pool.QueryRow(t.Context(), "SELECT root_plan_id, wait_id FROM actlog.wait_state WHERE type = $1 AND state = 'WAITING'", kind).Scan(&root, &id); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Decide(t.Context(), root, id, agent.Decision{Decision: decision}); err != nil {
+	if err := a.Decide(t.Context(), root, id, decision); err != nil {
 		t.Fatal(err)
 	}
 }

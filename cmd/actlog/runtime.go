@@ -127,6 +127,25 @@ func (a *agents) warn() error {
 	return nil
 }
 
+// startsPrograms reports whether tools start programs on this machine.
+func (a *agents) startsPrograms() (bool, error) {
+	if a.current == nil {
+		return false, nil
+	}
+	p, release, err := a.current.Use()
+	if err != nil {
+		return false, err
+	}
+	defer release()
+
+	for _, server := range p.Config.MCPServers {
+		if len(server.Command) > 0 {
+			return true, nil
+		}
+	}
+	return len(p.Config.Toolsets.Tests) > 0, nil
+}
+
 // reload reads the configuration again on SIGHUP. If it has mistakes, the one before stays. Runs keep
 // what they began with.
 func (a *agents) reload(ctx context.Context) {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/actlog/actlog/internal/scriptmodel"
 )
 
 // TestSecurityNamesTests checks that each promise of SECURITY.md is held by tests that exist.
@@ -93,5 +95,26 @@ func TestEveryStatementOfTheRuntimeIsDrawn(t *testing.T) {
 	}
 	if found < 15 {
 		t.Errorf("%d statements write to tables of the runtime", found)
+	}
+}
+
+// TestServersWithoutKeysSayWhatToolsCanDo checks that a server without keys says at its start that programs which tools start can use it.
+func TestServersWithoutKeysSayWhatToolsCanDo(t *testing.T) {
+	t.Parallel()
+	const warning = "there are no API keys"
+	scene := scriptmodel.Scene{Name: "any", Turns: []scriptmodel.Turn{says("Done.")}}
+	h := newHouse(t, "  helper: {description: Helps}\n", scene)
+	if s := h.serve(t, 0); strings.Contains(s.stderr.String(), warning) {
+		t.Errorf("no tool starts a program:\n%s", s.stderr)
+	}
+
+	h = newHouse(t, "  helper: {description: Helps}\nmcpServers:\n  local: {command: [cat]}\n", scene)
+	if s := h.serve(t, 0); !strings.Contains(s.stderr.String(), warning) {
+		t.Errorf("no warning %q:\n%s", warning, s.stderr)
+	}
+	keys := filepath.Join(t.TempDir(), "keys")
+	must(t, "key", "ops", "--file", keys)
+	if s := h.serve(t, 0, "--api-keys", keys); strings.Contains(s.stderr.String(), warning) {
+		t.Errorf("with keys:\n%s", s.stderr)
 	}
 }

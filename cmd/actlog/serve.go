@@ -156,10 +156,22 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	s.agents.register(s.http)
+	if err := s.warnWithoutKeys(config.Keys != nil); err != nil {
+		return nil, err
+	}
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
 	s.stopKeys = c.watch(s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve(c.MaxConnections)
 	return s, nil
+}
+
+// warnWithoutKeys logs what programs can do that tools start, if the server has no keys.
+func (s *server) warnWithoutKeys(keys bool) error {
+	programs, err := s.agents.startsPrograms()
+	if err == nil && programs && !keys {
+		s.log.Warn("there are no API keys: programs that tools start can use this server, also to approve their own calls", "see", "--api-keys")
+	}
+	return err
 }
 
 // openStore opens the record, on a private Postgres if no database is configured.

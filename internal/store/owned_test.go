@@ -175,9 +175,9 @@ func namesRun(c record.Change) bool {
 func TestRunsBeginInNewTrees(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)
-	for i, c := range everyKind("", "") {
+	for i := range everyKind("", "") {
 		root := fmt.Sprint("before-", i)
-		c = everyKind(root, root)[i]
+		c := everyKind(root, root)[i]
 		storetest.Write(t, s, c)
 		err := s.StartRun(t.Context(), newRun(root), []record.Change{&record.Plan{RootPlanID: root, CurrentPlanID: root, Title: new("Read.")}})
 		if err == nil {

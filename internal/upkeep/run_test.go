@@ -2,6 +2,7 @@ package upkeep_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -613,5 +614,34 @@ func TestTwoServersInterrupt(t *testing.T) {
 	wg.Wait()
 	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.plan_execution_record WHERE state = 'INTERRUPTED' AND error_kind = 'not_seen' AND end_time = last_seen_at"); n != 250 {
 		t.Errorf("%d runs interrupted", n)
+	}
+}
+
+// TestMarksBesideARun checks that a silent run is marked although a record of it names a plan that the runtime has begun since, and that
+// it does not keep others from being marked.
+func TestMarksBesideARun(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.New(t)
+	s := open(t, pg.URL)
+	u := idle(t, s)
+	storetest.Write(t, s,
+		&record.Plan{RootPlanID: "beside", CurrentPlanID: "beside", State: new(record.Running), LastSeenAt: storetest.At(50)},
+		&record.Plan{RootPlanID: "beside", CurrentPlanID: "run", ParentPlanID: new("beside"), ToolCallID: new("t"), State: new(record.Running)})
+	writeRun(t, s, "p", storetest.At(50))
+	run := store.NewRun{Run: store.Run{RootPlanID: "run", PlanID: "run", Executor: "agent", Input: json.RawMessage(`{}`), Owner: "run"}, Needs: []string{}}
+	if err := s.StartRun(t.Context(), run, []record.Change{&record.Plan{RootPlanID: "run", CurrentPlanID: "run", State: new(record.Pending)}}); err != nil {
+		t.Fatal(err)
+	}
+
+	silent(t, s, "beside", "1 minute")
+	silent(t, s, "p", "1 minute")
+	interrupt(t, u)
+	for _, root := range []string{"beside", "p"} {
+		if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = $1 AND current_plan_id = $1", root); state != string(record.Interrupted) {
+			t.Errorf("%s is %s", root, state)
+		}
+	}
+	if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE root_plan_id = 'run'"); state != string(record.Pending) {
+		t.Errorf("the run is %s", state)
 	}
 }
