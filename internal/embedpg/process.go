@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -85,10 +86,18 @@ func run(cmd *exec.Cmd, input string) error {
 	return nil
 }
 
+// userVariables name the user whom Postgres runs as, where containers give it no name.
+var userVariables = []string{"LD_PRELOAD", "NSS_WRAPPER_PASSWD", "NSS_WRAPPER_GROUP"}
+
 // environment returns the variables of Postgres: no secrets of this program, and none that would
 // configure Postgres or make it differ between machines.
 func environment() []string {
 	env := slices.DeleteFunc(sandbox.Environment(nil), func(kv string) bool { return strings.HasPrefix(kv, "LC_") })
+	for _, name := range userVariables {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
 	return append(env, "LC_ALL=C", "TZ=UTC")
 }
 

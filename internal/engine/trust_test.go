@@ -8,8 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
 	"github.com/actlog/actlog/record"
 )
@@ -164,5 +168,51 @@ func TestNobodyDecidesWhatWasOnlyRecorded(t *testing.T) {
 	storetest.Write(t, h.Store, &w)
 	if err := h.Decide(w, record.Approved, "approve", ""); err == nil {
 		t.Error("it was decided")
+	}
+}
+
+// TestPolicyOfALateTool (S9) checks that the policy of a call is on record before it asks, also if the tool was not there when the model
+// asked for it: who may approve is read from there.
+func TestPolicyOfALateTool(t *testing.T) {
+	t.Parallel()
+	e := &effects{done: map[string][]string{}}
+	h := build(t, []scriptmodel.Scene{{Name: "payer", Match: scriptmodel.Match{System: "Pay."}, Turns: calls(
+		[]scriptmodel.ToolCall{call("pay", object{"name": "c"})}, terminate("paid"))}},
+		map[string]config.Definition{"payer": {SystemPrompt: "Pay.", Tools: []string{"pay*"}}}, nil)
+	lost := make(chan struct{})
+	stop := h.Work(h.NewEngine(func(c *engine.Config) {
+		c.Write = func(ctx context.Context, l store.Lease, changes []record.Change, ops ...store.RunOp) error {
+			select {
+			case <-lost:
+				return store.ErrLeaseLost
+			default:
+			}
+			err := h.Store.WriteRun(ctx, l, changes, ops...)
+			for _, change := range changes {
+				if _, asked := change.(*record.ActTool); asked && err == nil {
+					close(lost)
+					return store.ErrLeaseLost
+				}
+			}
+			return err
+		}
+	}))
+	id := h.Start("payer", "Pay.")
+	<-lost
+	stop()
+
+	late, err := tool.NewSet(e.tool("pay", tool.Policy{Approval: true, NotStarter: true}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Parts.Set = late
+	if _, err := h.DB.Pool.Exec(t.Context(), "UPDATE actlog.run SET worker_id = NULL, due_at = now() WHERE plan_id = $1", id); err != nil {
+		t.Fatal(err)
+	}
+	h.Work(h.NewEngine(nil))
+	storetest.Until(t, "the call asks", func() bool { return len(h.Waits()) == 1 })
+	policy := storetest.Query[string](t, h.Store, "SELECT policy #>> '{approval,notStarter}' FROM actlog.act_tool_info WHERE root_plan_id = $1", id)
+	if policy != "true" {
+		t.Errorf("notStarter is %q on record", policy)
 	}
 }
