@@ -36,7 +36,7 @@ type serveCmd struct {
 	OTLPGRPCListen string        `help:"Address for OTLP over gRPC. Default: none." name:"otlp-grpc-listen" placeholder:"HOST:PORT"`
 	OTLPOrigins    []string      `help:"Origins of web pages whose exporters may send OTLP, such as https://shop.example; * allows any." name:"otlp-origins" placeholder:"ORIGIN"`
 	MaxConnections int           `help:"Most connections at once, of one address half; when there are as many, one without a request is closed." default:"10000"`
-	MaxStreams     int           `help:"Most streams of events served at once, of one API key or address a quarter; others are answered 503 or 429." default:"2000"`
+	MaxStreams     int           `help:"Most streams, and requests that wait for the end of a run, at once, of one API key or address a quarter; others are answered 503 or 429." default:"2000"`
 	DrainDelay     time.Duration `help:"How long /readyz answers 503 before the server stops." default:"0s"`
 	DetailDays     int           `help:"Drop cycles and tool calls that are older than this; trees and their figures stay. 0: never." default:"0" placeholder:"DAYS"`
 	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -57,29 +59,38 @@ func (a Allowed) HardLink(at string, info fs.FileInfo) error {
 var secretPaths = []string{
 	".ssh", ".gnupg", ".password-store", ".azure", ".config/gcloud", ".terraform.d", "run/secrets",
 	".aws/credentials", ".aws/config", ".aws/sso", ".aws/cli",
-	".kube/config", ".docker/config.json", ".config/containers/auth.json", ".config/gh/hosts.yml",
+	".kube/config", ".docker/config.json", ".config/gh/hosts.yml",
 	".cargo/credentials", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml",
 	"etc/shadow", "etc/shadow-", "etc/gshadow", "etc/gshadow-",
-	".codex/auth.json", ".composer/auth.json", ".config/composer/auth.json",
 	".actlog", // the private Postgres, with its password
 }
 
 // secretNames are patterns of the names of files that hold secrets.
 var secretNames = []string{
-	".env", ".env.*", "*.env", ".envrc",
+	".env", ".env.*", "*.env", ".envrc", "env.local", "env.*.local",
 	"*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.jks", "*.jceks", "*.keystore", "*.bks", "*.ppk", "*.kdbx", "*.keytab", "*.ovpn",
 	"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "*_rsa", "*_dsa", "*_ecdsa", "*_ed25519",
 	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", "htpasswd", ".htdigest", ".authinfo",
 	".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".dockercfg", ".dockerconfigjson",
-	".s3cfg", ".boto", ".vault-token", ".terraformrc", "terraform.rc", "credentials.tfrc.json", "*.tfstate", "*.tfvars", "*.tfvars.json",
-	"kubeconfig", "*.kubeconfig", "kubeconfig.*", "token.json", ".token", "oauth_creds.json",
+	".s3cfg", ".boto", ".vault-token", ".terraformrc", "terraform.rc", "credentials.tfrc.json", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json",
+	"kubeconfig", "*.kubeconfig", "kubeconfig.*", "token.json", ".token", "auth.json", "oauth_creds.json",
+	"*-key.json", "*_key.json", "wp-config*.php",
 	"service-account*.json", "service_account*.json", "serviceaccount*.json", "*-service-account.json", "*_service_account.json",
 	"*firebase-adminsdk*.json", "gha-creds-*.json", "client_secret*.json", "client-secret*.json",
 	".*_history",
 }
 
+// publicNames are patterns of the names of files that look like those, and are for everybody.
+var publicNames = []string{
+	"cert.pem", "certificate.pem", "chain.pem", "fullchain.pem", "ca.pem", "cacert.pem", "ca-cert.pem", "ca-bundle.pem",
+	"*.pub.pem", "public.pem", "pubkey.pem", "public-key.*", "public_key.*",
+}
+
 // secretWords make a file of data one that holds secrets, if its name begins or ends with one of them.
 var secretWords = []string{"secret", "secrets", "credential", "credentials", "passwd", "password", "passwords"}
+
+// topicWords make a file one about secrets.
+var topicWords = map[string]bool{"reset": true, "forgot": true, "change": true, "policy": true, "strength": true, "form": true}
 
 // dataSuffixes are those of files of data, which are not code or documentation.
 var dataSuffixes = map[string]bool{
@@ -87,8 +98,18 @@ var dataSuffixes = map[string]bool{
 	".properties": true, ".xml": true, ".txt": true, ".csv": true, ".db": true, ".sqlite": true, ".enc": true,
 }
 
-// copySuffixes are those of copies that people and editors make.
-var copySuffixes = []string{"~", ".bak", ".backup", ".old", ".orig", ".save", ".copy", ".tmp", ".swp", ".swo"}
+// codeSuffixes are those of code and documentation. PHP and shell are not among them: configurations are written in them.
+var codeSuffixes = map[string]bool{
+	".ts": true, ".tsx": true, ".mts": true, ".cts": true, ".js": true, ".jsx": true, ".mjs": true, ".cjs": true, ".vue": true,
+	".go": true, ".py": true, ".rb": true, ".rs": true, ".java": true, ".kt": true, ".cs": true, ".c": true, ".h": true, ".cpp": true,
+	".md": true, ".mdx": true, ".rst": true, ".html": true, ".css": true,
+}
+
+// copied is how the names of copies end that people and editors make, such as .bak, .old2, .~1~ and .pem.txt.
+var copied = regexp.MustCompile(`(\.(bak|backup|old|orig|save|copy|tmp|sw[a-z]|txt)([-_.]?[0-9]+)*|\.~[0-9]+~|~)$`)
+
+// templateSuffixes are those of what programs make a file from, such as secrets.yaml.j2.
+var templateSuffixes = map[string]bool{".j2": true, ".jinja": true, ".jinja2": true, ".tpl": true, ".erb": true}
 
 // sampleWords make a file one that shows what to write.
 var sampleWords = map[string]bool{"example": true, "examples": true, "sample": true, "template": true, "tmpl": true, "dist": true, "schema": true}
@@ -126,10 +147,11 @@ func secretName(name string) bool {
 			return false
 		}
 	}
-	for _, pattern := range secretNames {
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			return true
-		}
+	switch {
+	case codeSuffixes[path.Ext(name)], matches(publicNames, name):
+		return false
+	case matches(secretNames, name):
+		return true
 	}
 
 	if !dataSuffixes[path.Ext(strings.TrimPrefix(name, "."))] {
@@ -137,6 +159,9 @@ func secretName(name string) bool {
 	}
 	if ext := path.Ext(name); ext != "" && len(words) > 1 {
 		words = words[:len(words)-1]
+	}
+	if slices.ContainsFunc(words, func(word string) bool { return topicWords[word] }) {
+		return false
 	}
 	for _, word := range secretWords {
 		if len(words) > 0 && (words[0] == word || words[len(words)-1] == word) {
@@ -154,12 +179,20 @@ func stem(name string) string {
 	return name
 }
 
-// cutCopy returns the name of what a file is a copy of, by its name.
+// cutCopy returns the name of what a file is a copy, or the template, of, by its name.
 func cutCopy(name string) (original string, isCopy bool) {
-	for _, suffix := range copySuffixes {
-		if original, isCopy = strings.CutSuffix(name, suffix); isCopy && original != "" {
-			return original, true
-		}
+	if at := copied.FindStringIndex(name); at != nil && at[0] > 0 {
+		return name[:at[0]], true
+	}
+	if original = stem(name); templateSuffixes[path.Ext(name)] && path.Ext(original) != "" {
+		return original, true
 	}
 	return name, false
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	})
 }

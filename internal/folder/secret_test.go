@@ -23,6 +23,9 @@ func TestSecret(t *testing.T) {
 		"credentials", "credentials.json", "gcp_credentials.json", "credentials.csv", "passwords.txt", "db_password.txt", "passwd",
 		"service-account.json", "service_account_prod.json", "my-service-account.json", "x-firebase-adminsdk-1.json", "client_secret_1.json", "gha-creds-1.json",
 		"terraform.tfstate", "terraform.tfstate.backup", "prod.tfvars", ".bash_history", ".vault-token", ".actlog/password", "etc/shadow", "run/secrets/db",
+		".env.bak1", "secrets.yaml.old2", "id_rsa.bak.1", "id_rsa.~1~", ".id_rsa.swn", "tls.key.backup-2024", "env.local", "env.prod.local", "a.pem.txt", "id_rsa.txt",
+		"server.pem", "privkey.pem", "gcp-key.json", "prod_key.json", "wp-config.php", "wp-config.php.bak", "secrets.yaml.j2", "credentials.json.tpl", "secrets.yml.erb", ".env.j2",
+		"auth.json", ".codex/auth.json", ".composer/auth.json.bak", ".env.sh", ".env.php", "terraform.tfstate.17.backup",
 	} {
 		if err := none.Secret(at); err == nil || !strings.HasPrefix(err.Error(), at+" may hold secrets") || !strings.Contains(err.Error(), "allow") {
 			t.Errorf("%s: %v, want an error", at, err)
@@ -33,7 +36,10 @@ func TestSecret(t *testing.T) {
 		"id_rsa.pub", "keys/id_ed25519.pub", "id_rsa_test.go", "key.go", "keyboard.json", "pem.go", "monkey.md", "public.crt", "ca.cer",
 		"secrets.go", "secrets.md", "secret_test.py", "docs/secrets.html", "secrets.example.yaml", "secrets.yaml.example", "credentials.ts", "secretary.json",
 		"password.go", "docker/config.json", "kube/config", ".dockerignore", ".gitignore", "config.json", "package.json", "token.go", "service-account.md",
-		"example_service-account.json", "main.tf", "history.md", "tokens.json", "auth.json", ".github/workflows/ci.yml", "README",
+		"example_service-account.json", "main.tf", "history.md", "tokens.json", ".github/workflows/ci.yml", "README",
+		".env.d.ts", ".env.js", ".env.test.py", ".env.go", ".env.md", ".env.j2.example", "reset-password.json", "password_reset.txt", "forgot_password.txt", "password-policy.yaml",
+		"cert.pem", "a/fullchain.pem", "chain.pem", "ca.pem", "public.pem", "app.pub.pem", "public-key.pem", "public_key.json", "cert.pem.bak",
+		"sign_rsa.go", "verify_ecdsa.py", "x_ed25519.rs", "wp-config-sample.php", "secrets.html.erb", "secrets.tpl", "main.go.bak1", "notes.txt", "passwd.5",
 	} {
 		if err := none.Secret(at); err != nil {
 			t.Errorf("%s: %v", at, err)

@@ -24,11 +24,11 @@ func ParseProxies(texts []string) (all Proxies, err error) {
 				network = netip.PrefixFrom(single, single.BitLen())
 			}
 		}
-		if a := network.Addr(); err == nil && a.Is4In6() && network.Bits() >= 96 {
-			network = netip.PrefixFrom(a.Unmap(), network.Bits()-96)
-		}
 		if err != nil || strings.Contains(text, "%") {
 			return nil, fmt.Errorf("%.60q is neither an address nor a network such as 10.0.0.0/8", text)
+		}
+		if a := network.Addr(); a.Is4In6() && network.Bits() >= 96 {
+			network = netip.PrefixFrom(a.Unmap(), network.Bits()-96)
 		}
 		all = append(all, network.Masked())
 	}

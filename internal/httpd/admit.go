@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -91,22 +92,26 @@ var errNoKey = &Problem{Status: http.StatusUnauthorized, Detail: "this is no API
 
 // EndSessions ends the sessions of keys that are gone, for good and on all servers: a key that comes back finds none. Those are the keys that
 // this server had, and those that it has never had, if the session is older than the file of keys. A younger session was begun on a server
-// that has a newer file. It does nothing if that was done since the keys have changed.
+// that has a newer file. It does nothing if that was done since the keys have changed, and waits at most a few seconds for the database.
 func (s *Server) EndSessions(ctx context.Context) error {
 	e := &s.endings
 	if s.config.Logins == nil || !e.due.Load() {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, endingsWithin)
+	defer cancel()
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait until sessions of keys that are gone have ended: %w", ctx.Err())
+	}
 	if !e.due.Load() {
 		return nil
 	}
 
-	var gone, listed [][]byte
-	for hash := range e.gone {
-		gone = append(gone, hash[:])
-	}
+	gone, changes := e.noted()
+	var listed [][]byte
 	rest := time.Duration(0)
 	if keys := s.keys.Load(); keys != nil {
 		for i := range keys.keys {
@@ -119,8 +124,7 @@ func (s *Server) EndSessions(ctx context.Context) error {
 	if err := s.config.Logins.EndLogins(ctx, gone, listed, rest); err != nil {
 		return err
 	}
-	e.gone = nil
-	e.due.Store(false)
+	e.written(changes)
 	return nil
 }
 

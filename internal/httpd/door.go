@@ -186,14 +186,19 @@ func (d *door) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		requestOf(c).key, requestOf(c).byCookie = found, byCookie
 		requestOf(c).answer.belongs(ClientOf(c))
 		if refused != nil {
-			if refused.Status == http.StatusUnauthorized {
-				c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
-			}
-			return refused
+			return needKey(c, refused)
 		}
 		keepConnection(c.Request().Context())
 		return next(c)
 	}
+}
+
+// needKey returns a problem with a key, and says in the answer how a key is sent if it lacks one.
+func needKey(c echo.Context, p *Problem) error {
+	if p.Status == http.StatusUnauthorized {
+		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="actlog"`)
+	}
+	return p
 }
 
 // limitStreams counts the requests of routes that are streams, and ends them with their keys.
@@ -204,8 +209,8 @@ func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 
-		ctx, end := context.WithCancel(c.Request().Context())
-		defer end()
+		ctx, end := context.WithCancelCause(c.Request().Context())
+		defer end(nil)
 		one := &stream{client: ClientOf(c).Name, key: requestOf(c).key, need: route.Need, end: end}
 		streams := d.server.streams
 		if err := streams.begin(one); err != nil {
@@ -215,7 +220,11 @@ func (d *door) limitStreams(next echo.HandlerFunc) echo.HandlerFunc {
 		one.endWithout(d.server.keys.Load()) // they may have changed since this one was looked at
 
 		c.SetRequest(c.Request().WithContext(ctx))
-		return next(c)
+		err := next(c)
+		if err != nil && errors.Is(context.Cause(ctx), errKeyGone) {
+			return needKey(c, errKeyGone)
+		}
+		return err
 	}
 }
 

@@ -23,8 +23,6 @@ type Logins interface {
 	EndLogins(ctx context.Context, gone, listed [][]byte, rest time.Duration) error
 }
 
-// LoginAge is
-
 const (
 	// loginLasts is how long a session lasts.
 	loginLasts = 12 * time.Hour
@@ -99,14 +97,21 @@ func (f *failures) add(address string, now time.Time) (tooMany bool) {
 // endings are the sessions that have to end for good, because the keys have changed.
 type endings struct {
 	due  atomic.Bool
-	mu   sync.Mutex
-	gone map[[keyHashBytes]byte]bool
+	turn chan struct{} // holds a token while one writes
+
+	mu      sync.Mutex // not held over a write
+	gone    map[[keyHashBytes]byte]bool
+	changes int
 }
+
+// endingsWithin bounds how long their write may take, with the wait for another one.
+const endingsWithin = 5 * time.Second
 
 // add notes which keys are gone.
 func (e *endings) add(before, now *Keys) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.changes++
 	if before != nil {
 		for i := range before.keys {
 			if k := &before.keys[i]; !now.has(k) {
@@ -118,6 +123,26 @@ func (e *endings) add(before, now *Keys) {
 		}
 	}
 	e.due.Store(now != nil || len(e.gone) > 0)
+}
+
+// noted returns which keys are gone, as of how many changes.
+func (e *endings) noted() (gone [][]byte, changes int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for hash := range e.gone {
+		gone = append(gone, hash[:])
+	}
+	return gone, e.changes
+}
+
+// written forgets which keys are gone, unless the keys have changed while that was written.
+func (e *endings) written(changes int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.changes == changes {
+		e.gone = nil
+		e.due.Store(false)
+	}
 }
 
 // fromBrowser reports whether a browser may have sent a request. Those that are too old to say so are known by their name.

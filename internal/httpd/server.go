@@ -110,7 +110,8 @@ func New(config Config) *Server {
 		config: config, streams: newStreams(config.MaxStreams), outcomes: newOutcomes(), log: config.Logger, bodies: NewBudget(config.BodyBytes).letOne(largestRequest),
 		answers: NewBudget(config.AnswerBytes).letOne(config.AnswerBytes / answersOfOne),
 		// Each keeps a processor busy. Those that wait hold largeAnswer bytes and a read of Postgres.
-		making: NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
+		making:  NewTurns(min(max(2, runtime.GOMAXPROCS(0)), 4), 8, 10*time.Second),
+		endings: endings{turn: make(chan struct{}, 1)},
 	}
 	s.processors = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	s.metrics = newMetrics(config.Version, s.bodies, s.answers)
@@ -129,8 +130,8 @@ func (s *Server) Bodies() *Budget { return s.bodies }
 // SetKeys replaces the keys that clients need. Streams of keys that are gone end. So do sessions, with [Server.EndSessions].
 func (s *Server) SetKeys(keys *Keys) {
 	before := s.keys.Swap(keys)
-	s.endings.add(before, keys)
 	s.streams.endWithout(keys)
+	s.endings.add(before, keys)
 }
 
 // Admit returns the name of the key that a request brings, and the problem if it is not good

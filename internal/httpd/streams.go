@@ -19,8 +19,11 @@ var (
 	ErrClientStreams = &Problem{Status: http.StatusTooManyRequests, Detail: "this API key, or without keys this address, has as many streams as one client may; end one of them, or try again later", RetryAfter: 5}
 )
 
-// streams are the answers that are open for as long as their clients like, whatever they send: a number of them at most, of which one client
-// has a share.
+// errKeyGone is the cause that ends a stream whose key is gone, and the answer if nothing of it was sent.
+var errKeyGone = &Problem{Status: http.StatusUnauthorized, Detail: "the API key of this request was removed, or lost a scope, while it waited; runs that it began go on"}
+
+// streams are the answers that are open for as long as their clients like, whatever they send, or wait for the end of a run: a number of
+// them at most, of which one client has a share.
 type streams struct {
 	most, share int
 
@@ -35,7 +38,7 @@ type stream struct {
 	client string
 	key    *key
 	need   Scope
-	end    context.CancelFunc
+	end    context.CancelCauseFunc
 }
 
 func newStreams(most int) *streams {
@@ -84,7 +87,7 @@ func (s *streams) endWithout(keys *Keys) {
 
 func (one *stream) endWithout(keys *Keys) {
 	if !keys.stillAllow(one.key, one.need) {
-		one.end()
+		one.end(errKeyGone)
 	}
 }
 
@@ -98,7 +101,7 @@ func (s *streams) metrics() []prometheus.Collector {
 	}
 	all := []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "actlog_http_streams", Help: "Streams of events, WebSockets and others that are open as long as their clients like.",
+			Name: "actlog_http_streams", Help: "Streams of events, WebSockets, and others that are open as long as their clients like or until a run ends.",
 		}, count(func() float64 { return float64(len(s.open)) })),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "actlog_http_streams_max", Help: "How many streams may be open.",

@@ -19,21 +19,20 @@ func (s *Server) Routes() []httpd.Route {
 		return httpd.Route{Method: method, Path: "/api/executor/" + path, Need: need, Handle: h}
 	}
 	byGet := executor(get, "executeByToolNameSync/:toolName", httpd.ScopeRun, s.executeByGet)
-	byGet.Acts, byGet.Long = true, true
+	byGet.Acts = true
 	execution := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: "/execution/" + path, Need: need, Handle: h}
 	}
-	stream := execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)
-	stream.Stream = true
 	graphs := func(method, path string, need httpd.Scope, h echo.HandlerFunc) httpd.Route {
 		return httpd.Route{Method: method, Path: path, Need: need, Handle: h}
 	}
-	socket := graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)
-	socket.Stream = true
-	listen := runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)
-	listen.Stream = true
+	// untilEnd is for what is open until a run has ended, whether it sends something on the way or not.
+	untilEnd := func(r httpd.Route) httpd.Route {
+		r.Stream = true
+		return r
+	}
 	return []httpd.Route{
-		listen,
+		untilEnd(runs(get, "/:planId/listen", httpd.ScopeRead, s.listen)),
 		runs(post, "", httpd.ScopeRun, s.start),
 		runs(get, "", httpd.ScopeRead, s.list),
 		runs(get, "/:planId", httpd.ScopeRead, s.run),
@@ -46,19 +45,19 @@ func (s *Server) Routes() []httpd.Route {
 		executor(post, "stopTask/:planId", httpd.ScopeRun, s.stopTask),
 		executor(get, "taskStatus/:planId", httpd.ScopeRead, s.taskStatus),
 		executor(post, "executeByToolNameAsync", httpd.ScopeRun, s.executeAsync),
-		executor(post, "executeByToolNameSync", httpd.ScopeRun, s.executeSync),
-		byGet,
-		execution(post, "agents/:name/run", httpd.ScopeRun, s.runAgent),
-		stream,
-		execution(post, "workflows/simple/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow)),
-		execution(post, "workflows/linear/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow)),
-		execution(post, "workflows/custom/:name/run", httpd.ScopeRun, s.runWorkflow(customWorkflow)),
+		untilEnd(executor(post, "executeByToolNameSync", httpd.ScopeRun, s.executeSync)),
+		untilEnd(byGet),
+		untilEnd(execution(post, "agents/:name/run", httpd.ScopeRun, s.runAgent)),
+		untilEnd(execution(post, "agents/:name/stream", httpd.ScopeRun, s.streamAgent)),
+		untilEnd(execution(post, "workflows/simple/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
+		untilEnd(execution(post, "workflows/linear/:name/run", httpd.ScopeRun, s.runWorkflow(simpleWorkflow))),
+		untilEnd(execution(post, "workflows/custom/:name/run", httpd.ScopeRun, s.runWorkflow(customWorkflow))),
 		execution(get, "history", httpd.ScopeRead, s.sessions),
 		execution(get, "history/:sessionId", httpd.ScopeRead, s.history),
 		execution(http.MethodDelete, "history/:sessionId", httpd.ScopeAdmin, s.deleteSession),
 		execution(post, "history/cleanup", httpd.ScopeAdmin, s.cleanUp),
 		execution(get, "status", httpd.ScopeRead, s.facadeStatus),
-		graphs(post, "/api/plan", httpd.ScopeRun, s.planGraph),
+		untilEnd(graphs(post, "/api/plan", httpd.ScopeRun, s.planGraph)),
 		graphs(get, "/api/plan/:planId", httpd.ScopeRead, s.storedGraph),
 		graphs(post, "/api/execute", httpd.ScopeRun, s.executeGraph),
 		graphs(post, "/api/execute/:executionId/start", httpd.ScopeRun, s.startExecution),
@@ -67,6 +66,6 @@ func (s *Server) Routes() []httpd.Route {
 		graphs(get, "/api/execution/:executionId/load", httpd.ScopeRead, s.execution(executionDocument)),
 		graphs(get, "/api/executions", httpd.ScopeRead, s.executions),
 		graphs(get, "/api/providers", httpd.ScopeRead, s.providers),
-		socket,
+		untilEnd(graphs(get, "/ws/:executionId", httpd.ScopeRead, s.socket)),
 	}
 }

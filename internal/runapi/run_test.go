@@ -282,3 +282,38 @@ func TestScopes(t *testing.T) {
 		wantStatus(t, c.Do(tt.method, tt.path, nil), http.StatusUnauthorized)
 	}
 }
+
+// S10: requests that wait for the end of a run are streams as others: one key has a share of them, and they end with their key.
+func TestShareOfWaits(t *testing.T) {
+	t.Parallel()
+	greedy, greedyLine := apitest.NewKey(t, "greedy", httpd.ScopeRun)
+	other, otherLine := apitest.NewKey(t, "other", httpd.ScopeRun)
+	reader, readerLine := apitest.NewKey(t, "reader", httpd.ScopeRead)
+	c := serve(t, apitest.Options{Server: func(config *apitest.Config) {
+		config.HTTP.Keys, config.HTTP.MaxStreams = apitest.Keys(t, greedyLine, otherLine, readerLine), 4
+	}})
+	send := func(key, method, path string) apitest.Answer {
+		return c.As(key).Do(method, path, strings.NewReader(`{"toolName":"reader","replacementParams":{"request":"Read."}}`), "Content-Type", "application/json")
+	}
+
+	// The worker takes no run, so these wait.
+	answers := make(chan apitest.Answer, 2)
+	for i, key := range []string{greedy, other} {
+		go func() { answers <- send(key, http.MethodPost, "/api/executor/executeByToolNameSync") }()
+		c.As(reader).WantMetric("actlog_http_streams", float64(i+1))
+	}
+	for _, at := range []string{
+		"POST /api/executor/executeByToolNameSync", "GET /api/executor/executeByToolNameSync/reader", "POST /execution/agents/a/run", "POST /execution/agents/a/stream",
+		"POST /execution/workflows/simple/a/run", "POST /execution/workflows/linear/a/run", "POST /execution/workflows/custom/a/run", "POST /api/plan",
+	} {
+		method, path, _ := strings.Cut(at, " ")
+		if a := send(greedy, method, path); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", at, a.Status, a.Body)
+		}
+	}
+	c.Server.HTTP.SetKeys(apitest.Keys(t, readerLine))
+	for range 2 {
+		wantProblem(t, <-answers, http.StatusUnauthorized, nil)
+	}
+	c.As(reader).WantMetric("actlog_http_streams", 0)
+}

@@ -15,23 +15,26 @@ import (
 )
 
 // Text returns a text of several lines as a terminal may be sent it. Control characters, those that change the direction of
-// what follows, and those that nobody sees are written as \uXXXX, as in JSON: JSON stays the same JSON. Lines end
-// with \n. What is not UTF-8 becomes U+FFFD.
-func Text(s string) string { return string(appendText(nil, []byte(s), hidden)) }
+// what follows, and those that nobody sees are written as \uXXXX, as in JSON: JSON stays the same JSON. Joiners that form what stands
+// around them are seen in it. Lines end with \n. What is not UTF-8 becomes U+FFFD.
+func Text(s string) string { return string(appendText(nil, []byte(s), 0, hidden)) }
 
 // Line is Text for a piece of a line, such as an id or the name of a file: it writes line breaks and tabs as \uXXXX, too.
 func Line(s string) string {
-	return string(appendText(nil, []byte(s), func(r rune) bool { return r == '\n' || r == '\t' || hidden(r) }))
+	return string(appendText(nil, []byte(s), 0, func(r rune) bool { return r == '\n' || r == '\t' || hidden(r) }))
 }
 
 // Plain is Text for reading: it leaves out what Text would write as \uXXXX.
 func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if hidden(r) {
-			return -1
+	var out strings.Builder
+	var before rune
+	for i, r := range s {
+		if !hidden(r) || isJoiner(r) && joins(before, s[i+joinerBytes:]) {
+			out.WriteRune(r)
 		}
-		return r
-	}, s)
+		before = r
+	}
+	return out.String()
 }
 
 // Exact is Text for what a human decides on: it also writes characters as \uXXXX that look like nothing or like a space, and the selectors
@@ -50,7 +53,7 @@ func Exact(s string) (text string, escaped int) {
 }
 
 // hidden reports whether a terminal is not sent a character: it is obeyed, or it is not shown. Blanks of other widths are shown, and so
-// are the selectors that make an emoji of a character.
+// are the selectors that make an emoji of a character. Joiners are hidden but for where they join.
 func hidden(r rune) bool {
 	switch {
 	case r >= ' ' && r <= '~', r == '\n', r == '\t', r == '\ufe0e', r == '\ufe0f':
@@ -64,27 +67,48 @@ func seen(r rune) bool {
 	return unicode.IsPrint(r) && r != brailleBlank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
+// The joiners U+200C and U+200D: Persian and Indic scripts need them, and emoji that are made of others.
+const (
+	nonJoiner   = '\u200c'
+	joiner      = '\u200d'
+	joinerBytes = 3
+)
+
+func isJoiner(r rune) bool { return r == nonJoiner || r == joiner }
+
+// joins reports whether a joiner between a character and a text forms them: both show something, and they are not both ASCII, where it does
+// nothing but hide.
+func joins[T string | []byte](before rune, text T) bool {
+	after, _ := utf8.DecodeRuneInString(string(text[:min(len(text), utf8.UTFMax)]))
+	shows := func(r rune) bool { return seen(r) && r != ' ' && r != utf8.RuneError }
+	return (shows(before) || before == '\ufe0f') && shows(after) && max(before, after) > unicode.MaxASCII
+}
+
 // brailleBlank is a symbol without ink.
 const brailleBlank = '\u2800'
 
-// appendText appends a text with its strange characters written as \uXXXX. Of \r\n it leaves the \r out.
-func appendText(to, text []byte, strange func(rune) bool) []byte {
+// appendText appends a text with its strange characters written as \uXXXX. Of \r\n it leaves the \r out. before is the character before it.
+func appendText(to, text []byte, before rune, strange func(rune) bool) []byte {
 	for len(text) > 0 {
 		plain := bytes.IndexFunc(text, func(r rune) bool { return r == utf8.RuneError || strange(r) })
 		if plain < 0 {
 			return append(to, text...)
+		}
+		if plain > 0 {
+			before, _ = utf8.DecodeLastRune(text[:plain])
 		}
 		to, text = append(to, text[:plain]...), text[plain:]
 
 		r, size := utf8.DecodeRune(text)
 		text = text[size:]
 		switch {
-		case r == utf8.RuneError:
+		case r == utf8.RuneError, isJoiner(r) && joins(before, text):
 			to = utf8.AppendRune(to, r)
 		case r == '\r' && len(text) > 0 && text[0] == '\n':
 		default:
 			to = appendEscape(to, r)
 		}
+		before = r
 	}
 	return to
 }
@@ -108,7 +132,8 @@ type Writer struct {
 	colours bool
 
 	mu   *sync.Mutex // of all Writers to the same
-	rest []byte      // the beginning of a character, or a \r
+	last rune        // what was written last
+	rest []byte      // the beginning of a character, a joiner, or a \r
 }
 
 // New returns a Writer to w.
@@ -161,28 +186,38 @@ func (w *Writer) put(text []byte) error {
 		return nil
 	}
 	_, err := w.to.Write(w.shown(text))
+	w.last, _ = utf8.DecodeLastRune(text)
 	return err
 }
 
 // shown returns a text as it is written.
 func (w *Writer) shown(text []byte) []byte {
-	out := make([]byte, 0, len(text))
+	out, before := make([]byte, 0, len(text)), w.last
 	for w.colours && len(text) > 0 {
 		if own := colours.Find(text); own != nil {
-			out, text = append(out, own...), text[len(own):]
+			out, text, before = append(out, own...), text[len(own):], 0
 			continue
 		}
 		next := len(text)
 		if at := bytes.IndexByte(text[1:], '\x1b'); at >= 0 {
 			next = at + 1
 		}
-		out, text = appendText(out, text[:next], hidden), text[next:]
+		out, text = appendText(out, text[:next], before, hidden), text[next:]
 	}
-	return appendText(out, text, hidden)
+	return appendText(out, text, before, hidden)
 }
 
-// unfinished returns how many bytes at the end of a text may be the beginning of a character, or of a line break.
+// unfinished returns how many bytes at the end of a text depend on what follows: the beginning of a character or of a line break, and a joiner.
 func unfinished(text []byte) int {
+	n := begun(text)
+	if r, _ := utf8.DecodeLastRune(text[:len(text)-n]); isJoiner(r) {
+		n += joinerBytes
+	}
+	return n
+}
+
+// begun returns how many bytes at the end of a text may be the beginning of a character, or of a line break.
+func begun(text []byte) int {
 	if bytes.HasSuffix(text, []byte("\r")) {
 		return 1
 	}

@@ -154,9 +154,9 @@ func (b *border) objects(ctx context.Context, dir string) error {
 	return nil
 }
 
-// stored are the files in a folder of objects that git never changes once they are there. git makes
-// hard links of them when it clones, and what is in them is found by its hash.
-var stored = regexp.MustCompile(`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/[^/]+)$`)
+// stored are the files in a folder of objects that git never writes to once they are there: it puts another
+// file in their place. It makes hard links of them when it clones a folder of this machine.
+var stored = regexp.MustCompile(`^([0-9a-f]{2}/[0-9a-f]{38,62}|pack/[^/]+|info/(packs|commit-graph|commit-graphs/[^/]+))$`)
 
 // check fails if something in a folder of the repository leads out of the boundary, or could make git
 // wait. Hooks never run, and each submodule is checked by itself.

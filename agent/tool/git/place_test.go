@@ -355,6 +355,7 @@ func TestRepositoryBelowTheFolder(t *testing.T) {
 		"hard links of objects": func(t *testing.T, r repository) repository {
 			t.Helper()
 			dir := filepath.Join(t.TempDir(), "clone")
+			r.git(t, "gc", "--quiet")
 			r.git(t, "clone", "--quiet", "--local", r.dir, dir)
 			return tools(t, dir)
 		},
