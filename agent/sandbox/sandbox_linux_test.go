@@ -536,7 +536,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// No thread of ours stays restricted.
+// No thread of ours stays restricted: the test does not end if one does.
 func TestThreads(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {
@@ -549,9 +549,12 @@ func TestThreads(t *testing.T) {
 		t.Fatal(tasks, err)
 	}
 	for _, task := range tasks {
-		status, err := os.ReadFile(task)
-		if err == nil && strings.Contains(string(status), "NoNewPrivs:\t1") && !strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
-			t.Errorf("%s is restricted", task)
+		for { // one that was restricted may be ending still
+			status, err := os.ReadFile(task)
+			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
+				break
+			}
+			runtime.Gosched()
 		}
 	}
 }
