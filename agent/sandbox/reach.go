@@ -56,8 +56,9 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, write) {
 		if real, ok := resolve(path, r.write); ok {
 			r.write = append(r.write, real)
-			if !slices.Contains(write, filepath.Join(path, ".git")) && isPlace(filepath.Join(real, ".git")) {
-				r.repositories = append(r.repositories, filepath.Join(real, ".git"))
+			granted := func(each string) bool { return filepath.Clean(each) == filepath.Join(path, ".git") }
+			if git := filepath.Join(real, ".git"); isPlace(git) && !slices.ContainsFunc(write, granted) {
+				r.repositories = append(r.repositories, git)
 			}
 		}
 	}

@@ -27,6 +27,8 @@ const (
 	variable = "PLANTED_SECRET"
 	// beHidden makes the test binary a program that hides, and then waits for the end of its input.
 	beHidden = "BE_HIDDEN"
+	// beServer makes it a program that starts another one with bubblewrap, which echoes, and waits for it.
+	beServer = "BE_SERVER"
 )
 
 func TestMain(m *testing.M) {
@@ -37,6 +39,16 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(os.Getenv(variable), os.Getenv("TWICE"), strings.Join(os.Environ(), " ") != "")
 		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	if os.Getenv(beServer) != "" {
+		cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "while read -r line; do echo $line; done")
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		if _, err := (sandbox.Sandbox{Mode: sandbox.Bubblewrap}).Start(cmd); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		_ = cmd.Wait() // it is killed first
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -439,7 +451,7 @@ func TestRepository(t *testing.T) {
 	if out := run(t, box, top, script); out != "minesample\nok\n" {
 		t.Errorf("%q", out)
 	}
-	box = sandbox.Sandbox{Mode: sandbox.Bubblewrap, Write: []string{filepath.Join(top, ".git")}}
+	box = sandbox.Sandbox{Mode: sandbox.Bubblewrap, Write: []string{filepath.Join(top, ".git") + "/"}}
 	if out := run(t, box, top, `echo theirs > .git/config; cat .git/config`); out != "theirs\n" {
 		t.Errorf("granted: %q", out)
 	}
@@ -487,6 +499,41 @@ func TestThreadOfStartEnds(t *testing.T) {
 		}
 		end()
 	}
+}
+
+// A server that is killed leaves no program behind that bubblewrap started: this test does not end if it does.
+func TestServerIsKilled(t *testing.T) {
+	if !slices.Contains(modes(t), sandbox.Bubblewrap) {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(sandbox.Environment(nil), beServer+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "there\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil || line != "there\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 { // its end, as the program had the output open
+		t.Errorf("%q %v", rest, err)
+	}
+	_ = cmd.Wait() // it was killed
 }
 
 // onEndingThread calls do on a thread that ends then.
