@@ -29,11 +29,11 @@ func remember(path string) []string {
 	return slices.Clone(seen.at[path])
 }
 
-// hidden returns what is hidden, wherever it was seen. It is an error if that has gone from a folder that the program
+// hiddenOf returns what is hidden of some paths, wherever it was seen. It is an error if that has gone from a folder that the program
 // writes: what cannot be found cannot be hidden, and may have another name there by now.
-func (s Sandbox) hidden(writable []string) ([]string, error) {
-	all := realOf(s.Hide)
-	for _, path := range s.Hide {
+func hiddenOf(paths, writable []string) ([]string, error) {
+	all := realOf(paths)
+	for _, path := range paths {
 		for _, at := range remember(path) {
 			if _, err := os.Lstat(at); err != nil && below(at, writable) {
 				return nil, fmt.Errorf("sandbox: %s, which programs must not reach, was there and is gone; "+

@@ -169,7 +169,7 @@ func (s Sandbox) startReaching(cmd *exec.Cmd, mode Mode, temporary string) (end 
 		return nil, err
 	}
 	reached := reachOf(cmd, temporary, s.Read, s.Write)
-	hidden, err := s.hidden(reached.write)
+	hidden, err := hiddenOf(s.Hide, reached.write)
 	if err != nil {
 		return nil, err
 	}

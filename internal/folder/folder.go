@@ -48,6 +48,10 @@ func Open(dir string, allow ...string) (*Folder, error) {
 	return &Folder{root: root, allowed: Allow(at, allow...), writing: lock.(*sync.Mutex)}, nil
 }
 
+// Hide makes files and folders of this machine unavailable, whatever is allowed, and whether they are there yet or not.
+// Call it before the folder is used.
+func (f *Folder) Hide(paths ...string) { f.allowed = f.allowed.Hide(paths...) }
+
 // Close gives the folder up. Everything fails from then on.
 func (f *Folder) Close() error { return f.root.Close() }
 
