@@ -53,8 +53,8 @@ type Options struct {
 	Tools []string
 	// Workflows are the names of workflows that the program has as functions.
 	Workflows []string
-	// Hide are files and folders that no program in a sandbox is to reach, such as the data folder of the
-	// program, and its keys. The file of the configuration is always one.
+	// Hide are files and folders that no tool of a folder and no program in a sandbox is to reach, such as the data
+	// folder of the program, and its keys. The file of the configuration is always one.
 	Hide []string
 }
 

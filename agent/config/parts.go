@@ -14,6 +14,7 @@ import (
 	"github.com/actlog/actlog/agent/model/anthropic"
 	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/redact"
+	"github.com/actlog/actlog/agent/sandbox"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/agent/tool/code"
 	"github.com/actlog/actlog/agent/tool/files"
@@ -68,7 +69,8 @@ func (c *Config) open(before *Parts) (*Parts, error) {
 			p.vectors = search.NewVectors(embedder)
 		}
 	}
-	errs = append(errs, p.openToolsets(c.Toolsets, c.hide))
+	remember := sandbox.Sandbox{Mode: sandbox.Off, Hide: c.hide} // so that no program runs once something of it has gone
+	errs = append(errs, remember.Check(), p.openToolsets(c.Toolsets, c.hide))
 	if err := errors.Join(errs...); err != nil {
 		p.Close()
 		return nil, err
@@ -123,11 +125,11 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		p.Tools = append(p.Tools, folder.Tools()...)
 	}
 	if t.Files != nil {
-		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite, Allow: t.Files.Allow})
+		folder, err := files.Open(t.Files.Root.Reveal(), files.Options{Write: t.Files.EnableWrite, Allow: t.Files.Allow, Hide: hide})
 		add("files", t.Files.Root, folder, err)
 	}
 	if t.Git != nil {
-		options := git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email, Allow: t.Git.Allow}
+		options := git.Options{Write: t.Git.EnableWrite, Name: t.Git.Name, Email: t.Git.Email, Allow: t.Git.Allow, Hide: hide}
 		tools, err := git.Tools(t.Git.Root.Reveal(), options)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("toolsets.git: %w", err))
@@ -135,11 +137,14 @@ func (p *Parts) openToolsets(t Toolsets, hide []string) error {
 		p.Tools = append(p.Tools, tools...)
 	}
 	if t.Code != nil {
-		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite, Allow: t.Code.Allow})
+		folder, err := code.Open(t.Code.Root.Reveal(), code.Options{Write: t.Code.EnableWrite, Allow: t.Code.Allow, Hide: hide})
 		add("code", t.Code.Root, folder, err)
 	}
 	if t.Search != nil {
 		folder, err := search.Open(t.Search.Root.Reveal(), p.vectors, t.Search.Allow...)
+		if err == nil {
+			folder.Hide(hide...)
+		}
 		add("search", t.Search.Root, folder, err)
 	}
 	commands := make([]tests.Command, 0, len(t.Tests))

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"iter"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -17,8 +19,22 @@ var plain = []string{
 	"SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 }
 
+// sameName compares the names of variables. On Windows letters may be small or not: PATH is called Path.
+var sameName = func(a, b string) bool { return a == b || runtime.GOOS == "windows" && strings.EqualFold(a, b) }
+
 // isPlain reports whether programs get a variable.
-func isPlain(name string) bool { return slices.Contains(plain, name) || strings.HasPrefix(name, "LC_") }
+func isPlain(name string) bool {
+	return hasName(slices.Values(plain), name) || strings.HasPrefix(name, "LC_")
+}
+
+func hasName(names iter.Seq[string], name string) bool {
+	for each := range names {
+		if sameName(each, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // Environment returns the variables of a program: those of this process that say where things are and which
 // language to write, and own, which win. No key, password or setting of this process is among them. With only,
@@ -27,8 +43,8 @@ func Environment(own map[string]string, only ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		_, replaced := own[name]
-		if isPlain(name) && !replaced && (len(only) == 0 || slices.Contains(only, name)) {
+		replaced := hasName(maps.Keys(own), name)
+		if isPlain(name) && !replaced && (len(only) == 0 || hasName(slices.Values(only), name)) {
 			env = append(env, variable)
 		}
 	}

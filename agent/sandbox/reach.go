@@ -40,6 +40,9 @@ var languages = []string{
 type reach struct {
 	read, write, devices []string
 	list                 []string // folders of which only the names in them can be listed
+	// repositories are the git folders of folders that are written. Bubblewrap lets them only be read, unless they are
+	// granted by name: hooks and settings in them name programs, which run when somebody uses git there later.
+	repositories []string
 }
 
 // reachOf returns what a program can reach, hidden or not, with more to read and write, and sets its variables
@@ -53,6 +56,10 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 	for _, path := range slices.Concat([]string{cmd.Dir, temporary, cache}, write) {
 		if real, ok := resolve(path, r.write); ok {
 			r.write = append(r.write, real)
+			granted := func(each string) bool { return filepath.Clean(each) == filepath.Join(path, ".git") }
+			if git := filepath.Join(real, ".git"); isPlace(git) && !slices.ContainsFunc(write, granted) {
+				r.repositories = append(r.repositories, git)
+			}
 		}
 	}
 	for _, path := range slices.Concat(system, toolchains(cmd), read) {
@@ -68,6 +75,12 @@ func reachOf(cmd *exec.Cmd, temporary string, read, write []string) *reach {
 
 	setFolders(cmd, r.write, cache, temporary)
 	return r
+}
+
+// isPlace reports whether something is at a path that is no link.
+func isPlace(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&os.ModeSymlink == 0
 }
 
 // without returns what can be reached without what is hidden. Where something is hidden below a folder, what

@@ -45,12 +45,16 @@ type Sandbox struct {
 	Hide []string `json:"-" yaml:"-"`
 }
 
-// Check returns an error if the sandbox cannot be had here, or is none.
+// Check returns an error if the sandbox cannot be had here, or is none. From then on Start refuses to run a program
+// that could have moved something away that is hidden and was there.
 func (s Sandbox) Check() error {
 	for _, path := range slices.Concat(s.Read, s.Write, s.Hide) {
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("%q is not absolute", path)
 		}
+	}
+	for _, path := range s.Hide {
+		remember(path)
 	}
 	_, err := s.chosen()
 	return err
@@ -150,20 +154,30 @@ func (s Sandbox) Start(cmd *exec.Cmd) (end func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: folder for temporary files: %w", err)
 	}
-	end = func() { _ = removeAll(temporary) }
-	if temporary, err = filepath.EvalSymlinks(temporary); err == nil {
-		reached, hidden := reachOf(cmd, temporary, s.Read, s.Write), realOf(s.Hide)
-		if mode == Bubblewrap {
-			err = startWrapped(cmd, reached, hidden)
-		} else {
-			err = startRestricted(cmd, reached.without(hidden))
-		}
-	}
+	remove := func() { _ = removeAll(temporary) }
+	ended, err := s.startReaching(cmd, mode, temporary)
 	if err != nil {
-		end()
+		remove()
 		return nil, err
 	}
-	return end, nil
+	return func() { ended(); remove() }, nil
+}
+
+// startReaching starts a program that reaches only some files.
+func (s Sandbox) startReaching(cmd *exec.Cmd, mode Mode, temporary string) (end func(), err error) {
+	if temporary, err = filepath.EvalSymlinks(temporary); err != nil {
+		return nil, err
+	}
+	reached := reachOf(cmd, temporary, s.Read, s.Write)
+	hidden, err := hiddenOf(s.Hide, reached.write)
+	if err != nil {
+		return nil, err
+	}
+
+	if mode == Bubblewrap {
+		return startWrapped(cmd, reached, hidden)
+	}
+	return func() {}, startRestricted(cmd, reached.without(hidden))
 }
 
 // removeAll removes a folder, also if a program has made folders in it that cannot be written.

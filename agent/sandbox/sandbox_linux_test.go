@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ const (
 	variable = "PLANTED_SECRET"
 	// beHidden makes the test binary a program that hides, and then waits for the end of its input.
 	beHidden = "BE_HIDDEN"
+	// beServer makes it a program that starts another one with bubblewrap, which echoes, and waits for it.
+	beServer = "BE_SERVER"
 )
 
 func TestMain(m *testing.M) {
@@ -36,6 +39,16 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(os.Getenv(variable), os.Getenv("TWICE"), strings.Join(os.Environ(), " ") != "")
 		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	if os.Getenv(beServer) != "" {
+		cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "while read -r line; do echo $line; done")
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		if _, err := (sandbox.Sandbox{Mode: sandbox.Bubblewrap}).Start(cmd); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		_ = cmd.Wait() // it is killed first
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -66,6 +79,33 @@ func TestEnvironment(t *testing.T) {
 	}
 	if slices.Contains(env, "PATH=/usr/bin:/bin") {
 		t.Errorf("a variable is there twice: %q", env)
+	}
+}
+
+// On Windows PATH is called Path.
+func TestEnvironmentOnWindows(t *testing.T) {
+	t.Setenv("PATH", "")
+	if err := os.Unsetenv("PATH"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("Path", "there")
+	t.Setenv("openai_Api_Key", planted)
+	defer sandbox.AsOnWindows()()
+	for _, row := range []struct {
+		own  map[string]string
+		only []string
+		want string
+	}{
+		{nil, []string{"PATH"}, "Path=there"},
+		{map[string]string{"PATH": "mine"}, []string{"PATH"}, "PATH=mine"},
+		{map[string]string{"pAtH": "mine"}, []string{"path", "OPENAI_API_KEY"}, "pAtH=mine"},
+	} {
+		if got := strings.Join(sandbox.Environment(row.own, row.only...), " "); got != row.want {
+			t.Errorf("%v %v: %q, want %q", row.own, row.only, got, row.want)
+		}
+	}
+	if env := sandbox.Environment(nil); !slices.Contains(env, "Path=there") || strings.Contains(strings.Join(env, " "), planted) {
+		t.Errorf("%q", env)
 	}
 }
 
@@ -287,6 +327,241 @@ func TestPlantedLink(t *testing.T) {
 	}
 }
 
+// What is hidden stays hidden, also from the next program: the folders that it is in cannot be moved.
+func TestHiddenIsNotMoved(t *testing.T) {
+	for _, mode := range modes(t) {
+		for name, script := range map[string]string{
+			"parent":      `mv conf moved`,
+			"grandparent": `mv a moved`,
+			"deep parent": `mv a/b moved`,
+			"over it":     `mkdir conf2 && mv -T conf2 conf`,
+			"itself":      `mv conf/keys moved; rm -rf conf a`,
+			"data folder": `mv data moved`,
+			"exchange":    `python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b"conf", -100, b"src", 2)'`,
+		} {
+			t.Run(string(mode)+" "+name, func(t *testing.T) {
+				top := t.TempDir()
+				hide := []string{filepath.Join(top, "conf", "keys"), filepath.Join(top, "a", "b", "keys"), filepath.Join(top, "data")}
+				for _, path := range []string{hide[0], hide[1], filepath.Join(hide[2], "password"), filepath.Join(top, "src", "x")} {
+					text := planted
+					if filepath.Base(path) == "x" {
+						text = "x"
+					}
+					writeFile(t, path, text)
+				}
+
+				box := sandbox.Sandbox{Mode: mode, Hide: hide}
+				for _, script := range []string{script, `cat * */* */*/* */*/*/*; echo new > src/new && cat src/new`} {
+					if out := run(t, box, top, script+"\n:"); strings.Contains(out, planted) || strings.HasPrefix(script, "cat") && !strings.HasSuffix(out, "new\n") {
+						t.Errorf("%s: %q", script, out)
+					}
+				}
+				for _, path := range hide {
+					if _, err := os.Stat(path); err != nil {
+						t.Error(err)
+					}
+				}
+				if out := run(t, box, top, `echo beside > conf/other; echo beside > a/b/other; cat conf/other a/b/other`); mode == sandbox.Bubblewrap && out != "beside\nbeside\n" {
+					t.Errorf("beside what is hidden: %q", out)
+				}
+			})
+		}
+	}
+}
+
+// What was hidden and is gone may have another name in the folder: no program runs there, however the sandbox was made.
+func TestHiddenIsGone(t *testing.T) {
+	for _, mode := range modes(t) {
+		for _, seen := range []string{"checked", "started", "link"} {
+			top, outside := t.TempDir(), t.TempDir()
+			box := sandbox.Sandbox{Mode: mode, Hide: []string{filepath.Join(top, "conf", "keys"), filepath.Join(top, "not-there"), filepath.Join(outside, "keys")}}
+			writeFile(t, box.Hide[0], planted)
+			writeFile(t, box.Hide[2], planted)
+			if seen == "link" {
+				link := filepath.Join(outside, "link")
+				if err := os.Symlink(filepath.Join(top, "conf"), link); err != nil {
+					t.Fatal(err)
+				}
+				box.Hide = []string{filepath.Join(link, "keys")}
+			}
+			if seen == "checked" {
+				if err := box.Check(); err != nil {
+					t.Fatal(err)
+				}
+			} else if out := run(t, box, top, "echo ok"); out != "ok\n" {
+				t.Errorf("%s: %q", mode, out)
+			}
+
+			if err := os.Remove(filepath.Join(outside, "keys")); err != nil { // no program could have moved it
+				t.Fatal(err)
+			}
+			if out := run(t, box, top, "echo ok"); out != "ok\n" {
+				t.Errorf("%s: %q", mode, out)
+			}
+			if err := os.Rename(filepath.Join(top, "conf"), filepath.Join(top, "moved")); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), "/bin/cat", "moved/keys")
+			cmd.Dir = top
+			if _, err := box.Start(cmd); err == nil || !strings.Contains(err.Error(), "keys, which programs must not reach, was there and is gone") {
+				t.Errorf("%s, %s: %v", mode, seen, err)
+			}
+		}
+	}
+}
+
+// A link on the way to what is hidden is not led elsewhere.
+func TestHiddenLink(t *testing.T) {
+	for _, mode := range modes(t) {
+		for name, target := range map[string]string{"keys": "conf/keys", "link/keys": "conf"} {
+			top := t.TempDir()
+			writeFile(t, filepath.Join(top, "conf", "keys"), planted)
+			link, _, _ := strings.Cut(name, "/")
+			if err := os.Symlink(filepath.Join(top, target), filepath.Join(top, link)); err != nil {
+				t.Fatal(err)
+			}
+			box := sandbox.Sandbox{Mode: mode, Hide: []string{filepath.Join(top, name)}}
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "rm -f "+link+"; cat conf/keys "+name)
+			cmd.Dir = top
+			var out bytes.Buffer
+			cmd.Stdout = &out
+			if end, err := box.Start(cmd); err == nil {
+				_ = cmd.Wait() // what it wrote tells
+				end()
+			} else if mode != sandbox.Bubblewrap || !strings.Contains(err.Error(), link+" leads to a file that programs must not reach") {
+				t.Errorf("%s %s: %v", mode, name, err)
+			}
+			if target, err := os.Stat(filepath.Join(top, name)); err != nil || out.Len() > 0 {
+				t.Errorf("%s %s: %q %v %v", mode, name, out.String(), target, err)
+			}
+		}
+	}
+}
+
+// With bubblewrap a program does not write what makes git run programs, unless it may by name.
+func TestRepository(t *testing.T) {
+	if !slices.Contains(modes(t), sandbox.Bubblewrap) {
+		return
+	}
+	top := t.TempDir()
+	writeFile(t, filepath.Join(top, ".git", "config"), "mine")
+	writeFile(t, filepath.Join(top, ".git", "hooks", "sample"), "mine")
+	box := sandbox.Sandbox{Mode: sandbox.Bubblewrap, Hide: []string{filepath.Join(top, ".git", "hooks", "sample")}}
+	script := `{ echo x > .git/config; echo x > .git/hooks/pre-commit; mv .git moved; mv .git/hooks .git/h; rm -rf .git; } 2>/dev/null; cat .git/config; ls .git/hooks; echo ok > new && cat new`
+	if out := run(t, box, top, script); out != "minesample\nok\n" {
+		t.Errorf("%q", out)
+	}
+	box = sandbox.Sandbox{Mode: sandbox.Bubblewrap, Write: []string{filepath.Join(top, ".git") + "/"}}
+	if out := run(t, box, top, `echo theirs > .git/config; cat .git/config`); out != "theirs\n" {
+		t.Errorf("granted: %q", out)
+	}
+}
+
+// A program goes on when the thread that called Start ends.
+func TestThreadOfStartEnds(t *testing.T) {
+	for _, mode := range modes(t) {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "echo ready; read line; echo $line")
+		cmd.Dir, cmd.Env = t.TempDir(), sandbox.Environment(nil)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var end func()
+		var tid int
+		var ready string
+		lines, done := bufio.NewReader(out), make(chan struct{})
+		go onEndingThread(func() {
+			tid = syscall.Gettid()
+			if end, err = (sandbox.Sandbox{Mode: mode}).Start(cmd); err == nil {
+				ready, err = lines.ReadString('\n')
+			}
+			close(done)
+		})
+		<-done
+		if err != nil || ready != "ready\n" {
+			t.Fatalf("%s: %q %v", mode, ready, err)
+		}
+		for { // until the thread has ended
+			if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", tid)); err != nil {
+				break
+			}
+			runtime.Gosched()
+		}
+
+		_, err = io.WriteString(in, "there\n")
+		line, _ := lines.ReadString('\n')
+		if waited := cmd.Wait(); err != nil || waited != nil || line != "there\n" {
+			t.Errorf("%s: %q %v %v", mode, line, err, waited)
+		}
+		end()
+	}
+}
+
+// A server that is killed leaves no program behind that bubblewrap started: this test does not end if it does.
+func TestServerIsKilled(t *testing.T) {
+	if !slices.Contains(modes(t), sandbox.Bubblewrap) {
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(sandbox.Environment(nil), beServer+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "there\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); err != nil || line != "there\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 { // its end, as the program had the output open
+		t.Errorf("%q %v", rest, err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+// onEndingThread calls do on a thread that ends then.
+func onEndingThread(do func()) {
+	runtime.LockOSThread()
+	if syscall.Gettid() != os.Getpid() {
+		do() // never unlocked, so the thread ends
+		return
+	}
+	defer runtime.UnlockOSThread() // the first thread of a process cannot end: use another while this one is held
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		onEndingThread(do)
+	}()
+	<-done
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A sandbox that cannot be had, or is none, is an error.
 func TestCheck(t *testing.T) {
 	t.Parallel()
@@ -308,7 +583,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// No thread of ours stays restricted.
+// No thread of ours stays restricted: the test does not end if one does.
 func TestThreads(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {
@@ -321,9 +596,12 @@ func TestThreads(t *testing.T) {
 		t.Fatal(tasks, err)
 	}
 	for _, task := range tasks {
-		status, err := os.ReadFile(task)
-		if err == nil && strings.Contains(string(status), "NoNewPrivs:\t1") && !strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
-			t.Errorf("%s is restricted", task)
+		for { // one that was restricted may be ending still
+			status, err := os.ReadFile(task)
+			if err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1") || strings.Contains(ownStatus(t), "NoNewPrivs:\t1") {
+				break
+			}
+			runtime.Gosched()
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package folder reads and writes the files of one folder of this machine, for tools that models call. No
 // path leaves the folder, neither by "..", nor as an absolute path, nor through symbolic or hard links. Folders
 // with the name .git are not there: what is written into them can make git run programs. Files that may hold
-// secrets are neither read nor written, unless they are allowed. Errors are in words for models.
+// secrets are neither read nor written, unless they are allowed; those of the server never are. Errors are in words for models.
 package folder
 
 import (
@@ -47,6 +47,10 @@ func Open(dir string, allow ...string) (*Folder, error) {
 	lock, _ := writing.LoadOrStore(at, new(sync.Mutex))
 	return &Folder{root: root, allowed: Allow(at, allow...), writing: lock.(*sync.Mutex)}, nil
 }
+
+// Hide makes files and folders of this machine unavailable, whatever is allowed, and whether they are there yet or not.
+// Call it before the folder is used.
+func (f *Folder) Hide(paths ...string) { f.allowed = f.allowed.Hide(paths...) }
 
 // Close gives the folder up. Everything fails from then on.
 func (f *Folder) Close() error { return f.root.Close() }

@@ -13,14 +13,33 @@ import (
 // Allowed are the files of a folder that tools may use although they look as if they held secrets, or have
 // more than one name.
 type Allowed struct {
-	root  string // absolute, with "/"
-	rules ignore
+	root   string // absolute
+	rules  ignore
+	hidden hidden // whatever the rules say
 }
 
 // Allow returns what patterns allow in a folder. They are those of .gitignore files, whether letters are small
 // or not. What is in a folder that is allowed is allowed.
 func Allow(root string, patterns ...string) Allowed {
-	return Allowed{filepath.ToSlash(root), ignore{}.with(".", strings.ToLower(strings.Join(patterns, "\n")))}
+	return Allowed{root: root, rules: ignore{}.with(".", strings.ToLower(strings.Join(patterns, "\n")))}
+}
+
+// Hide returns what is allowed without some files and folders of this machine, by their absolute paths.
+func (a Allowed) Hide(paths ...string) Allowed {
+	a.root, a.hidden = real(a.root), hide(paths)
+	return a
+}
+
+// Hidden returns an error if a file, which is named by its path in the folder, is hidden or in a folder that is.
+func (a Allowed) Hidden(at string) error {
+	if !a.hidden.has(filepath.Join(a.root, filepath.FromSlash(at))) {
+		return nil
+	}
+	return errHidden(at)
+}
+
+func errHidden(at string) error {
+	return fmt.Errorf("%s is the server's own (its data, keys or configuration), so it is not available", at)
 }
 
 // has reports whether a file, or a folder that it is in, is allowed.
@@ -37,17 +56,23 @@ func (a Allowed) has(at string) bool {
 	return false
 }
 
-// Secret returns an error if a file, which is named by its path in the folder, may hold secrets.
+// Secret returns an error if a file, which is named by its path in the folder, is hidden or may hold secrets.
 func (a Allowed) Secret(at string) error {
-	if !secret(a.root+"/"+at) || a.has(at) {
+	if err := a.Hidden(at); err != nil {
+		return err
+	}
+	if !secret(filepath.ToSlash(a.root)+"/"+at) || a.has(at) {
 		return nil
 	}
 	return fmt.Errorf("%s may hold secrets, so it is not available, unless allow in the configuration of the toolset names it", at)
 }
 
 // HardLink returns an error if a file, which is named by its path in the folder, has more than one name: the
-// others may be outside of the folder.
+// others may be outside of the folder. It is also an error if one of them is hidden.
 func (a Allowed) HardLink(at string, info fs.FileInfo) error {
+	if a.hidden.is(info) {
+		return errHidden(at)
+	}
 	if !HasOtherNames(info) || a.has(at) {
 		return nil
 	}

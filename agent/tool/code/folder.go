@@ -15,6 +15,8 @@ type Options struct {
 	// Allow are patterns, as .gitignore has them, of files that are available although they may hold secrets or
 	// are hard links.
 	Allow []string
+	// Hide are absolute paths of files and folders that are not available, whatever is allowed: those of the server.
+	Hide []string
 }
 
 // Open returns the folder at a path of this machine.
@@ -23,6 +25,7 @@ func Open(dir string, o Options) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.Hide(o.Hide...)
 	return &Folder{at: at, options: o}, nil
 }
 

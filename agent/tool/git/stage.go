@@ -30,6 +30,8 @@ func (o *opened) add(ctx context.Context, below []string) error {
 	for path := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == 0 }) {
 		info, err := o.lstat(path)
 		switch {
+		case o.allowed.Hidden(path) != nil: // whoever names a folder does not mean it
+			continue
 		case err != nil:
 			gone.WriteString(path + "\x00")
 			continue

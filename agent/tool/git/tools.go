@@ -28,6 +28,9 @@ type Options struct {
 	// Allow are patterns, as .gitignore has them, of files that git.diff shows and git.commit commits although
 	// they may hold secrets or are hard links.
 	Allow []string
+	// Hide are absolute paths of files and folders that git.diff does not show and git.commit does not commit, whatever
+	// is allowed: those of the server.
+	Hide []string
 }
 
 // Tools returns the tools for the repository in a folder, which must be the top one of its working
@@ -44,7 +47,7 @@ func Tools(dir string, o Options) ([]tool.Tool, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // no tools without the program
 	}
-	r := &repository{program: program{git: git}, dir: dir, allowed: folder.Allow(dir, o.Allow...)}
+	r := &repository{program: program{git: git}, dir: dir, allowed: folder.Allow(dir, o.Allow...).Hide(o.Hide...)}
 	if o.Name != "" {
 		r.identity = []string{"GIT_AUTHOR_NAME=" + o.Name, "GIT_AUTHOR_EMAIL=" + o.Email, "GIT_COMMITTER_NAME=" + o.Name, "GIT_COMMITTER_EMAIL=" + o.Email}
 	}
@@ -210,7 +213,7 @@ func (r *repository) diff(ctx context.Context, in diffArguments) (tool.Result, e
 			result.Text += fmt.Sprintf("(and %d more)\n", len(left)-i)
 			break
 		}
-		result.Text += fmt.Sprintf("(%s differs, and is not shown: it may hold secrets, or is a hard link)\n", shown(name))
+		result.Text += fmt.Sprintf("(%s differs, and is not shown: it may hold secrets, is the server's own, or is a hard link)\n", shown(name))
 	}
 	return result, nil
 }
@@ -365,6 +368,9 @@ func (r *repository) commit(ctx context.Context, in commitArguments) (tool.Resul
 		if err := checkPath(fmt.Sprintf("files[%d]", i), path); err != nil {
 			return tool.Result{}, err
 		}
+		if err := r.allowed.Hidden(path); err != nil {
+			return tool.Result{}, err
+		}
 	}
 	r.committing.Lock()
 	defer r.committing.Unlock()
@@ -386,6 +392,11 @@ func (r *repository) commit(ctx context.Context, in commitArguments) (tool.Resul
 	files, err := o.staged(ctx, in.Files)
 	if err != nil && !errors.Is(err, errTooLong) {
 		return tool.Result{}, err
+	}
+	for _, path := range files {
+		if err := o.allowed.Hidden(path); err != nil {
+			return tool.Result{}, fmt.Errorf("%w: it is staged, and is not committed", err)
+		}
 	}
 	if len(files) == 0 {
 		return tool.Result{}, errors.New("there is nothing to commit: nothing is staged, and no file that is named changed")

@@ -29,6 +29,10 @@ func Open(dir string, vectors *Vectors, allow ...string) (*Folder, error) {
 	return &Folder{at, vectors}, nil
 }
 
+// Hide makes files and folders of this machine, by their absolute paths, unavailable whatever is allowed: those of the
+// server. Call it before a tool is called.
+func (f *Folder) Hide(paths ...string) { f.at.Hide(paths...) }
+
 // Close gives the folder up. Its tools fail from then on.
 func (f *Folder) Close() error { return f.at.Close() }
 
