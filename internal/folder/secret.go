@@ -105,11 +105,9 @@ var secretNames = []string{
 	".*_history",
 }
 
-// publicNames are patterns of the names of files that look like those, and are for everybody.
-var publicNames = []string{
-	"cert.pem", "certificate.pem", "chain.pem", "fullchain.pem", "ca.pem", "cacert.pem", "ca-cert.pem", "ca-bundle.pem",
-	"*.pub.pem", "public.pem", "pubkey.pem", "public-key.*", "public_key.*",
-}
+// publicNames are patterns of the names of files that look like those, and are for everybody. Certificates are not among them: their
+// files often hold the private key, too.
+var publicNames = []string{"*.pub.pem", "public.pem", "pubkey.pem", "public-key.*", "public_key.*"}
 
 // secretWords make a file of data one that holds secrets, if its name begins or ends with one of them.
 var secretWords = []string{"secret", "secrets", "credential", "credentials", "passwd", "password", "passwords"}
