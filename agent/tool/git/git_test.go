@@ -18,7 +18,26 @@ import (
 	"github.com/actlog/actlog/agent/tool/git"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain checks that no call leaves a folder that it made for git, also if it was refused.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "actlog-git-tests-")
+	if err == nil {
+		err = os.Setenv("TMPDIR", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if left, _ := filepath.Glob(filepath.Join(dir, "actlog-git-*")); len(left) > 0 { // the pattern is right
+			fmt.Fprintf(os.Stderr, "%d folders were left, the first is %s\n", len(left), left[0])
+			code = 1
+		}
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 // repository is one of a test with the tools for it.
 type repository struct {

@@ -38,12 +38,12 @@ type opened struct {
 }
 
 // open checks the repository and those in it, and prepares it for git. Close it after the call.
-func (r *repository) open(ctx context.Context) (o *opened, err error) {
+func (r *repository) open(ctx context.Context) (*opened, error) {
 	root, err := filepath.EvalSymlinks(r.dir)
 	if err != nil {
 		return nil, folder.Plain("the folder of the repository", err)
 	}
-	o = &opened{repository: r}
+	o := &opened{repository: r}
 	if o.places, err = locate(ctx, root, root); err != nil {
 		return nil, err
 	}
@@ -51,15 +51,15 @@ func (r *repository) open(ctx context.Context) (o *opened, err error) {
 	if o.private, err = os.MkdirTemp("", "actlog-git-"); err != nil {
 		return nil, fmt.Errorf("make a folder for git: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			o.close()
-		}
-	}()
-	if err := o.prepare(ctx); err != nil {
+	err = o.prepare(ctx)
+	if err == nil {
+		err = o.checkSubmodules(ctx)
+	}
+	if err != nil {
+		o.close()
 		return nil, err
 	}
-	return o, o.checkSubmodules(ctx)
+	return o, nil
 }
 
 // close removes what was made for the call.
