@@ -99,7 +99,7 @@ func TestDocsPlan(t *testing.T) {
 	}
 	ended := answer[run](t, s, commands[1])
 	storetest.Until(t, "the task has ended", func() bool { // the sandbox of its tests has a cache of its own, which is empty: Go builds all
-		ended = answer[run](t, s, commands[2], "PLAN="+ended.PlanID)
+		ended = answer[run](t, s, "curl -s "+defaultServer+"/api/v1/runs/"+ended.PlanID)
 		return ended.State != "RUNNING"
 	})
 	if ended.State != "COMPLETED" || len(ended.Result.Operations) != 4 || len(ended.Result.ReasoningLog) != 11 {
