@@ -30,7 +30,7 @@ func runFaults() []runFault {
 		{"network", 6, serverFault((*driver).breakNetwork)},
 		{"outage", 3, (*house).outage},
 	}
-	if canStep {
+	if canStep && os.Geteuid() == 0 { // a worker hides its memory from other programs of its user
 		all = append(all, runFault{"clock", 7, (*house).stepOne})
 	}
 	return all
