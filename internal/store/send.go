@@ -177,12 +177,12 @@ func (s *sender) queueRoots(q *pgx.Batch, b *batch, roots []*field.Row, a assume
 		traces = lockTraces(q, roots)
 		s.statements.merge(q, roots, assumed{})
 	}
-	locked := slices.Sorted(maps.Keys(b.touched))
+	ids := slices.Sorted(maps.Keys(b.touched))
 	switch placed, outside := !a.part.IsZero(), b.locked == nil; {
 	case placed && outside:
-		q.Queue(db.PlanLockOutside, locked, b.plans(), a.part)
+		q.Queue(db.PlanLockOutside, ids, b.plans(), a.part)
 	case placed:
-		q.Queue(db.PlanLockPlaced, locked, a.part)
+		q.Queue(db.PlanLockPlaced, ids, a.part)
 	case outside:
 		b.refuseOwned(q)
 	}
