@@ -272,7 +272,8 @@ workflows:
 			"9: workflows.ring: it contains itself and would not end: ring, gnir, ring", "10: workflows.gnir: it contains itself and would not end: gnir, ring, gnir",
 			"11: workflows.half.className: required",
 			`12: workflows.mixed.steps[1].name: no simple_workflow is called "half"; there are: both, empty, gnir, none, ring, w`,
-			"12: workflows.mixed.steps: a workflow has steps or a class, not both", `12: workflows.mixed.className: no function of the program is called "news.py.News"; there are: none`}},
+			"12: workflows.mixed.steps: a workflow has steps or a class, not both", `12: workflows.mixed.className: this program has no custom workflows. Write the workflow with steps, or build a program of your own ` +
+				`that registers a Go function as "news.py.News" (docs/workflow.md)`}},
 		{"plans", base + `agents: {reader: {}}
 plans:
   p:

@@ -59,9 +59,15 @@ func readWorkflow(n node, there names) (w Workflow) {
 	if g.require("modulePath", "className"); g.has("steps") {
 		g.at("steps").problem("a workflow has steps or a class, not both")
 	}
-	if w.ModulePath != "" && w.ClassName != "" {
-		g.at("className").refer("function of the program", w.Function(), there.functions)
+	if w.ModulePath == "" || w.ClassName == "" {
+		return w
 	}
+	if len(there.functions) == 0 {
+		g.at("className").problem("this program has no custom workflows. Write the workflow with steps, or build a program of your own "+
+			"that registers a Go function as %q (docs/workflow.md)", w.Function())
+		return w
+	}
+	g.at("className").refer("function of the program", w.Function(), there.functions)
 	return w
 }
 

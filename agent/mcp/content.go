@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 
 // resultOf returns what a server answered as a result for a model. Pictures, sounds and binary
 // resources are described, not shown.
-func resultOf(r *sdk.CallToolResult) (tool.Result, error) {
+func resultOf(r *sdk.CallToolResult) tool.Result {
 	result := tool.Result{Failed: r.IsError}
 	var parts []string
 	for _, c := range r.Content {
@@ -25,20 +24,17 @@ func resultOf(r *sdk.CallToolResult) (tool.Result, error) {
 			result.Sources = append(result.Sources, *source)
 		}
 	}
-	if r.StructuredContent != nil {
-		data, err := json.Marshal(r.StructuredContent)
-		if err != nil {
-			return tool.Result{}, fmt.Errorf("structured content: %w", err)
-		}
-		result.Data = data
+	if content := contentOf(r); content != nil {
+		result.Data = content
 		if len(parts) == 0 {
-			parts = append(parts, string(data))
+			parts = append(parts, string(content))
 		}
 	}
+
 	if result.Text = strings.Join(parts, "\n\n"); result.Text == "" {
 		result.Text = "Tool returned no output."
 	}
-	return result, nil
+	return result
 }
 
 const maxSnippet = 500

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"mime"
@@ -9,9 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 )
-
-// maxBody bounds a JSON answer of a server, in bytes, as the SDK bounds messages in streams.
-const maxBody = 16 << 20
 
 // httpClient returns a client that sends the headers of a server, and what closes its connections.
 func httpClient(s Server) (*http.Client, func()) {
@@ -46,8 +44,14 @@ func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
-		resp.Body = &boundedBody{resp.Body, maxBody}
+
+	switch media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media {
+	case "text/event-stream":
+		resp.Body = eventsFrom(resp.Body)
+	case "application/json":
+		resp.Body = &exactBody{body: &boundedBody{resp.Body, maxMessage}}
+	default:
+		resp.Body = &boundedBody{resp.Body, maxMessage}
 	}
 	return resp, nil
 }
@@ -78,3 +82,22 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	b.left -= n
 	return n, err
 }
+
+// exactBody is a body that is one message, which it makes exact.
+type exactBody struct {
+	body    io.ReadCloser
+	message *bytes.Reader
+}
+
+func (b *exactBody) Read(p []byte) (int, error) {
+	if b.message == nil {
+		message, err := io.ReadAll(b.body)
+		if err != nil {
+			return 0, err
+		}
+		b.message = bytes.NewReader(exact(message))
+	}
+	return b.message.Read(p)
+}
+
+func (b *exactBody) Close() error { return b.body.Close() }

@@ -582,7 +582,6 @@ func TestRegistrationFails(t *testing.T) {
 	}{
 		{"silent", silent, `no answer within 300ms`},
 		{"broken", program(t, "broken"), "cannot find module \uFFFD 'x'"},
-		{"garbage", program(t, "garbage"), ""},
 		{"none", mcp.Server{Command: []string{"/no/such/program"}}, "no such file"},
 		{"closed", mcp.Server{URL: closed.URL + "/?key=planted"}, "refused"},
 		{"missing", mcp.Server{URL: missing.URL + "/?key=planted"}, "Not Found"},
@@ -686,6 +685,108 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	if got := log.b.String(); strings.Count(got, "\n") > 100 || len(got) > 20_000 || !strings.Contains(got, "server=noisy line=line") || !strings.Contains(got, "n (cut)") {
 		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
 	}
+}
+
+// C12: lines on a server's standard output that are no messages are logged, whenever they come.
+// C11: what a tool returns and what it takes is passed on as the server wrote it.
+func TestStrayLinesAndExactTexts(t *testing.T) {
+	t.Parallel()
+	var log locked
+	p := mcp.NewPool(mcp.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	set := tools(t, p, "stray", program(t, "stray"))
+
+	if got := must(t, set, "stray-exact", `{}`); got.Failed || got.Text != exactContent || string(got.Data) != exactContent {
+		t.Errorf("got %s and %s, want %s", got.Text, got.Data, exactContent)
+	}
+	offered, _ := set.Get("stray-exact")
+	if got := string(offered.Spec().Schema); got != compact(t, exactSchema) {
+		t.Errorf("schema %s, want %s", got, exactSchema)
+	}
+
+	if err := p.Close(); err != nil { // waits for the end of the server
+		t.Fatal(err)
+	}
+	for _, line := range []string{"Listening on port 1234", "5", "[]", "[1]", "null", `{\"level\":\"info\"}`, `{\"jsonrpc\":\"2.0\"}`, "\uFFFD", "long long", "DEBUG: listing", "{", "DEBUG: working", "DEBUG: done"} {
+		quoted, plain := `line="`+line, `line=`+line
+		if n := strings.Count(log.b.String(), quoted) + strings.Count(log.b.String(), plain); n < 1 {
+			t.Errorf("no line %q in the log:\n%.3000s", line, log.b.String())
+		}
+	}
+	if n := strings.Count(log.b.String(), "DEBUG: done"); n != 1 {
+		t.Errorf("a line is in the log %d times", n)
+	}
+}
+
+// A message that is too long ends the connection with that reason; its caller need not wait.
+func TestMessageThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, mcp.Options{})
+	_, err := p.Tools(t.Context(), map[string]mcp.Server{"huge": program(t, "huge")})
+	if err == nil || !strings.Contains(err.Error(), "more than 16 MiB") {
+		t.Errorf("%v, want the reason", err)
+	}
+}
+
+// C11, over HTTP: answers of both content types, and events in several lines.
+func TestExactTextsOverHTTP(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"application/json", "text/event-stream", "text/event-stream; lines"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var request struct {
+					ID     json.RawMessage
+					Method string
+				}
+				if err := json.NewDecoder(r.Body).Decode(&request); err != nil || request.ID == nil {
+					w.WriteHeader(http.StatusAccepted)
+					return
+				}
+
+				result := exactResult
+				switch request.Method {
+				case "initialize":
+					result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
+				case "tools/list":
+					result = `{"tools":[{"name":"exact","inputSchema":` + exactSchema + `}]}`
+				case "tools/call":
+				default:
+					w.WriteHeader(http.StatusNotFound)
+					return
+				}
+
+				media, lines, _ := strings.Cut(kind, "; ")
+				answer := `{"jsonrpc":"2.0","id":` + string(request.ID) + `,"result":` + result + `}`
+				w.Header().Set("Content-Type", media)
+				switch {
+				case lines != "":
+					answer = ": waiting\n\nevent: message\r\nid: 7\nstray\ndata:" + strings.ReplaceAll(answer, `,"result"`, "\ndata: ,\"result\"") + "\n\n"
+				case media != "application/json":
+					answer = "data: " + answer + "\n" // the stream ends before the blank line
+				}
+				_, _ = io.WriteString(w, answer)
+			}))
+			t.Cleanup(served.Close)
+
+			set := tools(t, newPool(t, mcp.Options{}), "web", mcp.Server{URL: served.URL})
+			if got := must(t, set, "web-exact", `{}`); got.Failed || got.Text != exactContent {
+				t.Errorf("got %s, want %s", got.Text, exactContent)
+			}
+			offered, _ := set.Get("web-exact")
+			if got := string(offered.Spec().Schema); got != exactSchema {
+				t.Errorf("schema %s, want %s", got, exactSchema)
+			}
+		})
+	}
+}
+
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // A connection that nobody uses is closed, and opened again when it is needed.

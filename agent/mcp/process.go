@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +23,9 @@ const grace = 2 * time.Second
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stdout io.ReadCloser
-	stderr *stderr
+	stdout io.ReadCloser // its messages
+	stray  *printed      // lines of its standard output that are no messages
+	stderr *printed
 	exited chan struct{}
 	end    func() // cleans up after it
 }
@@ -31,7 +33,12 @@ type process struct {
 func start(s Server, log *slog.Logger) (*process, error) {
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // it lives longer than the call that starts it
 	cmd.Env = sandbox.Environment(s.Env, "PATH", "HOME", "SystemRoot")
-	p := &process{cmd: cmd, stderr: &stderr{log: log}, exited: make(chan struct{})}
+	p := &process{
+		cmd:    cmd,
+		stray:  &printed{log: log.Warn, what: "MCP server wrote to its standard output what is no message"},
+		stderr: &printed{log: log.Info, what: "MCP server wrote"},
+		exited: make(chan struct{}),
+	}
 	cmd.Stderr = p.stderr
 	cmd.WaitDelay = grace // for programs that it started and that keep stderr open
 	group.Lead(cmd)
@@ -41,7 +48,7 @@ func start(s Server, log *slog.Logger) (*process, error) {
 	}
 	defer write.Close()
 	cmd.Stdout = write
-	p.stdout = read
+	p.stdout = messagesFrom(read, p.stray)
 	if p.stdin, err = cmd.StdinPipe(); err == nil {
 		p.end, err = s.sandbox().Start(cmd)
 	}
@@ -78,17 +85,18 @@ func (p *process) stop() {
 	p.stdout.Close()
 }
 
-// Bounds of what a server writes to its standard error.
+// Bounds of what a server writes beside its messages.
 const (
-	maxStderrLine  = 1 << 10
-	maxStderrLines = 20 // a minute
-	maxStderrTail  = 2 << 10
+	maxPrintedLine  = 1 << 10
+	maxPrintedLines = 20 // a minute
+	maxPrintedTail  = 2 << 10
 )
 
-// stderr logs what a server writes to its standard error, line by line and within bounds, and keeps
-// the end of it for errors.
-type stderr struct {
-	log *slog.Logger
+// printed logs what a server writes beside its messages, line by line and within bounds, and keeps the end of
+// it for errors.
+type printed struct {
+	log  func(message string, args ...any)
+	what string // the message of the log
 
 	mu      sync.Mutex
 	line    []byte // begun
@@ -98,14 +106,14 @@ type stderr struct {
 	skipped int
 }
 
-func (s *stderr) Write(b []byte) (int, error) {
+func (s *printed) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tail = append(s.tail, b...)
-	s.tail = append([]byte(nil), s.tail[max(len(s.tail)-maxStderrTail, 0):]...)
+	s.tail = append([]byte(nil), s.tail[max(len(s.tail)-maxPrintedTail, 0):]...)
 	for rest := b; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		room := maxStderrLine + 1 - len(s.line) // one more says that there is more
+		room := maxPrintedLine + 1 - len(s.line) // one more says that there is more
 		s.line = append(s.line, part[:min(len(part), room)]...)
 		if whole {
 			s.write()
@@ -116,9 +124,9 @@ func (s *stderr) Write(b []byte) (int, error) {
 }
 
 // write logs the line.
-func (s *stderr) write() {
+func (s *printed) write() {
 	line := strings.ToValidUTF8(strings.TrimSpace(string(s.line)), "\uFFFD")
-	if len(s.line) > maxStderrLine {
+	if len(s.line) > maxPrintedLine {
 		line += " (cut)"
 	}
 	if s.line = s.line[:0]; line == "" {
@@ -126,30 +134,35 @@ func (s *stderr) write() {
 	}
 	if now := time.Now(); now.Sub(s.since) > time.Minute {
 		if s.skipped > 0 {
-			s.log.Info("MCP server wrote more", "lines", s.skipped)
+			s.log(s.what+", and more", "lines", s.skipped)
 		}
 		s.since, s.lines, s.skipped = now, 0, 0
 	}
-	if s.lines == maxStderrLines {
+	if s.lines == maxPrintedLines {
 		s.skipped++
 		return
 	}
 	s.lines++
-	s.log.Info("MCP server wrote", "line", line)
+	s.log(s.what, "line", line)
 }
 
-func (s *stderr) flush() {
+func (s *printed) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write()
 }
 
 // explain adds to an error what the server wrote last.
-func (s *stderr) explain(err error) error {
+func (p *process) explain(err error) error {
+	last := cmp.Or(p.stderr.last(), p.stray.last())
+	if last == "" {
+		return err
+	}
+	return fmt.Errorf("%w; it wrote: %s", err, last)
+}
+
+func (s *printed) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tail := bytes.TrimSpace(s.tail); len(tail) > 0 {
-		return fmt.Errorf("%w; it wrote: %s", err, bytes.ToValidUTF8(tail, []byte("\uFFFD")))
-	}
-	return err
+	return strings.ToValidUTF8(string(bytes.TrimSpace(s.tail)), "\uFFFD")
 }

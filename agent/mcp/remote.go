@@ -109,22 +109,13 @@ func nameOf(server, own string) string {
 	return name[:tool.MaxNameBytes-len(hash)] + hash
 }
 
+// schemaOf returns the schema of a tool as the server wrote it.
 func schemaOf(t *sdk.Tool) (json.RawMessage, error) {
-	schema, ok := t.InputSchema.(map[string]any)
-	if !ok {
-		return nil, errors.New("its input schema is not an object")
+	schema := schemaText(t)
+	if len(schema) > maxSchema {
+		return nil, fmt.Errorf("its input schema has more than %d bytes", maxSchema)
 	}
-	if _, ok := schema["type"]; !ok {
-		schema["type"] = "object"
-	}
-	if schema["type"] != "object" {
-		return nil, errors.New("its input schema is not one of an object")
-	}
-	b, err := json.Marshal(schema)
-	if err == nil && len(b) > maxSchema {
-		err = fmt.Errorf("its input schema has more than %d bytes", maxSchema)
-	}
-	return b, err
+	return schema, tool.CheckSchema(schema)
 }
 
 // policyOf returns the policy of a tool. A human approves each call to a server that is not trusted, whatever it

@@ -155,9 +155,12 @@ func rawServer(kind string) {
 	if kind == "noisy" {
 		fmt.Fprint(os.Stderr, strings.Repeat("n", 1<<20), "\n", strings.Repeat("line\n", 10_000))
 	}
-	if kind == "garbage" {
-		fmt.Println("Listening on port 1234")
+	stray := func(lines string) {
+		if kind == "stray" {
+			os.Stdout.WriteString(lines)
+		}
 	}
+	stray("Listening on port 1234\n\n\r\n  \n5\n[]\n[1]\nnull\n{\"level\":\"info\"}\n{\"jsonrpc\":\"2.0\"}\n{\"jsonrpc\":\"2.0\",\"id\":null}\n\xff\xfe\n" + strings.Repeat("long ", 4<<20) + "\n")
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -173,7 +176,14 @@ func rawServer(kind string) {
 		case "initialize":
 			answer = object{"jsonrpc": "2.0", "id": request.ID, "result": object{"protocolVersion": "2025-06-18", "capabilities": object{"tools": object{}}, "serverInfo": object{"name": "raw", "version": "1"}}}
 		case "tools/list":
+			stray("DEBUG: listing\r\n{\n  \"tools\": [\n")
 			answer = object{"jsonrpc": "2.0", "id": request.ID, "result": listOf(kind)}
+		}
+		if request.Method == "tools/call" {
+			stray("DEBUG: working " + `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n")
+			os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(request.ID) + `,"result":` + exactResult + "}\n")
+			stray("DEBUG: done\n")
+			continue
 		}
 		b, err := json.Marshal(answer)
 		if err != nil {
@@ -186,12 +196,22 @@ func rawServer(kind string) {
 	}
 }
 
+// exactContent has numbers that no float has, keys in an order of their own and twice, and white space.
+const exactContent = `{ "wei":19876543210987654321,"id":9007199254740993, "price":1.10, "deep":[{"z":1e400,"a":-0.0}],"t":"<\u00e9>" }`
+
+const exactResult = `{"structuredContent":` + exactContent + `,"content":[]}`
+
+// exactSchema has what the SDK would put in another order or round.
+const exactSchema = `{"type":"object", "properties":{"z":{"maximum":9007199254740993},"a":{"minimum":1.10,"maximum":1e400}}}`
+
 func listOf(kind string) object {
 	one := func(name string) object {
 		return object{"name": name, "description": "d", "inputSchema": anyObject}
 	}
 	var tools []object
 	switch kind {
+	case "huge":
+		tools = []object{{"name": "huge", "description": strings.Repeat("x", 17<<20), "inputSchema": anyObject}}
 	case "many":
 		for i := range 700 {
 			tools = append(tools, one(fmt.Sprintf("tool%d", i)))
@@ -209,6 +229,8 @@ func listOf(kind string) object {
 			{"name": "text-schema", "inputSchema": "object"}, {"name": "array-schema", "inputSchema": object{"type": "array"}}, {"name": "no-type", "inputSchema": object{}},
 			{"name": "no-schema"}, {"name": "huge-schema", "inputSchema": object{"type": "object", "description": strings.Repeat("x", 1<<20)}},
 		}
+	case "stray":
+		tools = []object{{"name": "exact", "inputSchema": json.RawMessage(exactSchema), "_meta": object{"own": 1, "actlog/inputSchema": "{}"}}}
 	default:
 		tools = []object{one("fine")}
 	}

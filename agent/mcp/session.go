@@ -53,6 +53,9 @@ type running struct {
 	asked  int
 }
 
+// boundedHere turns off the SDK's own bound of a message: those that [exact] has made longer would go over it.
+const boundedHere = -1
+
 // connect starts the server, or reaches it, and shakes hands.
 func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) {
 	c := &session{log: log, http: s.URL != "", gone: make(chan struct{}), cleaned: make(chan struct{}), calls: map[*running]bool{}}
@@ -60,13 +63,13 @@ func connect(ctx context.Context, s Server, log *slog.Logger) (*session, error) 
 	explain := func(err error) error { return err }
 	if c.http {
 		client, closeIdle := httpClient(s)
-		transport, c.cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, closeIdle
+		transport, c.cleanUp = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: boundedHere}, closeIdle
 	} else {
 		p, err := start(s, log)
 		if err != nil {
 			return nil, err
 		}
-		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}, p.stop, p.stderr.explain
+		transport, c.cleanUp, explain = &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin, MaxLineLength: boundedHere}, p.stop, p.explain
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "actlog", Version: "1"}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
@@ -193,7 +196,7 @@ func (c *session) call(ctx context.Context, name string, call tool.Call) (tool.R
 		case err != nil:
 			return c.outcome(ctx, err, sent.Load())
 		case !result.NeedsInput():
-			return resultOf(result)
+			return resultOf(result), nil
 		case len(result.InputRequests) == 0:
 			return tool.Failure("The server is busy. Try again later."), nil
 		}

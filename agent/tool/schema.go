@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -31,6 +32,20 @@ func schemaFor(t reflect.Type) (*schema, error) {
 	}
 	resolved, err := s.Resolve(nil)
 	return &schema{text: text, resolved: resolved}, err
+}
+
+// CheckSchema returns an error if no object fits the schema of a tool because of its type.
+func CheckSchema(text json.RawMessage) error {
+	var schema *struct{ Type any }
+	if err := json.Unmarshal(text, &schema); err != nil || schema == nil {
+		return errors.New("its input schema is not an object")
+	}
+
+	types, isList := schema.Type.([]any)
+	if schema.Type == nil || schema.Type == "object" || isList && slices.Contains(types, any("object")) {
+		return nil
+	}
+	return errors.New("its input schema is not one of an object")
 }
 
 // readSchema returns a schema from its JSON.

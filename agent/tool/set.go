@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,9 +28,8 @@ func NewSet(tools ...Tool) (*Set, error) {
 			errs = append(errs, err)
 			continue
 		}
-		var schema struct{ Type string }
-		if err := json.Unmarshal(spec.Schema, &schema); err != nil || schema.Type != "object" {
-			errs = append(errs, fmt.Errorf("tool %s: its schema is not one of an object", spec.Name))
+		if err := CheckSchema(spec.Schema); err != nil {
+			errs = append(errs, fmt.Errorf("tool %s: %w", spec.Name, err))
 		}
 		if other, ok := offered[model.OfferedName(spec.Name)]; ok {
 			if other == spec.Name {

@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 			`{"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"a","name":"git-log","input":{"INVALID_JSON":"[1]"}},{"type":"tool_use","id":"b","name":"form","input":{}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true},{"type":"tool_result","tool_use_id":"b"},{"type":"text","text":"Come to an end."}]},` +
 			`{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s+/="},{"type":"text","text":"y"}]}],` +
-			`"tools":[{"name":"form","description":"Asks.","input_schema":{"type":"object","properties":{}}},{"name":"git-log","input_schema":{"type":"object"}}],` +
+			`"tools":[{"name":"form","description":"Asks.","input_schema":{"type":"object","properties":{}}},{"name":"git-log","input_schema":{"type":"object","properties":{}}}],` +
 			`"temperature":0,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"string"}},"additionalProperties":false}}},` +
 			`"cache_control":{"type":"ephemeral"},"stream":true}`},
 	} {

@@ -131,9 +131,5 @@ func texts(m model.Message) []any {
 }
 
 func encodeTool(t model.ToolSpec) tool {
-	schema := t.Schema
-	if len(schema) == 0 {
-		schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return tool{Name: model.OfferedName(t.Name), Description: t.Description, InputSchema: schema}
+	return tool{Name: model.OfferedName(t.Name), Description: t.Description, InputSchema: model.OfferedSchema(t.Schema)}
 }

@@ -101,7 +101,7 @@ func TestRequest(t *testing.T) {
 			want := `{"model":"m-1","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Which?"},{"role":"assistant","content":"ab"},` +
 				`{"role":"assistant","content":"c","x":1}],` +
 				`"tools":[{"type":"function","function":{"name":"form","description":"Asks.","parameters":{"type":"object","properties":{}}}},` +
-				`{"type":"function","function":{"name":"git-log","parameters":{"type":"object"}}}],` +
+				`{"type":"function","function":{"name":"git-log","parameters":{"type":"object","properties":{}}}}],` +
 				`"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"b":{"type":"string"}}},"strict":false}},` +
 				`"temperature":0,` + row.limit + `,"stream":true,"stream_options":{"include_usage":true}}`
 			if diff := cmp.Diff(want, s.body); diff != "" {

@@ -101,11 +101,7 @@ func encodeMessage(m model.Message, provider string) ([]any, error) {
 }
 
 func encodeTool(t model.ToolSpec) tool {
-	schema := t.Schema
-	if len(schema) == 0 {
-		schema = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return tool{Type: "function", Function: toolFunction{Name: model.OfferedName(t.Name), Description: t.Description, Parameters: schema}}
+	return tool{Type: "function", Function: toolFunction{Name: model.OfferedName(t.Name), Description: t.Description, Parameters: model.OfferedSchema(t.Schema)}}
 }
 
 // encodeSchema asks for an answer that fits a schema: strictly, if OpenAI can.
