@@ -14,8 +14,8 @@ type ThinkAct struct {
 	StepID                   string          `record:"stepId,key"`
 	Seq                      int64           `record:"seq,key,small"`
 	Rev                      *int64          `record:"rev,revision"`
-	ThinkStartTime           *time.Time      `record:"thinkStartTime,least,scoped"`
-	ThinkEndTime             *time.Time      `record:"thinkEndTime,greatest,scoped"`
+	ThinkStartTime           *time.Time      `record:"thinkStartTime,least,scoped,alias=startTime"`
+	ThinkEndTime             *time.Time      `record:"thinkEndTime,greatest,scoped,alias=endTime"`
 	FirstTokenTime           *time.Time      `record:"firstTokenTime,scoped"`
 	ActStartTime             *time.Time      `record:"actStartTime,least,scoped"`
 	ActEndTime               *time.Time      `record:"actEndTime,greatest,scoped"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/actlog/actlog/agent/redact"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/nearest"
 )
 
 // Config is a whole configuration. Do not change it. Printed, logged, or written as JSON or YAML it
@@ -179,7 +180,7 @@ func (n node) redactions() (patterns []string) {
 			continue
 		}
 		if err := redact.Check(pattern); err != nil {
-			if near := nearest(pattern, redact.Kinds()); near != "" {
+			if near := nearest.Name(pattern, redact.Kinds()); near != "" {
 				each.problem("%v; did you mean %s?", err, near)
 			} else {
 				each.problem("%v", err)

@@ -195,7 +195,7 @@ func TestProblems(t *testing.T) {
   tests: {"a b": [x], go: [], py: pytest, sh: [""], m: {root: "/nowhere/at/all"}, e: {command: [x], env: {A=B: x}}}
   shell: {}
 `, []string{
-			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; there are: allow, enableWrite, root",
+			"2: toolsets.files.root: there is no folder /nowhere/at/all", "2: toolsets.files.write: no such key; did you mean enableWrite?",
 			"3: toolsets.git: who commits needs both a name and an email",
 			"4: toolsets.code.root: there is no folder [secret]",
 			"5: toolsets.search: want a mapping, not a list",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/actlog/actlog/agent/model"
 	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/nearest"
 )
 
 // names are what parts of a configuration can refer to.
@@ -38,7 +39,7 @@ func (n node) refer(what, name string, there []string) {
 	if slices.Contains(there, name) {
 		return
 	}
-	if near := nearest(name, there); near != "" {
+	if near := nearest.Name(name, there); near != "" {
 		n.problem("no %s is called %q; did you mean %s?", what, name, near)
 		return
 	}

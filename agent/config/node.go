@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/actlog/actlog/internal/nearest"
 )
 
 // file is a configuration file that is being read. It collects its problems.
@@ -143,7 +145,7 @@ func (n node) object(known fields) given {
 		read, ok := known[key]
 		if !ok {
 			names := slices.Sorted(maps.Keys(known))
-			if near := nearest(key, names); near != "" {
+			if near := nearest.Name(key, names); near != "" {
 				value.problem("no such key; did you mean %s?", near)
 			} else {
 				value.problem("no such key; there are: %s", strings.Join(names, ", "))

@@ -68,6 +68,7 @@ const (
 // Field describes one field of a kind.
 type Field struct {
 	Name   string // on the wire
+	Alias  string // another name on the wire, in what clients send
 	Column string // what was written; empty for the revision
 	Shown  string // the column that reads show: Column, or one generated from it
 	Type   Type
@@ -154,6 +155,9 @@ var tables = func() map[record.Kind]*kindTable {
 		t := &kindTable{fields: readTags(kind), byName: map[string]int{}}
 		for i, f := range t.fields {
 			t.byName[f.Name] = i
+			if f.Alias != "" {
+				t.byName[f.Alias] = i
+			}
 			t.revisions = max(t.revisions, f.Rev)
 			if f.Rule == Attempt {
 				t.attempt = &t.fields[i]
@@ -189,7 +193,7 @@ func CharsOf(k record.Kind, text *Field) *Field {
 	return &fields[slices.IndexFunc(fields, func(f Field) bool { return f.counts && f.Of == text })]
 }
 
-// ByName finds a field by its name on the wire and returns its place in [Fields].
+// ByName finds a field by its name on the wire, or by its other one, and returns its place in [Fields].
 func ByName(k record.Kind, name string) (place int, ok bool) {
 	place, ok = tables[k].byName[name]
 	return place, ok
@@ -291,6 +295,8 @@ func readTags(k record.Kind) []Field {
 				f.Scoped = true
 			case "searched":
 				f.Searched = true
+			case "alias":
+				f.Alias = value
 			case "column":
 				f.Column = value
 			case "shown":

@@ -42,7 +42,7 @@ var rules = map[string]rule{
 	"recorder/direct": {[]string{"record", "recorder", "internal/store", "internal/upkeep"}, nil},
 
 	// What a program that runs agents defines. Providers are known by their adapters alone.
-	"agent/model":           {nil, []string{"golang.org/x/sync"}},
+	"agent/model":           {nil, []string{"github.com/go-json-experiment/json", "golang.org/x/sync"}},
 	"agent/model/openai":    {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"agent/model/anthropic": {[]string{"agent/model", "internal/modelhttp"}, nil},
 	"internal/modelhttp":    {[]string{"agent/model"}, []string{"github.com/tmaxmax/go-sse"}},
@@ -56,7 +56,7 @@ var rules = map[string]rule{
 	"internal/template": {[]string{"record"}, nil},
 	"internal/search":   {nil, []string{"golang.org/x/text"}},
 	"internal/recent":   {nil, nil},
-	"internal/wire":     {[]string{"record", "internal/content", "internal/field", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/wire":     {[]string{"record", "internal/content", "internal/field", "internal/nearest", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
 	"internal/otlp":     {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
@@ -74,6 +74,7 @@ var rules = map[string]rule{
 	// How the record is laid out, and said to people.
 	"internal/outline":  {[]string{"record", "internal/tree"}, nil},
 	"internal/compare":  {[]string{"record", "internal/outline"}, []string{"github.com/aymanbagabas/go-udiff"}},
+	"internal/nearest":  {nil, nil},
 	"internal/words":    {nil, nil},
 	"internal/terminal": {nil, nil},
 	"internal/chat":     {nil, []string{"github.com/go-json-experiment/json"}},
@@ -111,7 +112,7 @@ var rules = map[string]rule{
 	"agent/plan":        {[]string{"record"}, nil},
 	"agent/workflow":    {[]string{"record", "agent/model"}, nil},
 	// It makes models and tools of the configuration file.
-	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
+	"agent/config": {[]string{"agent/mcp", "agent/model", "agent/model/anthropic", "agent/model/openai", "agent/redact", "agent/sandbox", "agent/tool", "agent/tool/code", "agent/tool/files", "agent/tool/git", "agent/tool/search", "agent/tool/tests", "internal/nearest"}, []string{"github.com/google/jsonschema-go", "go.yaml.in/yaml/v3"}},
 
 	// The runtime. Executors are plain Go over the handle of the engine.
 	"internal/engine":                {[]string{"record", "agent/model", "agent/tool", "internal/pg", "internal/store", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/prometheus/client_golang"}},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/actlog/actlog/internal/content"
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/nearest"
 	"github.com/actlog/actlog/record"
 )
 
@@ -100,12 +101,20 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 	values := make([]jsontext.Value, len(fields))
 	var unknown []string
 	for _, m := range members {
-		if i, ok := field.ByName(c.Kind(), m.name); ok && taken(&fields[i]) {
-			values[i] = m.value
-		} else if m.name != "kind" {
+		i, ok := field.ByName(c.Kind(), m.name)
+		switch {
+		case ok && taken(&fields[i]):
+			if m.name == fields[i].Alias && has(members, fields[i].Name) {
+				return nil, invalid(record.CodeInvalidValue, m.name, "is another name of "+fields[i].Name+", which is there too")
+			}
+			if values[i] == nil || !isNull(m.value) {
+				values[i] = m.value
+			}
+		case m.name != "kind":
 			unknown = append(unknown, m.name)
 		}
 	}
+
 	for i := range fields {
 		f := &fields[i]
 		if isNull(values[i]) {
@@ -119,9 +128,29 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, invalid(record.CodeUnknownField, shown(slices.Min(unknown)), "is no field of "+kind)
+		return nil, unknownField(slices.Min(unknown), kind, fields, taken)
 	}
 	return c, nil
+}
+
+// unknownField returns the error for a field that a kind does not have. It names the one that was likely meant.
+func unknownField(name, kind string, fields []field.Field, taken func(*field.Field) bool) error {
+	var there []string
+	for i := range fields {
+		if f := &fields[i]; taken(f) {
+			there = append(there, f.Name, f.Alias)
+		}
+	}
+
+	reason := "is no field of " + kind
+	if meant := nearest.Name(name, there); meant != "" {
+		reason += "; did you mean " + meant + "?"
+	}
+	return invalid(record.CodeUnknownField, shown(name), reason)
+}
+
+func has(members []member, name string) bool {
+	return slices.ContainsFunc(members, func(m member) bool { return m.name == name && !isNull(m.value) })
 }
 
 // member is a member of a JSON object, with its raw value.

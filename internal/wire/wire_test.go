@@ -372,3 +372,35 @@ func TestTheWindowOfZstdIsTaken(t *testing.T) {
 		t.Error("a later window is larger than what was taken")
 	}
 }
+
+// F2: a cycle takes the names of times that all other kinds have, and an error names what was meant.
+func TestOtherNames(t *testing.T) {
+	t.Parallel()
+	const cycle = `{"kind":"thinkAct","rootPlanId":"p","stepId":"s","seq":0,`
+	for _, tt := range []struct{ members, field, message string }{
+		{`"startTime":"2026-11-20T12:00:00Z","endTime":"2026-11-20T12:00:05Z"}`, "", ""},
+		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":null,"thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
+		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":"2026-11-20T12:00:00Z"}`, "startTime", "startTime is another name of thinkStartTime, which is there too"},
+		{`"start_time":"2026-11-20T12:00:00Z"}`, "start_time", "start_time is no field of thinkAct; did you mean startTime?"},
+		{`"output":"x"}`, "output", "output is no field of thinkAct; did you mean thinkOutput?"},
+		{`"inputToken":1}`, "inputToken", "inputToken is no field of thinkAct; did you mean inputTokens?"},
+		{`"somethingElse":1}`, "somethingElse", "somethingElse is no field of thinkAct"},
+	} {
+		change, err := wire.Decode([]byte(cycle + tt.members))
+		if tt.field != "" {
+			invalid, ok := errors.AsType[*record.InvalidError](err)
+			if !ok || invalid.Field != tt.field || wire.Reject(0, invalid).Message != tt.message {
+				t.Errorf("%s: got %v, want %s", tt.members, err, tt.message)
+			}
+			continue
+		}
+
+		if err != nil {
+			t.Fatalf("%s: %v", tt.members, err)
+		}
+		got := change.(*record.ThinkAct)
+		if got.ThinkStartTime == nil || got.ThinkEndTime == nil || got.ThinkEndTime.Sub(*got.ThinkStartTime) != 5*time.Second {
+			t.Errorf("%s: got the times %v and %v", tt.members, got.ThinkStartTime, got.ThinkEndTime)
+		}
+	}
+}

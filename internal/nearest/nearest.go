@@ -1,17 +1,29 @@
-package config
+// Package nearest owns the guess which name was meant by a wrong one.
+package nearest
 
 import "strings"
 
-// nearest returns the name that was most likely meant, or an empty text.
-func nearest(wrong string, names []string) (best string) {
+// Name returns the one of some names that was most likely meant by a wrong one, or an empty text.
+func Name(wrong string, names []string) (best string) {
 	least := 1 + min(2, len(wrong)/3)
 	for _, name := range names {
+		if name == "" {
+			continue
+		}
 		d := distance(strings.ToLower(wrong), strings.ToLower(name))
 		if strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(wrong), strings.ReplaceAll(name, "-", "")) {
 			d = 0
 		}
 		if d < least {
 			best, least = name, d
+		}
+	}
+
+	const tooShort = 4 // letters that many names end with
+	for _, name := range names {
+		isEnd := len(wrong) >= tooShort && strings.HasSuffix(strings.ToLower(name), strings.ToLower(wrong))
+		if best == "" && isEnd {
+			best = name
 		}
 	}
 	return best
