@@ -19,17 +19,17 @@ import (
 
 var update = flag.Bool("update", false, "write docs/statements.md")
 
-// statements are how many there are of each executor, by their letter.
-var statements = map[string]int{"A": 42, "C": 25, "D": 22, "E": 22}
+// statements are how many there are of each subject, by their letter.
+var statements = map[string]int{"A": 42, "B": 38, "C": 25, "D": 22, "E": 22}
 
-// executorOf says which executor the statements of a letter are about.
-var executorOf = map[string]string{"A": "plan", "C": "orchestrator", "D": "workflow", "E": "dag"}
+// subjectOf says what the statements of a letter are about.
+var subjectOf = map[string]string{"A": "plan", "B": "execution details", "C": "orchestrator", "D": "workflow", "E": "dag"}
 
 // testedBy returns the tests whose comments name each statement. A comment counts for the test that it is above,
 // or in.
 func testedBy(t *testing.T, root string) map[string][]string {
 	t.Helper()
-	id := regexp.MustCompile(`\b([ACDE])([1-9][0-9]?)\b`)
+	id := regexp.MustCompile(`\b([A-E])([1-9][0-9]?)\b`)
 	found := map[string]map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -87,9 +87,9 @@ func TestStatements(t *testing.T) {
 	root := filepath.Join("..", "..")
 	by := testedBy(t, root)
 	var b strings.Builder
-	b.WriteString("# What the executors promise, and its tests\n\nEach executor was built from numbered statements. This table says which tests check each one; it is generated from\ntheir comments, see [development.md](development.md).\n")
+	b.WriteString("# What executors and record promise, and its tests\n\nEach executor, and the details of an execution, were built from numbered statements. This table says which tests check each one; it is generated from\ntheir comments, see [development.md](development.md).\n")
 	for _, letter := range slices.Sorted(maps.Keys(statements)) {
-		fmt.Fprintf(&b, "\n## %s\n\n| statement | tests |\n|---|---|\n", executorOf[letter])
+		fmt.Fprintf(&b, "\n## %s\n\n| statement | tests |\n|---|---|\n", subjectOf[letter])
 		for n := 1; n <= statements[letter]; n++ {
 			id := letter + strconv.Itoa(n)
 			if len(by[id]) == 0 {
