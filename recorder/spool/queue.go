@@ -1,10 +1,8 @@
 package spool
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,30 +20,12 @@ import (
 // rewrites one when it drops the entries before it, or some of its own.
 var segmentBytes = 4 << 20 // less in tests
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-const sealBytes = 4
-
-// seal returns the entry of a line: its checksum, then the line.
-func seal(line []byte) []byte {
-	entry := binary.LittleEndian.AppendUint32(make([]byte, 0, sealBytes+len(line)), crc32.Checksum(line, castagnoli))
-	return append(entry, line...)
-}
-
-// unseal returns the line of an entry; ok is false if it is not what was written.
-func unseal(entry []byte) (line []byte, ok bool) {
-	if len(entry) <= sealBytes {
-		return nil, false
-	}
-	line = entry[sealBytes:]
-	return line, binary.LittleEndian.Uint32(entry) == crc32.Checksum(line, castagnoli)
-}
-
 // queue is the write-ahead log as a [recorder.Queue].
 type queue struct {
 	dir    string // of the log
 	logger *slog.Logger
 	locked *os.File
+	lost   int // entries that repair found damaged
 
 	mu     sync.Mutex
 	log    *wal.Log
@@ -72,14 +52,15 @@ func openQueue(dir string, logger *slog.Logger) (*queue, error) {
 	if q.locked, err = lock(dir); err != nil {
 		return nil, err
 	}
-	if q.bytes, err = repair(q.dir, logger); err == nil {
+	done, err := repair(q.dir, logger)
+	if err == nil {
 		err = q.open()
 	}
 	if err != nil {
 		_ = unlock(q.locked)
 		return nil, err
 	}
-	q.next = q.first
+	q.next, q.bytes, q.lost = q.first, done.bytes, done.lost
 	if n, bytes := q.Len(); n > 0 {
 		logger.Info("spool: records of an earlier process wait to be written", "records", n, "bytes", bytes)
 	}
@@ -136,6 +117,7 @@ func (q *queue) Put(changes []record.Change) error {
 		var bytes int64
 		for i, c := range changes {
 			entry := c.(spooled).entry // see Write
+			seal(entry, q.last+uint64(i)+1)
 			batch.Write(q.last+uint64(i)+1, entry)
 			bytes += int64(len(entry))
 		}
@@ -196,7 +178,7 @@ func (q *queue) Peek(entries int, bytes int64) (changes []record.Change, n int, 
 		}
 		q.peeked = append(q.peeked, int64(len(entry)))
 		n++
-		line, ok := unseal(entry)
+		_, line, ok := unseal(entry)
 		if !ok {
 			continue // repair has logged it
 		}

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,97 +51,237 @@ func files(dir string) (out []file, err error) {
 	return out, nil
 }
 
-// span is the place of an entry in a file.
-type span struct {
-	end   int // of the entry
-	bytes int // of its content
-	sound bool
+// frame is the place of an entry in a file.
+type frame struct {
+	number     uint64
+	begin, end int // without its length before it
 }
 
-// spans finds the entries of a file, up to the first that is not whole.
-func spans(data []byte) (out []span) {
-	for at := 0; at < len(data); {
-		size, n := binary.Uvarint(data[at:])
-		if n <= 0 || size > uint64(len(data)-at-n) {
+// found is what a file holds.
+type found struct {
+	frames  []frame // of the entries that are what was written, by number
+	empties int     // entries that stand for lost ones
+	// inOrder says that the file is nothing but these entries, each where it belongs. tail are the bytes behind the last
+	// that is not empty.
+	inOrder bool
+	tail    int
+}
+
+// scan finds the entries of a file whose first is that of a number. After damage it goes on with the next entry that
+// is whole.
+func scan(data []byte, first uint64) found {
+	f := found{inOrder: true}
+	next := first
+	at := 0
+	for at < len(data) {
+		if f.inOrder && data[at] == 0 { // a length of 0
+			f.empties++
+			next++
+			at++
+			continue
+		}
+
+		begin, end, isFramed := nextEntry(data, at)
+		if begin < 0 {
+			f.inOrder = false
 			break
 		}
-		content := data[at+n : at+n+int(size)]
-		at += n + int(size)
-		_, sound := unseal(content)
-		out = append(out, span{at, int(size), sound})
+		number, _, _ := unseal(data[begin:end])
+		f.inOrder = f.inOrder && isFramed && number == next
+		if len(f.frames) == 0 || number > f.frames[len(f.frames)-1].number {
+			f.frames = append(f.frames, frame{number, begin, end})
+		}
+		next, at, f.tail = number+1, end, end
 	}
-	return out
+
+	f.tail = len(data) - f.tail
+	return f
 }
 
-// repair makes the log readable for the library, and returns the bytes of its entries. A crash may
-// leave a torn end: repair cuts it off after the last entry that is whole and sound. Damage before
-// the end costs the damaged entries, and the log stays in one piece: empty entries replace those
-// that a file has lost.
-func repair(dir string, logger *slog.Logger) (bytes int64, err error) {
+// nextEntry returns the place of the next entry that is whole; begin is negative if there is none. isFramed says that
+// it is at this place, behind its length.
+func nextEntry(data []byte, at int) (begin, end int, isFramed bool) {
+	if size, n := binary.Uvarint(data[at:]); n > 0 && size <= uint64(len(data)-at-n) {
+		begin, end = at+n, at+n+int(size)
+		if _, _, ok := unseal(data[begin:end]); ok {
+			return begin, end, true
+		}
+	}
+
+	for ; at < len(data); at++ {
+		marked := bytes.Index(data[at:], mark)
+		if marked < 0 {
+			break
+		}
+		at += marked
+		length, _ := entryLength(data[at:])
+		if _, _, ok := unseal(data[at:min(at+length, len(data))]); ok {
+			return at, at + length, false
+		}
+	}
+	return -1, -1, false
+}
+
+// end returns the number behind the last entry that is whole.
+func (f found) end(first uint64) uint64 {
+	if len(f.frames) == 0 {
+		return first
+	}
+	return f.frames[len(f.frames)-1].number + 1
+}
+
+// repaired is what repair found and did.
+type repaired struct {
+	bytes int64 // of the entries
+	lost  int   // entries
+}
+
+// repair makes the log readable for the library. A crash may leave a torn end: it is cut off after the last entry that
+// is whole. Damage before the end costs the damaged entries, and the log stays in one piece: empty entries replace
+// them. A file is copied to the folder damaged before it is changed.
+func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 	temporary, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 	for _, path := range temporary {
 		if err := os.Remove(path); err != nil {
-			return 0, err
+			return done, err
 		}
 	}
+
 	log, err := files(dir)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
-	for i, f := range log {
-		data, err := os.ReadFile(f.path)
+	for i := 0; i < len(log); i++ {
+		data, err := os.ReadFile(log[i].path)
 		if err != nil {
-			return 0, err
+			return done, err
 		}
-		entries := spans(data)
+		holds := scan(data, log[i].first)
+		end := holds.end(log[i].first)
+		if log, err = withoutStray(log, i, end, logger); err != nil {
+			return done, err
+		}
+
 		isLast := i == len(log)-1
-		for isLast && len(entries) > 0 && !entries[len(entries)-1].sound {
-			entries = entries[:len(entries)-1]
+		isWhole := holds.inOrder
+		switch {
+		case isLast:
+			isWhole = isWhole && holds.tail == 0
+		case log[i+1].first-end > maxLost:
+			return done, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, end-1)
+		default:
+			end = log[i+1].first
+			isWhole = isWhole && uint64(len(holds.frames)+holds.empties) == end-log[i].first
 		}
-		end, damaged := 0, 0
-		for _, e := range entries {
-			end = e.end
-			bytes += int64(e.bytes)
-			if !e.sound && e.bytes > 0 {
-				damaged++
-			}
+		for _, f := range holds.frames {
+			done.bytes += int64(f.end - f.begin)
 		}
-		if damaged > 0 {
-			logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", damaged)
+		if isWhole {
+			continue
 		}
-		if end < len(data) {
-			logger.Error("spool: cut off a torn end of the log", "file", f.path, "bytes", len(data)-end)
-			if err := os.Truncate(f.path, int64(end)); err != nil {
-				return 0, err
-			}
-		}
+
+		lost := max(int(end-log[i].first)-len(holds.frames)-holds.empties, 0)
 		if isLast {
-			break
+			lost += torn(data[len(data)-holds.tail:])
 		}
-		next := f.first + uint64(len(entries))
-		if log[i+1].first < next || log[i+1].first-next > maxLost {
-			return 0, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, next-1)
+		kept, err := setAside(log[i].path)
+		if err != nil {
+			return done, err
 		}
-		if lost := int(log[i+1].first - next); lost > 0 {
-			logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", lost)
-			if err := appendTo(f.path, make([]byte, lost)); err != nil {
-				return 0, err
-			}
+		if err := rewrite(log[i], data, holds.frames, end); err != nil {
+			return done, err
+		}
+
+		done.lost += lost
+		if isLast && holds.tail > 0 {
+			logger.Error("spool: cut off a torn end of the log", "file", log[i].path, "bytes", holds.tail, "kept", kept)
+		}
+		if lost > 0 {
+			logger.Error("spool: the log is damaged, some records are lost", "file", log[i].path, "records", lost, "kept", kept)
 		}
 	}
-	return bytes, nil
+	return done, nil
 }
 
-func appendTo(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+// torn returns how many entries a torn end held, as far as can be seen. A power loss leaves zeros as well.
+func torn(tail []byte) int {
+	if len(bytes.Trim(tail, "\x00")) == 0 {
+		return 0
+	}
+	return max(bytes.Count(tail, mark), 1)
+}
+
+// withoutStray moves away the files behind file i that begin before its end and hold nothing. It is an error if one
+// holds something.
+func withoutStray(log []file, i int, end uint64, logger *slog.Logger) ([]file, error) {
+	for i+1 < len(log) && log[i+1].first < end {
+		stray := log[i+1]
+		data, err := os.ReadFile(stray.path)
+		if err != nil {
+			return nil, err
+		}
+		if len(scan(data, stray.first).frames) > 0 {
+			return nil, fmt.Errorf("the log is damaged beyond repair: %s begins before entry %d; move the folder away", stray.path, end-1)
+		}
+
+		kept, err := setAside(stray.path)
+		if err == nil {
+			err = os.Remove(stray.path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		logger.Error("spool: removed a file that is not of the log", "file", stray.path, "kept", kept)
+		log = append(log[:i+1], log[i+2:]...)
+	}
+	return log, nil
+}
+
+// setAside copies a file of the log to the folder damaged, beside the log, and returns where it is.
+func setAside(path string) (kept string, err error) {
+	dir := filepath.Join(filepath.Dir(filepath.Dir(path)), "damaged")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	to, err := os.CreateTemp(dir, filepath.Base(path)+"-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = to.Write(data)
+	return to.Name(), errors.Join(err, to.Sync(), to.Close(), syncDir(dir))
+}
+
+// rewrite replaces a file by one with these entries of it, and empty ones for those that are missing up to end.
+func rewrite(f file, data []byte, frames []frame, end uint64) error {
+	var whole []byte
+	number := f.first
+	for _, each := range frames {
+		if each.number < f.first || each.number >= end {
+			continue
+		}
+		whole = append(whole, make([]byte, each.number-number)...)
+		whole = binary.AppendUvarint(whole, uint64(each.end-each.begin))
+		whole = append(whole, data[each.begin:each.end]...)
+		number = each.number + 1
+	}
+	whole = append(whole, make([]byte, end-number)...)
+
+	to, err := os.OpenFile(f.path+tempSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	_, err = to.Write(whole)
+	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(to.Name(), f.path), syncDir(filepath.Dir(f.path)))
 }
 
 // cutAfter removes what a failed write has left behind entry last.
@@ -158,16 +299,19 @@ func cutAfter(dir string, last uint64) error {
 	if len(log) == 0 {
 		return nil
 	}
+
 	f := log[len(log)-1]
 	data, err := os.ReadFile(f.path)
 	if err != nil {
 		return err
 	}
-	end, entries := 0, spans(data)
-	if n := int(last + 1 - f.first); n > len(entries) {
-		return fmt.Errorf("%s ends with entry %d, before %d", f.path, f.first+uint64(len(entries))-1, last)
-	} else if n > 0 {
-		end = entries[n-1].end
+	end := 0
+	for number := f.first; number <= last; number++ {
+		size, n := binary.Uvarint(data[end:])
+		if n <= 0 || size > uint64(len(data)-end-n) {
+			return fmt.Errorf("%s ends with entry %d, before %d", f.path, number-1, last)
+		}
+		end += n + int(size)
 	}
 	return os.Truncate(f.path, int64(end))
 }

@@ -2,9 +2,9 @@
 // agent that was killed are delivered when it starts again.
 //
 // The folder holds a write-ahead log of github.com/tidwall/wal, which is small, has no goroutines
-// and a simple format, and is mature and maintained. It has no checksums and does not handle torn
-// ends. So each entry here begins with its checksum, and Open repairs the log before the library
-// reads it. The alternatives: hashicorp/raft-wal syncs each write and depends on raft; the logs of
+// and a simple format, and is mature and maintained. It has no checksums, and damage to
+// a length hides all that follows. So each entry here begins with a mark, its number and its checksum, and Open repairs
+// the log before the library reads it. The alternatives: hashicorp/raft-wal syncs each write and depends on raft; the logs of
 // etcd and Prometheus depend on etcd and Prometheus; bbolt is no log, and a torn page can cost all
 // of it, or the process.
 package spool
@@ -97,7 +97,7 @@ func (s *Spool) Write(ctx context.Context, changes []record.Change) (record.Resu
 			rejected = append(rejected, record.Rejection{Index: i, Err: invalid(c, err)})
 			continue
 		}
-		entries = append(entries, spooled{c, seal(line)})
+		entries = append(entries, spooled{c, newEntry(line)})
 	}
 	result, err := s.buffer.Write(ctx, entries)
 	if err == nil && s.sync && len(entries) > 0 {
@@ -122,6 +122,9 @@ func invalid(c record.Change, err error) *record.InvalidError {
 	}
 	return &record.InvalidError{Code: record.CodeMalformed, Reason: err.Error()}
 }
+
+// Lost returns how many records Open found damaged, and so could not deliver.
+func (s *Spool) Lost() int { return s.queue.lost }
 
 // Pending returns how many records wait on disk.
 func (s *Spool) Pending() int { return s.buffer.Pending() }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -422,19 +423,133 @@ func garble(path string, at int) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// A log whose files contradict each other is left as it is, for a human to look at.
-func TestBeyondRepair(t *testing.T) {
+// A file that is not of the log is moved away. A log whose files contradict each other is left as it is, for a human
+// to look at.
+func TestStrayFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := open(t, dir, away())
 	write(t, s, numbered(0, 10, "x")...)
 	leave(t, s, 10)
-	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000005"), []byte("x"), 0o600))
+	stray := filepath.Join(dir, "log", "00000000000000000005")
+	ok(t, os.WriteFile(stray, []byte("x"), 0o600))
+	if to := delivered(t, dir); len(to.names) != 10 {
+		t.Errorf("beside a stray file %d of 10 were delivered", len(to.names))
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*")); err != nil || len(kept) != 1 {
+		t.Errorf("kept %q, %v", kept, err)
+	}
+
+	s = open(t, dir, away())
+	write(t, s, numbered(0, 10, "x")...)
+	leave(t, s, 10)
+	log := logFiles(t, dir)
+	data, err := os.ReadFile(log[0])
+	ok(t, err)
+	ok(t, os.WriteFile(filepath.Join(dir, "log", "00000000000000000015"), data, 0o600))
 	if _, err := spool.Open(dir, newSink(), spool.Options{}); err == nil || !strings.Contains(err.Error(), "beyond repair") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := spool.Open(filepath.Join(dir, "lock"), newSink(), spool.Options{}); err == nil {
 		t.Error("a file was taken for a folder")
+	}
+}
+
+// O2: damage costs the records that it hit, wherever it is, even if it hides where the next begins. What was damaged
+// is kept, and the lost records are counted.
+func TestDamageCostsWhatItHit(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 7))
+	t.Run("each byte", func(t *testing.T) {
+		t.Parallel()
+		dir, path, whole := smallLog(t, 5, 40)
+		for at := range whole {
+			data := bytes.Clone(whole)
+			data[at] ^= byte(1 + at%255)
+			checkDamage(t, dir, path, whole, data, at, at+1)
+		}
+	})
+	t.Run("random ranges", func(t *testing.T) {
+		t.Parallel()
+		dir, path, whole := smallLog(t, 800, 120)
+		for range 100 {
+			from, n := random.IntN(len(whole)), 1+random.IntN(400)
+			data := bytes.Clone(whole)
+			to := min(from+n, len(data))
+			for i := from; i < to; i++ {
+				data[i] = byte(random.IntN(256))
+			}
+			checkDamage(t, dir, path, whole, data, from, to)
+		}
+	})
+	t.Run("its beginning", func(t *testing.T) {
+		t.Parallel()
+		dir, path, whole := smallLog(t, 800, 120)
+		checkDamage(t, dir, path, whole, append([]byte("\xff\x01\x00\x80random bytes!"), whole[17:]...), 0, 17)
+	})
+}
+
+// smallLog returns a folder with n records, the only file of its log, and what is in it.
+func smallLog(t *testing.T, n, length int) (dir, path string, whole []byte) {
+	t.Helper()
+	dir = t.TempDir()
+	s := open(t, dir, away())
+	write(t, s, numbered(0, n, strings.Repeat("v", length))...)
+	leave(t, s, n)
+	log := logFiles(t, dir)
+	if len(log) != 1 {
+		t.Fatalf("files are %q", log)
+	}
+	whole, err := os.ReadFile(log[0])
+	ok(t, err)
+	return dir, log[0], whole
+}
+
+// checkDamage opens a log whose bytes from one place to another were altered.
+func checkDamage(t *testing.T, dir, path string, whole, damaged []byte, from, to int) {
+	t.Helper()
+	ok(t, os.RemoveAll(filepath.Join(dir, "damaged")))
+	ok(t, os.RemoveAll(filepath.Dir(path)))
+	ok(t, os.Mkdir(filepath.Dir(path), 0o700))
+	ok(t, os.WriteFile(path, damaged, 0o600))
+
+	sink := newSink()
+	s := open(t, dir, sink)
+	write(t, s, artifact("new", "x"))
+	lost := s.Lost()
+	ok(t, s.Close(t.Context()))
+
+	const headerBytes = 20
+	line := regexp.MustCompile(`\{"kind":"artifact"[^}]*"name":"(\d+)"[^}]*\}`)
+	missing, last := 0, ""
+	for _, at := range line.FindAllSubmatchIndex(whole, -1) {
+		name := string(whole[at[2]:at[3]])
+		last = name
+		hit := from < at[1] && to > at[0]-headerBytes
+		switch delivered := sink.rows[name] != ""; {
+		case !hit && !delivered:
+			t.Errorf("bytes %d to %d: record %s at %d is lost", from, to, name, at[0])
+		case !delivered:
+			missing++
+		}
+	}
+
+	if sink.rows["new"] == "" {
+		t.Errorf("bytes %d to %d: the new record is lost", from, to)
+	}
+	// How many a torn end held is not known.
+	if endLost := sink.rows[last] == ""; !endLost && lost != missing || (lost > 0) != (missing > 0) {
+		t.Errorf("bytes %d to %d: %d are counted as lost, %d are missing", from, to, lost, missing)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*"))
+	ok(t, err)
+	if missing > 0 && len(kept) != 1 {
+		t.Fatalf("bytes %d to %d: kept %q", from, to, kept)
+	}
+	for _, each := range kept {
+		if got, err := os.ReadFile(each); err != nil || !bytes.Equal(got, damaged) {
+			t.Errorf("bytes %d to %d: what was damaged is not kept: %v", from, to, err)
+		}
 	}
 }
 
