@@ -200,16 +200,24 @@ func (d *detailView) part(id string, p chat.Part) *passage {
 	case chat.Thought:
 		t.label, t.aside = "reasoning", true
 	case chat.Call:
-		t.label = "calls"
+		t.label = ofWhat("calls", "call", t.about)
 	case chat.Result:
-		t.label, t.bad = "result of", p.Failed
+		t.label, t.bad = ofWhat("result of", "result", t.about), p.Failed
 		if p.Failed {
-			t.label = "error of"
+			t.label = ofWhat("error of", "error", t.about)
 		}
 	case chat.Other:
 		t.label, t.aside = "more", true
 	}
 	return d.lay(t)
+}
+
+// ofWhat returns a label that is followed by what it is said of, else the one that says it alone.
+func ofWhat(followed, alone, about string) string {
+	if about == "" {
+		return alone
+	}
+	return followed
 }
 
 // callOf returns a tool call of a cycle, with the beginnings of its texts.

@@ -93,13 +93,20 @@ func (v *waitsView) age(q *store.OpenQuestion) string {
 	return words.Age(v.now.Sub(q.Cursor.AskedAt))
 }
 
-// expires says in how much time a question will have expired; empty: never.
+// expires says in how much time a question will have expired.
 func (v *waitsView) expires(q *store.OpenQuestion) string {
-	if q.Wait.ExpiresAt == nil {
-		return ""
+	switch at := q.Wait.ExpiresAt; {
+	case at == nil:
+		return noDeadline
+	case !at.After(v.now):
+		return "expired"
+	default:
+		return words.Age(at.Sub(v.now))
 	}
-	return words.Age(q.Wait.ExpiresAt.Sub(v.now))
 }
+
+// noDeadline is said of a question that is open until it is answered.
+const noDeadline = "no deadline"
 
 // waitPath returns the address of a question in its run.
 func waitPath(q *store.OpenQuestion) string {
