@@ -32,7 +32,7 @@ const (
 // asking is the form for two runs.
 type asking struct {
 	a, b  string
-	wrong string // empty: nothing was asked yet
+	wrong faults // with what was asked
 }
 
 // compareView is two runs side by side.
@@ -48,7 +48,8 @@ type compareView struct {
 	texts []textPair
 	// differences is how many pairs differ, and number which of them is open, from 1; 0: none.
 	differences, number int
-	unread              bool // not all texts were compared
+	unread              bool   // not all texts were compared
+	wrong               faults // with members of the query, which are left out
 }
 
 // compareLine is a pair, or pairs that follow each other without a difference.
@@ -67,35 +68,41 @@ type textPair struct {
 }
 
 func (s *Server) compare(c echo.Context) error {
-	q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
-	a, b, at, equal, from := strings.TrimSpace(q.Text("a")), strings.TrimSpace(q.Text("b")), q.Text("at"), q.Flag("equal"), q.Text("from")
-	v := &compareView{equal: equal, from: -1}
-	if from != "" && q.Err == nil {
-		var err error
-		if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
-			q.Err = httpd.BadField("from", "must be a number of lines")
+	v := &compareView{}
+	at := ""
+	wrong, err := readWithout(c, func() (err error) {
+		q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
+		at, v.equal, v.from = q.Text("at"), q.Flag("equal"), -1
+		if from := q.Text("from"); from != "" {
+			if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
+				q.Err = httpd.BadField("from", "must be a number of lines")
+			}
 		}
-	}
-	if q.Err != nil {
 		return q.Err
+	})
+	if err != nil {
+		return err
 	}
+	v.wrong = wrong
+	a, b := strings.TrimSpace(c.QueryParam("a")), strings.TrimSpace(c.QueryParam("b"))
 	switch {
-	case a == "" && b == "":
-		return send(c, http.StatusOK, comparePicker(asking{}))
-	case a == "" || b == "":
-		return send(c, http.StatusOK, comparePicker(asking{a, b, ""}))
+	case a == "" || b == "" || wrong["a"] != "" || wrong["b"] != "":
+		return send(c, wrong.status(), comparePicker(asking{a, b, wrong}))
 	case a == b:
-		return send(c, http.StatusBadRequest, comparePicker(asking{a, b, "Both are the same run."}))
+		return send(c, http.StatusBadRequest, comparePicker(asking{a, b, faults{"b": "Both are the same run."}}))
 	}
 	for _, side := range []struct {
-		id string
-		to **runView
-	}{{a, &v.a}, {b, &v.b}} {
+		name, id string
+		to       **runView
+	}{{"a", a, &v.a}, {"b", b, &v.b}} {
 		o, err := s.outline(c, "", side.id, settled)
-		if errors.Is(err, record.ErrNotFound) {
-			return send(c, http.StatusNotFound, comparePicker(asking{a, b, "There is no run " + words.Shorten(side.id, 200) + "."}))
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, record.ErrNotFound) && len(wrong) > 0:
+			return send(c, wrong.status(), comparePicker(asking{a, b, wrong}))
+		case errors.Is(err, record.ErrNotFound):
+			wrong[side.name] = "There is no run " + words.Shorten(side.id, 200) + "."
+			return send(c, http.StatusNotFound, comparePicker(asking{a, b, wrong}))
+		case err != nil:
 			return err
 		}
 		*side.to = &runView{Outline: o, now: s.now()}
@@ -103,7 +110,7 @@ func (s *Server) compare(c echo.Context) error {
 	if err := s.align(c, v, at); err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, comparePage(v))
+	return send(c, wrong.status(), comparePage(v))
 }
 
 // align pairs the rows of the runs, and opens one pair.
