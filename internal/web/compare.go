@@ -26,7 +26,7 @@ const (
 	// maxCompared is how many lines of a comparison stand on one page.
 	maxCompared = 1_000
 	// readTexts is how long the texts of each run may be read.
-	readTexts = 3 * time.Second
+	readTexts = 15 * time.Second
 )
 
 // asking is the form for two runs.
@@ -105,6 +105,8 @@ func (s *Server) compare(c echo.Context) error {
 		case err != nil:
 			return err
 		}
+		// The outline belongs to those that are kept, which have a bound of their own: each run may have as many rows as its own page.
+		httpd.AnswerTo(c).Release()
 		*side.to = &runView{Outline: o, now: s.now()}
 	}
 	if err := s.align(c, v, at); err != nil {
@@ -122,7 +124,7 @@ func (s *Server) align(c echo.Context, v *compareView, at string) error {
 		if err != nil {
 			return err
 		}
-		sides[i] = compare.Side{Outline: of.Outline, Sums: sums}
+		sides[i] = compare.Side{Outline: of.Outline, Read: sums.Of}
 	}
 	v.pairs = compare.Align(sides[0], sides[1])
 	v.find(at)

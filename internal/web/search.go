@@ -39,7 +39,7 @@ func (s *Server) searchPage(c echo.Context) error {
 				v.TextsPage, v.asked = api.TextsPage{}, false
 				return nil
 			}
-			v.TextsPage, err = s.lists.SearchTexts(c)
+			v.TextsPage, err = s.lists.SearchTextsByRun(c, hitsOfRun)
 			return err
 		})
 		if err != nil {
@@ -107,6 +107,28 @@ func (v *searchView) more() string {
 		return ""
 	}
 	return v.with(api.TextCursor(*v.Next))
+}
+
+// hitsOfRun is how many texts of a run are shown. The run itself lists them all.
+const hitsOfRun = 3
+
+// others says how many more texts a run has than are shown; empty: none.
+func (v *searchView) others(r *saying) string {
+	n := words.Grouped(int64(v.More[r.run.RootPlanID]))
+	switch open := v.Open[r.run.RootPlanID]; {
+	case open && n == "0":
+		return "more in this run"
+	case open:
+		return "more than " + n + " more in this run"
+	case n == "0":
+		return ""
+	}
+	return n + " more in this run"
+}
+
+// othersPath returns the address of all texts of a run.
+func (v *searchView) othersPath(r *saying) string {
+	return runPath(r.run.RootPlanID) + "?" + url.Values{"q": {v.value("q")}}.Encode()
 }
 
 // saying is a run with its hits.

@@ -50,7 +50,7 @@ type Runtime struct {
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
-	SearchTexts(c echo.Context) (api.TextsPage, error)
+	SearchTextsByRun(c echo.Context, perRun int) (api.TextsPage, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
 	Charts(c echo.Context) (api.Charts, error)
 	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
