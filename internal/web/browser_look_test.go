@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/record"
 )
 
 var pictures = flag.String("pictures", "", "`folder` into which pictures of all pages are written")
@@ -32,6 +33,7 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 		"search": "/search?q=page", "search-nothing": "/search", "found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-search": "/search?q=a&limit=100", "hard-slow": "/runs/" + hard + "?show=slow",
 		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
+		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x&project=docs", "wrong-charts": "/charts?since=yesterday", "wrong-compare": "/compare?a=" + well + "&b=none",
 	} {
 		b.fits(name, path)
 	}
@@ -84,4 +86,31 @@ func (b *browser) look(scheme string, width, height int64) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+}
+
+// TestOutcomesFitInBrowser: so do the pages of runs of each executor, which are usable by everyone.
+func TestOutcomesFitInBrowser(t *testing.T) {
+	t.Parallel()
+	script, err := axe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openShop(t, httpd.Config{})
+	flow := s.carry("workflow", map[string]string{"workflow": "two", "input": "Why is the sky blue?"})
+	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
+	house := s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+	s.answers(house, "accept")
+	s.ends(flow, record.Completed)
+	s.ends(house, record.Completed)
+	s.ends(drawn, record.Failed)
+	s.writeTask("task", `{"constraints":{}}`)
+	b := browse(t, s.site, 1440, 900)
+	for name, path := range map[string]string{
+		"workflow": "/runs/" + flow, "dag": "/runs/" + drawn + "?at=plan:" + drawn, "orchestrator": "/runs/" + house, "task": "/runs/task?at=plan:task", "talk": "/conversations/talk",
+	} {
+		b.fits(name, path)
+		value[any](b, script+"; true")
+		b.usable(name, "dark", 390)
+		b.usable(name, "light", 1440)
+	}
 }

@@ -31,7 +31,7 @@ type deed struct {
 }
 
 // maxCame bounds how much of a result an outcome shows, in characters. All of it is in its row.
-const maxCame = 1_000
+const maxCame = 400
 
 // outcomeOf reads what a run came to; nil: it is no planned task and no graph, or nothing was done yet.
 func outcomeOf(ctx context.Context, reader *store.Reader, p *record.Plan) (*outcomeView, error) {

@@ -113,23 +113,26 @@ func TestOutcome(t *testing.T) {
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
-	plan := func(root, metadata string) {
-		storetest.Write(t, s.store,
-			&record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: new("plan"), ConversationID: new("talk"), Metadata: []byte(metadata), State: new(record.Completed), Summary: new("Done " + root + ".")},
-			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", StepIndex: new(int64(0)), AgentName: new("DEVELOPER"), State: new(record.Completed)},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 2, ToolCallID: "b", Name: new("files.edit_file"), Parameters: new(`{"path":"a.go"}`), State: new(record.Failed), ErrorMessage: new("no such file")},
-			&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 1, ToolCallID: "a", Name: new("files.list_files"), Parameters: new(`{}`), State: new(record.Completed), Result: new(strings.Repeat("é", 1_001))})
-	}
-	plan("task", `{"constraints":{"iterative":false}}`)
-	plan("template", `{}`)
+	s.writeTask("task", `{"constraints":{"iterative":false}}`)
+	s.writeTask("template", `{}`)
 	for _, path := range []string{"/runs/task?at=plan:task", "/conversations/talk"} {
 		lists := s.get(path, http.StatusOK).all("aria-label", "Operations")
 		if len(lists) != 1 {
 			t.Errorf("%s has %d lists", path, len(lists))
 			continue
 		}
-		if got, want := text(lists[0]), "files.list_files ✓ completed {} "+strings.Repeat("é", 1_000)+" All of it files.edit_file ✗ failed {\"path\":\"a.go\"} no such file"; got != want {
+		if got, want := text(lists[0]), "files.list_files ✓ completed {} "+strings.Repeat("é", 400)+" All of it files.edit_file ✗ failed {\"path\":\"a.go\"} no such file"; got != want {
 			t.Errorf("%s: the operations are %s", path, got)
 		}
 	}
+}
+
+// writeTask writes a run of executor plan, with two operations.
+func (s *site) writeTask(root, metadata string) {
+	s.t.Helper()
+	storetest.Write(s.t, s.store,
+		&record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: new("plan"), ConversationID: new("talk"), Metadata: []byte(metadata), State: new(record.Completed), Summary: new("Done " + root + ".")},
+		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", StepIndex: new(int64(0)), AgentName: new("DEVELOPER"), State: new(record.Completed)},
+		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 2, ToolCallID: "b", Name: new("files.edit_file"), Parameters: new(`{"path":"a.go"}`), State: new(record.Failed), ErrorMessage: new("no such file")},
+		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 1, ToolCallID: "a", Name: new("files.list_files"), Parameters: new(`{}`), State: new(record.Completed), Result: new(strings.Repeat("é", 1_001))})
 }
