@@ -33,7 +33,6 @@ func TestEveryPageFitsInBrowser(t *testing.T) {
 		"search": "/search?q=page", "search-nothing": "/search", "found": "/runs/" + failed + "?q=page", "failures": "/runs/" + failed + "?show=failures",
 		"hard": "/runs/" + hard, "hard-call": hardAt(deepest), "hard-plan": hardAt("plan:" + hard), "hard-step": hardAt("step:agent-7"), "hard-list": "/?q=Hard", "hard-search": "/search?q=a&limit=100", "hard-slow": "/runs/" + hard + "?show=slow",
 		"hard-compare": "/compare?a=" + hard + "&b=" + failed, "none": "/?agent=nobody", "charts": "/charts", "charts-month": "/charts?since=30d", "missing": "/runs/none", "login": "/login",
-		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x&project=docs", "wrong-charts": "/charts?since=yesterday", "wrong-compare": "/compare?a=" + well + "&b=none",
 	} {
 		b.fits(name, path)
 	}
@@ -112,5 +111,18 @@ func TestOutcomesFitInBrowser(t *testing.T) {
 		value[any](b, script+"; true")
 		b.usable(name, "dark", 390)
 		b.usable(name, "light", 1440)
+	}
+}
+
+// TestWrongFiltersFitInBrowser: so do pages with filters that are wrong.
+func TestWrongFiltersFitInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	b := browse(t, s, 1440, 900)
+	for name, path := range map[string]string{
+		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday", "wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",
+	} {
+		b.fits(name, path)
 	}
 }
