@@ -53,6 +53,7 @@ type omittedView struct {
 
 type stepView struct {
 	StepID       string
+	StepIndex    *int64
 	AgentName    string
 	AgentRequest string
 	State        string
@@ -126,25 +127,6 @@ type runView struct {
 	Takeovers                                 int64
 	CreatedAt, StartTime, EndTime             *time.Time
 	Total                                     figuresView
-}
-
-// answer returns the result as it is shown: a text as it is, other JSON indented. It is empty without a result. Of an
-// orchestrator it is the answer: trace and sources are for --json.
-func (r *runView) answer() (text string) {
-	if r.Executor == "orchestrator" {
-		var response struct{ Result string }
-		if json.Unmarshal(r.Result, &response) == nil {
-			return response.Result
-		}
-	}
-	if len(r.Result) == 0 || json.Unmarshal(r.Result, &text) == nil { // also null
-		return text
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, r.Result, "", "  ") != nil {
-		return string(r.Result)
-	}
-	return b.String()
 }
 
 // took formats the duration; it is empty while that is unknown.

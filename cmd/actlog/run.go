@@ -71,8 +71,10 @@ func (c *runCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	if c.JSON {
 		err = printJSON(e.stdout, raw)
-	} else if answer := r.answer(); answer != "" {
-		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(terminal.Plain(answer), "\n"))
+	} else if result, failed := client.result(ctx, r); failed != nil {
+		err = failed
+	} else if result != "" {
+		_, err = fmt.Fprintln(e.stdout, strings.TrimRight(terminal.Plain(result), "\n"))
 	}
 	if err != nil || r.State == string(record.Completed) {
 		return err

@@ -411,8 +411,8 @@ func TestRunOfExecutors(t *testing.T) {
 		wants   []string
 		request string
 	}{
-		{[]string{"--plan", "List", "the files."}, []string{`"operations": [`, `"tool_name": "files"`, `"success": true`}, "List the files."},
-		{[]string{"--dag", "One thing."}, []string{"Done."}, ""},
+		{[]string{"--plan", "List", "the files."}, []string{"1. ✓ files.list_files {}\n"}, "List the files."}, // W4
+		{[]string{"--dag", "One thing."}, []string{"NODE  STATE      RESULT\n", "a     COMPLETED  Done."}, ""},
 		{[]string{"--workflow", "talk", "Say it."}, []string{"Said."}, ""},
 	} {
 		code, stdout, stderr := actlog(t, append(append([]string{"run"}, tt.args...), "--server", s.url)...)
@@ -420,6 +420,7 @@ func TestRunOfExecutors(t *testing.T) {
 			t.Errorf("%q: exit code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
 		wantAll(t, stdout, tt.wants...)
+		wantNone(t, stdout, "workflow_name", "agent_name", "node_results", "operations")
 		if tt.request != "" {
 			wantAll(t, must(t, "runs", "--server", s.url), tt.request)
 		}

@@ -288,14 +288,14 @@ func (v *view) step(st *stepView) {
 			v.pastAttempts("      ", t.attempted)
 			v.failure("      ", "", t.ErrorMessage, 100)
 			if t.ErrorMessage == "" {
-				v.text("      ", "", t.Result, 110)
+				v.text("      ", "", tree.Answer(t.Result), 110)
 			}
 		}
 	}
 	v.failure("", "error:   ", st.ErrorMessage, 110)
-	if st.Result != "" {
+	if answer := tree.Answer(st.Result); answer != "" {
 		v.line("")
-		v.text("", "result:  ", st.Result, 400)
+		v.text("", "result:  ", answer, 400)
 	}
 }
 

@@ -33,18 +33,24 @@ const freeTime = 100 * time.Millisecond
 
 // SearchTexts searches the texts of runs for what the query of a request asks.
 func (s *Server) SearchTexts(c echo.Context) (TextsPage, error) {
-	return s.searchTextsOf(c, httpd.QueryOf(c, SearchQuery...))
+	return s.searchTextsOf(c, httpd.QueryOf(c, SearchQuery...), 0)
+}
+
+// SearchTextsByRun is [Server.SearchTexts] with some hits of each run, and the number of the others.
+func (s *Server) SearchTextsByRun(c echo.Context, perRun int) (TextsPage, error) {
+	q := httpd.QueryOf(c, SearchQuery...)
+	return s.searchTextsOf(c, q, perRun)
 }
 
 // FindTexts is [Server.SearchTexts] for values that did not come in the query of the request.
 func (s *Server) FindTexts(c echo.Context, values url.Values) (TextsPage, error) {
-	return s.searchTextsOf(c, httpd.QueryFrom(values, SearchQuery...))
+	return s.searchTextsOf(c, httpd.QueryFrom(values, SearchQuery...), 0)
 }
 
-func (s *Server) searchTextsOf(c echo.Context, q *httpd.Query) (page TextsPage, err error) {
+func (s *Server) searchTextsOf(c echo.Context, q *httpd.Query, perRun int) (page TextsPage, err error) {
 	filter := planFilter(q)
 	page.Search = store.TextSearch{
-		Text: filter.Query, Kinds: kindsOf(q), Filter: filter, Environment: q.Text("environment"), From: textPlace(q), Most: filter.Limit, Time: s.config.SearchTime,
+		Text: filter.Query, Kinds: kindsOf(q), Filter: filter, Environment: q.Text("environment"), From: textPlace(q), Most: filter.Limit, PerRun: perRun, Time: s.config.SearchTime,
 	}
 	if q.Err != nil {
 		return page, q.Err

@@ -19,6 +19,17 @@ type Sums map[record.Key]map[string]int64
 type Side struct {
 	*outline.Outline
 	Sums Sums
+	// Read returns the hashes of the texts of a row; nil: they are in Sums.
+	Read func(record.Key) (sums map[string]int64, ok bool)
+}
+
+// sums returns the hashes of the texts of a row. ok is false if it was not read.
+func (s Side) sums(key record.Key) (sums map[string]int64, ok bool) {
+	if s.Read != nil {
+		return s.Read(key)
+	}
+	sums, ok = s.Sums[key]
+	return sums, ok
 }
 
 // The names of what differs in a pair of rows beside its texts, which have the names of their fields.
@@ -153,8 +164,9 @@ func (s Side) likeness(row int, how likeness) string {
 		}
 	}
 	if how == sameRequest {
+		sums, _ := s.sums(key)
 		for _, field := range asked {
-			like += "\x00" + strconv.FormatInt(s.Sums[key][field], 36)
+			like += "\x00" + strconv.FormatInt(sums[field], 36)
 		}
 	}
 	return like
@@ -185,8 +197,8 @@ func (c *comparison) differences(a, b int) (names []string, unread bool) {
 	if ra.State() != rb.State() {
 		names = append(names, State)
 	}
-	sa, readA := c.a.Sums[ra.Key()]
-	sb, readB := c.b.Sums[rb.Key()]
+	sa, readA := c.a.sums(ra.Key())
+	sb, readB := c.b.sums(rb.Key())
 	for _, field := range texts {
 		sum, hasA := sa[field]
 		other, hasB := sb[field]

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -61,7 +63,29 @@ func (d *door) routeOf(c echo.Context) (r Route, path string) {
 	if r, ok := d.routes[c.Request().Method+" "+c.Path()]; ok {
 		return r, c.Path()
 	}
-	return Route{Need: ScopeAny}, "unmatched"
+	return Route{Need: ScopeAny}, unmatched
+}
+
+// unmatched stands for the path of requests that no route has.
+const unmatched = "unmatched"
+
+// homePage is the route of the first page. A browser that asks for a path that no route has is answered as there.
+const homePage = http.MethodGet + " /"
+
+// asksForPage reports whether the client says that it takes HTML, as browsers do of what they open.
+func asksForPage(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept") {
+		for kind := range strings.SplitSeq(line, ",") {
+			name, values, err := mime.ParseMediaType(kind)
+			if err != nil || name != echo.MIMETextHTML {
+				continue
+			}
+			if q, err := strconv.ParseFloat(cmp.Or(values["q"], "1"), 64); err != nil || q > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // observe gives each request its id, counts it and logs it: where it went and how it ended,
@@ -291,8 +315,11 @@ func (d *door) handleError(err error, c echo.Context) {
 		c.Response().Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
 	refuse := sendProblem
-	if route, _ := d.routeOf(c); route.Refuse != nil {
+	switch route, path := d.routeOf(c); {
+	case route.Refuse != nil:
 		refuse = route.Refuse
+	case path == unmatched && asksForPage(c.Request()) && d.routes[homePage].Refuse != nil:
+		refuse = d.routes[homePage].Refuse
 	}
 	if err := refuse(c, p); err != nil {
 		d.server.log.Debug("send answer failed", "error", err)

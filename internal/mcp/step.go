@@ -10,6 +10,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -146,7 +147,7 @@ func (s *Server) stepOf(c echo.Context, o *outline.Outline, at, chars int, left 
 	}
 	if k, ok := row.Record.(*record.AgentExecution); ok {
 		out.Error = clip(errorText(k.ErrorKind, k.ErrorMessage), chars, left)
-		out.Request, out.Result = clip(orEmpty(k.AgentRequest), chars, left), clip(orEmpty(k.Result), chars, left)
+		out.Request, out.Result = clip(orEmpty(k.AgentRequest), chars, left), clip(tree.Answer(orEmpty(k.Result)), chars, left)
 	}
 	return out, nil
 }
@@ -191,7 +192,7 @@ func (s *Server) cycleOf(c echo.Context, o *outline.Outline, at, chars int, left
 		}
 		if t := texts[o.Rows[i].Call.Record.ToolCallID]; t != nil {
 			each.Error = clip(errorText(t.ErrorKind, t.ErrorMessage), chars, left)
-			each.Arguments, each.Result = clip(orEmpty(t.Parameters), chars, left), clip(orEmpty(t.Result), chars, left)
+			each.Arguments, each.Result = clip(orEmpty(t.Parameters), chars, left), clip(tree.Answer(orEmpty(t.Result)), chars, left)
 		}
 		out.Calls = append(out.Calls, each)
 	}

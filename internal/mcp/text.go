@@ -6,6 +6,7 @@ import (
 
 	"github.com/actlog/actlog/internal/field"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -65,6 +66,9 @@ func longText(f *field.Field, r record.Change) string {
 		return string(f.In(r).Bytes())
 	}
 	text, _ := f.Text(r)
+	if f.Name == "summary" || f.Name == "result" { // its envelope is for programs
+		return tree.Answer(text)
+	}
 	return text
 }
 

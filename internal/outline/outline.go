@@ -237,26 +237,30 @@ func (o *Outline) Newest() (row int, ok bool) {
 		if s == nil || o.Rows[i].State().Status() != record.StatusRunning {
 			continue
 		}
-		if !ok || tree.CompareNullsLast(s.Record.StartTime, o.Rows[row].Step.Record.StartTime, time.Time.Compare) >= 0 {
+		if !ok || !before(s.Record.StartTime, o.Rows[row].Step.Record.StartTime) {
 			row, ok = i, true
 		}
 	}
 	return row, ok
 }
 
-const (
-	// foldAbove is how many rows a tree has that is not folded at first.
-	foldAbove = 200
-	// foldDepth is how deep sub-plans are open at first in a larger one.
-	foldDepth = 2
-)
+// before reports whether a time is before another. One that is not known is before all others.
+func before(a, b *time.Time) bool {
+	if a == nil || b == nil {
+		return b != nil
+	}
+	return a.Before(*b)
+}
+
+// foldAbove is how many rows a tree has that is not folded at first.
+const foldAbove = 200
 
 // Fold says which rows are folded.
 type Fold string
 
 // The folds of a tree.
 const (
-	FoldFew  Fold = ""     // in a tree of many rows, sub-plans that have ended without a failure and are some levels deep
+	FoldFew  Fold = ""     // in a tree of many rows, sub-plans that have ended, with all below them, without a failure
 	FoldNone Fold = "none" // none
 	FoldOK   Fold = "ok"   // what has ended without a failure
 	FoldAll  Fold = "all"  // all but the first
@@ -271,17 +275,16 @@ func (o *Outline) Folded(how Fold, open int, seen ...int) map[int]bool {
 	if how == FoldNone || how == FoldFew && len(o.Rows) <= foldAbove {
 		return folded
 	}
-	level := make([]int, len(o.Rows)) // of the plans
+	goesOn := make([]bool, len(o.Rows)) // the row, or one below it
+	for i := range o.Rows {
+		for at := i; at >= 0 && !o.Rows[i].State().Terminal() && !goesOn[at]; at = o.Rows[at].Parent {
+			goesOn[at] = true
+		}
+	}
 	for i := range o.Rows {
 		r := &o.Rows[i]
-		if r.Parent >= 0 {
-			level[i] = level[r.Parent]
-		}
-		if r.Plan != nil {
-			level[i]++
-		}
 		well := r.Wait == nil && r.State().Terminal() && r.Failures == 0 && r.Number == 0
-		if r.Below > 0 && (how == FoldAll && i > 0 || how == FoldOK && well || how == FoldFew && well && r.Plan != nil && level[i] > foldDepth) {
+		if r.Below > 0 && (how == FoldAll && i > 0 || how == FoldOK && well || how == FoldFew && well && !goesOn[i] && r.Plan != nil && i > 0) {
 			folded[i] = true
 		}
 	}

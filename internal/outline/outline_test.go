@@ -119,7 +119,7 @@ func TestOutline(t *testing.T) {
 	}
 }
 
-// TestFolded: in a large tree, sub-plans that ended well are folded below the second level, but not what leads to the open row.
+// TestFolded: W15: in a large tree, sub-plans that ended well are folded, but not what leads to the open row, nor what something goes on below.
 func TestFolded(t *testing.T) {
 	t.Parallel()
 	grow := func(fillers int) (*outline.Outline, int) {
@@ -154,7 +154,7 @@ func TestFolded(t *testing.T) {
 			folded = append(folded, large.Rows[i].At)
 		}
 	}
-	if diff := cmp.Diff([]string{"plan:deep0"}, folded); diff != "" {
+	if diff := cmp.Diff([]string{"plan:top0", "plan:deep0"}, folded); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for how, want := range map[outline.Fold]string{
@@ -173,6 +173,29 @@ func TestFolded(t *testing.T) {
 	}
 	if newest, ok := large.Newest(); !ok || large.Rows[newest].At != "step:sdeep2" {
 		t.Errorf("the newest is %d", newest)
+	}
+}
+
+// TestNewest: W15: the newest step that runs is the one that began last. One whose beginning is not known is older than all others.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	var g grown
+	g.plan("root", record.Running, nil)
+	for i, second := range []int64{3, 9, 5, -1} {
+		g.step(fmt.Sprint("s", i), "root", record.Running)
+		if second >= 0 {
+			g.steps[i].Record.StartTime = new(time.Unix(second, 0))
+		}
+	}
+	o := g.outline()
+	if newest, ok := o.Newest(); !ok || o.Rows[newest].At != "step:s1" {
+		t.Errorf("the newest is %s, %t", o.Rows[newest].At, ok)
+	}
+	for i := range g.steps {
+		g.steps[i].Record.StartTime = nil
+	}
+	if newest, ok := o.Newest(); !ok || o.Rows[newest].At != "step:s3" {
+		t.Errorf("without times, the newest is %s, %t", o.Rows[newest].At, ok)
 	}
 }
 

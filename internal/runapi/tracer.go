@@ -266,8 +266,8 @@ const (
 
 // separate takes the step in which the orchestrator plans and answers out of the steps of its plan.
 func (t *traceJSON) separate() {
-	if last := len(t.StepTraces) - 1; textOf(t.Executor) == orchestratorExecutor && last >= 0 && textOf(t.StepTraces[last].AgentType) == plannerType {
-		t.Planning, t.StepTraces = &t.StepTraces[last], t.StepTraces[:last]
+	if textOf(t.Executor) == orchestratorExecutor && len(t.StepTraces) > 0 && textOf(t.StepTraces[0].AgentType) == plannerType {
+		t.Planning, t.StepTraces = &t.StepTraces[0], t.StepTraces[1:]
 		if t.Planning.StepNumber = 0; t.Planning.State == record.Completed {
 			t.CompletedSteps--
 		}

@@ -10,10 +10,13 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
+// TaskExecutor is the executor of tasks, and of templates.
+const TaskExecutor = "plan"
+
 // TaskResult returns the result of a task that executor plan worked on, read from the record; nil if the run is
 // none of a task, or has not ended.
 func TaskResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (*plan.Result, error) {
-	if !d.State.Terminal() || d.Executor != "plan" || !isTask(&d.Plan) {
+	if !d.State.Terminal() || d.Executor != TaskExecutor || !IsTask(&d.Plan) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	out := &plan.Result{
@@ -57,8 +60,8 @@ func TaskResult(ctx context.Context, reader *store.Reader, d *store.RunDetail) (
 	return out, nil
 }
 
-// isTask reports whether a plan of the executor is one of a task: its metadata say so.
-func isTask(p *record.Plan) bool {
+// IsTask reports whether a plan of [TaskExecutor] is one of a task: its metadata say so.
+func IsTask(p *record.Plan) bool {
 	var task struct {
 		Constraints json.RawMessage `json:"constraints"`
 	}

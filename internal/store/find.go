@@ -12,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/search"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -155,6 +156,10 @@ func (r *Reader) find(ctx context.Context, needle search.Needle, root string, ke
 	return hits, read, err
 }
 
+// machinery are fields that say how something was done, and nothing of what was said and done: each call has the same policy, and each
+// cycle the same tools. So is the envelope of an answer.
+var machinery = map[string]bool{"policy": true, "toolDefinitions": true, "modelSettings": true}
+
 // found adds the texts of a row that have a needle, those of some fields, and its earlier attempts.
 func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, texts []*string, attempts []byte) ([]Hit, error) {
 	add := func(name string, text *string) bool {
@@ -166,7 +171,13 @@ func found(hits []Hit, hit Hit, fields []*field.Field, needle search.Needle, tex
 		return ok
 	}
 	for i, f := range fields {
-		add(f.Name, texts[i])
+		switch {
+		case machinery[f.Name]:
+		case texts[i] != nil && (f.Name == "summary" || f.Name == "result"):
+			add(f.Name, new(tree.Answer(*texts[i])))
+		default:
+			add(f.Name, texts[i])
+		}
 	}
 	if attempts == nil {
 		return hits, nil

@@ -31,31 +31,75 @@ func Summed(k record.Kind) (fields []*field.Field) {
 	return fields
 }
 
+// TextSums are hashes of the texts of the rows of a tree. They are kept in little memory: a tree may have hundreds of thousands of rows.
+type TextSums struct {
+	first map[sumKey]int32 // where those of a row begin
+	all   []int64          // those of a row in the order of summed
+}
+
+// sumKey is the key of a row in its tree.
+type sumKey struct {
+	kind   record.Kind
+	parent string
+	seq    int64
+	id     string
+}
+
+// sumBytes is about what a row takes in them, beside its id.
+const sumBytes = 192
+
+// Of returns the hashes of the texts of a row by the names of the fields. ok is false if the row was not read.
+func (t *TextSums) Of(key record.Key) (sums map[string]int64, ok bool) {
+	at, ok := t.first[sumKey{key.Kind, key.Parent, key.Seq, key.ID}]
+	if !ok {
+		return nil, false
+	}
+	names := summed[key.Kind]
+	sums = make(map[string]int64, len(names))
+	for i, name := range names {
+		sums[name] = t.all[int(at)+i]
+	}
+	return sums, true
+}
+
 // Sums reads hashes of the texts of a tree, by row and field, in one statement. Postgres may take the given time: rows behind that have none.
-func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Duration) (map[record.Key]map[string]int64, error) {
-	sums, err := pg.Read(ctx, r.db, func() (map[record.Key]map[string]int64, error) {
-		rows, err := counted(ctx, r.db, r.within, sumsOfTexts, rootPlanID, within.Milliseconds())
+func (r *Reader) Sums(ctx context.Context, rootPlanID string, within time.Duration) (*TextSums, error) {
+	sums, err := pg.Read(ctx, r.db, func() (*TextSums, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // rows that were refused room are not read to their end
+		rows, err := r.db.Query(ctx, sumsOfTexts, rootPlanID, within.Milliseconds())
 		if err != nil {
 			return nil, err
 		}
 		defer rows.Close()
-		all := map[record.Key]map[string]int64{}
+		t := &TextSums{first: map[sumKey]int32{}}
+		parents := map[string]string{} // each once: many rows have the same
+		var pending int64
 		for rows.Next() {
-			key := record.Key{Root: rootPlanID}
+			var key sumKey
 			var found []int64
-			if err := rows.Scan(&key.Kind, &key.Parent, &key.Seq, &key.ID, &found); err != nil {
+			if err := rows.Scan(&key.kind, &key.parent, &key.seq, &key.id, &found); err != nil {
 				return nil, err
 			}
 			if found == nil {
 				continue
 			}
-			named := make(map[string]int64, len(found))
-			for i, name := range summed[key.Kind] {
-				named[name] = found[i]
+			if parent, known := parents[key.parent]; known {
+				key.parent = parent
+			} else {
+				parents[key.parent] = key.parent
 			}
-			all[key] = named
+			t.first[key] = int32(len(t.all)) //nolint:gosec // a tree has fewer rows
+			t.all = append(t.all, found...)
+			if pending += sumBytes + int64(len(key.id)); pending >= roomStep && r.within != nil {
+				if err := r.within(pending); err != nil {
+					cancel()
+					return nil, err
+				}
+				pending = 0
+			}
 		}
-		return all, rows.Err()
+		return t, rows.Err()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the texts of %s: %w", rootPlanID, err)

@@ -32,6 +32,8 @@ type TextSearch struct {
 	From *TextPlace
 	// Most is how many hits are returned.
 	Most int
+	// PerRun is how many hits of a run are returned, at most; the others are counted. 0: all.
+	PerRun int
 	// Time is how long Postgres may read texts. Something is always read, so a search that goes on comes to its end.
 	Time time.Duration
 }
@@ -78,6 +80,10 @@ type TextRun struct {
 // TextsFound is what a search has found.
 type TextsFound struct {
 	Hits []TextHit
+	// More is how many more hits runs have that have more than are returned of one, by the ids of their roots. Those in Open may have even more:
+	// they were not searched to their end.
+	More map[string]int
+	Open map[string]bool
 	// Next is where the search goes on; nil: all runs were searched.
 	Next *TextPlace
 	// Incomplete says that the time was over before the page was full.
@@ -114,7 +120,8 @@ type textSearching struct {
 	runs     db.TextSearchRunsParams
 	end      time.Time
 	from     TextPlace
-	prompts  int // how many are read of a run
+	prompts  int            // how many are read of a run
+	shown    map[string]int // hits that are returned, by the ids of their roots
 	out      TextsFound
 }
 
@@ -134,7 +141,8 @@ func (r *Reader) SearchTexts(ctx context.Context, t TextSearch) (TextsFound, err
 	if err != nil {
 		return TextsFound{}, &record.InvalidError{Code: record.CodeInvalidValue, Field: "q", Reason: err.Error()}
 	}
-	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1}
+	s := &textSearching{Reader: r, TextSearch: t, needle: needle, sections: make([]bool, sectionEnd), end: time.Now().Add(t.Time), prompts: 1, shown: map[string]int{}}
+	s.out.More, s.out.Open = map[string]int{}, map[string]bool{}
 	s.word, s.alike = needle.Word(), [][]byte{}
 	for _, alike := range s.word.Alike {
 		s.alike = append(s.alike, []byte(alike))
@@ -184,7 +192,7 @@ func (s *textSearching) search(ctx context.Context) error {
 		}
 		switch {
 		case len(s.out.Hits) > s.Most:
-			s.out.Hits = s.out.Hits[:s.Most]
+			s.out.Hits = s.out.Hits[:s.wholeRuns()]
 			s.out.Next = s.afterHits()
 			return nil
 		case rest == nil && len(runs) < most:
@@ -228,9 +236,27 @@ func (s *textSearching) yield(ctx context.Context, took time.Duration) error {
 	return pg.Pause(ctx, min(took, time.Until(s.end)))
 }
 
-// afterHits returns the place after the last hit.
+// wholeRuns returns how many hits are a page: if those of a run are counted, a page ends with a run.
+func (s *textSearching) wholeRuns() int {
+	n := s.Most
+	if s.PerRun == 0 {
+		return n
+	}
+	for n > 0 && s.out.Hits[n-1].Run.RootPlanID == s.out.Hits[n].Run.RootPlanID {
+		n--
+	}
+	if n == 0 { // one run has them all
+		return s.Most
+	}
+	return n
+}
+
+// afterHits returns the place after the last hit, or after its run.
 func (s *textSearching) afterHits() *TextPlace {
 	last := &s.out.Hits[len(s.out.Hits)-1]
+	if s.PerRun > 0 {
+		return &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}
+	}
 	at := &TextPlace{PlanCursor: last.Run.PlanCursor, RowPlace: last.place}
 	if s.From != nil && s.From.PlanCursor == at.PlanCursor && s.From.RowPlace == at.RowPlace {
 		at.Skip = s.From.Skip
@@ -411,13 +437,14 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 	}
 	var hits []TextHit
 	var end *place
+	var left map[int]int // how many hits of a run were left out
 	stop := func(at place) {
 		if end == nil || cmp.Or(at.run-end.run, at.compare(end.RowPlace)) < 0 {
 			end = &at
 		}
 	}
 	hits, err = pg.Read(ctx, s.db, func() (hits []TextHit, err error) {
-		end = nil
+		end, left = nil, map[int]int{}
 		err = s.beforeWith(ctx, time.Now().Add(textTimeout), "set_config('plan_cache_mode', 'force_generic_plan', true)", searchTexts, args, func(rows pgx.Rows) error {
 			type count struct{ rows, hits int }
 			counts := map[[2]int]*count{}
@@ -471,7 +498,11 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 					at.skip = len(hits) - had
 					stop(at)
 				}
-				if enough := s.Most + 1 + s.from.Skip; len(hits) > 8*enough { // the others are not on the page
+				switch enough := s.Most + 1 + s.from.Skip; { // the others are not on the page
+				case len(hits) <= 8*enough:
+				case s.PerRun > 0:
+					hits = s.fewOfEach(hits, left)
+				default:
 					sortTextHits(hits)
 					hits = hits[:enough]
 				}
@@ -484,6 +515,9 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 		return nil, err
 	}
 	sortTextHits(hits)
+	if s.PerRun > 0 {
+		hits = s.fewOfEach(hits, left)
+	}
 	skip := 0
 	if runs[0].PlanCursor == s.from.PlanCursor {
 		skip = s.from.Skip
@@ -500,11 +534,37 @@ func (s *textSearching) searchRuns(ctx context.Context, runs []*textRun) (rest *
 			continue
 		}
 		s.out.Hits = append(s.out.Hits, hits[i])
+		s.shown[hits[i].Run.RootPlanID]++
+	}
+	for run, n := range left {
+		if root := runs[run].RootPlanID; (end == nil || run <= end.run) && s.shown[root] >= s.PerRun {
+			s.out.More[root] += n
+		}
 	}
 	if end == nil {
 		return nil, nil
 	}
+	if root := runs[end.run].RootPlanID; s.PerRun > 0 && s.shown[root] >= s.PerRun { // what else it says is not looked for
+		s.out.Open[root] = true
+		return &TextPlace{PlanCursor: runs[end.run].PlanCursor, RowPlace: RowPlace{Section: sectionEnd}}, nil
+	}
 	return &TextPlace{runs[end.run].PlanCursor, end.RowPlace, end.skip}, nil
+}
+
+// fewOfEach returns the first hits of each run, as many as are shown of it, and counts the others.
+func (s *textSearching) fewOfEach(hits []TextHit, left map[int]int) (few []TextHit) {
+	sortTextHits(hits)
+	kept := map[int]int{}
+	for i := range hits {
+		h := &hits[i]
+		if kept[h.row] == s.PerRun-min(s.PerRun, s.shown[h.Run.RootPlanID]) {
+			left[h.row]++
+			continue
+		}
+		kept[h.row]++
+		few = append(few, *h)
+	}
+	return few
 }
 
 func sortTextHits(hits []TextHit) {

@@ -203,10 +203,36 @@ func Build(requested string, plans []*Plan, steps []*Step) *Plan {
 		p.Steps = append(p.Steps, s)
 		p.Figures.add(&s.Figures)
 	}
+	for _, p := range plans {
+		p.putPlanningFirst()
+	}
 	b.findOwners(plans)
 	b.attach(plans)
 	b.root.sum()
 	return b.plans[requested]
+}
+
+// The executor whose runs plan themselves, and the agent of the step in which they do so. No other agent has its name.
+const (
+	orchestrator = "orchestrator"
+	planner      = "ORCHESTRATOR"
+)
+
+// planning returns the place of the step in which a run plans the others; -1: it has none. On record its index is behind theirs, so that
+// the first step of the plan has index 0.
+func (p *Plan) planning() int {
+	if p.Record.Executor == nil || *p.Record.Executor != orchestrator {
+		return -1
+	}
+	return slices.IndexFunc(p.Steps, func(s *Step) bool { return s.Record.AgentName != nil && *s.Record.AgentName == planner })
+}
+
+// putPlanningFirst puts the step in which a run is planned before those that were planned in it.
+func (p *Plan) putPlanningFirst() {
+	if at := p.planning(); at > 0 {
+		step := p.Steps[at]
+		p.Steps = slices.Insert(slices.Delete(p.Steps, at, at+1), 0, step)
+	}
 }
 
 // Nest puts cycles and tool calls, in any order, into their steps, in the order of what they did. It sorts them. A
@@ -441,13 +467,25 @@ func (p *Plan) Children() iter.Seq[*Plan] {
 
 // CurrentStepIndex returns the position of the current step in Steps: if the plan has ended,
 // the last step; else the first running step; else the first unfinished step; else the last
-// step. Without steps it returns 0.
+// step. Without steps it returns 0. The step in which an orchestrator plans goes on as long as those
+// that it planned: it is the current one only while none of them is.
 func (p *Plan) CurrentStepIndex() int {
+	first := p.planning() + 1
 	running := func(s *Step) bool { return s.Record.State.Status() == record.StatusRunning }
 	unfinished := func(s *Step) bool { return s.Record.State.Status() != record.StatusFinished }
-	i := slices.IndexFunc(p.Steps, running)
+	in := func(steps []*Step, at int) int {
+		i := slices.IndexFunc(steps, running)
+		if i < 0 {
+			i = slices.IndexFunc(steps, unfinished)
+		}
+		if i < 0 {
+			return -1
+		}
+		return at + i
+	}
+	i := in(p.Steps[first:], first)
 	if i < 0 {
-		i = slices.IndexFunc(p.Steps, unfinished)
+		i = in(p.Steps[:first], 0)
 	}
 	if i < 0 || p.Record.State.Terminal() {
 		return max(0, len(p.Steps)-1)

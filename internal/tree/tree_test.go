@@ -601,3 +601,42 @@ func TestTooDeep(t *testing.T) {
 }
 
 const maxDepthForTest = 20_000
+
+// TestPlanningIsFirst: W5: what an orchestrator planned stands behind the step in which it did, although that has the last index. It is the
+// current step only while none that it planned is. Other executors, and other agents, keep the order of their indexes.
+func TestPlanningIsFirst(t *testing.T) {
+	t.Parallel()
+	built := func(executor, last string, states ...record.State) *tree.Plan {
+		p := &tree.Plan{Record: record.Plan{RootPlanID: root, CurrentPlanID: root, Executor: &executor, State: new(record.Running)}}
+		steps := []*tree.Step{{Record: record.AgentExecution{RootPlanID: root, PlanID: root, StepID: "own", StepIndex: new(int64(10)), AgentName: &last, State: new(record.Running), StartTime: at(0)}}}
+		for i, s := range states {
+			steps = append(steps, &tree.Step{Record: record.AgentExecution{
+				RootPlanID: root, PlanID: root, StepID: fmt.Sprint(i), StepIndex: new(int64(i)), AgentName: new("SEARCH"), State: &s, StartTime: at(i + 1),
+			}})
+		}
+		return tree.Build(root, []*tree.Plan{p}, steps)
+	}
+	ids := func(p *tree.Plan) (all []string) {
+		for _, s := range p.Steps {
+			all = append(all, s.Record.StepID)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		executor, last string
+		states         []record.State
+		want           []string
+		current        int
+	}{
+		{"orchestrator", "ORCHESTRATOR", nil, []string{"own"}, 0},
+		{"orchestrator", "ORCHESTRATOR", []record.State{record.Completed, record.Running, record.Idle}, []string{"own", "0", "1", "2"}, 2},
+		{"orchestrator", "ORCHESTRATOR", []record.State{record.Completed, record.Completed}, []string{"own", "0", "1"}, 0},
+		{"orchestrator", "other", []record.State{record.Completed, record.Running}, []string{"0", "1", "own"}, 1},
+		{"agent", "ORCHESTRATOR", []record.State{record.Completed, record.Running}, []string{"0", "1", "own"}, 1},
+	} {
+		p := built(tt.executor, tt.last, tt.states...)
+		if diff := gocmp.Diff(tt.want, ids(p)); diff != "" || p.CurrentStepIndex() != tt.current {
+			t.Errorf("%s %s %v: current %d, want %d; -want +got:\n%s", tt.executor, tt.last, tt.states, p.CurrentStepIndex(), tt.current, diff)
+		}
+	}
+}

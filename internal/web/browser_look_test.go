@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/actlog/actlog/internal/httpd"
+	"github.com/actlog/actlog/record"
 )
 
 var pictures = flag.String("pictures", "", "`folder` into which pictures of all pages are written")
@@ -84,4 +85,44 @@ func (b *browser) look(scheme string, width, height int64) {
 	b.t.Helper()
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+}
+
+// TestOutcomesFitInBrowser: so do the pages of runs of each executor, which are usable by everyone.
+func TestOutcomesFitInBrowser(t *testing.T) {
+	t.Parallel()
+	script, err := axe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openShop(t, httpd.Config{})
+	flow := s.carry("workflow", map[string]string{"workflow": "two", "input": "Why is the sky blue?"})
+	drawn := s.carry("dag", map[string]string{"prompt": "Tea or coffee?"})
+	house := s.carry("orchestrator", map[string]string{"request": "How many TODOs are there?"})
+	s.answers(house, "accept")
+	s.ends(flow, record.Completed)
+	s.ends(house, record.Completed)
+	s.ends(drawn, record.Failed)
+	s.writeTask("task", `{"constraints":{}}`)
+	b := browse(t, s.site, 1440, 900)
+	for name, path := range map[string]string{
+		"workflow": "/runs/" + flow, "dag": "/runs/" + drawn + "?at=plan:" + drawn, "orchestrator": "/runs/" + house, "task": "/runs/task?at=plan:task", "talk": "/conversations/talk",
+	} {
+		b.fits(name, path)
+		value[any](b, script+"; true")
+		b.usable(name, "dark", 390)
+		b.usable(name, "light", 1440)
+	}
+}
+
+// TestWrongFiltersFitInBrowser: so do pages with filters that are wrong.
+func TestWrongFiltersFitInBrowser(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	b := browse(t, s, 1440, 900)
+	for name, path := range map[string]string{
+		"wrong-list": "/?since=yesterday&state=LOUD&minCost=x", "wrong-charts": "/charts?since=yesterday", "wrong-compare": "/compare?a=run&b=none", "wrong-search": "/search?q=a&since=yesterday&kind=x",
+	} {
+		b.fits(name, path)
+	}
 }

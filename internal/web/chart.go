@@ -18,6 +18,7 @@ import (
 type chartsView struct {
 	api.Charts
 	query url.Values
+	wrong faults           // with members of the query, which are left out
 	days  []store.ChartRow // each day of the time, also those without a run
 	now   time.Time
 }
@@ -28,11 +29,15 @@ func (s *Server) charts(c echo.Context) error {
 	}
 	v := &chartsView{query: c.QueryParams(), now: s.now()}
 	var err error
-	if v.Charts, err = s.lists.Charts(c); err != nil {
+	v.wrong, err = readWithout(c, func() (err error) {
+		v.Charts, err = s.lists.Charts(c)
+		return err
+	}, "since", "until")
+	if err != nil {
 		return err
 	}
 	v.fillDays()
-	return send(c, http.StatusOK, chartsPage(v))
+	return send(c, v.wrong.status(), chartsPage(v))
 }
 
 // fillDays puts days without a run between the others.

@@ -26,13 +26,13 @@ const (
 	// maxCompared is how many lines of a comparison stand on one page.
 	maxCompared = 1_000
 	// readTexts is how long the texts of each run may be read.
-	readTexts = 3 * time.Second
+	readTexts = 15 * time.Second
 )
 
 // asking is the form for two runs.
 type asking struct {
 	a, b  string
-	wrong string // empty: nothing was asked yet
+	wrong faults // with what was asked
 }
 
 // compareView is two runs side by side.
@@ -48,7 +48,8 @@ type compareView struct {
 	texts []textPair
 	// differences is how many pairs differ, and number which of them is open, from 1; 0: none.
 	differences, number int
-	unread              bool // not all texts were compared
+	unread              bool   // not all texts were compared
+	wrong               faults // with members of the query, which are left out
 }
 
 // compareLine is a pair, or pairs that follow each other without a difference.
@@ -67,43 +68,51 @@ type textPair struct {
 }
 
 func (s *Server) compare(c echo.Context) error {
-	q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
-	a, b, at, equal, from := strings.TrimSpace(q.Text("a")), strings.TrimSpace(q.Text("b")), q.Text("at"), q.Flag("equal"), q.Text("from")
-	v := &compareView{equal: equal, from: -1}
-	if from != "" && q.Err == nil {
-		var err error
-		if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
-			q.Err = httpd.BadField("from", "must be a number of lines")
+	v := &compareView{}
+	at := ""
+	wrong, err := readWithout(c, func() (err error) {
+		q := httpd.QueryOf(c, "a", "b", "at", "equal", "from")
+		at, v.equal, v.from = q.Text("at"), q.Flag("equal"), -1
+		if from := q.Text("from"); from != "" {
+			if v.from, err = strconv.Atoi(from); err != nil || v.from < 0 {
+				q.Err = httpd.BadField("from", "must be a number of lines")
+			}
 		}
-	}
-	if q.Err != nil {
 		return q.Err
+	})
+	if err != nil {
+		return err
 	}
+	v.wrong = wrong
+	a, b := strings.TrimSpace(c.QueryParam("a")), strings.TrimSpace(c.QueryParam("b"))
 	switch {
-	case a == "" && b == "":
-		return send(c, http.StatusOK, comparePicker(asking{}))
-	case a == "" || b == "":
-		return send(c, http.StatusOK, comparePicker(asking{a, b, ""}))
+	case a == "" || b == "" || wrong["a"] != "" || wrong["b"] != "":
+		return send(c, wrong.status(), comparePicker(asking{a, b, wrong}))
 	case a == b:
-		return send(c, http.StatusBadRequest, comparePicker(asking{a, b, "Both are the same run."}))
+		return send(c, http.StatusBadRequest, comparePicker(asking{a, b, faults{"b": "Both are the same run."}}))
 	}
 	for _, side := range []struct {
-		id string
-		to **runView
-	}{{a, &v.a}, {b, &v.b}} {
+		name, id string
+		to       **runView
+	}{{"a", a, &v.a}, {"b", b, &v.b}} {
 		o, err := s.outline(c, "", side.id, settled)
-		if errors.Is(err, record.ErrNotFound) {
-			return send(c, http.StatusNotFound, comparePicker(asking{a, b, "There is no run " + words.Shorten(side.id, 200) + "."}))
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, record.ErrNotFound) && len(wrong) > 0:
+			return send(c, wrong.status(), comparePicker(asking{a, b, wrong}))
+		case errors.Is(err, record.ErrNotFound):
+			wrong[side.name] = "There is no run " + words.Shorten(side.id, 200) + "."
+			return send(c, http.StatusNotFound, comparePicker(asking{a, b, wrong}))
+		case err != nil:
 			return err
 		}
+		// The outline belongs to those that are kept, which have a bound of their own: each run may have as many rows as its own page.
+		httpd.AnswerTo(c).Release()
 		*side.to = &runView{Outline: o, now: s.now()}
 	}
 	if err := s.align(c, v, at); err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, comparePage(v))
+	return send(c, wrong.status(), comparePage(v))
 }
 
 // align pairs the rows of the runs, and opens one pair.
@@ -115,7 +124,7 @@ func (s *Server) align(c echo.Context, v *compareView, at string) error {
 		if err != nil {
 			return err
 		}
-		sides[i] = compare.Side{Outline: of.Outline, Sums: sums}
+		sides[i] = compare.Side{Outline: of.Outline, Read: sums.Of}
 	}
 	v.pairs = compare.Align(sides[0], sides[1])
 	v.find(at)
@@ -191,6 +200,9 @@ func (s *Server) texts(c echo.Context, reader *store.Reader, v *compareView) err
 	for _, f := range store.Summed(rows[0].Kind()) {
 		a, _ := f.Text(rows[0])
 		b, _ := f.Text(rows[1])
+		if answered(f.Name) {
+			a, b = tree.Answer(a), tree.Answer(b)
+		}
 		if a == "" && b == "" {
 			continue
 		}

@@ -22,6 +22,7 @@ type conversationView struct {
 	listView
 	id   string
 	said map[string]*record.Plan // by the ids of runs
+	came map[string]*outcomeView // those of which the answer is not all
 }
 
 // conversationPath returns the address of a conversation.
@@ -49,8 +50,14 @@ func (s *Server) conversation(c echo.Context) error {
 	for i := range v.Plans {
 		roots[i] = v.Plans[i].Record.RootPlanID
 	}
-	if v.said, err = s.store.Within(httpd.AnswerTo(c).Take).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
+	if v.said, err = s.reader(c).Exchanges(c.Request().Context(), roots, maxSaid); err != nil {
 		return err
+	}
+	v.came = map[string]*outcomeView{}
+	for root, p := range v.said {
+		if v.came[root], err = outcomeOf(c.Request().Context(), s.reader(c), p); err != nil {
+			return err
+		}
 	}
 	return send(c, http.StatusOK, conversationPage(v))
 }
@@ -78,15 +85,17 @@ func (v *conversationView) goal(p *store.PlanSummary) string {
 
 // answer says what a run answered; empty: nothing yet.
 func (v *conversationView) answer(p *store.PlanSummary) string {
-	return v.text(p, func(r *record.Plan) *string { return r.Summary })
+	return v.text(p, func(r *record.Plan) *string { return answerOf(r.Summary, r.ErrorMessage) })
 }
 
 // text returns a text of a run; empty: it has none, or was deleted just now.
 func (v *conversationView) text(p *store.PlanSummary, of func(*record.Plan) *string) string {
-	if r := v.said[p.Record.RootPlanID]; r != nil {
-		return orZero(of(r))
+	r := v.said[p.Record.RootPlanID]
+	if r == nil {
+		return ""
 	}
-	return ""
+	text := []rune(orZero(of(r)))
+	return string(text[:min(len(text), maxSaid)])
 }
 
 // begins reports whether a text is the beginning of a longer one.

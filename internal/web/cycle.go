@@ -10,6 +10,7 @@ import (
 	"github.com/actlog/actlog/internal/chat"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -200,16 +201,25 @@ func (d *detailView) part(id string, p chat.Part) *passage {
 	case chat.Thought:
 		t.label, t.aside = "reasoning", true
 	case chat.Call:
-		t.label = "calls"
+		t.label = ofWhat("calls", "call", t.about)
 	case chat.Result:
-		t.label, t.bad = "result of", p.Failed
+		t.text = tree.Answer(p.Text)
+		t.label, t.bad = ofWhat("result of", "result", t.about), p.Failed
 		if p.Failed {
-			t.label = "error of"
+			t.label = ofWhat("error of", "error", t.about)
 		}
 	case chat.Other:
 		t.label, t.aside = "more", true
 	}
 	return d.lay(t)
+}
+
+// ofWhat returns a label that is followed by what it is said of, else the one that says it alone.
+func ofWhat(followed, alone, about string) string {
+	if about == "" {
+		return alone
+	}
+	return followed
 }
 
 // callOf returns a tool call of a cycle, with the beginnings of its texts.
@@ -227,18 +237,24 @@ func (v *runView) callOf(row int) callView {
 		return c
 	}
 	call := d.row.Calls[i].Record.(*record.ActTool)
-	for _, p := range []*passage{
-		{label: "error", text: orZero(call.ErrorMessage), bad: true}, {label: "parameters", text: orZero(call.Parameters)}, {label: "result", text: orZero(call.Result)},
-	} {
-		if p.text != "" {
-			p.at, p.shown = v.path(c.row), p.text
-			if runes := []rune(p.text); len(runes) > store.BriefChars {
-				p.shown, p.cut = string(runes[:store.BriefChars]), true
-			} else {
-				p.shown = indent(p.text, maxShown)
-			}
-			c.texts = append(c.texts, p)
+	for _, t := range []struct {
+		label, text string
+	}{{"error", orZero(call.ErrorMessage)}, {"parameters", orZero(call.Parameters)}, {"result", orZero(call.Result)}} {
+		if t.text == "" {
+			continue
 		}
+		p := &passage{label: t.label, text: t.text, bad: t.label == "error", at: v.path(c.row)}
+		runes := []rune(t.text)
+		if p.cut = len(runes) > store.BriefChars; p.cut {
+			p.text = string(runes[:store.BriefChars])
+		}
+		if answered(t.label) {
+			p.text = tree.Answer(p.text)
+		}
+		if p.shown = p.text; !p.cut {
+			p.shown = indent(p.text, maxShown)
+		}
+		c.texts = append(c.texts, p)
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -75,6 +76,8 @@ type detailView struct {
 	all    map[string]*passage // all texts, by their ids
 	left   int                 // how much of them may still be shown
 	called map[string]string   // the names of tool calls, by their ids
+
+	outcome *outcomeView // of a run; nil: its answer is all
 
 	plan   *decision.Plan // that is to be accepted; nil: none is
 	answer *answerView    // how the row is answered; nil: it is no open question
@@ -157,6 +160,9 @@ func (d *detailView) rawTexts() {
 		if value := f.In(d.row.Record); !ok && f.Type == field.JSON {
 			text = string(value.Bytes())
 		}
+		if answered(f.Name) {
+			text = tree.Answer(text)
+		}
 		d.text(&passage{id: f.Name, label: f.Name, text: text, raw: true})
 	}
 }
@@ -174,12 +180,16 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	case *record.Plan:
 		said("errorMessage", "error", r.ErrorMessage)
 		said("userRequest", "goal", r.UserRequest)
-		said("summary", "result", r.Summary)
+		var err error
+		if d.outcome, err = outcomeOf(c.Request().Context(), s.reader(c), r); err != nil {
+			return err
+		}
+		said("summary", "result", answerOf(r.Summary, r.ErrorMessage))
 		aside("metadata", "metadata", r.Metadata)
 	case *record.AgentExecution:
 		said("errorMessage", "error", r.ErrorMessage)
 		said("agentRequest", "goal", r.AgentRequest)
-		said("result", "answer", r.Result)
+		said("result", "answer", answerOf(r.Result, r.ErrorMessage))
 		said("agentDescription", "agent", r.AgentDescription)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.ThinkAct:
@@ -193,13 +203,29 @@ func (s *Server) readable(c echo.Context, v *runView, row *store.Detail) error {
 	case *record.ActTool:
 		said("errorMessage", "error", r.ErrorMessage)
 		said("parameters", "parameters", r.Parameters)
-		said("result", "result", r.Result)
+		said("result", "result", answerOf(r.Result, r.ErrorMessage))
 		aside("policy", "policy", r.Policy)
 		aside("metadata", "metadata", r.Metadata)
 	case *record.Wait:
 		v.readWait(r)
 	}
 	return nil
+}
+
+// answered reports whether the text of a field is what a run, a step or a call answered: people read it without the envelope in which
+// programs get it, which the row as JSON has.
+func answered(name string) bool { return name == "summary" || name == "result" }
+
+// answerOf returns the answer in a result; nil: there is none, or it is what is said of the failure, too.
+func answerOf(result, failure *string) *string {
+	if result == nil {
+		return nil
+	}
+	answer := tree.Answer(*result)
+	if answer != *result && answer == orZero(failure) {
+		return nil
+	}
+	return &answer
 }
 
 // row reads a row, and what is on record of it.

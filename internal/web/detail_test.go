@@ -358,3 +358,73 @@ func TestMarkdown(t *testing.T) {
 	p.has("[a]([a](")
 	p.lacks("Markdown")
 }
+
+// TestOneHeading: W15: a run has one main heading, whichever row is open, and links to all rows below the open one in each view.
+func TestOneHeading(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run")
+	headings := func(p *page) (n int) {
+		for e := range p.root.Descendants() {
+			if e.Type == html.ElementNode && e.Data == "h1" {
+				n++
+			}
+		}
+		return n
+	}
+	for at, below := range map[string][]string{
+		"plan:run":             {"step:run-triage", "step:run-r"},
+		"step:run-r":           {"cycle:run-r/0"},
+		"cycle:run-r/0":        {"call:run-r/0/c%2F1"},
+		"call:run-r/0/c%2F1":   {"plan:run-sub"},
+		"plan:run-sub":         {"step:run-counter"},
+		"call:run-counter/2/x": nil,
+	} {
+		for _, view := range []string{"readable", "raw", "json"} {
+			path := "/runs/run?view=" + view + "&at=" + url.QueryEscape(at)
+			p := s.get(path, http.StatusOK)
+			if n := headings(p); n != 1 {
+				t.Errorf("%s has %d main headings", path, n)
+			}
+			if got := p.all("autofocus", ""); attr(p.one("id", at), "autofocus") != "" || !slices.ContainsFunc(p.one("id", at).Attr, func(a html.Attribute) bool { return a.Key == "autofocus" }) {
+				t.Errorf("%s: the focus is not on its row (%d)", path, len(got))
+			}
+			linked := map[string]bool{}
+			for n := range p.one("aria-label", "Detail").Descendants() {
+				if to, err := url.Parse(attr(n, "href")); err == nil && n.Data == "a" {
+					linked[to.Query().Get("at")] = true
+				}
+			}
+			for _, row := range below {
+				if !linked[row] {
+					t.Errorf("%s does not lead to %s", path, row)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/runs/run", "/runs/run?show=slow", "/runs/run?q=sql", "/", "/waits", "/charts", "/search", "/compare"} {
+		if n := headings(s.get(path, http.StatusOK)); n != 1 {
+			t.Errorf("%s has %d main headings", path, n)
+		}
+	}
+}
+
+// TestNamelessResult: W13: a result of which nobody says what it is of is just a result.
+func TestNamelessResult(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	storetest.Write(t, s.store,
+		&record.Plan{RootPlanID: "r", CurrentPlanID: "r"},
+		&record.AgentExecution{RootPlanID: "r", PlanID: "r", StepID: "s"},
+		&record.ThinkAct{RootPlanID: "r", StepID: "s", Seq: 0, ThinkInput: new(`[{"role":"user","content":"go"},{"role":"tool","content":"nine"},{"role":"tool","tool_call_id":"c7","content":"ten"},
+			{"role":"user","content":[{"type":"tool_result","is_error":true,"content":"broken"}]},{"role":"assistant","content":null,"tool_calls":[{"function":{"arguments":"{}"}}]}]`)})
+	var got []string
+	for n := range s.get("/runs/r?at=cycle:s/0", http.StatusOK).one("class", "chat").Descendants() {
+		if n.Type == html.ElementNode && n.Data == "h3" && attr(n.Parent, "class") == "text" {
+			got = append(got, text(n))
+		}
+	}
+	if want := []string{"result", "result of c7", "error", "call"}; !slices.Equal(got, want) {
+		t.Errorf("the labels are %q, want %q", got, want)
+	}
+}

@@ -117,7 +117,7 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.time("started", r.StartTime).time("ended", r.EndTime)
 	case *record.Wait:
 		f.link("asked by", kind(&v.Rows[open.Parent])+" "+v.name(&v.Rows[open.Parent]), v.path(&v.Rows[open.Parent])).add("kind", strings.ToLower(strings.ReplaceAll(string(orZero(r.Type)), "_", " ")))
-		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
+		f.time("asked", r.StartTime).add("waited", v.lasted(open)).time("expires", r.ExpiresAt).add("expires", deadlineless(r)).time("answered", r.EndTime).said("answered by", r.DecidedBy).said("says they are", r.By)
 	}
 	for _, started := range v.detail.started {
 		f.link("says it was started here", cmp.Or(started.Title, started.RootPlanID), runPath(started.RootPlanID))
@@ -130,6 +130,14 @@ func (v *runView) factsOf(row record.Change) (f facts) {
 		f.add("attempt "+strconv.FormatInt(past.Number, 10), strings.Join(nonEmpty(parts), ", "))
 	}
 	return f
+}
+
+// deadlineless says of an open question without a deadline that it has none.
+func deadlineless(w *record.Wait) string {
+	if w.ExpiresAt != nil || orZero(w.State) != record.Waiting {
+		return ""
+	}
+	return noDeadline
 }
 
 // claimOf returns what a root plan says that started it.

@@ -25,6 +25,7 @@ import (
 type listView struct {
 	api.PlanPage
 	query  url.Values
+	wrong  faults // with members of the query, which are left out
 	events string // where what changes is told; empty: nobody can follow it now
 	origin string // the address of this server
 	keys   bool   // whether it needs a key
@@ -40,10 +41,14 @@ func (s *Server) list(c echo.Context) error {
 	if v.events, err = s.events(c); err != nil { // what changes after the reading is told from a cursor that is taken before
 		return err
 	}
-	if v.PlanPage, err = s.lists.PlanPage(c); err != nil {
+	v.wrong, err = readWithout(c, func() (err error) {
+		v.PlanPage, err = s.lists.PlanPage(c)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	return send(c, http.StatusOK, listPage(v))
+	return send(c, v.wrong.status(), listPage(v))
 }
 
 // listed answers with rows of the list as they are now.
@@ -140,7 +145,7 @@ func (v *listView) newest() string { return v.with("cursor", "") }
 
 // with returns the address of the list with another value of a member.
 func (v *listView) with(name, value string) string {
-	query := told(v.query)
+	query := v.wrong.without(v.query)
 	query.Del(name)
 	if value != "" {
 		query.Set(name, value)
@@ -153,7 +158,7 @@ func (v *listView) newerPath() string {
 	if v.value("cursor") != "" {
 		return ""
 	}
-	return "/list/newer?" + told(v.query).Encode()
+	return "/list/newer?" + v.wrong.without(v.query).Encode()
 }
 
 // place returns where a run stands in the list of all, as the API names it.
@@ -163,8 +168,21 @@ func place(p *store.PlanSummary) string {
 
 func cursorOf(at store.Position) string { return httpd.Cursor(at).Format(api.PlanCursors) }
 
-// states are those that a plan may be in.
-func (v *listView) states() []record.State { return record.States(record.KindPlan) }
+// planStates are those that a run may be in.
+func planStates() (all []choice) {
+	for _, s := range record.States(record.KindPlan) {
+		all = append(all, choice{string(s), stateWord(s)})
+	}
+	return all
+}
+
+// failing are the choices among runs with failures and without.
+var failing = []choice{{"true", "with failures"}, {"false", "without failures"}}
+
+// listFields are the fields of the form of the list.
+var listFields = []string{
+	"q", "project", "state", "agent", "tag", "userId", "since", "failed", "model", "tool", "minCost", "maxCost", "minDuration", "maxDuration", "name", "conversationId", "until",
+}
 
 // runPath returns the address of a run.
 func runPath(planID string) string { return "/runs/" + url.PathEscape(planID) }

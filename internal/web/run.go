@@ -26,6 +26,7 @@ type runView struct {
 	*outline.Outline
 	open   int  // the row whose detail is shown
 	chosen bool // the reader chose it
+	focus  bool // it has the focus when the page is there
 	fold   outline.Fold
 	folded map[int]bool
 	root   string // under which the plan was asked for; empty: any
@@ -59,7 +60,11 @@ func (s *Server) run(c echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return s.whole(c, v)
+		if v, err = s.whole(c, v); err != nil {
+			return nil, err
+		}
+		v.focus = v.chosen && v.list == nil
+		return v, nil
 	}
 	if rows < longRun {
 		v, err := read()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,7 @@ func scenes() []scriptmodel.Scene {
 		{Name: "planner", Match: scriptmodel.Match{System: "Plan how"}, Turns: says(said(proposed), said(strings.Replace(proposed, "Find TODOs <b>", "Find less", 1)))},
 		{Name: "search", Match: scriptmodel.Match{System: "agent RAG_SEARCH"}, Turns: says(said("30"))},
 		{Name: "answer", Match: scriptmodel.Match{System: "They have worked"}, Turns: says(said("There are 30."))},
+		{Name: "talk", Match: scriptmodel.Match{User: "sky"}, Turns: says(said("The sky is blue."))},
 		{Name: "form", Match: scriptmodel.Match{User: "form"}, Turns: says(call("form", everyInput), end)},
 		{Name: "refund", Match: scriptmodel.Match{User: "refund"}, Turns: says(scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: refund}}}, end)},
 		{Name: "hostile", Match: scriptmodel.Match{User: "hostile"}, Turns: says(call("form", hostileForm()), scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{{Name: "shop-refund", Arguments: hostileOrder()}}}, end)},
@@ -224,4 +226,12 @@ func (s *shop) ends(id string, state record.State) string {
 		return ""
 	}
 	return *d.Plan.Summary
+}
+
+// answers answers the question of a run by the page.
+func (s *shop) answers(id, decision string) {
+	s.t.Helper()
+	if r := s.send(http.MethodPost, s.asks(id), "decision="+decision); r.StatusCode != http.StatusSeeOther {
+		s.t.Fatalf("%s of %s: %d", decision, id, r.StatusCode)
+	}
 }

@@ -21,7 +21,8 @@ import (
 type searchView struct {
 	api.TextsPage
 	query url.Values
-	asked bool // whether something is looked for
+	wrong faults // with members of the query, which are left out
+	asked bool   // whether something is looked for
 	now   time.Time
 }
 
@@ -33,11 +34,19 @@ func (s *Server) searchPage(c echo.Context) error {
 	v := &searchView{query: c.QueryParams(), now: s.now()}
 	if v.asked = v.query.Has("q"); v.asked {
 		var err error
-		if v.TextsPage, err = s.lists.SearchTexts(c); err != nil {
+		v.wrong, err = readWithout(c, func() (err error) {
+			if !c.Request().URL.Query().Has("q") { // it is wrong: nothing is looked for
+				v.TextsPage, v.asked = api.TextsPage{}, false
+				return nil
+			}
+			v.TextsPage, err = s.lists.SearchTextsByRun(c, hitsOfRun)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return send(c, http.StatusOK, textsPage(v))
+	return send(c, v.wrong.status(), textsPage(v))
 }
 
 func searchPath(query url.Values) string {
@@ -54,7 +63,7 @@ func (v *searchView) given(names ...string) bool {
 
 // with returns the address of the search with another cursor; empty: from its beginning.
 func (v *searchView) with(cursor string) string {
-	query := told(v.query)
+	query := v.wrong.without(v.query)
 	query.Del("cursor")
 	if cursor != "" {
 		query.Set("cursor", cursor)
@@ -98,6 +107,28 @@ func (v *searchView) more() string {
 		return ""
 	}
 	return v.with(api.TextCursor(*v.Next))
+}
+
+// hitsOfRun is how many texts of a run are shown. The run itself lists them all.
+const hitsOfRun = 3
+
+// others says how many more texts a run has than are shown; empty: none.
+func (v *searchView) others(r *saying) string {
+	n := words.Grouped(int64(v.More[r.run.RootPlanID]))
+	switch open := v.Open[r.run.RootPlanID]; {
+	case open && n == "0":
+		return "more in this run"
+	case open:
+		return "more than " + n + " more in this run"
+	case n == "0":
+		return ""
+	}
+	return n + " more in this run"
+}
+
+// othersPath returns the address of all texts of a run.
+func (v *searchView) othersPath(r *saying) string {
+	return runPath(r.run.RootPlanID) + "?" + url.Values{"q": {v.value("q")}}.Encode()
 }
 
 // saying is a run with its hits.
@@ -145,8 +176,11 @@ func hitName(h *store.TextHit) string {
 	return cmp.Or(name, string(h.Key.Kind))
 }
 
+// searchFields are the fields of the form of the search.
+var searchFields = []string{"q", "kind", "since", "until", "project", "state", "agent", "tag", "userId", "name", "conversationId", "environment"}
+
 // textKinds are the kinds of texts among which a reader chooses, with their names.
-var textKinds = [][2]string{
+var textKinds = []choice{
 	{string(record.KindPlan), "runs and plans"}, {string(record.KindAgentExecution), "steps"}, {string(record.KindThinkAct), "prompts and answers"}, {string(record.KindActTool), "tool calls"},
 	{"thinkAct,actTool", "prompts, answers and tool calls"}, {string(record.KindThought), "thoughts"}, {string(record.KindArtifact), "artifacts"}, {string(record.KindSource), "sources"}, {string(record.KindWait), "waits"},
 }

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -95,5 +96,63 @@ func TestSearchPageGoesOn(t *testing.T) {
 	}
 	if got := text(p.one("role", "status")); got != "No more texts with “absent”" {
 		t.Errorf("in the end it says %q", got)
+	}
+}
+
+// TestSearchByRun: W10: of each run three texts are shown and the number of more, so that one run does not fill the page. Policies, and the
+// envelopes of answers, are not searched.
+func TestSearchByRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	var changes []record.Change
+	for run := range 12 {
+		root := fmt.Sprintf("run-%02d", run)
+		changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: new(record.Completed), StartTime: storetest.At(run),
+			Summary: new(`{"agent_name":"a","status":"success","final_response":{"content":"Well done."},"conversation_history":[{"content":"needle in the envelope"}]}`)},
+			&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root})
+		for i := range []int{60, 2, 3, 4}[run%4] {
+			changes = append(changes, &record.ActTool{RootPlanID: root, StepID: root, Seq: int64(i), ToolCallID: "c", Result: new(fmt.Sprint("needle ", i)), Policy: []byte(`{"note":"needle everywhere"}`)})
+		}
+	}
+	storetest.Write(t, s.store, changes...)
+	found := map[string]int{}
+	more := map[string]string{}
+	pages := 0
+	for path := "/search?q=needle&limit=10"; path != ""; pages++ {
+		p := s.get(path, http.StatusOK)
+		for _, a := range p.all("class", "hit") {
+			to, _ := url.Parse(attr(a, "href"))
+			found[to.Path]++
+			if strings.Contains(text(a), "everywhere") || strings.Contains(text(a), "envelope") {
+				t.Errorf("it finds %s", text(a))
+			}
+		}
+		for _, a := range p.all("class", "others") {
+			to, _ := url.Parse(attr(a, "href"))
+			more[to.Path] = text(a)
+			if to.Query().Get("q") != "needle" {
+				t.Errorf("the others are at %s", to)
+			}
+		}
+		path = ""
+		if next := p.all("rel", "next"); len(next) == 1 {
+			path = attr(next[0], "href")
+		}
+	}
+	for run := range 12 {
+		path := fmt.Sprintf("/runs/run-%02d", run)
+		want := []string{"3", "2", "3", "3"}[run%4] + []string{"57 more in this run", "", "", "1 more in this run"}[run%4]
+		if run%4 == 0 && strings.HasPrefix(more[path], "more than ") { // a run with many is not searched to its end
+			want = "3" + more[path]
+		}
+		if got := fmt.Sprint(found[path], more[path]); got != want {
+			t.Errorf("%s has %s, want %s", path, got, want)
+		}
+	}
+	if pages != 4 {
+		t.Errorf("%d pages", pages)
+	}
+	if got := s.get("/runs/run-00?q=everywhere", http.StatusOK); len(got.all("class", "says")) > 0 {
+		t.Error("the search in a run finds policies")
 	}
 }

@@ -22,6 +22,7 @@ type waitsView struct {
 	questions []store.OpenQuestion
 	project   string
 	cursor    string
+	wrong     faults // with members of the query, which are left out
 	next      string // the address of the newer ones; empty: there are none
 	now       time.Time
 }
@@ -37,9 +38,21 @@ const (
 
 // waits lists the open questions of all runs, oldest first.
 func (s *Server) waits(c echo.Context) error {
+	v := &waitsView{project: c.QueryParam("project"), cursor: c.QueryParam("cursor"), now: s.now()}
+	wrong, err := readWithout(c, func() error { return s.readWaits(c, v) })
+	if err != nil {
+		return err
+	}
+	if v.wrong = wrong; wrong["cursor"] != "" {
+		v.cursor = ""
+	}
+	return send(c, wrong.status(), waitsPageOf(v))
+}
+
+// readWaits reads the questions for which a request asks.
+func (s *Server) readWaits(c echo.Context, v *waitsView) error {
 	q := httpd.QueryOf(c, "project", "cursor")
-	v := &waitsView{project: q.Text("project"), cursor: q.Text("cursor"), now: s.now()}
-	filter := store.WaitFilter{Project: v.project, Limit: waitsPage + 1, Timeout: waitsTimeout}
+	filter := store.WaitFilter{Project: q.Text("project"), Limit: waitsPage + 1, Timeout: waitsTimeout}
 	if at := q.Cursor(waitsList); at != nil {
 		n, err := strconv.ParseInt(at.ID, 10, 64)
 		if err != nil {
@@ -61,14 +74,21 @@ func (s *Server) waits(c echo.Context) error {
 	if len(v.questions) > waitsPage {
 		v.questions = v.questions[:waitsPage]
 		last := v.questions[waitsPage-1].Cursor
-		v.next = v.with(httpd.Cursor{Time: last.AskedAt, ID: strconv.FormatInt(last.Number, 10)}.Format(waitsList))
+		v.next = waitsPath(filter.Project, httpd.Cursor{Time: last.AskedAt, ID: strconv.FormatInt(last.Number, 10)}.Format(waitsList))
 	}
-	return send(c, http.StatusOK, waitsPageOf(v))
+	return nil
 }
 
 // with returns the address of the list behind a cursor; empty: from its beginning.
 func (v *waitsView) with(cursor string) string {
-	query := url.Values{"project": {v.project}, "cursor": {cursor}}
+	if v.wrong["project"] != "" {
+		return waitsPath("", cursor)
+	}
+	return waitsPath(v.project, cursor)
+}
+
+func waitsPath(project, cursor string) string {
+	query := url.Values{"project": {project}, "cursor": {cursor}}
 	return strings.TrimSuffix("/waits?"+told(query).Encode(), "?")
 }
 
@@ -93,13 +113,20 @@ func (v *waitsView) age(q *store.OpenQuestion) string {
 	return words.Age(v.now.Sub(q.Cursor.AskedAt))
 }
 
-// expires says in how much time a question will have expired; empty: never.
+// expires says in how much time a question will have expired.
 func (v *waitsView) expires(q *store.OpenQuestion) string {
-	if q.Wait.ExpiresAt == nil {
-		return ""
+	switch at := q.Wait.ExpiresAt; {
+	case at == nil:
+		return noDeadline
+	case !at.After(v.now):
+		return "expired"
+	default:
+		return words.Age(at.Sub(v.now))
 	}
-	return words.Age(q.Wait.ExpiresAt.Sub(v.now))
 }
+
+// noDeadline is said of a question that is open until it is answered.
+const noDeadline = "no deadline"
 
 // waitPath returns the address of a question in its run.
 func waitPath(q *store.OpenQuestion) string {

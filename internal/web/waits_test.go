@@ -40,6 +40,9 @@ func TestWaits(t *testing.T) {
 	if got, want := text(rows[0].Parent), "3m Refund <i>? Ticket <b> triage 1h"; got != want {
 		t.Errorf("a line is %q, want %q", got, want)
 	}
+	if got, want := text(rows[1].Parent), "1m w00 b no deadline"; got != want { // W11
+		t.Errorf("a line without a deadline is %q, want %q", got, want)
+	}
 	if got := attr(s.get(attr(rows[0].FirstChild, "href"), http.StatusOK).one("aria-selected", "true"), "id"); got != "wait:w%2F1" {
 		t.Errorf("it leads to %s", got)
 	}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -48,7 +50,7 @@ type Runtime struct {
 type Lists interface {
 	PlanPage(c echo.Context) (api.PlanPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
-	SearchTexts(c echo.Context) (api.TextsPage, error)
+	SearchTextsByRun(c echo.Context, perRun int) (api.TextsPage, error)
 	NewerPlans(c echo.Context) (api.PlanPage, error)
 	Charts(c echo.Context) (api.Charts, error)
 	ConversationPage(c echo.Context, id string) (api.PlanPage, error)
@@ -176,5 +178,30 @@ func refuse(c echo.Context, p *httpd.Problem) error {
 	if r := c.Request(); p.Status == http.StatusUnauthorized && r.Method == http.MethodGet {
 		return c.Redirect(http.StatusSeeOther, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
 	}
+	if to := pageNear(c.Request()); to != "" && p.Status == http.StatusNotFound {
+		return c.Redirect(http.StatusSeeOther, to)
+	}
 	return send(c, p.Status, problemPage(p))
 }
+
+// pageNear returns the page that the path of a request means, if it is not quite that of a page: the list for "/runs", and a path
+// without its last slash. It is empty if there is none.
+func pageNear(r *http.Request) string {
+	path := strings.TrimRight(r.URL.EscapedPath(), "/")
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead, !slices.Contains(firstParts, first):
+		return ""
+	case path == "/runs" || path == "/conversations":
+		path = "/"
+	case path == r.URL.EscapedPath():
+		return ""
+	}
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	return path
+}
+
+// firstParts are those of the paths of pages.
+var firstParts = []string{"runs", "conversations", "search", "waits", "start", "compare", "charts", "login"}

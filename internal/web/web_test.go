@@ -643,3 +643,44 @@ func TestTooManyStreams(t *testing.T) {
 		t.Errorf("it is followed at %q", events)
 	}
 }
+
+// TestPathsOfBrowsers: W8: a browser that asks for a path that is not quite that of a page is led to the page, and for any other one is
+// answered with a page that says so. Programs get a problem, as before.
+func TestPathsOfBrowsers(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	s.writeFailure("run/1")
+	ask := func(path, accept string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("Accept", accept)
+		s.ServeHTTP(w, r)
+		return w
+	}
+	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
+	for path, want := range map[string]string{
+		"/runs": "/", "/runs/": "/", "/runs?state=FAILED": "/?state=FAILED", "/waits/": "/waits", "/charts/": "/charts", "/charts/?since=24h": "/charts?since=24h",
+		"/conversations": "/", "/conversations/": "/", "/search/": "/search", "/compare/": "/compare", "/runs/run%2F1/": "/runs/run%2F1", "/login/": "/login",
+	} {
+		w := ask(path, browser)
+		if w.Code != http.StatusSeeOther || w.Header().Get("Location") != want {
+			t.Errorf("GET %s: %d %q, want %s", path, w.Code, w.Header().Get("Location"), want)
+			continue
+		}
+		if w = ask(want, browser); w.Code != http.StatusOK && !strings.HasPrefix(want, "/login") {
+			t.Errorf("GET %s: %d", want, w.Code)
+		}
+	}
+	for _, path := range []string{"/none", "/api/v1/none", "/runs/run%2F1/none", "/waits/none", "/a/b/c/", "//example.com/"} {
+		w := ask(path, browser)
+		if w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || !strings.Contains(w.Body.String(), "<h1>404 Not Found</h1>") ||
+			!strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("GET %s: %d %v %.200s", path, w.Code, w.Header(), w.Body)
+		}
+		for _, accept := range []string{"", "*/*", "application/json", "application/json, text/html;q=0"} {
+			if w := ask(path, accept); w.Code != http.StatusNotFound || w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("GET %s for %q: %d %v", path, accept, w.Code, w.Header())
+			}
+		}
+	}
+}

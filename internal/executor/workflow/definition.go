@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
@@ -69,11 +71,27 @@ func (x Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepar
 		in.Messages[i].Content = parts.Redact(in.Messages[i].Content)
 	}
 	p.UserRequest = parts.Redact(p.UserRequest)
-	p.Title, p.Needs = engine.Title(p.UserRequest), d.Needs()
+	p.Title, p.Needs = engine.Title(titleOf(p.Name, p.UserRequest)), d.Needs()
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
 	}
 	return p, err
+}
+
+// titleOf is what a run is called: its request, or of an input that is an object, the workflow and what is in the object.
+func titleOf(name, request string) string {
+	var in map[string]any
+	if json.Unmarshal([]byte(request), &in) != nil || in == nil {
+		return request
+	}
+	var said []string
+	for _, member := range slices.Sorted(maps.Keys(in)) {
+		switch value := in[member].(type) {
+		case string, float64, bool:
+			said = append(said, fmt.Sprint(member, " ", value))
+		}
+	}
+	return strings.TrimSuffix(name+": "+strings.Join(said, ", "), ": ")
 }
 
 // pin pins what is run. Its errors are those of a request.

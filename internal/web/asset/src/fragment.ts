@@ -25,6 +25,11 @@ export async function fragment(path: string, signal?: AbortSignal): Promise<Docu
   const answer = await fetch(path, { signal, headers: { Accept: "text/html" } });
   if (answer.redirected) throw new LoggedOut("the session has ended");
   if (!answer.ok) throw await problem(answer);
+  return page(answer);
+}
+
+// page returns the elements of an answer.
+export async function page(answer: Response): Promise<DocumentFragment> {
   const html = await answer.text();
   const holder = document.createElement("template");
   holder.innerHTML = (policy ? policy.createHTML(html) : html) as string;

@@ -1,4 +1,5 @@
 // The script of all pages. They are whole without it: it makes them quicker, and adds keys.
+import { openAnswers } from "./answer";
 import { openConversation } from "./conversation";
 import { openFind } from "./find";
 import { bindKeys, type Key } from "./keys";
@@ -11,6 +12,7 @@ import { openTree } from "./tree";
 chooseTimes();
 chooseScheme();
 countOn();
+openAnswers();
 const keys: Key[] = [{ keys: ["t"], does: "times in UTC or local" }];
 const list = document.querySelector<HTMLElement>(".list");
 if (list) openList(list);

@@ -1,4 +1,5 @@
 import { choose, openDetail, show as showDetail } from "./detail";
+import { Folds } from "./folds";
 import { fragment } from "./fragment";
 import { copy, type Key } from "./keys";
 import { follow } from "./live";
@@ -76,6 +77,17 @@ export function openTree(tree: HTMLElement): Key[] {
   // idsIn returns the rows that a piece has.
   const idsIn = (piece: ParentNode): Set<string> => new Set(Array.from(piece.querySelectorAll(".row"), (row) => row.id));
 
+  // arrived says that rows came from the server. Those that the reader folded or unfolded are so again, but for what the open row is under.
+  const how = (): string => new URLSearchParams(location.search).get("fold") ?? "";
+  let folds = new Folds(tree.dataset.run ?? "", how());
+  async function arrived(ids: Set<string>): Promise<void> {
+    live?.filled(ids);
+    for (const [id, open] of folds.of(ids)) {
+      const row = find(id);
+      if (row && folded(row) === open && (open || !(await holds(row, at()?.id ?? "")))) await fold(row, open);
+    }
+  }
+
   // fill brings the rows of an empty section. It returns the sections that took its place; none if that failed.
   const fills = new WeakMap<Element, Promise<Element[]>>();
   function fill(section: HTMLElement): Promise<Element[]> {
@@ -86,7 +98,7 @@ export function openTree(tree: HTMLElement): Key[] {
       if (section.hidden) for (const item of piece.querySelectorAll<HTMLElement>(".row, [data-from]")) item.hidden = true;
       const rows = idsIn(piece);
       section.replaceWith(...sections);
-      live?.filled(rows);
+      void arrived(rows);
       return sections;
     }, () => {
       fills.delete(section); // it is tried again
@@ -149,6 +161,7 @@ export function openTree(tree: HTMLElement): Key[] {
   async function fold(row: Row, open = folded(row)): Promise<void> {
     if (!row.hasAttribute("aria-expanded") || open !== folded(row)) return;
     mark(row, open);
+    folds.note(row.id, open);
     const first = beside(row);
     if (open && (!first || level(first) <= level(row))) {
       try {
@@ -191,7 +204,7 @@ export function openTree(tree: HTMLElement): Key[] {
       section.after(...sections, ...(rest.firstChild ? [rest] : []));
       if (rest.contains(held)) (held as HTMLElement).focus({ preventScroll: true });
     }
-    live?.filled(rows);
+    void arrived(rows);
   }
 
   // redraw brings the whole tree, with a row open in it.
@@ -204,14 +217,16 @@ export function openTree(tree: HTMLElement): Key[] {
     if (row) history.replaceState(null, "", row.href);
     if (held) row?.focus({ preventScroll: true });
     row?.scrollIntoView({ block: "nearest" });
-    live?.filled(idsIn(tree));
+    void arrived(idsIn(tree));
     void fillAll();
   }
 
   // foldAll folds the whole tree in one of the ways that the server knows.
-  async function foldAll(how: string): Promise<void> {
+  async function foldAll(way: string): Promise<void> {
     try {
-      await redraw(at()?.id ?? "", how);
+      folds = new Folds(tree.dataset.run ?? "", way);
+      folds.forget();
+      await redraw(at()?.id ?? "", way);
     } catch (error) {
       say((error as Error).message);
     }
@@ -314,13 +329,13 @@ export function openTree(tree: HTMLElement): Key[] {
   });
   // Links beside the tree fold it, or lead to rows of it.
   document.addEventListener("click", (event) => {
-    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a, .dag a");
+    const link = (event.target as Element).closest<HTMLAnchorElement>("[data-fold], .path a, .calls a, .below a, .dag a");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || tree.hidden) return;
     const id = new URL(link.getAttribute("href") ?? "", location.href).searchParams.get("at");
-    const how = link.dataset.fold;
-    if (how === undefined && !id) return;
+    const way = link.dataset.fold;
+    if (way === undefined && !id) return;
     event.preventDefault();
-    void (how === undefined ? reveal(id ?? "") : foldAll(how));
+    void (way === undefined ? reveal(id ?? "") : foldAll(way));
   });
 
   tree.addEventListener("reveal", (event) => void reveal((event as CustomEvent<string>).detail));
@@ -337,8 +352,11 @@ export function openTree(tree: HTMLElement): Key[] {
   }) : undefined;
   openDetail(show, () => at()?.focus());
   adopt(tree);
+  void arrived(idsIn(tree));
   came();
   if (scrolls(tree) || location.search) at()?.scrollIntoView({ block: scrolls(tree) ? "center" : "nearest" }); // else the cause is to be seen first
+  const address = new URLSearchParams(location.search);
+  if (address.get("at") === at()?.id && document.activeElement === document.body) at()?.focus({ preventScroll: true });
   void fillAll();
   return keys;
 }

@@ -1,0 +1,136 @@
+package tree
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// envelope is what executor workflow returns to programs: the result of an agent or of a workflow, with all that was said on the way.
+type envelope struct {
+	AgentName     *string         `json:"agent_name"`
+	WorkflowName  *string         `json:"workflow_name"`
+	FinalResponse json.RawMessage `json:"final_response"`
+	FinalOutput   json.RawMessage `json:"final_output"`
+	ErrorMessage  *string         `json:"error_message"`
+	Error         *string         `json:"error"`
+}
+
+// maxEnvelopes bounds how many envelopes are in each other: the output of a workflow may be the result of an agent.
+const maxEnvelopes = 10
+
+// Answer returns the answer in the result of a run, for people to read: a result of executor workflow is an envelope around it. Any other
+// text is the answer itself. It is empty if an envelope has none, then it is the error in it, if there is one. Of the beginning of a longer
+// envelope it returns what of the answer is in there.
+func Answer(result string) string {
+	for range maxEnvelopes {
+		inner, ok := open(result)
+		if !ok {
+			break
+		}
+		result = inner
+	}
+	return result
+}
+
+// open takes a text out of its envelope. ok is false if it is in none.
+func open(text string) (inner string, ok bool) {
+	if !isEnvelope(text) {
+		return text, false
+	}
+	var e envelope
+	if json.Unmarshal([]byte(text), &e) != nil {
+		known := strings.Contains(text, finalResponse) || strings.Contains(text, `"step_results"`)
+		if !known {
+			return text, false
+		}
+		return cutAnswer(text), true
+	}
+	var said struct {
+		Content *string `json:"content"`
+	}
+	switch {
+	case e.FinalResponse == nil && e.FinalOutput == nil:
+		return text, false
+	case e.AgentName != nil && json.Unmarshal(e.FinalResponse, &said) == nil && said.Content != nil:
+		return *said.Content, true
+	case e.WorkflowName != nil && len(e.FinalOutput) > 0 && string(e.FinalOutput) != "null":
+		return plain(e.FinalOutput), true
+	case e.ErrorMessage != nil:
+		return *e.ErrorMessage, true
+	case e.Error != nil:
+		return *e.Error, true
+	}
+	return "", true
+}
+
+// isEnvelope reports whether a text begins as an envelope does: with the name of an agent or of a workflow, and a status.
+func isEnvelope(text string) bool {
+	d := json.NewDecoder(strings.NewReader(text))
+	for i, want := range []string{"{", "name", "", "status"} {
+		t, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch v := t.(type) {
+		case json.Delim:
+			if i != 0 || v != '{' {
+				return false
+			}
+		case string:
+			if i == 0 || want == "name" && v != "agent_name" && v != "workflow_name" || want == "status" && v != want {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// plain returns JSON as it is read: a text as it is.
+func plain(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// finalResponse is the name of the member with the answer of an agent.
+const finalResponse = `"final_response"`
+
+// cutAnswer returns what of the answer of an agent is in the beginning of its envelope, in which it stands before what was said on the
+// way. That of a workflow stands behind it: of its beginning there is none.
+func cutAnswer(text string) string {
+	const content = `"content"`
+	_, rest, found := strings.Cut(text, finalResponse)
+	if !found || !strings.HasPrefix(strings.TrimLeftFunc(text, unicode.IsSpace), `{"agent_name"`) {
+		return ""
+	}
+	if _, rest, found = strings.Cut(rest, content); !found {
+		return ""
+	}
+	rest = strings.TrimLeft(rest, ": \n\t\r")
+	if !strings.HasPrefix(rest, `"`) {
+		return ""
+	}
+	end := 1
+	for end < len(rest) && rest[end] != '"' {
+		if rest[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end < len(rest) {
+		return plain(json.RawMessage(rest[:end+1]))
+	}
+	for most := len(rest); most > 0 && most > len(rest)-len(`\ud800\udc00`); most-- { // the last character may be cut
+		var said string
+		if utf8.ValidString(rest[:most]) && json.Unmarshal([]byte(rest[:most]+`"`), &said) == nil {
+			return said
+		}
+	}
+	return ""
+}
