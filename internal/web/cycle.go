@@ -233,9 +233,9 @@ func (v *runView) callOf(row int) callView {
 		if p.text != "" {
 			p.at, p.shown = v.path(c.row), p.text
 			if runes := []rune(p.text); len(runes) > store.BriefChars {
-				p.shown, p.cut = string(runes[:store.BriefChars]), true
+				p.shown, p.cut = legible(string(runes[:store.BriefChars])), true
 			} else {
-				p.shown = indent(p.text, maxShown)
+				p.shown = indent(legible(p.text), maxShown)
 			}
 			c.texts = append(c.texts, p)
 		}
