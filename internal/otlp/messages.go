@@ -555,6 +555,25 @@ func (m *block) get(names ...string) string {
 	return ""
 }
 
+// isParts reports whether the content of a message is a list of parts with a text among them, such as one beside an image.
+func isParts(content string) bool {
+	if !strings.HasPrefix(content, "[{") || !isJSON(content) {
+		return false
+	}
+
+	hasText := false
+	for part := range elements(content) {
+		switch kind := memberText(part, "type"); kind {
+		case "text", "input_text", "output_text":
+			hasText = true
+		case "image", "image_url", "input_image", "audio", "input_audio", "file", "input_file", "document", "blob", "uri":
+		default:
+			return false
+		}
+	}
+	return hasText
+}
+
 // numbered returns the attributes prefix.N.*, one block for each N, in the order of N.
 func numbered(a Attributes, prefix string) (all []block) {
 	for a = a.withPrefix(prefix); len(a) > 0; {
@@ -579,7 +598,11 @@ func numbered(a Attributes, prefix string) (all []block) {
 func (m *block) appendMessage(b []byte) []byte {
 	b = append(b, '{')
 	for _, name := range []string{"role", "name", "tool_call_id", "reasoning", "content"} {
-		if v := m.get("message."+name, name); v != "" {
+		switch v := m.get("message."+name, name); {
+		case v == "":
+		case name == "content" && isParts(v):
+			b = appendRaw(b, name, v)
+		default:
 			b = appendMember(b, name, v)
 		}
 	}

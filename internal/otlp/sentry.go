@@ -35,6 +35,9 @@ var sentry = convention{
 
 // sentryOutput returns the answer of a model with its tool calls. The answer is a text, a list of texts, or messages.
 func sentryOutput(answer, calls string) string {
+	if answer == "" && calls == "" {
+		return ""
+	}
 	answer, calls = cmp.Or(fromPython(answer), answer), cmp.Or(fromPython(calls), calls)
 	content := asJSON(unquoted(answer))
 	said := readChat(answer)

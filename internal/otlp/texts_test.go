@@ -191,6 +191,7 @@ func TestCutMessages(t *testing.T) {
 		"Genkit":                  {"genkit:input", `{"messages":[{"role":"user","content":[{"text":"Compare the off`, "Compare the off"},
 		"Laminar":                 {"lmnr.span.input", `[{"role":"user","content":"Compare the off`, "Compare the off"},
 		"Sentry":                  {"gen_ai.request.messages", `[{"role":"user","content":"Compare the off`, "Compare the off"},
+		"OpenLLMetry, parts":      {"gen_ai.prompt.0.content", `[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},{"type":"text","text":"Compare the off`, "Compare the off"},
 		"the older gen_ai":        {"gen_ai.prompt", `[{"role":"user","content":"Compare the off`, "Compare the off"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,6 +296,22 @@ func TestOwnLimit(t *testing.T) {
 	if title := deref(r.plans[0].Title); title != "Which lamp is it?" || !json.Valid([]byte(got)) || !strings.HasSuffix(got, `"And when?"}]`) ||
 		!strings.Contains(string(r.cycles[0].Metadata), `["gen_ai.input.messages"]`) {
 		t.Errorf("title %q, %d bytes: %.200s ... %s", title, len(got), got, got[max(0, len(got)-200):])
+	}
+}
+
+// TestHostileTexts: C2: no text takes time that grows faster than its length: each of these would take hours.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	const n = 1 << 20
+	for _, in := range []string{
+		`[{"role":"user","content":` + strings.Repeat(`[`, n), `[{"role":"user","content":"` + strings.Repeat(`\\`, n), strings.Repeat(`{"messages":[`, n/13), `[{"role":"user"},` + strings.Repeat(`{"a":`, n/5),
+		`[` + strings.Repeat(`{"role":"user","content":"a"},`, n/30), `[{"role":"assistant","content":"` + strings.Repeat(`[{\"function\":`, n/15), strings.Repeat(`[["user","a`, n/11),
+		`{"content":{"parts":[` + strings.Repeat(`{"text":"NaN"},NaN,`, n/20), strings.Repeat(`{'role': [`, n/10), `[{"role":"user","content":"` + strings.Repeat(`\ud83d`, n/6),
+	} {
+		r := received(t, ask(t, "gen_ai.operation.name", "chat", "gen_ai.input.messages", in, "gen_ai.output.messages", in)...)
+		if got := deref(r.cycles[0].ThinkInput); got != in {
+			t.Errorf("%.50s became %.100s", in, got)
+		}
 	}
 }
 
