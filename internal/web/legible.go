@@ -87,12 +87,12 @@ func unit(s string) (rune, bool) {
 
 // shows reports whether a character can be seen behind another: letters, signs, emoji and spaces.
 func shows(r, before rune) bool {
-	switch {
-	case r == '"' || r == '\\': // without their escape they would end the string, or escape something
+	switch r {
+	case '"', '\\': // without their escape they would end the string, or escape something
 		return false
-	case r == 0xFE0E || r == 0xFE0F: // how a sign looks
+	case 0xFE0E, 0xFE0F: // how a sign looks
 		return unicode.IsSymbol(before) || unicode.IsPunct(before) || unicode.IsDigit(before)
-	case r == 0x200C || r == 0x200D: // joins emoji, and letters of some scripts
+	case 0x200C, 0x200D: // joins emoji, and letters of some scripts
 		return before > 0x2FF && before != 0x200C && before != 0x200D && !unicode.In(before, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Zs)
 	}
 	return unicode.IsGraphic(r) && !unicode.Is(blank, r)
