@@ -184,7 +184,7 @@ func cutTexts(c record.Change) record.Change {
 	cut.Elem().Set(whole)
 	for i := range whole.NumField() {
 		if text, ok := reflect.TypeAssert[*string](whole.Field(i)); ok && text != nil && len(*text) > limit {
-			cut.Elem().Field(i).Set(reflect.ValueOf(new(field.Shorten(*text, limit))))
+			cut.Elem().Field(i).Set(reflect.ValueOf(new(field.ShortenText(*text, limit))))
 		}
 	}
 	out := cut.Interface().(record.Change)

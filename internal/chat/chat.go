@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"strings"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // Kind says what a part of a message is.
@@ -48,18 +50,38 @@ const (
 	maxDepth    = 16
 )
 
-// Read reads a text: a message, a list of them, a request, a response or a list of parts. One that is not JSON is one message.
+// Read reads a text: a message, a list of them, a request, a response or a list of parts. Of one that was cut it reads what is
+// whole, and the beginning of the text in which the cut lies. One that is not JSON is one message.
 func Read(s string) []Message {
 	trimmed := strings.TrimSpace(s)
-	switch {
-	case trimmed == "":
+	if trimmed == "" {
 		return nil
-	case trimmed[0] != '{' && trimmed[0] != '[' || !json.Valid([]byte(trimmed)):
-		return []Message{{Parts: []Part{{Text: s}}}}
 	}
 	var r reader
-	r.value(trimmed, "", 0)
-	return r.messages
+	switch {
+	case trimmed[0] != '{' && trimmed[0] != '[':
+	case loosejson.Valid(trimmed):
+		r.value(trimmed, "", 0)
+		return r.messages
+	default:
+		if whole, ok := loosejson.Complete(trimmed); ok {
+			r.value(whole, "", 0)
+		}
+		isTexts := trimmed[0] == '[' && strings.HasPrefix(blank(trimmed[1:]), `"`)
+		if !isTexts && anySaid(r.messages) {
+			return r.messages
+		}
+	}
+	return []Message{{Parts: []Part{{Text: s}}}}
+}
+
+func anySaid(messages []Message) bool {
+	for i := range messages {
+		if messages[i].said() {
+			return true
+		}
+	}
+	return false
 }
 
 // Key is equal for messages that say the same, also where one of them is written in another form. Reasoning does not count: few
@@ -100,7 +122,7 @@ func (m *Message) said() bool {
 
 func compact(s string) string {
 	var b bytes.Buffer
-	if json.Compact(&b, []byte(s)) != nil {
+	if json.Compact(&b, []byte(loosejson.Quoted(s))) != nil {
 		return s
 	}
 	return b.String()

@@ -71,6 +71,17 @@ func TestRead(t *testing.T) {
 		"our runtime":         {`[{"role":"system","parts":[{"text":"Be brief."}]},{"role":"assistant","parts":[{"text":"I look."},{"call":{"id":"c1","name":"look","arguments":"{}"}}],"provider":"openai","raw":{"x":1}},{"role":"tool","parts":[{"result":{"callId":"c1","name":"look","text":"boom","failed":true}}]}]`, "system| Be brief.\nassistant| I look. c1>look {} ?{\"provider\":\"openai\",\"raw\":{\"x\":1}}\ntool| c1<look true boom\n"},
 		"an empty answer":     {`[{"role":"tool","content":"","tool_call_id":"c1","name":"look"}]`, "tool| c1<look false \n"},
 		"a call told twice":   {`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{"n":1}}],"tool_calls":[{"id":"c1","name":"look","args":{"n": 1}}]}`, "assistant| c1>look {\"n\":1}\n"},
+		"NaN":                 {`[{"role":"user","content":"NaN?","x":NaN},{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"rate","arguments":{"n":-Infinity}}}]}]`, "user| NaN? ?{\"x\":NaN}\nassistant| c1>rate {\"n\":-Infinity}\n"},
+		"not quite NaN":       {`[{"role":"user","content":"a","x":NaNa}]`, "| [{\"role\":\"user\",\"content\":\"a\",\"x\":NaNa}]\n"},
+		"cut":                 {`{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Which la\u67`, "system| Be brief.\nuser| Which la\n"},
+		"cut, with a mark":    {`[{"role":"user","content":"Which lamp?"},{"role":"assi... [truncated]`, "user| Which lamp?\n"},
+		"cut arguments":       {`[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"look","arguments":{"q":"la`, "assistant| c1>look {\"q\":\"la\n"},
+		"like a list":         {`[1] Smith says`, "| [1] Smith says\n"},
+		"cut texts":           {`["Buy milk", "Call`, "| [\"Buy milk\", \"Call\n"},
+		"other cut JSON":      {`{"sql":"SELECT`, "| {\"sql\":\"SELECT\n"},
+		"calls as a text":     {`[{"role":"assistant","content":"[{\"function\": {\"name\": \"look\", \"arguments\": \"{}\"}, \"id\": \"c1\", \"type\": \"function\"}]"}]`, "assistant| c1>look {}\n"},
+		"calls alone":         {`[{"id":"c1","function":{"name":"look","arguments":{"n":NaN}}}]`, "| c1>look {\"n\":NaN}\n"},
+		"another list":        {`[{"role":"assistant","content":"[{\"function\": {\"name\": \"look\"}}]"}]`, "assistant| [{\"function\": {\"name\": \"look\"}}]\n"},
 		"a name twice":        {`{"role":"user","content":"a","content":"b"}`, "user| a ?{\"content\":\"b\"}\n"},
 	} {
 		if got := drawn(chat.Read(tt.in)); got != tt.want {
@@ -236,6 +247,9 @@ func TestBounds(t *testing.T) {
 // TestKnown: a message is known if it is among others, in whatever form, and each of them stands for one.
 func TestKnown(t *testing.T) {
 	t.Parallel()
+	if got := chat.Known(chat.Read(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n": NaN}}]}]`), chat.Read(`[{"role":"assistant","tool_calls":[{"id":"c","name":"f","args":{"n":NaN}}]}]`)); !got[0] {
+		t.Error("C1: arguments with NaN are not known again")
+	}
 	before := chat.Read(`[{"role":"system","content":"Be brief."},{"role":"user","content":"yes"}]`)
 	reply := chat.Read(`[{"role":"assistant","parts":[{"type":"reasoning","content":"Hm."},{"type":"tool_call","id":"c1","name":"look","arguments":{"n":1}}],"finish_reason":"stop"}]`)
 	now := chat.Read(`[{"role":"system","content":[{"type":"text","text":"Be brief."}]},{"role":"user","content":"yes"},{"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"look","arguments":"{\"n\": 1}"}}]},{"role":"user","content":"yes"},{"role":"assistant","content":"yes"}]`)

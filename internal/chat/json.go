@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // object is a JSON object of which members are taken. What is left is not understood.
@@ -14,7 +16,7 @@ type object struct {
 	taken         []bool
 }
 
-// newObject reads an object of valid JSON. The spelling of its values stays.
+// newObject reads an object of valid JSON, in which NaN and Infinity are as good as numbers. The spelling of its values stays.
 func newObject(v string) *object {
 	o := new(object)
 	d := newDecoder(v)
@@ -55,7 +57,7 @@ type decoder struct {
 
 // newDecoder returns a decoder behind the first bracket of a value.
 func newDecoder(v string) decoder {
-	d := decoder{jsontext.NewDecoder(bytes.NewBufferString(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), v}
+	d := decoder{jsontext.NewDecoder(bytes.NewBufferString(loosejson.Strict(v)), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)), v}
 	_, _ = d.ReadToken() // the bracket
 	return d
 }

@@ -3,6 +3,8 @@ package chat
 import (
 	"cmp"
 	"strings"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 type reader struct {
@@ -114,6 +116,7 @@ func (r *reader) message(o *object, role string, depth int) {
 		m.Name = text(o.take("name"))
 		m.content(o.take("content"), depth+1)
 		m.content(o.take("parts"), depth+1)
+		m.callsInText()
 		if status := o.peek("status"); callID != "" && status != "" {
 			failed = text(o.take("status")) == "error"
 		}
@@ -137,6 +140,37 @@ func (r *reader) message(o *object, role string, depth int) {
 	}
 	r.add(m)
 	r.bare = bare && isPart
+}
+
+// callsInText makes the text of an answer that is a list of tool calls these calls.
+func (m *Message) callsInText() {
+	if m.Role != "assistant" && m.Role != "model" || len(m.Parts) != 1 || m.Parts[0].Kind != Text {
+		return
+	}
+	list := strings.TrimSpace(m.Parts[0].Text)
+	if !strings.HasPrefix(list, "[") || !loosejson.Valid(list) {
+		return
+	}
+
+	all := elements(list)
+	for _, e := range all {
+		if !isObject(e) || !isCall(newObject(e)) {
+			return
+		}
+	}
+	if len(all) > 0 {
+		m.Parts = nil
+		m.calls(list)
+	}
+}
+
+// isCall reports whether an object is a tool call: a function with its name and arguments.
+func isCall(o *object) bool {
+	if !isObject(o.peek("function")) {
+		return false
+	}
+	function := newObject(o.peek("function"))
+	return text(function.peek("name")) != "" && function.peek("arguments") != ""
 }
 
 // answer makes the texts of a message results of a tool call, if it answers one.
@@ -223,6 +257,10 @@ func (m *Message) part(o *object, depth int) bool {
 			m.other(inner.rest())
 			known = true
 		}
+	}
+	if !known && isCall(o) {
+		m.callOf(o)
+		known = true
 	}
 	if !known && o.peek("toolName") != "" && o.peek("content") == "" {
 		m.callOf(o)

@@ -164,7 +164,11 @@ func (f *Field) cleanText(v reflect.Value) (cut bool, err error) {
 		if !f.cuts {
 			return false, f.invalid("must be at most %d bytes, not %d", f.limit, len(s))
 		}
-		s, cut = Shorten(s, f.limit), true
+		if cut = true; f.limit < record.MaxTextBytes {
+			s = Shorten(s, f.limit) // a name
+		} else {
+			s = ShortenText(s, f.limit)
+		}
 	}
 	if s == target.String() {
 		return cut, nil

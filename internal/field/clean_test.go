@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/loosejson"
 	"github.com/actlog/actlog/record"
 )
 
@@ -55,6 +56,35 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 	}
 	if got := field.Shorten("日", 2); got != "" {
 		t.Errorf("shortened to %q", got)
+	}
+}
+
+// TestCutTextStaysJSON: C2: of JSON over the limit the longest strings are cut, so that the texts beside an image survive. It is
+// known as cut, and cut at the same place again.
+func TestCutTextStaysJSON(t *testing.T) {
+	t.Parallel()
+	image := strings.Repeat("iVBORw0KGgo", record.MaxTextBytes/11+5_000)
+	for _, sent := range []string{
+		`[{"role":"user","content":[{"image":"` + image + `"},{"text":"Which lamp is it?"}]}]`,
+		`{"image":"` + image + `","n":NaN,"text":"Which lamp is it?"}`,
+	} {
+		clean := func(s string) (string, []string) {
+			c, cut, err := field.Clean(&record.ThinkAct{RootPlanID: "p", StepID: "s", ThinkInput: &s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return *c.(*record.ThinkAct).ThinkInput, cut
+		}
+		got, cut := clean(sent)
+		if len(got) != record.MaxTextBytes || !loosejson.Valid(got) || !strings.Contains(got, `"Which lamp is it?"`) || !slices.Equal(cut, []string{"thinkInput"}) {
+			t.Errorf("%d bytes, cut %q: %.100s", len(got), cut, got)
+		}
+		if again, cut := clean(got + "\U0010FFFF"); again != got || !slices.Equal(cut, []string{"thinkInput"}) {
+			t.Errorf("an export comes back as %d bytes, cut %q", len(again), cut)
+		}
+		if again, cut := clean(got); again != got || cut != nil {
+			t.Errorf("it is cut again: %q", cut)
+		}
 	}
 }
 

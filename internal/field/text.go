@@ -3,6 +3,8 @@ package field
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // replacement replaces what Postgres cannot store in a text: NUL, and bytes that are not
@@ -25,4 +27,16 @@ func Shorten(s string, limit int) string {
 		limit--
 	}
 	return s[:limit]
+}
+
+// ShortenText cuts a text to at most limit bytes, and so that it stays JSON if it is: the longest strings in it are cut
+// first. Blanks fill it up to the limit, because the length of a text shows whether it was cut, see [Field.FullBytes].
+func ShortenText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	if short, ok := loosejson.Shorten(s, limit); ok {
+		return short + strings.Repeat(" ", limit-len(short))
+	}
+	return Shorten(s, limit)
 }

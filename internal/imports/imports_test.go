@@ -49,15 +49,16 @@ var rules = map[string]rule{
 	"agent/redact":          {nil, nil},
 
 	// Pure functions of records.
-	"internal/content":  {nil, nil},
-	"internal/field":    {[]string{"record", "internal/content"}, nil},
-	"internal/tree":     {[]string{"record"}, nil},
-	"internal/decision": {[]string{"record"}, nil},
-	"internal/template": {[]string{"record"}, nil},
-	"internal/search":   {nil, []string{"golang.org/x/text"}},
-	"internal/recent":   {nil, nil},
-	"internal/wire":     {[]string{"record", "internal/content", "internal/field", "internal/nearest", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
-	"internal/otlp":     {[]string{"record", "internal/field"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
+	"internal/content":   {nil, nil},
+	"internal/loosejson": {nil, nil},
+	"internal/field":     {[]string{"record", "internal/content", "internal/loosejson"}, nil},
+	"internal/tree":      {[]string{"record"}, nil},
+	"internal/decision":  {[]string{"record"}, nil},
+	"internal/template":  {[]string{"record"}, nil},
+	"internal/search":    {nil, []string{"golang.org/x/text"}},
+	"internal/recent":    {nil, nil},
+	"internal/wire":      {[]string{"record", "internal/content", "internal/field", "internal/nearest", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/otlp":      {[]string{"record", "internal/field", "internal/loosejson"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
 	"db":                {nil, []string{pgx}},
@@ -77,7 +78,7 @@ var rules = map[string]rule{
 	"internal/nearest":  {nil, nil},
 	"internal/words":    {nil, nil},
 	"internal/terminal": {nil, nil},
-	"internal/chat":     {nil, []string{"github.com/go-json-experiment/json"}},
+	"internal/chat":     {[]string{"internal/loosejson"}, []string{"github.com/go-json-experiment/json"}},
 
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},
@@ -87,7 +88,7 @@ var rules = map[string]rule{
 	"internal/api": {[]string{"record", "internal/content", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},
 
 	// The page. It reads what the API reads.
-	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
+	"internal/web": {[]string{"record", "internal/api", "internal/chat", "internal/compare", "internal/decision", "internal/engine", "internal/field", "internal/graph", "internal/httpd", "internal/live", "internal/loosejson", "internal/outline", "internal/runs", "internal/store", "internal/tree", "internal/wire", "internal/words"}, []string{"github.com/a-h/templ", echo, "github.com/microcosm-cc/bluemonday", "github.com/yuin/goldmark"}},
 
 	// The tools of assistants. They read what the API reads, and the reports.
 	"internal/mcp": {[]string{"record", "internal/api", "internal/chat", "internal/field", "internal/httpd", "internal/outline", "internal/report", "internal/search", "internal/store", "internal/tree", "internal/words"}, []string{"github.com/google/jsonschema-go", echo, mcpSDK}},

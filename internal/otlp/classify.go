@@ -14,8 +14,10 @@ var conventions = []convention{
 	traceloop,
 	openInference,
 	langSmith,
+	laminar,
 	liteLLM,
 	genAI,
+	sentry,
 	vercel,
 	genkit,
 	claudeCode,
@@ -25,12 +27,15 @@ var conventions = []convention{
 	mlflow,
 	spanNames,
 	bareAttributes,
+	koog, // last, for what nothing else says what it is
 }
 
 // classify returns what a span is and says. The convention that decided the class is read first, and
 // the others fill gaps, because frameworks mix conventions.
 func classify(s *Span) Facts {
-	var f Facts
+	truncated := s.Truncated
+	s, cuts := mend(s)
+	f := Facts{cuts: cuts, truncated: truncated}
 	var decided int
 	if f.Class, decided = decide(s); decided >= 0 {
 		conventions[decided].readInto(&f, s)
@@ -104,7 +109,7 @@ func (f *Facts) complete(s *Span) {
 	switch f.Class {
 	case Agent:
 		if f.Agent == "" || f.Agent == s.Name {
-			f.Agent = agentName(s, strings.TrimPrefix(s.Name, "invoke_agent "))
+			f.Agent = f.nameOfSpan(s)
 		}
 		f.key = nameKey(f.Agent)
 	case Tool:
@@ -112,7 +117,7 @@ func (f *Facts) complete(s *Span) {
 		if f.Tool == s.Name {
 			f.Tool = withoutMethod(s.Name)
 		}
-		f.Arguments = callArguments(f.Arguments)
+		f.Arguments, f.Result = callArguments(f.asSent(f.Arguments)), f.asSent(f.Result)
 		f.key = nameKey(strings.TrimPrefix(f.Tool, "tools/call "))
 		f.readDelegate()
 	case Model:
@@ -125,7 +130,7 @@ func (f *Facts) complete(s *Span) {
 			f.calls = out.calls()
 		}
 		f.Finish = cmp.Or(f.Finish, out.finish)
-		f.thinkOutput = f.Output
+		f.thinkOutput = f.asSent(f.Output)
 		if s, ok := out.onlyText(); ok {
 			f.thinkOutput = s
 		}
@@ -134,6 +139,18 @@ func (f *Facts) complete(s *Span) {
 			f.calls[i].key = nameKey(f.calls[i].name)
 		}
 	}
+}
+
+// nameOfSpan returns the name of an agent that its span does not say: what it invokes, else the agent's id. The name of the
+// span may be another in each run.
+func (f *Facts) nameOfSpan(s *Span) string {
+	if named, ok := strings.CutPrefix(s.Name, "invoke_agent "); ok && named != f.Conversation {
+		return agentName(s, named)
+	}
+	if f.agentID != "" {
+		return f.agentID
+	}
+	return agentName(s, s.Name)
 }
 
 // onlyPrepares reports whether what seems to be a model call only made the messages for one: its

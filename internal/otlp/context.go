@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/actlog/actlog/internal/loosejson"
 	"github.com/actlog/actlog/record"
 )
 
@@ -73,7 +74,7 @@ func appendMetadata(b []byte, s *Span) []byte {
 	}
 	if v := s.Attributes.Get("metadata"); isJSON(v) {
 		for key, value := range members(v) {
-			put(key, Value{JSON, value})
+			put(key, Value{JSON, loosejson.Quoted(value)})
 		}
 	}
 	for _, prefix := range []string{"ai.telemetry.metadata.", "langfuse.trace.metadata.", "traceloop.association.properties."} {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"mime"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/actlog/actlog/internal/field"
+	"github.com/actlog/actlog/internal/loosejson"
 	"github.com/actlog/actlog/record"
 )
 
@@ -141,7 +143,7 @@ func unmarshal[T any](contentType string, body []byte, root message, bounds limi
 type converter struct{ truncated []string }
 
 func (c *converter) cut(name string) {
-	if len(c.truncated) < 100 {
+	if len(c.truncated) < 100 && !slices.Contains(c.truncated, name) {
 		c.truncated = append(c.truncated, name)
 	}
 }
@@ -232,8 +234,16 @@ func (c *converter) attributes(field string, m pcommon.Map) Attributes {
 // name returns a name or a key, clean and no longer than MaxNameBytes.
 func (c *converter) name(field, s string) string { return c.shorten(field, s, MaxNameBytes) }
 
-// string returns a text, clean and no longer than MaxStringBytes.
-func (c *converter) string(field, s string) string { return c.shorten(field, s, MaxStringBytes) }
+// string returns a text, clean and no longer than MaxStringBytes. JSON stays JSON.
+func (c *converter) string(field, s string) string {
+	if len(s) > MaxStringBytes {
+		if short, ok := loosejson.Shorten(s, MaxStringBytes); ok {
+			c.cut(field)
+			s = short
+		}
+	}
+	return c.shorten(field, s, MaxStringBytes)
+}
 
 func (c *converter) shorten(where, s string, maxBytes int) string {
 	if len(s) > maxBytes {
@@ -250,10 +260,17 @@ func (c *converter) value(key string, v pcommon.Value) Value {
 		if len(b) <= MaxStringBytes {
 			return Value{JSON, string(b)}
 		}
+		if short, ok := loosejson.Shorten(string(b), MaxStringBytes); ok {
+			c.cut(key)
+			return Value{JSON, short}
+		}
 		out.Text = string(b) // once it is cut it is no longer JSON
 	}
 	if out.Type == String {
 		out.Text = c.string(key, out.Text)
+		if _, ok := wholeMessages(out.Text); ok { // an SDK cut it
+			c.cut(key)
+		}
 	}
 	return out
 }

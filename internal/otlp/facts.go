@@ -49,7 +49,7 @@ type Facts struct {
 	delegate           string
 	Conversation, User string
 	Tags               []string
-	Agent              string
+	Agent, agentID     string
 	calls              []callRequest // what the output asks for
 	// logs is what log records say of the calls of other spans.
 	logs []callLog
@@ -73,6 +73,9 @@ type Facts struct {
 	// Of models there is only the answer.
 	request, answer string
 	texts           []string // see textKeys
+
+	cuts      []cutText // of what Input, Output and others have
+	truncated []string  // see [Span.Truncated]
 }
 
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,
@@ -108,12 +111,13 @@ type convention struct {
 // fillFrom fills gaps from another span of the same call.
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
-		{&f.Agent, &from.Agent}, {&f.delegate, &from.delegate}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
+		{&f.Agent, &from.Agent}, {&f.agentID, &from.agentID}, {&f.delegate, &from.delegate}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
 		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
 	}
+	f.cuts, f.truncated = slices.Concat(f.cuts, from.cuts), names(f.truncated, from.truncated)
 	f.Usage.fill(from.Usage)
 	f.CostUSD = cmp.Or(f.CostUSD, from.CostUSD)
 	f.FirstToken = cmp.Or(f.FirstToken, from.FirstToken)
@@ -126,6 +130,16 @@ func (f *Facts) fillFrom(from *Facts) {
 	if f.Class == Tool {
 		f.fail(from.failure())
 	}
+}
+
+// asSent returns a text as it came, if it was cut.
+func (f *Facts) asSent(s string) string {
+	for _, c := range f.cuts {
+		if c.whole == s {
+			return c.sent
+		}
+	}
+	return s
 }
 
 func (f *Facts) failure() callFailure { return callFailure{f.Failed, f.ErrorKind, f.ErrorMessage} }

@@ -20,18 +20,23 @@ import (
 // matters about bodies, such as their nesting and their limits, fits or has tests of its own.
 const maxFuzzed = 8 << 10
 
-// seeds returns small bodies with the spans of the fixtures, as protobuf and as JSON. It also lets the
-// fuzzer minimize less, unless -fuzzminimizetime says otherwise: by default it spends up to a minute on
-// each input that reaches new code.
+// minimizeLess lets the fuzzer minimize less, unless -fuzzminimizetime says otherwise: by default it spends up to a minute
+// on each input that reaches new code.
 //
 // N25: FuzzDecode and FuzzCut ran 12 and 23 times in two minutes.
-func seeds(f *testing.F) (bodies [][]byte) {
+func minimizeLess(f *testing.F) {
 	f.Helper()
 	if minimize := flag.Lookup("test.fuzzminimizetime"); minimize.Value.String() == minimize.DefValue {
 		if err := minimize.Value.Set("100x"); err != nil {
 			f.Fatal(err)
 		}
 	}
+}
+
+// seeds returns small bodies with the spans of the fixtures, as protobuf and as JSON. It also minimizes less.
+func seeds(f *testing.F) (bodies [][]byte) {
+	f.Helper()
+	minimizeLess(f)
 	for _, files := range fixtures {
 		contentType := otlp.TypeJSON
 		if strings.HasSuffix(files[0], ".pb") {
@@ -67,6 +72,9 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","body":{"kvlistValue":{"values":[{"key":"\u0000"}]}}}]}]}]}`), false, true)
 	f.Add(nested(3), true, false)
+	for _, name := range []string{"nan.json", "cut.json"} {
+		f.Add(read(f, name), false, false)
+	}
 	f.Fuzz(func(t *testing.T, body []byte, proto, logs bool) {
 		if len(body) > maxFuzzed {
 			return
@@ -135,6 +143,51 @@ func FuzzProject(f *testing.F) {
 		}
 		if len(models) > len(spans) {
 			t.Fatalf("%d model calls of %d spans", len(models), len(spans))
+		}
+	})
+}
+
+// FuzzTexts: whatever stands where messages, arguments and results do, rows come of it, and the record has it as it was sent.
+func FuzzTexts(f *testing.F) {
+	minimizeLess(f)
+	for _, text := range []string{
+		`[{"role":"user","content":"Which la\u67`, `{"messages":[{"role":"user","parts":[{"type":"text","content":"a","x":NaN}]},{"role":"assi... [truncated]`,
+		`[{"role":"assistant","content":"[{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]"}]`, `{'role': 'assistant', 'text': "It's so.", 'x': (None, -inf)}`, `"a text"`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > maxFuzzed {
+			return
+		}
+		value := `{"stringValue":` + quoted(t, text) + `}`
+		attributes := func(keys ...string) string {
+			for i, key := range keys {
+				keys[i] = `{"key":"` + key + `","value":` + value + `}`
+			}
+			return strings.Join(keys, ",")
+		}
+		body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` +
+			`{"traceId":"01000000000000000000000000000000","spanId":"0100000000000000","name":"call_llm","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
+			attributes("gen_ai.input.messages", "gen_ai.output.messages", "input.value", "output.value", "metadata", "mlflow.spanInputs", "gen_ai.response.tool_calls") + `]},` +
+			`{"traceId":"01000000000000000000000000000000","spanId":"0200000000000000","name":"execute_tool x","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[` +
+			attributes("gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "lmnr.span.input") + `]}]}]}]}`
+		batch, err := otlp.DecodeTraces(otlp.TypeJSON, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes := otlp.Project(batch.Spans)
+		if err := check(changes); err != nil {
+			t.Fatal(err)
+		}
+		if before, after := lines(t, changes), lines(t, otlp.Project(kept(t, batch.Spans))); before != after {
+			t.Fatalf("stored spans have other rows:\n%s\n%s", before, after)
+		}
+		sent := batch.Spans[0].Attributes.Get("gen_ai.input.messages")
+		for _, c := range changes {
+			if cycle, ok := c.(*record.ThinkAct); ok && cycle.SpanID != nil && cycle.ThinkInput != nil && *cycle.ThinkInput != sent {
+				t.Fatalf("%q became %q", sent, *cycle.ThinkInput)
+			}
 		}
 	})
 }

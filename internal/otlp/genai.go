@@ -32,6 +32,7 @@ func readGenAI(s *Span, f *Facts) {
 	a := s.Attributes
 	fill(&f.Workflow, a, "gen_ai.workflow.name")
 	fill(&f.Agent, a, "gen_ai.agent.name")
+	fill(&f.agentID, a, "gen_ai.agent.id")
 	fill(&f.AgentDescription, a, "gen_ai.agent.description")
 	fill(&f.AgentVersion, a, "gen_ai.agent.version")
 	fill(&f.Tool, a, "gen_ai.tool.name")
@@ -65,9 +66,10 @@ func readGenAI(s *Span, f *Facts) {
 			"gen_ai.usage.cache_read_tokens", "gen_ai.usage.details.cache_read_tokens", "gen_ai.usage.input_tokens.cached"),
 		CacheWrite: a.count("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
 			"gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens", "gen_ai.usage.cache_write_tokens",
-			"gen_ai.usage.details.cache_write_tokens"),
+			"gen_ai.usage.details.cache_write_tokens", "gen_ai.usage.input_tokens.cache_write"),
 		Reasoning: a.count("gen_ai.usage.reasoning.output_tokens", "gen_ai.usage.reasoning_tokens", "gen_ai.usage.thinking_tokens",
-			"gen_ai.usage.details.reasoning_tokens", "gen_ai.usage.completion_tokens_details.reasoning_tokens"),
+			"gen_ai.usage.details.reasoning_tokens", "gen_ai.usage.completion_tokens_details.reasoning_tokens",
+			"gen_ai.usage.output_tokens.reasoning"),
 		Total: a.count("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
 	})
 	f.CostUSD = cmp.Or(f.CostUSD, money(a.first("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
@@ -76,7 +78,8 @@ func readGenAI(s *Span, f *Facts) {
 	}
 	token := a.Get("gen_ai.server.time_to_first_token") // some count milliseconds
 	f.FirstToken = cmp.Or(f.FirstToken,
-		after(s, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk"), time.Second),
+		after(s, a.first("gen_ai.response.time_to_first_chunk", "gen_ai.client.operation.time_to_first_chunk",
+			"gen_ai.response.time_to_first_token"), time.Second),
 		within(s, after(s, token, time.Second)), after(s, token, time.Millisecond))
 }
 
@@ -184,7 +187,7 @@ func joined(output string) string {
 	for range elements(output) {
 		n++
 	}
-	if n < 2 || !strings.Contains(output, `"finish_reason"`) {
+	if n < 2 || !strings.Contains(output, `"finish_reason"`) || !isJSON(output) {
 		return output
 	}
 	choices := make([]choice, 0, n)

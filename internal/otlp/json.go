@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/actlog/actlog/internal/loosejson"
 	"github.com/actlog/actlog/record"
 )
 
@@ -15,10 +16,14 @@ import (
 // therefore walk the text without building values: an unused part costs only a scan, and the rest
 // keeps its order and spelling. They expect valid JSON and survive any text.
 
-// isJSON reports whether s is a JSON object or array that nests within limits.
+// maxMessageDepth bounds how deep messages may be wrapped.
+const maxMessageDepth = 16
+
+// isJSON reports whether s is a JSON object or array that nests within limits. NaN and Infinity are as good as
+// numbers.
 func isJSON(s string) bool {
 	s = strings.TrimSpace(s)
-	return s != "" && (s[0] == '{' || s[0] == '[') && withinDepth(s) && json.Valid([]byte(s))
+	return s != "" && (s[0] == '{' || s[0] == '[') && withinDepth(s) && loosejson.Valid(s)
 }
 
 // withinDepth reports whether a JSON text nests no deeper than records may.
@@ -27,7 +32,7 @@ func withinDepth(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case '"':
-			i = endOfString(s, i) - 1
+			i = loosejson.EndOfString(s, i) - 1
 		case '{', '[':
 			if depth++; depth > record.MaxJSONDepth {
 				return false
@@ -39,25 +44,6 @@ func withinDepth(s string) bool {
 	return true
 }
 
-// endOfString returns the index after the string that begins at i.
-func endOfString(s string, i int) int {
-	for i++; i < len(s); i++ {
-		j := strings.IndexByte(s[i:], '"')
-		if j < 0 {
-			return len(s)
-		}
-		i += j
-		slashes := 0
-		for i-slashes > 0 && s[i-slashes-1] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i + 1
-		}
-	}
-	return len(s)
-}
-
 // endOfValue returns the index after the value that begins at i.
 func endOfValue(s string, i int) int {
 	if i >= len(s) {
@@ -65,13 +51,13 @@ func endOfValue(s string, i int) int {
 	}
 	switch s[i] {
 	case '"':
-		return endOfString(s, i)
+		return loosejson.EndOfString(s, i)
 	case '{', '[':
 		depth := 0
 		for i < len(s) {
 			switch s[i] {
 			case '"':
-				i = endOfString(s, i)
+				i = loosejson.EndOfString(s, i)
 				continue
 			case '{', '[':
 				depth++
@@ -125,7 +111,7 @@ func each(s string, open byte, yield func(key, value string) bool) {
 			if i >= len(s) || s[i] != '"' {
 				return
 			}
-			end := endOfString(s, i)
+			end := loosejson.EndOfString(s, i)
 			key = text(s[i:end])
 			i = skipSpace(s, end)
 			if i >= len(s) || s[i] != ':' {
@@ -209,7 +195,7 @@ func text(s string) string {
 
 // unquoted returns the content of s if it is a JSON string, else s.
 func unquoted(s string) string {
-	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' && loosejson.EndOfString(s, 0) == len(s) {
 		return text(s)
 	}
 	return s
@@ -227,7 +213,7 @@ func compact(s string) string {
 		case ' ', '\n', '\r', '\t':
 			i++
 		case '"':
-			end := endOfString(s, i)
+			end := loosejson.EndOfString(s, i)
 			b.WriteString(s[i:end])
 			i = end
 		default:

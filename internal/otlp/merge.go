@@ -11,8 +11,9 @@ import (
 // version is what came of one span of a trace.
 type version struct {
 	*node
-	best *Span   // of the versions that came, see supersedes
-	more []Event // that came as log records
+	best *Span    // of the versions that came, see supersedes
+	more []Event  // that came as log records
+	cut  []string // the names of what was cut in those
 }
 
 // gathered is the spans of one trace, one for each id. It is the same in any order in which they come,
@@ -34,7 +35,7 @@ func (g *gathered) add(s *Span) {
 	}
 	if s.Stub {
 		v := g.version(s.SpanID)
-		v.more = append(v.more, s.Events...)
+		v.more, v.cut = append(v.more, s.Events...), names(v.cut, s.Truncated)
 		return
 	}
 	if pending, ok := pendingSpan(s); ok {
@@ -69,7 +70,7 @@ func (g *gathered) changed() (nodes []*node) {
 		s := v.best
 		if len(v.more) > 0 {
 			s = new(*v.best)
-			s.Events = addEvents(s.Events, v.more)
+			s.Events, s.Truncated = addEvents(s.Events, v.more), names(s.Truncated, v.cut)
 		}
 		g.read++
 		v.Span, v.said, v.node.version = s, new(classify(s)), g.read

@@ -38,11 +38,8 @@ type chat struct {
 	byID     map[string]callResult // the results by the id of their call, filled when first needed
 }
 
-// Limits of what is read from one text.
-const (
-	maxMessages     = 10_000
-	maxMessageDepth = 16
-)
+// maxMessages bounds how many messages are read from one text.
+const maxMessages = 10_000
 
 // readChat reads the messages in the JSON of any provider or framework: a message, a list of them, a
 // request, a response or a list of parts. It skips what it does not know. A text that is not JSON is
@@ -53,11 +50,28 @@ func readChat(s string) chat {
 		return c
 	}
 	if !isJSON(s) {
+		if c, ok := readPython(s); ok {
+			return c
+		}
 		c.messages = []chatMessage{{text: unquoted(s)}}
 		return c
 	}
 	c.value(strings.TrimSpace(s), "", 0)
 	return c
+}
+
+// readPython reads messages that are shown as Python does: {'role': 'assistant', 'text': "It's so."}.
+func readPython(s string) (c chat, ok bool) {
+	start := strings.TrimLeft(s, "[( \t\r\n")
+	if !strings.HasPrefix(start, "{'") {
+		return c, false
+	}
+	v := fromPython(s)
+	if v == "" || !hasMessage(v, true, 0) {
+		return c, false
+	}
+	c.value(v, "", 0)
+	return c, len(c.messages) > 0
 }
 
 // calls returns all calls of a chat in order.
@@ -186,6 +200,12 @@ func (c *chat) add(m chatMessage) {
 	}
 }
 
+// wrappers are the names of what holds messages.
+var wrappers = map[string]bool{
+	"messages": true, "choices": true, "generations": true, "contents": true, "candidates": true, "message": true, "llm_request": true,
+	"llm_response": true,
+}
+
 // object reads a message, a part of one, or an object that wraps messages. The role is that of
 // messages that have none.
 func (c *chat) object(v, role string, depth int) {
@@ -193,9 +213,11 @@ func (c *chat) object(v, role string, depth int) {
 	var inner []string
 	var kwargs, data, content, parts, calls, callID, name, kind, constructor, status, more string
 	for key, value := range members(v) {
-		switch key {
-		case "messages", "choices", "generations", "contents", "candidates", "message", "llm_request", "llm_response":
+		if wrappers[key] {
 			inner = append(inner, value)
+			continue
+		}
+		switch key {
 		case "kwargs":
 			kwargs = value
 		case "data":
@@ -254,6 +276,7 @@ func (c *chat) object(v, role string, depth int) {
 	if !isPart {
 		m.content(content, depth)
 		m.content(parts, depth)
+		m.callsInText()
 	}
 	if calls == "" || calls == "[]" {
 		calls = member(more, "tool_calls")
@@ -268,6 +291,85 @@ func (c *chat) object(v, role string, depth int) {
 	m.calls = unique(m.calls)
 	if m.text != "" || len(m.calls) > 0 || len(m.results) > 0 || m.role != "" {
 		c.add(m)
+	}
+}
+
+// hasMessage reports whether a JSON value is a message or holds one. Among messages, an object is one that only has a
+// content; a list that is asked for is among them.
+func hasMessage(v string, among bool, depth int) bool {
+	if depth > maxMessageDepth || v == "" {
+		return false
+	}
+
+	switch v[0] {
+	case '[':
+		if _, _, ok := pair(v); ok {
+			return true
+		}
+		for e := range elements(v) {
+			if hasMessage(e, among, depth+1) {
+				return true
+			}
+		}
+	case '{':
+		if depth == 0 {
+			among = false
+		}
+		for key, value := range members(v) {
+			if saysMessage(key, value, among) || hasMessage(value, wrappers[key], depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// saysMessage reports whether a member of an object says that this is a message, or a part of one.
+func saysMessage(key, value string, among bool) bool {
+	switch key {
+	case "role":
+		return knownRoles[text(value)]
+	case "type":
+		return roles[text(value)] != "" || textKinds[text(value)]
+	case "id": // of a LangChain object
+		class := ""
+		for e := range elements(value) {
+			class = text(e)
+		}
+		return roles[class] != ""
+	case "parts":
+		return among || strings.HasPrefix(value, "[{")
+	case "content", "text":
+		return among
+	}
+	return false
+}
+
+// knownRoles are the roles of messages in all forms.
+var knownRoles = map[string]bool{
+	"user": true, "assistant": true, "system": true, "developer": true, "tool": true, "model": true, "function": true, "human": true, "ai": true,
+}
+
+// textKinds are the types of parts that only messages have.
+var textKinds = map[string]bool{
+	"text": true, "input_text": true, "output_text": true, "tool_call": true, "tool-call": true, "tool_use": true, "tool_call_response": true,
+	"tool_result": true, "tool-result": true, "function_call_output": true, "image_url": true, "input_image": true,
+}
+
+// callsInText makes the text of an answer that is a list of tool calls these calls.
+func (m *chatMessage) callsInText() {
+	if m.role != "assistant" && m.role != "model" || !strings.HasPrefix(strings.TrimSpace(m.text), "[") || !isJSON(m.text) {
+		return
+	}
+
+	var asked chatMessage
+	for e := range elements(m.text) {
+		if function := member(e, "function"); memberText(function, "name") == "" || member(function, "arguments") == "" || !asked.addCall(e) {
+			return
+		}
+	}
+	if len(asked.calls) > 0 {
+		m.text, m.calls = "", append(m.calls, asked.calls...)
 	}
 }
 
@@ -324,6 +426,10 @@ func (m *chatMessage) part(v, kind string, depth int) bool {
 			if kind == "" && strings.HasPrefix(value, `"`) {
 				m.addText(text(value))
 				known = true
+			}
+		case "function":
+			if kind == "" && memberText(value, "name") != "" && member(value, "arguments") != "" {
+				known = m.addCall(v) || known
 			}
 		case "toolUse", "functionCall", "function_call", "toolRequest":
 			known = m.addCall(value) || known
@@ -449,6 +555,25 @@ func (m *block) get(names ...string) string {
 	return ""
 }
 
+// isParts reports whether the content of a message is a list of parts with a text among them, such as one beside an image.
+func isParts(content string) bool {
+	if !strings.HasPrefix(content, "[{") || !isJSON(content) {
+		return false
+	}
+
+	hasText := false
+	for part := range elements(content) {
+		switch kind := memberText(part, "type"); kind {
+		case "text", "input_text", "output_text":
+			hasText = true
+		case "image", "image_url", "input_image", "audio", "input_audio", "file", "input_file", "document", "blob", "uri":
+		default:
+			return false
+		}
+	}
+	return hasText
+}
+
 // numbered returns the attributes prefix.N.*, one block for each N, in the order of N.
 func numbered(a Attributes, prefix string) (all []block) {
 	for a = a.withPrefix(prefix); len(a) > 0; {
@@ -473,7 +598,11 @@ func numbered(a Attributes, prefix string) (all []block) {
 func (m *block) appendMessage(b []byte) []byte {
 	b = append(b, '{')
 	for _, name := range []string{"role", "name", "tool_call_id", "reasoning", "content"} {
-		if v := m.get("message."+name, name); v != "" {
+		switch v := m.get("message."+name, name); {
+		case v == "":
+		case name == "content" && isParts(v):
+			b = appendRaw(b, name, v)
+		default:
 			b = appendMember(b, name, v)
 		}
 	}

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -47,15 +48,21 @@ func (p *python) value(depth int) bool {
 	word := p.s[p.at:end]
 	p.at = end
 	switch word {
-	case "None", "nan", "inf", "-inf":
+	case "None":
 		p.out = append(p.out, "null"...)
+	case "nan":
+		p.out = append(p.out, "NaN"...)
+	case "inf":
+		p.out = append(p.out, "Infinity"...)
+	case "-inf":
+		p.out = append(p.out, "-Infinity"...)
 	case "True":
 		p.out = append(p.out, "true"...)
 	case "False":
 		p.out = append(p.out, "false"...)
 	default:
 		f, err := strconv.ParseFloat(word, 64)
-		if err != nil {
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 			return false
 		}
 		if _, err := strconv.ParseInt(word, 10, 64); err == nil {

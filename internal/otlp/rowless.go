@@ -186,7 +186,7 @@ func kind(s *Span) (attribute, value string, isAgents bool) {
 
 // kindAttributes say what a span is, in one of the conventions.
 var kindAttributes = func() []string {
-	keys := []string{"openinference.span.kind", "ai.operationId", "genkit:metadata:subtype"} // where code decides
+	keys := []string{"openinference.span.kind", "ai.operationId", "genkit:metadata:subtype", "lmnr.span.type"} // where code decides
 	for i := range conventions {
 		if conventions[i].kind != "" {
 			keys = append(keys, conventions[i].kind)

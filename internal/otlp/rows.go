@@ -153,7 +153,7 @@ func (p *projection) planRows() []*record.Plan {
 		}
 	}
 	if root.Summary == nil && root.State.Terminal() {
-		root.Summary = optional(unread(p.top().facts.Output))
+		root.Summary = optional(p.top().facts.unread(p.top().facts.Output))
 	}
 	return rows
 }
@@ -201,7 +201,7 @@ func (p *projection) rootPlan() *record.Plan {
 		root.ErrorMessage, root.ErrorKind = p.tops[i].failure()
 	}
 	first := p.steps[max(0, slices.IndexFunc(p.steps, func(s *step) bool { return s.node.planCall() == nil }))]
-	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, unread(top.facts.Input)), first.model)
+	describe(root, p.rootName(top), cmp.Or(top.facts.request, first.request, top.facts.unread(top.facts.Input)), first.model)
 	p.addContext(root)
 	return root
 }
@@ -275,11 +275,11 @@ func metadata(b []byte) []byte {
 
 // appendTruncated adds the names of what was shortened or dropped in a span.
 func appendTruncated(b []byte, n *node) []byte {
-	if n.Span == nil || len(n.Truncated) == 0 {
+	if len(n.facts.truncated) == 0 {
 		return b
 	}
 	b = append(appendName(b, "truncatedAttributes"), '[')
-	for _, name := range n.Truncated {
+	for _, name := range n.facts.truncated {
 		b = appendString(comma(b), clean(name))
 	}
 	return append(b, ']')
@@ -343,7 +343,7 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 func setThink(row *record.ThinkAct, n *node) {
 	f := n.facts
 	row.ThinkStartTime, row.ThinkEndTime, row.FirstTokenTime = timestamp(n.Start), timestamp(n.End), timestamp(f.FirstToken)
-	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input)), optional(f.thinkOutput)
+	row.ThinkInput, row.ThinkOutput = optional(withSystem(f.System, f.Input, f.asSent(f.Input))), optional(f.thinkOutput)
 	row.FinishReason, row.ResponseID = optional(f.Finish), optionalID(f.ResponseID)
 	row.SpanID = &n.id
 	row.State = new(n.state())
@@ -393,19 +393,21 @@ func setAct(row *record.ThinkAct, calls []*toolCall) {
 	}
 }
 
-// withSystem returns an input with the system's instructions before the messages.
-func withSystem(system, input string) string {
+// withSystem returns an input as it was sent with the system's instructions before the messages.
+func withSystem(system, input, sent string) string {
 	if system == "" {
-		return input
+		return sent
 	}
-	messages := strings.TrimSpace(input)
-	isList := isJSON(messages)
+
+	whole, messages := strings.TrimSpace(input), strings.TrimSpace(sent)
+	isList := isJSON(whole)
 	switch {
-	case isList && messages[0] == '{': // a whole request has them already
-		return input
-	case isList && memberText(firstElement(messages), "role") == "system":
+	case isList && whole[0] == '{': // a whole request has them already
+		return sent
+	case isList && memberText(firstElement(whole), "role") == "system":
 		return messages
 	}
+
 	b := appendMember([]byte(`[{`), "role", "system")
 	c := readChat(system)
 	if s, ok := c.onlyText(); ok {

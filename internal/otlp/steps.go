@@ -201,6 +201,11 @@ func (s *step) findName() string {
 			}
 		}
 	}
+	for _, m := range n.models {
+		if m.facts.agentID != "" {
+			return m.facts.agentID
+		}
+	}
 	if n.facts.delegate != "" {
 		return n.facts.delegate
 	}
@@ -265,9 +270,9 @@ func (s *step) findRequest() string {
 		return cmp.Or(requestIn(f.Arguments), f.Arguments)
 	}
 	if call := s.node.tool; call != nil {
-		return cmp.Or(requestIn(call.facts.Arguments), unread(f.Input))
+		return cmp.Or(requestIn(call.facts.Arguments), f.unread(f.Input))
 	}
-	return unread(f.Input)
+	return f.unread(f.Input)
 }
 
 // findResult returns what the agent answered: according to its span, else to the last model call.
@@ -282,7 +287,7 @@ func (s *step) findResult() string {
 	if f.Class == Tool {
 		return f.Result
 	}
-	return unread(f.Output)
+	return f.unread(f.Output)
 }
 
 // answer is what the last model call of a node answered, and that call, if the node has ended and the
@@ -299,9 +304,9 @@ func (n *node) answer() (answer string, by *node) {
 }
 
 // unread returns an input or an output in which no text for people was found, "" if there is none.
-func unread(s string) string {
+func (f *Facts) unread(s string) string {
 	if isEmpty(s) || isJSON(s) && len(readChat(s).messages) > 0 {
 		return ""
 	}
-	return s
+	return f.asSent(s)
 }

@@ -251,8 +251,8 @@ func (v *runView) callOf(row int) callView {
 		if answered(t.label) {
 			p.text = tree.Answer(p.text)
 		}
-		if p.shown = p.text; !p.cut {
-			p.shown = indent(p.text, maxShown)
+		if p.shown = legible(p.text); !p.cut {
+			p.shown = indent(p.shown, maxShown)
 		}
 		c.texts = append(c.texts, p)
 	}

@@ -869,7 +869,7 @@ func body(v *runView, t *passage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if t.cut || t.marked != "" {
+			if t.shown != t.text {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, " data-from=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -204,6 +204,60 @@ func TestViews(t *testing.T) {
 	s.get(at("p", "step:s", "colour", "red"), http.StatusBadRequest)
 }
 
+// TestEscapes: C17: for reading, escapes are the characters that they stand for, also beside NaN, in a call and in the chat of its
+// cycle. What shows nothing or turns the direction of text stays escaped. The record, Raw, Copy and the API have what was sent.
+func TestEscapes(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	for _, tt := range []struct{ sent, want string }{
+		{`{"city":"\u6771\u4eac","rate":NaN}`, `{"city": "東京", "rate": NaN}`},
+		{`[Infinity,-Infinity,{"NaN":"NaN"}]`, `[Infinity, -Infinity, {"NaN": "NaN"}]`},
+		{`{"\u540d":"\u0645\u0631 \u00e9\u00A0e\u0301 \u20ac\u3000\u0939\u093f"}`, "{\"名\": \"مر é\u00a0e\u0301 €\u3000हि\"}"},
+		{`["\ud83d\udc69\u200d\ud83d\udcbb","\u2764\uFE0F","1\ufe0f\u20e3","\ud83c\uddf3\ud83c\uddf4","\ud83d\udc4d\ud83c\udffd"]`, "[\"👩\u200d💻\", \"❤\ufe0f\", \"1\ufe0f\u20e3\", \"🇳🇴\", \"👍🏽\"]"},
+		{`["\u003cb\u003e\u0026\u0027"]`, `["<b>&'"]`},
+		{`["a\u202eb","\u200f\u2066\u061c","\u0000\u001b\u007f\u0085"]`, `["a\u202eb", "\u200f\u2066\u061c", "\u0000\u001b\u007f\u0085"]`},
+		{`["\u2028\u200b\ufeff\u00ad","a\u200db","a\ufe0f","\u3164"]`, `["\u2028\u200b\ufeff\u00ad", "a\u200db", "a\ufe0f", "\u3164"]`},
+		{`["\u0022,\u005c","\\u6771","\\\u6771\\","\ud83d","\ud83dx\udc69","\n\t"]`, `["\u0022,\u005c", "\\u6771", "\\東\\", "\ud83d", "\ud83dx\udc69", "\n\t"]`},
+		{`"\u6771\u4eac"`, `"東京"`},
+		{`[{"role":"user","text":"\u6771\u4e`, `[{"role":"user","text":"東\u4e`},
+		{`say \u6771, "\u6771"`, `say \u6771, "\u6771"`},
+		{`{"a":\u6771}`, `{"a":\u6771}`},
+	} {
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: "p", CurrentPlanID: "p"}, &record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s"},
+			&record.ThinkAct{RootPlanID: "p", StepID: "s", Rev: new(int64(1)), ThinkOutput: new(`[{"role":"assistant","tool_calls":[{"id":"x","name":"look","args":"` + "?" + `"}]}]`)},
+			&record.ActTool{RootPlanID: "p", StepID: "s", ToolCallID: "t", Name: new("look"), Parameters: &tt.sent, Result: &tt.sent})
+		p := s.get(at("p", "call:s/0/t", "view", "readable"), http.StatusOK)
+		if texts := pre(p.detail()); !slices.Equal(texts, []string{tt.want, tt.want}) {
+			t.Errorf("for reading, %s is %q", tt.sent, texts)
+		}
+		if tt.want != tt.sent {
+			copied := s.send("GET", attr(p.all("class", "copy")[0], "data-from"), "")
+			if body, err := io.ReadAll(copied.Body); err != nil || string(body) != tt.sent {
+				t.Errorf("copied, %s is %s, %v", tt.sent, body, err)
+			}
+		}
+		if texts := pre(s.get(at("p", "call:s/0/t", "view", "raw"), http.StatusOK).detail()); !slices.Equal(texts, []string{tt.sent, tt.sent}) {
+			t.Errorf("raw, %s is %q", tt.sent, texts)
+		}
+		if texts := pre(s.get(at("p", "cycle:s/0", "view", "readable"), http.StatusOK).detail()); !slices.Contains(texts, tt.want) {
+			t.Errorf("in its cycle, %s is %q", tt.sent, texts)
+		}
+	}
+}
+
+// TestNearlyJSONInAChat: C1, C2: a prompt with NaN or one that was cut is a chat, too.
+func TestNearlyJSONInAChat(t *testing.T) {
+	t.Parallel()
+	s := open(t, httpd.Config{})
+	for i, prompt := range []string{`[{"role":"user","content":"Which lamp?","x":NaN}]`, `[{"role":"user","content":"Which lamp?"},{"role":"assis`, `{"messages":[{"role":"user","parts":[{"type":"text","content":"Which lamp?\u67`} {
+		id := fmt.Sprint("p", i)
+		storetest.Write(t, s.store, &record.Plan{RootPlanID: id, CurrentPlanID: id}, &record.AgentExecution{RootPlanID: id, PlanID: id, StepID: "s"}, &record.ThinkAct{RootPlanID: id, StepID: "s", ThinkInput: &prompt})
+		if texts := pre(s.get(at(id, "cycle:s/0"), http.StatusOK).detail()); len(texts) == 0 || texts[0] != "Which lamp?" {
+			t.Errorf("%s is %q", prompt, texts)
+		}
+	}
+}
+
 func firstOf(all ...error) error {
 	for _, err := range all {
 		if err != nil {

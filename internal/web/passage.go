@@ -2,13 +2,14 @@ package web
 
 import (
 	"cmp"
-	"encoding/json"
 	"html"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/a-h/templ"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 const (
@@ -33,7 +34,7 @@ type passage struct {
 	bad   bool   // it says what went wrong
 	aside bool   // it is folded at first
 	lost  bool   // its end was cut when it was recorded
-	raw   bool   // it is shown as it is, else JSON is indented
+	raw   bool   // it is shown as it is, else JSON is indented and made legible
 	exact bool   // a human decides on it: it is shown whole, and with what it hides
 
 	shown  string
@@ -52,12 +53,13 @@ func (p *passage) lay(l *look, left *int) {
 		p.marked = markdown(p.text)
 		return
 	}
-	p.shown = p.text
-	if !p.raw {
-		p.shown = indent(p.text, most)
-	}
-	if p.exact {
-		p.shown = exactly(p.shown)
+	switch {
+	case p.raw:
+		p.shown = p.text
+	case p.exact:
+		p.shown = exactly(indent(p.text, most))
+	default:
+		p.shown = indent(legible(p.text), most)
 	}
 	p.cut = len(p.shown) > most
 	p.shown = beginning(p.shown, most)
@@ -67,7 +69,7 @@ func (p *passage) lay(l *look, left *int) {
 // isJSON reports whether a text is a JSON object or list.
 func (p *passage) isJSON() bool {
 	t := strings.TrimSpace(p.text)
-	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(t))
+	return t != "" && (t[0] == '{' || t[0] == '[') && loosejson.Valid(t)
 }
 
 // beginning returns the first bytes of a text, to the end of a character.
@@ -88,7 +90,7 @@ const maxLine = 72
 // most bytes, it returns so much that this can be seen.
 func indent(text string, most int) string {
 	t := strings.TrimSpace(text)
-	if t == "" || t[0] != '{' && t[0] != '[' || !json.Valid([]byte(t)) {
+	if t == "" || t[0] != '{' && t[0] != '[' || !loosejson.Valid(t) {
 		return text
 	}
 	var b strings.Builder

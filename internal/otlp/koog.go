@@ -1,0 +1,9 @@
+package otlp
+
+// koog is JetBrains' Koog: gen_ai.*, and spans for the nodes of its graphs.
+var koog = convention{class: func(s *Span) Class {
+	if s.Scope.Name == "ai.koog" || s.Attributes.hasPrefix("koog.") {
+		return Transparent
+	}
+	return Unclassified
+}}
