@@ -81,6 +81,38 @@ func (q *Queries) DetailDropped(ctx context.Context, db DBTX, arg DetailDroppedP
 	return result.RowsAffected(), nil
 }
 
+const DetailForget = `-- name: DetailForget :exec
+WITH steps AS MATERIALIZED (
+    SELECT s.root_plan_id, s.step_id
+    FROM actlog.agent_execution_record AS s
+    WHERE s.latest_tool_args IS NOT NULL
+        AND (s.root_plan_id, s.step_id) IN (
+            SELECT c.root_plan_id, c.step_id
+            FROM actlog.act_tool_info AS c
+            WHERE c.part >= $1::date AND c.part < $2::date
+        )
+    ORDER BY s.root_plan_id, s.step_id
+    FOR NO KEY UPDATE
+)
+
+UPDATE actlog.agent_execution_record AS s
+SET latest_tool_args = NULL
+FROM steps AS t
+WHERE s.root_plan_id = t.root_plan_id AND s.step_id = t.step_id
+`
+
+type DetailForgetParams struct {
+	FromDay time.Time
+	ToDay   time.Time
+}
+
+// Takes from steps what their last tool call was called with: the calls in these parts are being dropped. Steps are
+// locked in the order of the writers.
+func (q *Queries) DetailForget(ctx context.Context, db DBTX, arg DetailForgetParams) error {
+	_, err := db.Exec(ctx, DetailForget, arg.FromDay, arg.ToDay)
+	return err
+}
+
 const LinkSave = `-- name: LinkSave :exec
 
 WITH page AS MATERIALIZED (

@@ -72,6 +72,36 @@ func (q *Queries) SearchBackfilled(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const SearchForget = `-- name: SearchForget :exec
+WITH trees AS MATERIALIZED (
+    SELECT DISTINCT c.root_plan_id
+    FROM actlog.act_tool_info AS c
+    WHERE c.part >= $1::date AND c.part < $2::date
+        AND (c.error_message IS NOT NULL OR c.error_kind IS NOT NULL)
+),
+texts AS (
+    DELETE FROM actlog.search_text AS t USING trees AS x WHERE t.root_plan_id = x.root_plan_id
+),
+fresh AS (
+    DELETE FROM actlog.search_fresh AS f USING trees AS x WHERE f.root_plan_id = x.root_plan_id
+)
+INSERT INTO actlog.search_deletion AS d (deletions)
+SELECT 1 WHERE EXISTS (SELECT FROM trees)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1
+`
+
+type SearchForgetParams struct {
+	FromDay time.Time
+	ToDay   time.Time
+}
+
+// Makes the search forget the trees whose errors are among the calls of a table in some parts, and all writers what they
+// know of them: these calls are being dropped. What the trees still have is indexed again.
+func (q *Queries) SearchForget(ctx context.Context, db DBTX, arg SearchForgetParams) error {
+	_, err := db.Exec(ctx, SearchForget, arg.FromDay, arg.ToDay)
+	return err
+}
+
 const SearchFresh = `-- name: SearchFresh :many
 SELECT p.root_plan_id, p.began_at
 FROM (

@@ -279,3 +279,24 @@ WITH moved AS (
 INSERT INTO actlog.otlp_span (trace_id, part, id, spans)
 SELECT s.trace_id, moved.part, s.id, s.spans
 FROM moved JOIN actlog.otlp_span AS s ON s.trace_id = moved.trace_id AND s.part = moved.from_part;
+
+-- name: DetailForget :exec
+-- Takes from steps what their last tool call was called with: the calls in these parts are being dropped. Steps are
+-- locked in the order of the writers.
+WITH steps AS MATERIALIZED (
+    SELECT s.root_plan_id, s.step_id
+    FROM actlog.agent_execution_record AS s
+    WHERE s.latest_tool_args IS NOT NULL
+        AND (s.root_plan_id, s.step_id) IN (
+            SELECT c.root_plan_id, c.step_id
+            FROM actlog.act_tool_info AS c
+            WHERE c.part >= sqlc.arg(from_day)::date AND c.part < sqlc.arg(to_day)::date
+        )
+    ORDER BY s.root_plan_id, s.step_id
+    FOR NO KEY UPDATE
+)
+
+UPDATE actlog.agent_execution_record AS s
+SET latest_tool_args = NULL
+FROM steps AS t
+WHERE s.root_plan_id = t.root_plan_id AND s.step_id = t.step_id;

@@ -207,6 +207,25 @@ INSERT INTO actlog.search_deletion AS d (deletions)
 VALUES (1)
 ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
 
+-- name: SearchForget :exec
+-- Makes the search forget the trees whose errors are among the calls of a table in some parts, and all writers what they
+-- know of them: these calls are being dropped. What the trees still have is indexed again.
+WITH trees AS MATERIALIZED (
+    SELECT DISTINCT c.root_plan_id
+    FROM actlog.act_tool_info AS c
+    WHERE c.part >= sqlc.arg(from_day)::date AND c.part < sqlc.arg(to_day)::date
+        AND (c.error_message IS NOT NULL OR c.error_kind IS NOT NULL)
+),
+texts AS (
+    DELETE FROM actlog.search_text AS t USING trees AS x WHERE t.root_plan_id = x.root_plan_id
+),
+fresh AS (
+    DELETE FROM actlog.search_fresh AS f USING trees AS x WHERE f.root_plan_id = x.root_plan_id
+)
+INSERT INTO actlog.search_deletion AS d (deletions)
+SELECT 1 WHERE EXISTS (SELECT FROM trees)
+ON CONFLICT (id) DO UPDATE SET deletions = d.deletions + 1;
+
 -- name: OthersAtWork :one
 -- Reports whether Postgres works for another client of this database.
 SELECT EXISTS (

@@ -15,7 +15,7 @@ import (
 
 // Detail is dropped in two transactions per period. The first detaches its partitions from
 // their tables and notes the period: it is short, because it locks everybody out. The second
-// counts the tool calls and drops the detached tables: it is long, and blocks nobody. If one
+// counts the tool calls, removes copies of their texts, and drops the detached tables: it is long, and blocks nobody. If one
 // is interrupted, the next round goes on from there.
 
 // droppingPrefix marks a partition that was detached.
@@ -208,6 +208,11 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 				return err
 			}
 		}
+		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
+			if err := u.forgetTexts(ctx, tx, "actlog."+name, time.Time{}, endOfTime); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.Exec(ctx, "DROP TABLE actlog."+name); err != nil {
 			return err
 		}
@@ -246,6 +251,11 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 		noted, err := u.queries.DetailDropped(ctx, tx, db.DetailDroppedParams{FromDay: p.from, ToDay: p.to})
 		if err != nil || noted == 0 { // another server was quicker
 			return err
+		}
+		for _, table := range []string{callTable, cycleTable} {
+			if err := u.forgetTexts(ctx, tx, table+"_default", p.from, p.to); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, "WITH gone AS (DELETE FROM actlog.act_tool_info_default WHERE part = $1 RETURNING *)"+countCalls("gone"), p.from); err != nil {
 			return err

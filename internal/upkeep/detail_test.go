@@ -2,6 +2,7 @@ package upkeep_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
@@ -31,6 +33,9 @@ func dropDetail(t testing.TB, s *store.Store) {
 // skeleton returns a tree as it should be after its detail was dropped. It changes p.
 func skeleton(p *tree.Plan) *tree.Plan {
 	p.StructureResult, p.ParentStepID, p.ToolCall = nil, "", nil
+	for _, s := range p.Steps {
+		s.LatestToolArgs = nil
+	}
 	for c := range p.Children() {
 		skeleton(c)
 	}
@@ -82,12 +87,10 @@ func TestDropDetail(t *testing.T) {
 					t.Errorf("%s: %+v", when, got)
 				}
 				st := storetest.StepDetail(t, s, root+"-a")
-				if len(st.Cycles) != 0 || st.Figures.InputTokens != 7 || *st.LatestToolArgs == "" {
+				if len(st.Cycles) != 0 || st.Figures.InputTokens != 7 || st.LatestToolArgs != nil || st.LatestToolName == nil {
 					t.Errorf("%s: step %+v", when, st)
 				}
 			}
-			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'x' WHERE step_id = $1", root+"-a")
-			want.Steps[0].LatestToolArgs = new("x")
 			check("dropped")
 			daily := storetest.Lines(t, pg.Pool, "SELECT format('%s %s/%s %s %s %s %s', day, tool_name, server_name, project, calls, failures, total_ms) FROM actlog.tool_daily")
 			if diff := cmp.Diff([]string{"2026-11-20 fetch/ default 4 1 8000"}, daily); diff != "" {
@@ -113,6 +116,67 @@ func TestDropDetail(t *testing.T) {
 			}
 		})
 	}
+}
+
+// O4: no text of cycles and tool calls is left anywhere after they were dropped for their age.
+func TestNoTextOfDetailIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, inDefault := range []bool{false, true} {
+		t.Run(fmt.Sprintf("in the default partition %v", inDefault), func(t *testing.T) {
+			t.Parallel()
+			pg := pgtest.Fresh(t)
+			s := open(t, pg.URL)
+			for _, root := range []string{"old", "young"} {
+				storetest.WriteTree(t, s, root, record.Completed)
+				text := func(field string) *string { return new(strings.Repeat("x", 2000) + " planted-" + root + "-" + field) }
+				args := json.RawMessage(`{"q":"planted-` + root + `-arguments"}`)
+				storetest.Write(t, s,
+					&record.ThinkAct{
+						RootPlanID: root, StepID: root + "-a", Seq: 7, ThinkInput: text("input"), ThinkOutput: text("output"), ErrorMessage: text("error"),
+						ActionDescription: text("action"), ActionResult: text("acted"), Message: args, Metadata: args,
+					},
+					&record.ActTool{
+						RootPlanID: root, StepID: root + "-a", Seq: 7, ToolCallID: root + "-last", Name: new("fetch"), Parameters: new(string(args)), Result: text("result"),
+						State: new(record.Failed), ErrorMessage: text("failed"),
+					})
+			}
+			if inDefault {
+				storetest.SetPart(t, s, storetest.OldMonday, "old")
+			} else {
+				storetest.Age(t, s, storetest.OldMonday, "old")
+			}
+
+			if n := planted(t, pg.Pool, "old"); n == 0 {
+				t.Fatal("nothing was planted")
+			}
+			dropDetail(t, s)
+			if n := planted(t, pg.Pool, "old"); n > 0 {
+				t.Errorf("%d rows still have texts of detail that was dropped", n)
+			}
+			if n := planted(t, pg.Pool, "young"); n == 0 {
+				t.Error("detail that is young has lost its texts")
+			}
+		})
+	}
+}
+
+// planted counts the rows of all tables that have a planted text of a run.
+func planted(t testing.TB, pool *pgxpool.Pool, root string) (rows int) {
+	t.Helper()
+	tables := storetest.Lines(t, pool, `SELECT quote_ident(nspname) || '.' || quote_ident(relname) FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace
+		WHERE relkind = 'r' AND nspname IN ('actlog', 'report', 'public')`)
+	for _, table := range tables {
+		var n int
+		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" AS t WHERE t::text LIKE '%planted-'||$1||'-%' OR t::text LIKE '%'||encode($2, 'hex')||'%'",
+			root, []byte("planted-"+root+"-")).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		if n > 0 {
+			t.Logf("%d rows of %s have texts of %s", n, table, root)
+		}
+		rows += n
+	}
+	return rows
 }
 
 // TestLivePlansKeepTheirDetail checks that the detail of a period is kept until its plans end.

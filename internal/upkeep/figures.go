@@ -6,11 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/actlog/actlog/db"
 )
 
 // callTable is the table that stands for others in some queries.
 const callTable = "actlog.act_tool_info"
+
+// cycleTable is that of the cycles.
+const cycleTable = "actlog.think_act_record"
+
+// endOfTime is after every part.
+var endOfTime = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // linkPage is how many sub-plans get their links in one statement.
 const linkPage = 1000
@@ -25,6 +33,21 @@ func (u *Upkeep) saveLinks(ctx context.Context, conn db.DBTX, table string, from
 			if err := conn.QueryRow(ctx, save, part, *root, *plan, linkPage).Scan(&n, &root, &plan); err != nil {
 				return fmt.Errorf("save the links of sub-plans: %w", err)
 			}
+		}
+	}
+	return nil
+}
+
+// forgetTexts removes the texts of the tool calls, or cycles, in a table from where they are kept as well: from their steps,
+// and from the search. Fresh texts and the index of the search are changed by one server at a time.
+func (u *Upkeep) forgetTexts(ctx context.Context, tx pgx.Tx, table string, from, to time.Time) error {
+	for _, forget := range []string{"SELECT pg_advisory_xact_lock(hashtext('" + taskSearch + "'))", db.SearchForget, db.DetailForget} {
+		var args []any
+		if strings.Contains(forget, "$1") {
+			args = []any{from, to}
+		}
+		if _, err := tx.Exec(ctx, strings.ReplaceAll(forget, callTable, table), args...); err != nil {
+			return fmt.Errorf("forget texts: %w", err)
 		}
 	}
 	return nil
