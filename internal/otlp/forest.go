@@ -21,6 +21,7 @@ type forest struct {
 	skips         []*node            // those of class Skip
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
+	closed        bool               // nothing more is expected: what has not arrived never will
 	context       context            // what all of them tell
 	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
@@ -80,18 +81,19 @@ type standing struct {
 	delegations   *delegations
 	skipped       uint64 // marks of the nodes of class Skip
 
-	// Of a node without a span: when the first of its children started, 0 if it is not known, and
-	// whether they say that it belongs to another process.
-	first  int64
-	remote bool
+	// Of a node without a span: when the first of its children started, 0 if it is not known; whether
+	// they say that it belongs to another process; and whether its span is not waited for.
+	first           int64
+	remote, settled bool
 }
 
 // noFacts are those of a node without a span.
 var noFacts Facts
 
-// newForest puts the nodes of spans, which are in their order, into their places.
-func newForest(trace string, all []*node, byID map[string]*node) *forest {
-	f := &forest{trace: trace, spans: byID, others: map[string]*node{}, calls: map[response]*node{}}
+// newForest puts the nodes of spans, which are in their order, into their places. If it is closed, the
+// spans of nodes without one are not waited for.
+func newForest(trace string, all []*node, byID map[string]*node, closed bool) *forest {
+	f := &forest{trace: trace, closed: closed, spans: byID, others: map[string]*node{}, calls: map[response]*node{}}
 	for _, n := range all {
 		n.reset()
 	}
@@ -107,8 +109,10 @@ func newForest(trace string, all []*node, byID map[string]*node) *forest {
 		}
 	}
 	slices.SortFunc(f.tops, compareNodes)
+	orphans := f.takeOrphans()
 	f.nodes = make([]*node, 0, len(all)+len(f.others))
 	f.place(f.tops...)
+	f.adopt(orphans)
 	for _, n := range all {
 		if !n.placed() {
 			f.breakRing(n)
@@ -153,7 +157,7 @@ func (f *forest) addBelow(id string, n *node) {
 	}
 	n.addTo(p)
 	if p.Span == nil {
-		p.remote = p.remote || n.RemoteParent
+		p.remote = p.remote || n.parentIsRemote()
 		if p.first == 0 || n.Start != 0 && n.Start < p.first {
 			p.first = n.Start
 		}
@@ -547,12 +551,29 @@ func (n *node) end() int64 {
 	return n.End
 }
 
+// lastEnd is when the last of some nodes ended. One without a span ended with the last of what is below it.
 func lastEnd(nodes []*node) (last int64) {
 	for _, n := range nodes {
-		if n.Span != nil {
+		switch {
+		case n.Span != nil:
 			last = max(last, n.End)
-		} else {
+		case n.settled:
+			last = max(last, lastBelow(n))
+		default:
 			last = max(last, lastEnd(n.children))
+		}
+	}
+	return last
+}
+
+// lastBelow is when the last of all that is below a node ended.
+func lastBelow(n *node) (last int64) {
+	stack := slices.Clone(n.children)
+	for len(stack) > 0 {
+		c := stack[len(stack)-1]
+		stack = append(stack[:len(stack)-1], c.children...)
+		if c.Span != nil {
+			last = max(last, c.End)
 		}
 	}
 	return last
@@ -563,9 +584,11 @@ func lastEnd(nodes []*node) (last int64) {
 func (n *node) state() record.State {
 	switch {
 	case n.Span == nil:
-		isTrace := n.id == n.children[0].TraceID
-		if isTrace || n.remote {
+		switch isTrace := n.id == n.children[0].TraceID; {
+		case isTrace, n.remote:
 			return combinedState(n.children)
+		case n.settled:
+			return outcomeOf(n.children)
 		}
 		return record.Running
 	case n.facts.Failed:
@@ -574,6 +597,24 @@ func (n *node) state() record.State {
 		return record.Running
 	}
 	return record.Completed
+}
+
+// outcomeOf is what became of something of which only its parts are known. A tool call that failed did
+// not fail what made it, nor did a model call that others followed.
+func outcomeOf(parts []*node) record.State {
+	last := slices.MaxFunc(parts, compareEnds)
+	state := record.Completed
+	for _, n := range parts {
+		switch n.state() {
+		case record.Running:
+			return record.Running
+		case record.Failed:
+			if c := n.facts.Class; c != Tool && c != Model && c != Skip || c == Model && n == last {
+				state = record.Failed
+			}
+		}
+	}
+	return state
 }
 
 func combinedState(nodes []*node) record.State {

@@ -466,7 +466,7 @@ func (n *node) endTime() *time.Time {
 	case n.Span != nil:
 		return timestamp(n.End)
 	}
-	return timestamp(lastEnd(n.children))
+	return timestamp(lastEnd([]*node{n}))
 }
 
 // timestamp converts nanoseconds since 1970, nil for 0.

@@ -35,6 +35,17 @@ type Span struct {
 	Truncated []string `json:"truncated,omitempty"`
 }
 
+// The kinds of spans that serve what another process asked for, as OpenTelemetry numbers them.
+const (
+	kindServer   = 2
+	kindConsumer = 5
+)
+
+// parentIsRemote reports whether the parent of a span, if it has one, belongs to another process.
+func (s *Span) parentIsRemote() bool {
+	return s.RemoteParent || s.Kind == kindServer || s.Kind == kindConsumer
+}
+
 // Event is something that happened within a span.
 type Event struct {
 	Name       string     `json:"name"`

@@ -45,6 +45,9 @@ func stepMark(n *node) uint64 {
 		}
 		h = mix(h, uint64(n.start()))
 	}
+	if n.settled { // it ended with the last that is below it
+		h = mix(h, uint64(lastBelow(n)))
+	}
 	if n.ownsAgents {
 		h++
 	}
