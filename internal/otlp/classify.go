@@ -41,6 +41,7 @@ func classify(s *Span) Facts {
 		}
 	}
 	f.complete(s)
+	f.ofGenAI = isOfGenAI(s, f.Class) || isChain(s)
 	return f
 }
 

@@ -42,6 +42,8 @@ type Facts struct {
 	// part says that this is a part of the tool call above. If it failed, so did the call.
 	part   bool
 	Failed bool
+	// ofGenAI says that the instrumentation is one for agents and models.
+	ofGenAI bool
 	// key is the name of an agent or a tool, see nameKey.
 	key                string
 	CallID, ResponseID string

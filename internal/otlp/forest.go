@@ -74,6 +74,8 @@ type standing struct {
 	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
+	// isPipelines says that this is a step because the trace only tells of the parts of a pipeline.
+	isPipelines bool
 
 	// What the node owns.
 	models, tools []*node
@@ -132,6 +134,9 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	}
 	slices.Reverse(f.plans)
 	slices.SortFunc(f.owners, compareNodes)
+	if len(f.owners) == 0 {
+		f.addParts()
+	}
 	f.useLogs()
 	return f
 }
@@ -633,7 +638,7 @@ func combinedState(nodes []*node) record.State {
 // isStep reports whether a node is a step: it owns model or tool calls, or is an agent that has
 // nothing below it. An agent that only has agents below it just names the plan.
 func (n *node) isStep() bool {
-	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
+	return n.isPipelines || len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
 }
 
 // onlyRuns reports whether a span that is likely an agent only runs agents that have spans of their own.

@@ -176,6 +176,12 @@ func (n *node) planCall() *node {
 
 // parentStep returns the id of the step of the same plan that an agent works for, "" if there is none.
 func (p *projection) parentStep(n *node) string {
+	if n.isPipelines {
+		if part := n.partAbove(); part != nil {
+			return part.id
+		}
+		return ""
+	}
 	if n.facts.Class != Agent {
 		return ""
 	}

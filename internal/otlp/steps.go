@@ -45,6 +45,9 @@ func stepMark(n *node) uint64 {
 		}
 		h = mix(h, uint64(n.start()))
 	}
+	if n.isPipelines {
+		h = mix(h, 1)
+	}
 	if n.settled { // it ended with the last that is below it
 		h = mix(h, uint64(lastBelow(n)))
 	}
@@ -252,6 +255,9 @@ func (s *step) findRequest() string {
 	if f.Class != Tool && f.request != "" {
 		return f.request
 	}
+	if s.node.isPipelines {
+		return cmp.Or(requestIn(withoutObjects(f.Input)), unread(f.Input))
+	}
 	if f.Class == Tool && f.delegate != "" {
 		if request := requestIn(f.Arguments); request != "" {
 			return request
@@ -278,6 +284,9 @@ func (s *step) findResult() string {
 	f := s.node.facts
 	if f.Class != Tool && f.answer != "" {
 		return f.answer
+	}
+	if s.node.isPipelines {
+		return cmp.Or(answerIn(withoutObjects(f.Output)), unread(f.Output))
 	}
 	if answer, _ := s.node.answer(); answer != "" {
 		return answer
