@@ -10,6 +10,8 @@ import (
 // it.
 var conventions = []convention{
 	adk, // first, because only it knows the spans that must not count
+	loggedSpans,
+	codex,
 	langfuse,
 	traceloop,
 	openInference,
@@ -71,7 +73,7 @@ func (c *convention) readInto(f *Facts, s *Span) {
 func (f *Facts) complete(s *Span) {
 	f.Usage.complete()
 	f.FirstToken = within(s, f.FirstToken)
-	fill(&f.Conversation, s.Attributes, "session.id", "thread.id")
+	f.Conversation = cmp.Or(f.Conversation, s.Attributes.Get("session.id"), s.Attributes.text("thread.id")) // it may be the number of a thread
 	fill(&f.User, s.Attributes, "user.id", "enduser.id")
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
@@ -105,7 +107,11 @@ func (f *Facts) complete(s *Span) {
 	switch f.Class {
 	case Agent:
 		if f.Agent == "" || f.Agent == s.Name {
-			f.Agent = agentName(s, strings.TrimPrefix(s.Name, "invoke_agent "))
+			name := strings.TrimPrefix(s.Name, "invoke_agent ")
+			if name == "invoke_agent" {
+				name = cmp.Or(s.Attributes.Get("gen_ai.agent.id"), name)
+			}
+			f.Agent = agentName(s, name)
 		}
 		f.key = nameKey(f.Agent)
 	case Tool:

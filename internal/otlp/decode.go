@@ -76,8 +76,8 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 }
 
 // DecodeLogs reads the body of an export of logs. A record that names a span becomes a stub of this
-// span, with the record as its event. The other records are only counted. The errors are those of
-// DecodeTraces.
+// span, with the record as its event. A record of a coding agent becomes a span of its own where that is
+// needed. The other records are only counted. The errors are those of DecodeTraces.
 func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	var b Batch
 	all, err := unmarshalLogs(contentType, body, bodyLimits)
@@ -92,14 +92,26 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	}
 	b.Rowless = Tally{}
 	for _, rl := range all.ResourceLogs().All() {
+		var c converter
+		resource := c.attributes("resource", rl.Resource().Attributes())
+		inResource := c.truncated
 		for _, sl := range rl.ScopeLogs().All() {
+			scope := Scope{Name: c.name("scope", sl.Scope().Name()), Version: c.name("scope", sl.Scope().Version())}
 			for _, l := range sl.LogRecords().All() {
-				if l.TraceID().IsEmpty() || l.SpanID().IsEmpty() {
+				c.truncated = inResource[:len(inResource):len(inResource)]
+				logged, isAgents := c.logged(l, scope, resource)
+				namesNone := l.TraceID().IsEmpty() || l.SpanID().IsEmpty()
+				switch {
+				case logged != nil:
+					b.Spans = append(b.Spans, *logged)
+				case !namesNone:
+					b.Spans = append(b.Spans, stub(l))
+				default:
 					b.Ignored++
-					b.Rowless.addLog(clean(sl.Scope().Name()), l)
-					continue
+					if !isAgents {
+						b.Rowless.addLog(scope.Name, l)
+					}
 				}
-				b.Spans = append(b.Spans, stub(l))
 			}
 		}
 	}

@@ -80,8 +80,9 @@ type Facts struct {
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,
 // which it names by nothing but its time.
 type callLog struct {
-	id   string // of the tool call; empty: this is of a model call
-	time int64  // nanoseconds since 1970
+	id      string // of the tool call; empty: this is of a model call
+	request string // the id of the request of the model call, if it is known
+	time    int64  // nanoseconds since 1970
 	callFailure
 	args, result string
 	answer       string

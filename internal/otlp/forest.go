@@ -23,6 +23,7 @@ type forest struct {
 	plans         []*node            // tool calls with rows below them, parents first
 	closed        bool               // nothing more is expected: what has not arrived never will
 	context       context            // what all of them tell
+	told          *context           // what the last one told
 	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
@@ -99,8 +100,11 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	for _, n := range all {
 		n.reset()
 	}
+	var logged []*node
 	for _, n := range all { // in their order, so every list of children is in order
 		switch {
+		case n.Logged && !n.isRun():
+			logged = append(logged, n)
 		case n.above != nil && n.above.id == n.ParentID:
 			n.addTo(n.above)
 		case n.ParentID != n.id && validID(n.ParentID, 16):
@@ -111,15 +115,17 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 		}
 	}
 	slices.SortFunc(f.tops, compareNodes)
+	f.endPrompts(all)
 	orphans := f.takeOrphans()
 	f.nodes = make([]*node, 0, len(all)+len(f.others))
 	f.place(f.tops...)
 	f.adopt(orphans)
 	for _, n := range all {
-		if !n.placed() {
+		if !n.placed() && (!n.Logged || n.isRun()) {
 			f.breakRing(n)
 		}
 	}
+	f.useRecords(logged)
 	for _, n := range slices.Backward(f.nodes) { // what is below first
 		makesRow := n.outer == nil && n.facts.Class.makesRow()
 		if p := n.parent; p != nil {
@@ -208,7 +214,6 @@ func (f *forest) breakRing(n *node) {
 func (f *forest) place(tops ...*node) {
 	stack := slices.Clone(tops)
 	slices.Reverse(stack)
-	var told *context
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -223,16 +228,13 @@ func (f *forest) place(tops ...*node) {
 			f.joinResponse(n)
 		}
 		f.nodes = append(f.nodes, n)
-		if n.context != nil && n.context != told {
-			told = n.context
-			if told.metadata && f.teller == nil {
-				f.teller = n
-			}
-			f.context.fillFrom(told)
-		}
+		f.learnContext(n)
 		switch {
 		case n.outer != nil:
 		case n.facts.Class == Model:
+			if agent := n.owner; n.facts.Model == "" && agent.isAgent() && isCodex(n.Span) { // only a turn has it
+				n.learn(agent).Model = agent.facts.Model
+			}
 			n.owner.models = append(n.owner.models, n)
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
@@ -250,6 +252,18 @@ func (f *forest) place(tops ...*node) {
 			stack = append(stack, c)
 		}
 	}
+}
+
+// learnContext adds what a node tells of the run as a whole. Most tell the same as the one before.
+func (f *forest) learnContext(n *node) {
+	if n.context == nil || n.context == f.told {
+		return
+	}
+	f.told = n.context
+	if f.told.metadata && f.teller == nil {
+		f.teller = n
+	}
+	f.context.fillFrom(f.told)
 }
 
 // nameAfter names what is likely an agent after one that a part of it names, if its own span only names
@@ -419,12 +433,16 @@ func (f *forest) useLogs() {
 		}
 	}
 	slices.SortFunc(models, compareEnds)
-	own := map[*node][]*node{} // by owner, in the order of their ends
+	own, byRequest := map[*node][]*node{}, map[string]*node{} // by owner, in the order of their ends
 	for _, m := range models {
 		own[m.owner] = append(own[m.owner], m)
+		byRequest[m.facts.ResponseID] = m
 	}
 	for _, l := range byTime {
-		said := saidOf(l.callLog, l.by.inner(), own, models)
+		said := byRequest[l.request]
+		if l.request == "" || said == nil {
+			said = saidOf(l.callLog, l.by.inner(), own, models)
+		}
 		if said == nil {
 			continue
 		}
@@ -560,10 +578,10 @@ func (n *node) end() int64 {
 func lastEnd(nodes []*node) (last int64) {
 	for _, n := range nodes {
 		switch {
-		case n.Span != nil:
-			last = max(last, n.End)
 		case n.settled:
 			last = max(last, lastBelow(n))
+		case n.Span != nil:
+			last = max(last, n.End)
 		default:
 			last = max(last, lastEnd(n.children))
 		}
@@ -571,8 +589,9 @@ func lastEnd(nodes []*node) (last int64) {
 	return last
 }
 
-// lastBelow is when the last of all that is below a node ended.
+// lastBelow is when the last of all that is below a node ended; if there is nothing, when it started.
 func lastBelow(n *node) (last int64) {
+	last = n.start()
 	stack := slices.Clone(n.children)
 	for len(stack) > 0 {
 		c := stack[len(stack)-1]
@@ -593,9 +612,13 @@ func (n *node) state() record.State {
 		case isTrace, n.remote:
 			return combinedState(n.children)
 		case n.settled:
-			return outcomeOf(n.children)
+			state, _ := outcomeOf(n.children)
+			return state
 		}
 		return record.Running
+	case n.settled:
+		state, _ := outcomeOf(n.children)
+		return state
 	case n.facts.Failed:
 		return record.Failed
 	case n.End == 0:
@@ -604,22 +627,27 @@ func (n *node) state() record.State {
 	return record.Completed
 }
 
-// outcomeOf is what became of something of which only its parts are known. A tool call that failed did
-// not fail what made it, nor did a model call that others followed.
-func outcomeOf(parts []*node) record.State {
-	last := slices.MaxFunc(parts, compareEnds)
-	state := record.Completed
+// outcomeOf is what became of something of which only its parts are known, and the part that failed it. A
+// tool call that failed did not fail what made it, nor did a model call that others followed.
+func outcomeOf(parts []*node) (state record.State, by *node) {
+	state = record.Completed
+	var last *node // of the model calls
 	for _, n := range parts {
-		switch n.state() {
-		case record.Running:
-			return record.Running
-		case record.Failed:
-			if c := n.facts.Class; c != Tool && c != Model && c != Skip || c == Model && n == last {
-				state = record.Failed
-			}
+		s := n.state()
+		if s == record.Running {
+			return s, nil
+		}
+		switch c := n.facts.Class; {
+		case c == Model && (last == nil || compareEnds(last, n) < 0):
+			last = n
+		case s == record.Failed && by == nil && c != Model && c != Tool && c != Skip:
+			state, by = s, n
 		}
 	}
-	return state
+	if by == nil && last != nil && last.state() == record.Failed {
+		return record.Failed, last
+	}
+	return state, by
 }
 
 func combinedState(nodes []*node) record.State {

@@ -1,0 +1,277 @@
+package otlp
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/actlog/actlog/internal/field"
+)
+
+// Coding agents write log records of what they do. A record that tells of a prompt, of a model call or of
+// a tool call becomes a span that is marked as Logged. If the record names no span, it belongs to a run of
+// its session and its prompt, whose ids are derived from those; else to the run of the span that it names.
+
+// codingAgent is a program whose log records are read.
+type codingAgent struct {
+	name, provider string
+	// prefix begins the names of its records, which may lack it where the scope has the name.
+	prefix, scope, service string
+	// session and prompt are the attributes by which the records of a run are known.
+	session, prompt []string
+	kinds           map[string]recordKind
+}
+
+// recordKind is what a log record tells of.
+type recordKind uint8
+
+const (
+	ofNothing recordKind = iota
+	ofPrompt
+	ofModel
+	ofFailedModel
+	ofTool
+	ofAnswer // of a model call
+)
+
+var codingAgents = []codingAgent{
+	{
+		name: "claude_code", provider: "anthropic", prefix: "claude_code.", scope: "com.anthropic.claude_code", service: "claude-code",
+		session: []string{"session.id"}, prompt: []string{"prompt.id"},
+		kinds: map[string]recordKind{
+			"user_prompt": ofPrompt, "api_request": ofModel, "api_error": ofFailedModel, "api_refusal": ofFailedModel,
+			"tool_result": ofTool, "assistant_response": ofAnswer,
+		},
+	},
+	{
+		name: "codex", provider: "openai", prefix: "codex.", scope: "codex_otel", service: "codex_cli_rs",
+		session: []string{"conversation.id", "thread.id"}, prompt: []string{"turn.id", "turn_id"},
+		kinds: map[string]recordKind{
+			"user_prompt": ofPrompt, "sse_event": ofModel, "api_request": ofFailedModel, "websocket_request": ofFailedModel, "tool_result": ofTool,
+		},
+	},
+	{name: "gemini_cli", provider: "gcp.gemini", prefix: "gemini_cli.", scope: "gemini_cli", service: "gemini-cli",
+		session: []string{"session.id"}, prompt: []string{"prompt_id"}, kinds: geminiKinds},
+	{name: "qwen_code", prefix: "qwen-code.", scope: "qwen-code", service: "qwen-code", // began as a copy of Gemini CLI
+		session: []string{"session.id"}, prompt: []string{"prompt_id"}, kinds: geminiKinds},
+}
+
+var geminiKinds = map[string]recordKind{
+	"user_prompt": ofPrompt, "api_response": ofModel, "api_error": ofFailedModel, "tool_call": ofTool,
+}
+
+// writerOf returns the coding agent that wrote a log record, and what it calls the record; nil if none did.
+func writerOf(names []string, scope, service string) (*codingAgent, string) {
+	for i := range codingAgents {
+		for _, name := range names {
+			if kind, ok := strings.CutPrefix(name, codingAgents[i].prefix); ok {
+				return &codingAgents[i], kind
+			}
+		}
+	}
+	for i := range codingAgents {
+		if a := &codingAgents[i]; strings.HasPrefix(scope, a.scope) || service == a.service {
+			return a, cmp.Or(names...)
+		}
+	}
+	return nil, ""
+}
+
+// kindOf returns what a log record tells of.
+func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
+	kind := a.kinds[name]
+	failure := attributes.first("error.message", "error")
+	switch {
+	case a.name != "codex":
+	case kind == ofModel && failure != "":
+		return ofFailedModel
+	case kind == ofModel && !attributes.hasPrefix("input_token_count"), // an event of a stream
+		kind == ofFailedModel && failure == "": // the answer has a record of its own
+		return ofNothing
+	}
+	return kind
+}
+
+// logged returns the span that a log record becomes. It reports whether the record is one of a coding
+// agent: if it is and there is no span, it tells of nothing that has a row.
+func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (s *Span, isAgents bool) {
+	names := []string{shortName(l.EventName())}
+	if attribute, ok := l.Attributes().Get(eventName); ok {
+		names = append(names, shortName(attribute.Str()))
+	}
+	if l.Body().Type() == pcommon.ValueTypeStr {
+		names = append(names, shortName(l.Body().Str()))
+	}
+	writer, name := writerOf(names, scope.Name, resource.Get("service.name"))
+	if writer == nil {
+		return nil, false
+	}
+	namesSpan := !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty()
+	if namesSpan && writer.name != "codex" {
+		return nil, true // what names spans of the others is read from the events of those
+	}
+	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
+	session, prompt := a.first(writer.session...), a.first(writer.prompt...)
+	kind := writer.kindOf(name, a)
+	if kind == ofNothing || session == "" && !namesSpan {
+		return nil, true
+	}
+	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
+	s.End = cmp.Or(nanoseconds(l.Timestamp()), timeIn(a.Get("event.timestamp")), nanoseconds(l.ObservedTimestamp()))
+	s.Start = s.End - min(s.End, millisecondsIn(a))
+	if namesSpan {
+		s.TraceID, s.ParentID = l.TraceID().String(), l.SpanID().String()
+	} else {
+		s.TraceID = hashed(32, writer.name, session, prompt)
+		s.ParentID = runOf(s.TraceID)
+	}
+	switch id := a.first("tool_use_id", "call_id", "tool_call_id"); {
+	case kind == ofPrompt && prompt != "" && !namesSpan:
+		s.SpanID, s.ParentID, s.End = s.ParentID, "", 0
+	case kind == ofTool && id != "":
+		s.SpanID = hashed(16, s.TraceID, "tool", id)
+	default:
+		content, _ := json.Marshal(a)
+		s.SpanID = hashed(16, s.TraceID, name, strconv.FormatInt(nanoseconds(l.Timestamp()), 10), string(content))
+		if kind == ofPrompt {
+			s.End = 0
+		}
+	}
+	return s, true
+}
+
+// runOf returns the id of the span at the top of a run of which only log records tell.
+func runOf(traceID string) string { return traceID[:16] }
+
+// isRun reports whether a span is of a run of which only log records tell.
+func (s *Span) isRun() bool {
+	return s.Logged && (s.SpanID == runOf(s.TraceID) || s.ParentID == runOf(s.TraceID))
+}
+
+// hashed returns an id of so many hex digits that stands for some texts.
+func hashed(digits int, texts ...string) string {
+	h := sha256.New()
+	for _, s := range texts {
+		h.Write(appendString(nil, s))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:digits]
+}
+
+func shortName(s string) string { return clean(field.Shorten(s, maxExampleBytes)) }
+
+func isRedacted(s string) bool { return s == "<REDACTED>" || s == "[REDACTED]" }
+
+// timeIn reads a time as text, 0 if it is none.
+func timeIn(s string) int64 {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || t.Year() < 1971 || t.Year() > 2200 {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// millisecondsIn returns how long that took of which a record tells, in nanoseconds.
+func millisecondsIn(a Attributes) int64 {
+	ms, err := strconv.ParseFloat(a.first("duration_ms", "durationMs"), 64)
+	if err != nil || !(ms > 0 && ms < 1e12) {
+		return 0
+	}
+	return int64(ms * float64(time.Millisecond))
+}
+
+// loggedSpans is for the spans that log records of coding agents became.
+var loggedSpans = convention{
+	class: func(s *Span) Class {
+		if !s.Logged {
+			return Unclassified
+		}
+		_, kind := loggedKind(s)
+		switch kind {
+		case ofPrompt:
+			return Agent
+		case ofModel, ofFailedModel:
+			return Model
+		case ofTool:
+			return Tool
+		}
+		return Transparent
+	},
+	read: func(s *Span, f *Facts) {
+		if !s.Logged {
+			return
+		}
+		a := s.Attributes
+		writer, kind := loggedKind(s)
+		if writer == nil {
+			return
+		}
+		f.Agent = cmp.Or(f.Agent, writer.name)
+		fill(&f.Conversation, a, writer.session...)
+		fill(&f.User, a, "user.account_id", "user.id", "user.email")
+		failure := callFailure{
+			failed:  kind == ofFailedModel || strings.EqualFold(a.Get("success"), "false"),
+			kind:    a.first("error_type", "error_class", "error.type", "status_code", "http.response.status_code"),
+			message: a.first("error", "error_message", "error.message"),
+		}
+		switch kind {
+		case ofPrompt:
+			fill(&f.Input, a, "prompt")
+		case ofModel, ofFailedModel:
+			readLoggedModel(a, f)
+			f.Provider = cmp.Or(f.Provider, writer.provider)
+			f.FirstToken = cmp.Or(f.FirstToken, after(s, a.Get("ttft_ms"), time.Millisecond))
+			f.fail(failure)
+		case ofTool:
+			fill(&f.Tool, a, "tool_name", "function_name")
+			fill(&f.CallID, a, "tool_use_id", "call_id", "tool_call_id")
+			fill(&f.Arguments, a, "tool_input", "arguments", "function_args", "tool_parameters")
+			fill(&f.Result, a, "output", "tool_result", "tool_output", "result")
+			failure.message = cmp.Or(failure.message, f.Result)
+			f.fail(failure)
+		case ofAnswer:
+			f.logs = append(f.logs, callLog{time: cmp.Or(s.End, s.Start), request: a.Get("request_id"), answer: a.Get("response")})
+		}
+	},
+}
+
+func readLoggedModel(a Attributes, f *Facts) {
+	fill(&f.Model, a, "model", "gen_ai.request.model")
+	fill(&f.ResponseID, a, "request_id")
+	fill(&f.Output, a, "response_text")
+	fill(&f.Finish, a, "stop_reason")
+	if reasons := list(a.Get("finish_reasons")); len(reasons) > 0 {
+		f.Finish = cmp.Or(f.Finish, reasons[0])
+	}
+	usage := Usage{ // Claude Code's input lacks what is cached
+		Input: a.count("input_tokens"), Output: a.count("output_tokens"),
+		CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
+	}
+	usage.addCache()
+	f.Usage.fill(usage)
+	f.Usage.fill(Usage{
+		Input: a.count("input_token_count"), Output: a.count("output_token_count"),
+		CacheRead: a.count("cached_token_count", "cached_content_token_count"),
+		Reasoning: a.count("reasoning_token_count", "thoughts_token_count"), Total: a.count("total_token_count"),
+	})
+	f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))
+	if micros := money(a.Get("cost_usd_micros")); f.CostUSD == nil && micros != nil {
+		f.CostUSD = new(*micros / 1e6)
+	}
+}
+
+// loggedKind returns who wrote the record that a span was, and what it tells of.
+func loggedKind(s *Span) (*codingAgent, recordKind) {
+	writer, name := writerOf([]string{s.Name}, "", "")
+	if writer == nil {
+		return nil, ofNothing
+	}
+	return writer, writer.kindOf(name, s.Attributes)
+}
