@@ -103,9 +103,9 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	var logged []*node
 	for _, n := range all { // in their order, so every list of children is in order
 		switch {
-		case n.Logged && !n.isRun():
+		case n.namesSpan():
 			logged = append(logged, n)
-		case n.above != nil && n.above.id == n.ParentID:
+		case n.above != nil && n.above.id == n.ParentID && !n.above.namesSpan():
 			n.addTo(n.above)
 		case n.ParentID != n.id && validID(n.ParentID, 16):
 			n.above = f.spans[n.ParentID]
@@ -121,7 +121,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	f.place(f.tops...)
 	f.adopt(orphans)
 	for _, n := range all {
-		if !n.placed() && (!n.Logged || n.isRun()) {
+		if !n.placed() && !n.namesSpan() {
 			f.breakRing(n)
 		}
 	}
@@ -158,7 +158,7 @@ func (n *node) reset() {
 // addBelow puts a node below the one with an id, which may have no span.
 func (f *forest) addBelow(id string, n *node) {
 	p := f.spans[id]
-	if p == nil {
+	if p == nil || p.namesSpan() { // nothing is below what a log record tells of
 		p = f.others[id]
 	}
 	if p == nil {

@@ -18,8 +18,11 @@ func (f *forest) endPrompts(all []*node) {
 	for i, n := range prompts {
 		n.settled = f.closed || i < len(prompts)-1
 	}
+	if len(prompts) == 0 {
+		return
+	}
 	top := f.others[runOf(f.trace)]
-	if top == nil || len(prompts) == 0 {
+	if top == nil {
 		return
 	}
 	top.children = slices.DeleteFunc(top.children, func(n *node) bool {

@@ -156,6 +156,9 @@ func (s *Span) isRun() bool {
 	return s.Logged && (s.SpanID == runOf(s.TraceID) || s.ParentID == runOf(s.TraceID))
 }
 
+// namesSpan reports whether a span was a log record that named another span.
+func (s *Span) namesSpan() bool { return s.Logged && !s.isRun() }
+
 // hashed returns an id of so many hex digits that stands for some texts.
 func hashed(digits int, texts ...string) string {
 	h := sha256.New()

@@ -78,6 +78,8 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 		Spans    []struct {
 			ID, Parent, Name string
 			Remote, Stub     bool
+			Kind             int32
+			Logged           bool
 			Start, End       int64
 			Status           int32
 			Message          string
@@ -97,7 +99,7 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	}
 	for _, in := range s.Spans {
 		span := otlp.Span{
-			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub, Name: in.Name,
+			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub, Kind: in.Kind, Logged: in.Logged, Name: in.Name,
 			Start: moment(in.Start), End: moment(in.End), Status: in.Status, StatusMessage: in.Message,
 			Scope: in.Scope, Resource: s.Resource, Attributes: in.Attributes, Events: in.Events,
 		}
