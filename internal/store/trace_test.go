@@ -529,7 +529,7 @@ func nativeChanges(random *rand.Rand, projected []record.Change) (changes []reco
 			switch f := &field.Fields(key.Kind)[i]; {
 			case f.Key, f.Name == "planId":
 				f.In(own).Set(f.In(c))
-			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Rule != field.Newest, !f.Sent():
+			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Name == "startedBy", f.Rule != field.Newest, !f.Sent():
 			case random.IntN(4) == 0:
 				setField(f, own, 1)
 			}
@@ -559,8 +559,6 @@ func TestDeleteTrace(t *testing.T) {
 	checkRows(t, s, last)
 }
 
-// TestQuietTrace checks that a trace without new spans becomes UNKNOWN after TraceQuiet, and that
-// later spans still complete it.
 // TestQuietTrace: C3: of a trace to which nothing more comes, the rows are those of what arrived. Only what
 // has not ended is UNKNOWN.
 func TestQuietTrace(t *testing.T) {
