@@ -117,8 +117,6 @@ func (f *forest) adopt(o orphans) {
 	slices.SortFunc(f.tops, compareNodes)
 }
 
-func (n *node) isAgent() bool { return n.facts.Class == Agent }
-
 // mayAdopt reports whether a node may be the parent of any other: what is below a model call is the
 // same call.
 func (n *node) mayAdopt() bool {

@@ -4,16 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/plog"
-
-	"github.com/actlog/actlog/internal/field"
 )
 
 // Coding agents write log records of what they do. A record that tells of a prompt, of a model call or of
@@ -100,54 +93,6 @@ func (a *codingAgent) kindOf(name string, attributes Attributes) recordKind {
 	return kind
 }
 
-// logged returns the span that a log record becomes. It reports whether the record is one of a coding
-// agent: if it is and there is no span, it tells of nothing that has a row.
-func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (s *Span, isAgents bool) {
-	names := []string{shortName(l.EventName())}
-	if attribute, ok := l.Attributes().Get(eventName); ok {
-		names = append(names, shortName(attribute.Str()))
-	}
-	if l.Body().Type() == pcommon.ValueTypeStr {
-		names = append(names, shortName(l.Body().Str()))
-	}
-	writer, name := writerOf(names, scope.Name, resource.Get("service.name"))
-	if writer == nil {
-		return nil, false
-	}
-	namesSpan := !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty()
-	if namesSpan && writer.name != "codex" {
-		return nil, true // what names spans of the others is read from the events of those
-	}
-	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
-	session, prompt := a.first(writer.session...), a.first(writer.prompt...)
-	kind := writer.kindOf(name, a)
-	if kind == ofNothing || session == "" && !namesSpan {
-		return nil, true
-	}
-	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
-	s.End = cmp.Or(nanoseconds(l.Timestamp()), timeIn(a.Get("event.timestamp")), nanoseconds(l.ObservedTimestamp()))
-	s.Start = s.End - min(s.End, millisecondsIn(a))
-	if namesSpan {
-		s.TraceID, s.ParentID = l.TraceID().String(), l.SpanID().String()
-	} else {
-		s.TraceID = hashed(32, writer.name, session, prompt)
-		s.ParentID = runOf(s.TraceID)
-	}
-	switch id := a.first("tool_use_id", "call_id", "tool_call_id"); {
-	case kind == ofPrompt && prompt != "" && !namesSpan:
-		s.SpanID, s.ParentID, s.End = s.ParentID, "", 0
-	case kind == ofTool && id != "":
-		s.SpanID = hashed(16, s.TraceID, "tool", id)
-	default:
-		content, _ := json.Marshal(a)
-		s.SpanID = hashed(16, s.TraceID, name, strconv.FormatInt(nanoseconds(l.Timestamp()), 10), string(content))
-		if kind == ofPrompt {
-			s.End = 0
-		}
-	}
-	return s, true
-}
-
 // runOf returns the id of the span at the top of a run of which only log records tell.
 func runOf(traceID string) string { return traceID[:16] }
 
@@ -167,8 +112,6 @@ func hashed(digits int, texts ...string) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))[:digits]
 }
-
-func shortName(s string) string { return clean(field.Shorten(s, maxExampleBytes)) }
 
 func isRedacted(s string) bool { return s == "<REDACTED>" || s == "[REDACTED]" }
 
