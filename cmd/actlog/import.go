@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
@@ -28,7 +30,8 @@ type importCmd struct {
 func (*importCmd) Help() string {
 	return `A file holds one record per line, as "actlog export" writes them and POST /api/v1/records takes them. Or it holds what
 OpenTelemetry exporters send: one export as protobuf or JSON, or one JSON export per line, as the file exporter of a
-collector writes them. Each rejected record is reported on stderr as FILE:LINE: CODE: REASON. The others are written,
+collector writes them. A line may also be a span as OpenTelemetry's SDK for JavaScript has it, as in the file of GitHub
+Copilot CLI. Each rejected record is reported on stderr as FILE:LINE: CODE: REASON. The others are written,
 and the exit code is 1. If an import is interrupted, run it again: sending records twice does no harm.`
 }
 
@@ -159,14 +162,14 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 	defer func() { _ = f.Close() }() // it was only read
 	defer im.contents.close()
 	im.progress.begin(f.name, f.size)
-	add, send, content := im.addRecord, im.sendRecords, "records"
+	content := "records"
 	if f.otlp != "" {
-		add, send, content = im.addExport, im.sendParts, "spans"
+		content = "spans"
 	}
 	for {
 		data, err := f.next()
 		if err == nil {
-			err = add(f, data)
+			err = im.add(f, data)
 		}
 		if invalid, ok := errors.AsType[*record.InvalidError](err); ok {
 			im.Records++
@@ -183,11 +186,36 @@ func (im *importer) run(ctx context.Context, path string, stdin io.Reader) error
 		case ended && im.Records == 0:
 			im.complain(fmt.Errorf("%s: holds no %s", f.name, content))
 		}
-		if err := send(ctx, f, ended); err != nil || ended {
+		if err := im.sendRecords(ctx, f, ended); err != nil {
+			return err
+		}
+		if err := im.sendParts(ctx, f, ended); err != nil || ended {
 			return err
 		}
 	}
 }
+
+// add adds what a line holds: a record, an export, or a span of the SDK for JavaScript. A file of protobuf
+// holds one export.
+func (im *importer) add(f *recordFile, line []byte) error {
+	if f.otlp == otlp.TypeProtobuf || otlpJSON.Match(line) {
+		return im.addExport(cmp.Or(f.otlp, otlp.TypeJSON), line)
+	}
+	span, isSpan, err := otlp.SpanOfJS(line)
+	switch {
+	case err != nil:
+		return invalid(record.CodeMalformed, "%s", err)
+	case isSpan:
+		im.addPart(span)
+		return nil
+	case f.otlp != "" && !isRecord.Match(line):
+		return im.addExport(f.otlp, line)
+	}
+	return im.addRecord(f, line)
+}
+
+// isRecord matches a line that holds a record.
+var isRecord = regexp.MustCompile(`"kind"\s*:\s*"`)
 
 // addRecord adds the record of a line to the batch. A content is kept for the records behind it.
 func (im *importer) addRecord(f *recordFile, line []byte) error {

@@ -17,25 +17,32 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// addExport cuts an export into parts that a server accepts, and joins them with the parts
-// before them as far as they fit into one request.
-func (im *importer) addExport(f *recordFile, export []byte) error {
-	parts, err := otlp.Cut(f.otlp, export, importBatch, otlp.MaxSpans)
+// addExport cuts an export into parts that a server accepts.
+func (im *importer) addExport(mediaType string, export []byte) error {
+	parts, err := otlp.Cut(mediaType, export, importBatch, otlp.MaxSpans)
 	if err != nil {
 		return invalid(record.CodeMalformed, "%s", err)
 	}
 	for _, p := range parts {
-		im.Records += int64(p.Count)
-		if n := len(im.parts); n > 0 {
-			last := &im.parts[n-1]
-			if last.Signal == p.Signal && len(last.Body)+len(p.Body) <= importBatch && last.Count+p.Count <= otlp.MaxSpans {
-				last.Body, last.Count = append(last.Body, p.Body...), last.Count+p.Count
-				continue
-			}
-		}
-		im.parts = append(im.parts, p)
+		im.addPart(p)
 	}
 	return nil
+}
+
+// addPart joins a part with the one before it, as far as they fit into one request.
+func (im *importer) addPart(p otlp.Part) {
+	im.Records += int64(p.Count)
+	if p.Count == 0 {
+		return
+	}
+	if n := len(im.parts); n > 0 {
+		last := &im.parts[n-1]
+		if last.Signal == p.Signal && len(last.Body)+len(p.Body) <= importBatch && last.Count+p.Count <= otlp.MaxSpans {
+			last.Body, last.Count = append(last.Body, p.Body...), last.Count+p.Count
+			return
+		}
+	}
+	im.parts = append(im.parts, p)
 }
 
 // sendParts sends the parts that are full, or all of them if they are the last ones.

@@ -617,7 +617,13 @@ func TestDocsOTLP(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"export.json": asJSON(t, agentRun(1, 1, 1)), "export.pb.gz": packed.Bytes(), "collector.jsonl": asJSON(t, agentRun(3, 1, 1))} {
+	copilot, err := os.ReadFile(filepath.Join("testdata", "copilot.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{
+		"export.json": asJSON(t, agentRun(1, 1, 1)), "export.pb.gz": packed.Bytes(), "collector.jsonl": asJSON(t, agentRun(3, 1, 1)), "copilot.jsonl": copilot,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ type serveCmd struct {
 	KeepDays       int           `help:"Delete whole trees that have ended and are older than this. 0: never." default:"0" placeholder:"DAYS"`
 	InterruptAfter time.Duration `help:"Mark a run INTERRUPTED when its last heartbeat is older than this; a later one undoes that. 0: never." default:"15m"`
 	TraceDays      int           `help:"Keep the spans of a trace until this long after the last one arrived; the trees made from them stay." default:"3" placeholder:"DAYS"`
-	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: what has not ended in it becomes UNKNOWN, until more arrives." default:"10m"`
+	TraceQuiet     time.Duration `help:"Close a trace when no span arrived for this long: missing spans are not waited for, and what has not ended becomes UNKNOWN, until more arrives." default:"10m"`
 	Ballast        int           `help:"Size of a file in the data folder that is removed if the disk is too full for the private Postgres to start, in MiB. 0: none." default:"64" placeholder:"MIB"`
 	Workers        int           `help:"How many workers run agents; 0: none. Default: as many as there are processors, if there is a --config." default:"-1"`
 	ReportURL      string        `help:"Login of a role that may only read the reports, postgres://user:password@host/database: assistants then have SQL (/mcp). Default: a login of the private Postgres; none on a configured one. Better pass a password in ACTLOG_REPORT_URL." name:"report-url" placeholder:"URL"`

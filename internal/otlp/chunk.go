@@ -144,6 +144,7 @@ const (
 	flagRemote = 1 << iota
 	flagStub
 	flagResource // its resource follows; without the flag it is that of the previous span
+	flagLogged
 )
 
 // minSpanBytes is the size of an empty span.
@@ -156,6 +157,9 @@ func (w *writer) span(s *Span) {
 	}
 	if s.Stub {
 		flags |= flagStub
+	}
+	if s.Logged {
+		flags |= flagLogged
 	}
 	if !slices.Equal(w.resource, s.Resource) {
 		flags |= flagResource
@@ -276,7 +280,7 @@ func (r *reader) text() string {
 
 func (r *reader) span(s *Span) {
 	flags := r.byte()
-	s.RemoteParent, s.Stub = flags&flagRemote != 0, flags&flagStub != 0
+	s.RemoteParent, s.Stub, s.Logged = flags&flagRemote != 0, flags&flagStub != 0, flags&flagLogged != 0
 	s.TraceID, s.SpanID, s.ParentID, s.Name = r.text(), r.text(), r.text(), r.text()
 	s.Kind = int32(r.int())
 	s.Start, s.End = r.int(), r.int()

@@ -10,6 +10,8 @@ import (
 // it.
 var conventions = []convention{
 	adk, // first, because only it knows the spans that must not count
+	loggedSpans,
+	codex,
 	langfuse,
 	traceloop,
 	openInference,
@@ -46,6 +48,7 @@ func classify(s *Span) Facts {
 		}
 	}
 	f.complete(s)
+	f.ofGenAI = isOfGenAI(s, f.Class) || isChain(s)
 	return f
 }
 
@@ -75,7 +78,7 @@ func (c *convention) readInto(f *Facts, s *Span) {
 func (f *Facts) complete(s *Span) {
 	f.Usage.complete()
 	f.FirstToken = within(s, f.FirstToken)
-	fill(&f.Conversation, s.Attributes, "session.id", "thread.id")
+	f.Conversation = cmp.Or(f.Conversation, s.Attributes.Get("session.id"), s.Attributes.text("thread.id")) // it may be the number of a thread
 	fill(&f.User, s.Attributes, "user.id", "enduser.id")
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""

@@ -21,6 +21,8 @@ type script struct {
 	Spans    []struct {
 		ID, Parent, Name string
 		Remote, Stub     bool
+		Kind             int32
+		Logged           bool
 		Start, End       int64
 		Status           int32
 		Message          string
@@ -66,7 +68,7 @@ func parseScript(t testing.TB, name string, b []byte) (spans []otlp.Span) {
 	}
 	for _, in := range s.Spans {
 		out := otlp.Span{
-			TraceID: strings.Repeat("a", 32), SpanID: id(in.ID), ParentID: id(in.Parent), RemoteParent: in.Remote, Stub: in.Stub, Name: in.Name,
+			TraceID: strings.Repeat("a", 32), SpanID: id(in.ID), ParentID: id(in.Parent), RemoteParent: in.Remote, Stub: in.Stub, Name: in.Name, Kind: in.Kind, Logged: in.Logged,
 			Start: at(in.Start), End: at(in.End), Status: in.Status, StatusMessage: in.Message,
 			Attributes: in.Attributes, Events: in.Events, Scope: s.Scope, Resource: s.Resource,
 		}

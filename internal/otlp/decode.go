@@ -78,8 +78,8 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 }
 
 // DecodeLogs reads the body of an export of logs. A record that names a span becomes a stub of this
-// span, with the record as its event. The other records are only counted. The errors are those of
-// DecodeTraces.
+// span, with the record as its event. A record of a coding agent becomes a span of its own where that is
+// needed. The other records are only counted. The errors are those of DecodeTraces.
 func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	var b Batch
 	all, err := unmarshalLogs(contentType, body, bodyLimits)
@@ -94,14 +94,26 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	}
 	b.Rowless = Tally{}
 	for _, rl := range all.ResourceLogs().All() {
+		var c converter
+		resource := c.attributes("resource", rl.Resource().Attributes())
+		inResource := c.truncated
 		for _, sl := range rl.ScopeLogs().All() {
+			scope := Scope{Name: c.name("scope", sl.Scope().Name()), Version: c.name("scope", sl.Scope().Version())}
 			for _, l := range sl.LogRecords().All() {
-				if l.TraceID().IsEmpty() || l.SpanID().IsEmpty() {
+				c.truncated = inResource[:len(inResource):len(inResource)]
+				logged, isAgents := c.logged(l, scope, resource)
+				namesNone := l.TraceID().IsEmpty() || l.SpanID().IsEmpty()
+				switch {
+				case logged != nil:
+					b.Spans = append(b.Spans, *logged)
+				case !namesNone:
+					b.Spans = append(b.Spans, stub(l))
+				default:
 					b.Ignored++
-					b.Rowless.addLog(clean(sl.Scope().Name()), l)
-					continue
+					if !isAgents {
+						b.Rowless.addLog(scope.Name, l)
+					}
 				}
-				b.Spans = append(b.Spans, stub(l))
 			}
 		}
 	}
@@ -201,6 +213,56 @@ func stub(l plog.LogRecord) Span {
 	}
 	return Span{TraceID: l.TraceID().String(), SpanID: l.SpanID().String(), Stub: true, Events: []Event{e}, Truncated: c.truncated}
 }
+
+// logged returns the span that a log record becomes. It reports whether the record is one of a coding
+// agent: if it is and there is no span, it tells of nothing that has a row.
+func (c *converter) logged(l plog.LogRecord, scope Scope, resource Attributes) (s *Span, isAgents bool) {
+	names := []string{shortName(l.EventName())}
+	if attribute, ok := l.Attributes().Get(eventName); ok {
+		names = append(names, shortName(attribute.Str()))
+	}
+	if l.Body().Type() == pcommon.ValueTypeStr {
+		names = append(names, shortName(l.Body().Str()))
+	}
+	writer, name := writerOf(names, scope.Name, resource.Get("service.name"))
+	if writer == nil {
+		return nil, false
+	}
+	namesSpan := !l.TraceID().IsEmpty() && !l.SpanID().IsEmpty()
+	if namesSpan && writer.name != "codex" {
+		return nil, true // what names spans of the others is read from the events of those
+	}
+	a := slices.DeleteFunc(c.attributes("attributes", l.Attributes()), func(a Attribute) bool { return isRedacted(a.Value.Text) })
+	session, prompt := a.first(writer.session...), a.first(writer.prompt...)
+	kind := writer.kindOf(name, a)
+	if kind == ofNothing || session == "" && !namesSpan {
+		return nil, true
+	}
+	s = &Span{Logged: true, Name: writer.prefix + name, Scope: scope, Resource: resource, Attributes: a, Truncated: c.truncated}
+	s.End = cmp.Or(nanoseconds(l.Timestamp()), timeIn(a.Get("event.timestamp")), nanoseconds(l.ObservedTimestamp()))
+	s.Start = s.End - min(s.End, millisecondsIn(a))
+	if namesSpan {
+		s.TraceID, s.ParentID = l.TraceID().String(), l.SpanID().String()
+	} else {
+		s.TraceID = hashed(32, writer.name, session, prompt)
+		s.ParentID = runOf(s.TraceID)
+	}
+	switch id := a.first("tool_use_id", "call_id", "tool_call_id"); {
+	case kind == ofPrompt && prompt != "" && !namesSpan:
+		s.SpanID, s.ParentID, s.End = s.ParentID, "", 0
+	case kind == ofTool && id != "":
+		s.SpanID = hashed(16, s.TraceID, "tool", id)
+	default:
+		content, _ := json.Marshal(a)
+		s.SpanID = hashed(16, s.TraceID, name, strconv.FormatInt(nanoseconds(l.Timestamp()), 10), string(content))
+		if kind == ofPrompt {
+			s.End = 0
+		}
+	}
+	return s, true
+}
+
+func shortName(s string) string { return clean(field.Shorten(s, maxExampleBytes)) }
 
 // nanoseconds returns a time, or 0 if it is too large to be one.
 func nanoseconds(t pcommon.Timestamp) int64 {

@@ -42,6 +42,8 @@ type Facts struct {
 	// part says that this is a part of the tool call above. If it failed, so did the call.
 	part   bool
 	Failed bool
+	// ofGenAI says that the instrumentation is one for agents and models.
+	ofGenAI bool
 	// key is the name of an agent or a tool, see nameKey.
 	key                string
 	CallID, ResponseID string
@@ -81,8 +83,9 @@ type Facts struct {
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,
 // which it names by nothing but its time.
 type callLog struct {
-	id   string // of the tool call; empty: this is of a model call
-	time int64  // nanoseconds since 1970
+	id      string // of the tool call; empty: this is of a model call
+	request string // the id of the request of the model call, if it is known
+	time    int64  // nanoseconds since 1970
 	callFailure
 	args, result string
 	answer       string

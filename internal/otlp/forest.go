@@ -21,7 +21,9 @@ type forest struct {
 	skips         []*node            // those of class Skip
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
+	closed        bool               // nothing more is expected: what has not arrived never will
 	context       context            // what all of them tell
+	told          *context           // what the last one told
 	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
@@ -73,6 +75,8 @@ type standing struct {
 	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
+	// isPipelines says that this is a step because the trace only tells of the parts of a pipeline.
+	isPipelines bool
 
 	// What the node owns.
 	models, tools []*node
@@ -80,57 +84,14 @@ type standing struct {
 	delegations   *delegations
 	skipped       uint64 // marks of the nodes of class Skip
 
-	// Of a node without a span: when the first of its children started, 0 if it is not known, and
-	// whether they say that it belongs to another process.
-	first  int64
-	remote bool
+	// Of a node without a span: when the first of its children started, 0 if it is not known; whether
+	// they say that it belongs to another process; and whether its span is not waited for.
+	first           int64
+	remote, settled bool
 }
 
 // noFacts are those of a node without a span.
 var noFacts Facts
-
-// newForest puts the nodes of spans, which are in their order, into their places.
-func newForest(trace string, all []*node, byID map[string]*node) *forest {
-	f := &forest{trace: trace, spans: byID, others: map[string]*node{}, calls: map[response]*node{}}
-	for _, n := range all {
-		n.reset()
-	}
-	for _, n := range all { // in their order, so every list of children is in order
-		switch {
-		case n.above != nil && n.above.id == n.ParentID:
-			n.addTo(n.above)
-		case n.ParentID != n.id && validID(n.ParentID, 16):
-			n.above = f.spans[n.ParentID]
-			f.addBelow(n.ParentID, n)
-		default:
-			f.addTop(n)
-		}
-	}
-	slices.SortFunc(f.tops, compareNodes)
-	f.nodes = make([]*node, 0, len(all)+len(f.others))
-	f.place(f.tops...)
-	for _, n := range all {
-		if !n.placed() {
-			f.breakRing(n)
-		}
-	}
-	for _, n := range slices.Backward(f.nodes) { // what is below first
-		makesRow := n.outer == nil && n.facts.Class.makesRow()
-		if p := n.parent; p != nil {
-			p.rowsBelow = p.rowsBelow || n.rowsBelow || makesRow && !n.facts.likely
-		}
-		if makesRow && n.facts.Class == Tool && n.rowsBelow {
-			f.plans = append(f.plans, n)
-		}
-		if n.isStep() {
-			f.owners = append(f.owners, n)
-		}
-	}
-	slices.Reverse(f.plans)
-	slices.SortFunc(f.owners, compareNodes)
-	f.useLogs()
-	return f
-}
 
 // reset takes a node out of its place. It keeps the arrays.
 func (n *node) reset() {
@@ -143,7 +104,7 @@ func (n *node) reset() {
 // addBelow puts a node below the one with an id, which may have no span.
 func (f *forest) addBelow(id string, n *node) {
 	p := f.spans[id]
-	if p == nil {
+	if p == nil || p.namesSpan() { // nothing is below what a log record tells of
 		p = f.others[id]
 	}
 	if p == nil {
@@ -153,7 +114,7 @@ func (f *forest) addBelow(id string, n *node) {
 	}
 	n.addTo(p)
 	if p.Span == nil {
-		p.remote = p.remote || n.RemoteParent
+		p.remote = p.remote || n.parentIsRemote()
 		if p.first == 0 || n.Start != 0 && n.Start < p.first {
 			p.first = n.Start
 		}
@@ -199,7 +160,6 @@ func (f *forest) breakRing(n *node) {
 func (f *forest) place(tops ...*node) {
 	stack := slices.Clone(tops)
 	slices.Reverse(stack)
-	var told *context
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -214,16 +174,13 @@ func (f *forest) place(tops ...*node) {
 			f.joinResponse(n)
 		}
 		f.nodes = append(f.nodes, n)
-		if n.context != nil && n.context != told {
-			told = n.context
-			if told.metadata && f.teller == nil {
-				f.teller = n
-			}
-			f.context.fillFrom(told)
-		}
+		f.learnContext(n)
 		switch {
 		case n.outer != nil:
 		case n.facts.Class == Model:
+			if agent := n.owner; n.facts.Model == "" && agent.isAgent() && isCodex(n.Span) { // only a turn has it
+				n.learn(agent).Model = agent.facts.Model
+			}
 			n.owner.models = append(n.owner.models, n)
 		case n.facts.Class == Tool:
 			n.owner.tools = append(n.owner.tools, n)
@@ -243,6 +200,18 @@ func (f *forest) place(tops ...*node) {
 	}
 }
 
+// learnContext adds what a node tells of the run as a whole. Most tell the same as the one before.
+func (f *forest) learnContext(n *node) {
+	if n.context == nil || n.context == f.told {
+		return
+	}
+	f.told = n.context
+	if f.told.metadata && f.teller == nil {
+		f.teller = n
+	}
+	f.context.fillFrom(f.told)
+}
+
 // nameAfter names what is likely an agent after one that a part of it names, if its own span only names
 // the method that runs it.
 func (n *node) nameAfter(part *node) {
@@ -251,6 +220,8 @@ func (n *node) nameAfter(part *node) {
 		own.Agent, own.key = part.facts.Agent, nameKey(part.facts.Agent)
 	}
 }
+
+func (n *node) isAgent() bool { return n.facts.Class == Agent }
 
 func (n *node) placed() bool { return n.owner != nil }
 
@@ -410,12 +381,16 @@ func (f *forest) useLogs() {
 		}
 	}
 	slices.SortFunc(models, compareEnds)
-	own := map[*node][]*node{} // by owner, in the order of their ends
+	own, byRequest := map[*node][]*node{}, map[string]*node{} // by owner, in the order of their ends
 	for _, m := range models {
 		own[m.owner] = append(own[m.owner], m)
+		byRequest[m.facts.ResponseID] = m
 	}
 	for _, l := range byTime {
-		said := saidOf(l.callLog, l.by.inner(), own, models)
+		said := byRequest[l.request]
+		if l.request == "" || said == nil {
+			said = saidOf(l.callLog, l.by.inner(), own, models)
+		}
 		if said == nil {
 			continue
 		}
@@ -547,12 +522,30 @@ func (n *node) end() int64 {
 	return n.End
 }
 
+// lastEnd is when the last of some nodes ended. One without a span ended with the last of what is below it.
 func lastEnd(nodes []*node) (last int64) {
 	for _, n := range nodes {
-		if n.Span != nil {
+		switch {
+		case n.settled:
+			last = max(last, lastBelow(n))
+		case n.Span != nil:
 			last = max(last, n.End)
-		} else {
+		default:
 			last = max(last, lastEnd(n.children))
+		}
+	}
+	return last
+}
+
+// lastBelow is when the last of all that is below a node ended; if there is nothing, when it started.
+func lastBelow(n *node) (last int64) {
+	last = n.start()
+	stack := slices.Clone(n.children)
+	for len(stack) > 0 {
+		c := stack[len(stack)-1]
+		stack = append(stack[:len(stack)-1], c.children...)
+		if c.Span != nil {
+			last = max(last, c.End)
 		}
 	}
 	return last
@@ -563,17 +556,46 @@ func lastEnd(nodes []*node) (last int64) {
 func (n *node) state() record.State {
 	switch {
 	case n.Span == nil:
-		isTrace := n.id == n.children[0].TraceID
-		if isTrace || n.remote {
+		switch isTrace := n.id == n.children[0].TraceID; {
+		case isTrace, n.remote:
 			return combinedState(n.children)
+		case n.settled:
+			state, _ := outcomeOf(n.children)
+			return state
 		}
 		return record.Running
+	case n.settled:
+		state, _ := outcomeOf(n.children)
+		return state
 	case n.facts.Failed:
 		return record.Failed
 	case n.End == 0:
 		return record.Running
 	}
 	return record.Completed
+}
+
+// outcomeOf is what became of something of which only its parts are known, and the part that failed it. A
+// tool call that failed did not fail what made it, nor did a model call that others followed.
+func outcomeOf(parts []*node) (state record.State, by *node) {
+	state = record.Completed
+	var last *node // of the model calls
+	for _, n := range parts {
+		s := n.state()
+		if s == record.Running {
+			return s, nil
+		}
+		switch c := n.facts.Class; {
+		case c == Model && (last == nil || compareEnds(last, n) < 0):
+			last = n
+		case s == record.Failed && by == nil && c != Model && c != Tool && c != Skip:
+			state, by = s, n
+		}
+	}
+	if by == nil && last != nil && last.state() == record.Failed {
+		return record.Failed, last
+	}
+	return state, by
 }
 
 func combinedState(nodes []*node) record.State {
@@ -592,7 +614,7 @@ func combinedState(nodes []*node) record.State {
 // isStep reports whether a node is a step: it owns model or tool calls, or is an agent that has
 // nothing below it. An agent that only has agents below it just names the plan.
 func (n *node) isStep() bool {
-	return len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
+	return n.isPipelines || len(n.models)+len(n.tools) > 0 || n.facts.Class == Agent && !n.rowsBelow && !n.facts.likely
 }
 
 // onlyRuns reports whether a span that is likely an agent only runs agents that have spans of their own.

@@ -12,6 +12,7 @@ var genAI = convention{
 	kind: "gen_ai.operation.name",
 	classes: map[string]Class{
 		"chat": Model, "generate_content": Model, "text_completion": Model, "invoke_agent": Agent, "execute_tool": Tool,
+		"user_prompt": Agent, "agent_call": Agent, "llm_call": Model, "tool_call": Tool, // Gemini CLI's
 		"agent_step": Cycle, "execute_event_loop_cycle": Cycle, "execute_agent_loop_cycle": Cycle,
 		"invoke_workflow": Transparent, "plan": Transparent, "embeddings": Transparent, "retrieval": Transparent,
 		"create_agent": Transparent, "handoff": Transparent, "goto": Transparent,
@@ -36,7 +37,7 @@ func readGenAI(s *Span, f *Facts) {
 	fill(&f.AgentDescription, a, "gen_ai.agent.description")
 	fill(&f.AgentVersion, a, "gen_ai.agent.version")
 	fill(&f.Tool, a, "gen_ai.tool.name")
-	fill(&f.CallID, a, "gen_ai.tool.call.id")
+	fill(&f.CallID, a, "gen_ai.tool.call.id", "gen_ai.tool.call_id")
 	fill(&f.Arguments, a, "gen_ai.tool.call.arguments")
 	fill(&f.Result, a, "gen_ai.tool.call.result")
 	fill(&f.Model, a, "gen_ai.response.model", "gen_ai.request.model")

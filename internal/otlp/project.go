@@ -18,6 +18,8 @@ type Projection struct {
 	order []*node // those with a span, in the order of compareNodes
 	made  made
 	size  int
+	// closed says that nothing more is expected. fresh says that this has not been taken into account.
+	closed, fresh bool
 }
 
 // NewProjection returns the projection of a trace without spans.
@@ -56,6 +58,10 @@ func (p *Projection) add(spans []Span) {
 // Size estimates how many bytes of memory the projection takes.
 func (p *Projection) Size() int { return p.size }
 
+// Close says that nothing more is expected. Spans that are known only from their children are not waited
+// for any longer: what they did is what arrived of it. What has not ended has not.
+func (p *Projection) Close() { p.closed, p.fresh = true, !p.closed }
+
 // Live reports whether some row of the trace has not ended.
 func (p *Projection) Live() bool { return p.made.live }
 
@@ -64,11 +70,12 @@ func (p *Projection) Live() bool { return p.made.live }
 // trace.
 func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 	fresh := p.spans.changed()
-	if len(fresh) == 0 {
+	if len(fresh) == 0 && !p.fresh {
 		return nil, nil
 	}
+	p.fresh = false
 	p.insert(fresh)
-	r := projection{forest: newForest(p.spans.trace, p.order, p.spans.nodes), before: p.made}
+	r := projection{forest: newForest(p.spans.trace, p.order, p.spans.nodes, p.closed), before: p.made}
 	for _, n := range r.owners {
 		r.addStep(n)
 	}
@@ -83,6 +90,9 @@ func (p *Projection) Changes() (changed []record.Change, gone []record.Key) {
 
 // insert puts fresh nodes into the order.
 func (p *Projection) insert(fresh []*node) {
+	if len(fresh) == 0 {
+		return
+	}
 	again := slices.ContainsFunc(fresh, func(n *node) bool { return n.ordered }) // may stand elsewhere now
 	for _, n := range fresh {
 		if !n.ordered {

@@ -20,11 +20,44 @@ func fromPython(s string) string {
 	return string(p.out)
 }
 
+// withoutObjects returns JSON in which texts that are the repr of an object of Python are JSON objects
+// with the fields of that. Names of private fields lose their underscore. Anything else stays as it is.
+func withoutObjects(s string) string {
+	if !strings.Contains(s, "(") || !isJSON(s) {
+		return s
+	}
+	return string(appendWithoutObjects(nil, strings.TrimSpace(s)))
+}
+
+func appendWithoutObjects(b []byte, v string) []byte {
+	switch v[0] {
+	case '{':
+		b = append(b, '{')
+		for key, value := range members(v) {
+			b = appendWithoutObjects(appendName(b, key), value)
+		}
+		return append(b, '}')
+	case '[':
+		b = append(b, '[')
+		for value := range elements(v) {
+			b = appendWithoutObjects(comma(b), value)
+		}
+		return append(b, ']')
+	case '"':
+		p := python{s: strings.TrimSpace(text(v)), objects: true}
+		if pythonObject.MatchString(p.s) && p.value(0) && p.at == len(p.s) {
+			return append(b, p.out...)
+		}
+	}
+	return append(b, v...)
+}
+
 // python writes what it has read of a literal as JSON.
 type python struct {
-	s   string
-	at  int
-	out []byte
+	s       string
+	at      int
+	out     []byte
+	objects bool // reads the repr of objects as well
 }
 
 func (p *python) value(depth int) bool {
@@ -46,6 +79,9 @@ func (p *python) value(depth int) bool {
 		end++
 	}
 	word := p.s[p.at:end]
+	if p.objects && (p.s[p.at] == '<' || end < len(p.s) && p.s[end] == '(') {
+		return p.object(end, depth)
+	}
 	p.at = end
 	switch word {
 	case "None":
@@ -72,6 +108,50 @@ func (p *python) value(depth int) bool {
 		}
 	}
 	return true
+}
+
+// object reads the repr of an object, Name(field=value), whose name ends at end, or of a member of an
+// enumeration, <Name.MEMBER: value>. Anything else between < and > is null.
+func (p *python) object(end, depth int) bool {
+	if p.s[p.at] == '<' {
+		closing := strings.IndexByte(p.s[p.at:], '>')
+		if closing < 0 {
+			return false
+		}
+		_, value, _ := strings.Cut(p.s[p.at+1:p.at+closing], ": ")
+		p.at += closing + 1
+		inner := python{s: value}
+		if value == "" || !inner.value(depth+1) || inner.at != len(value) {
+			inner.out = []byte("null")
+		}
+		p.out = append(p.out, inner.out...)
+		return true
+	}
+	p.at = end + 1
+	p.out = append(p.out, '{')
+	for {
+		p.at = skipSpace(p.s, p.at)
+		if p.at >= len(p.s) {
+			return false
+		}
+		if p.s[p.at] == ')' {
+			p.at++
+			p.out = append(p.out, '}')
+			return true
+		}
+		name, _, ok := strings.Cut(p.s[p.at:], "=")
+		if !ok || strings.ContainsAny(name, " ,()[]{}'\"") {
+			return false
+		}
+		p.at += len(name) + 1
+		p.out = appendName(p.out, strings.TrimLeft(name, "_"))
+		if !p.value(depth + 1) {
+			return false
+		}
+		if !p.skip(',') && (p.at >= len(p.s) || p.s[p.at] != ')') {
+			return false
+		}
+	}
 }
 
 // list reads a dict, a list or a tuple up to its closing bracket.

@@ -31,6 +31,7 @@ var pool = []string{
 	`{"mlflow.spanType":"\"CHAT_MODEL\"","mlflow.spanOutputs":"{\"choices\":[null,{\"message\":{}}],\"usage\":{\"input\":1,\"input_x\":-1}}"}`,
 	`{"langsmith.span.kind":"llm","gen_ai.completion":"{\"usage_metadata\":[{\"usage_metadata\":{}}]}","gen_ai.usage.input_token_details":"{'a'"}`,
 	`{"http.request.method":"GET"}`,
+	`{"tool_name":"a","call_id":"c1","success":"false","prompt":"p","response":"x","request_id":"r","input_token_count":3,"output_token_count":2}`,
 	`{}`,
 }
 
@@ -55,6 +56,14 @@ func randomTrace(t testing.TB, r *rand.Rand) (spans []otlp.Span) {
 			s.Stub = r.IntN(2) == 0
 		}
 		s.Status = int32(r.IntN(3))
+		s.Kind = int32(r.IntN(6))
+		if r.IntN(6) == 0 {
+			s.Logged, s.Stub = true, false
+			s.Name = []string{"claude_code.user_prompt", "claude_code.api_request", "claude_code.tool_result", "claude_code.assistant_response", "codex.sse_event", "codex.user_prompt", "codex.tool_result"}[r.IntN(7)]
+			if r.IntN(2) == 0 {
+				s.ParentID = strings.Repeat("c", 16) // a run of log records
+			}
+		}
 		spans = append(spans, s)
 	}
 	return spans

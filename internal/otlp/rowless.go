@@ -69,7 +69,10 @@ func (t Tally) addSpan(s *Span) {
 	k.Attribute, k.Kind, isAgents = kind(s)
 	if class == Unclassified {
 		k.Reason = Unrelated
-		if isAgents || looksLikeAgents(s) {
+		switch {
+		case isCodex(s): // of its own code
+			k.Reason = NoRow
+		case isAgents || looksLikeAgents(s):
 			k.Reason = NotUnderstood
 		}
 	}

@@ -176,6 +176,12 @@ func (n *node) planCall() *node {
 
 // parentStep returns the id of the step of the same plan that an agent works for, "" if there is none.
 func (p *projection) parentStep(n *node) string {
+	if n.isPipelines {
+		if part := n.partAbove(); part != nil {
+			return part.id
+		}
+		return ""
+	}
 	if n.facts.Class != Agent {
 		return ""
 	}
@@ -287,7 +293,14 @@ func appendTruncated(b []byte, n *node) []byte {
 
 // failure returns the error of a failed node, or of its first failed child if it has no span.
 func (n *node) failure() (message, kind *string) {
-	if n.Span == nil {
+	switch {
+	case n.settled:
+		_, by := outcomeOf(n.children)
+		if by == nil {
+			return nil, nil
+		}
+		return by.failure()
+	case n.Span == nil:
 		i := slices.IndexFunc(n.children, func(c *node) bool { return c.state() == record.Failed })
 		if i < 0 {
 			return nil, nil
@@ -465,10 +478,10 @@ func (n *node) endTime() *time.Time {
 	switch {
 	case !n.state().Terminal():
 		return nil
-	case n.Span != nil:
+	case n.Span != nil && !n.settled:
 		return timestamp(n.End)
 	}
-	return timestamp(lastEnd(n.children))
+	return timestamp(lastEnd([]*node{n}))
 }
 
 // timestamp converts nanoseconds since 1970, nil for 0.

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sort"
@@ -18,9 +19,11 @@ type Span struct {
 	// RemoteParent says that the parent belongs to another process, whose spans may never arrive.
 	RemoteParent bool `json:"remoteParent,omitempty"`
 	// Stub says that only the events are known. They came as log records.
-	Stub bool   `json:"stub,omitempty"`
-	Name string `json:"name,omitempty"`
-	Kind int32  `json:"kind,omitempty"`
+	Stub bool `json:"stub,omitempty"`
+	// Logged says that this was a log record of a coding agent. The parent is the span that it named.
+	Logged bool   `json:"logged,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Kind   int32  `json:"kind,omitempty"`
 	// Start and End are nanoseconds since 1970. 0: not known, or not ended.
 	Start         int64      `json:"start,omitempty"`
 	End           int64      `json:"end,omitempty"`
@@ -33,6 +36,17 @@ type Span struct {
 	Resource      Attributes `json:"resource,omitempty"`
 	// Truncated names what was shortened or dropped to keep the limits.
 	Truncated []string `json:"truncated,omitempty"`
+}
+
+// The kinds of spans that serve what another process asked for, as OpenTelemetry numbers them.
+const (
+	kindServer   = 2
+	kindConsumer = 5
+)
+
+// parentIsRemote reports whether the parent of a span, if it has one, belongs to another process.
+func (s *Span) parentIsRemote() bool {
+	return s.RemoteParent || s.Kind == kindServer || s.Kind == kindConsumer
 }
 
 // Event is something that happened within a span.
@@ -97,6 +111,14 @@ func (a Attributes) Get(key string) string {
 	return ""
 }
 
+// text returns the text of an attribute, "" if there is none or if it is no text.
+func (a Attributes) text(key string) string {
+	if i := a.search(key); i < len(a) && a[i].Key == key && a[i].Value.Type == String {
+		return a[i].Value.Text
+	}
+	return ""
+}
+
 // search returns the index of the first attribute whose key is not less than key.
 func (a Attributes) search(key string) int {
 	return sort.Search(len(a), func(i int) bool { return a[i].Key >= key })
@@ -136,9 +158,12 @@ func (a Attributes) size() (n int) {
 	return n
 }
 
-// sorted sorts attributes by key, in place. Of several values of one key it keeps the first.
+// sorted sorts attributes by key, in place. Of several values of one key it keeps the first text, else the
+// first: Rust's instrumentation adds the number of a thread to spans that have a text of that key.
 func sorted(a Attributes) Attributes {
-	byKey := func(x, y Attribute) int { return strings.Compare(x.Key, y.Key) }
+	byKey := func(x, y Attribute) int {
+		return cmp.Or(strings.Compare(x.Key, y.Key), cmp.Compare(min(x.Value.Type, Number), min(y.Value.Type, Number)))
+	}
 	if !slices.IsSortedFunc(a, byKey) {
 		slices.SortStableFunc(a, byKey)
 	}

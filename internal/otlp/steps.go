@@ -45,6 +45,12 @@ func stepMark(n *node) uint64 {
 		}
 		h = mix(h, uint64(n.start()))
 	}
+	if n.isPipelines {
+		h = mix(h, 1)
+	}
+	if n.settled { // it ended with the last that is below it
+		h = mix(h, uint64(lastBelow(n)))
+	}
 	if n.ownsAgents {
 		h++
 	}
@@ -191,6 +197,9 @@ func (c *cycle) resultIn(input *chat, t *toolCall) (callResult, bool) {
 // findName returns the name of the agent, or of what does its work.
 func (s *step) findName() string {
 	n := s.node
+	if n.isPipelines && (n.facts.Agent == "" || n.facts.Agent == withoutMethod(n.Name)) {
+		return n.Name // parts are told apart by their spans alone
+	}
 	if n.facts.Class == Agent {
 		return n.facts.Agent
 	}
@@ -254,6 +263,9 @@ func (s *step) findRequest() string {
 	if f.Class != Tool && f.request != "" {
 		return f.request
 	}
+	if s.node.isPipelines {
+		return cmp.Or(requestIn(withoutObjects(f.Input)), f.unread(f.Input))
+	}
 	if f.Class == Tool && f.delegate != "" {
 		if request := requestIn(f.Arguments); request != "" {
 			return request
@@ -280,6 +292,9 @@ func (s *step) findResult() string {
 	f := s.node.facts
 	if f.Class != Tool && f.answer != "" {
 		return f.answer
+	}
+	if s.node.isPipelines {
+		return cmp.Or(answerIn(withoutObjects(f.Output)), f.unread(f.Output))
 	}
 	if answer, _ := s.node.answer(); answer != "" {
 		return answer

@@ -11,6 +11,8 @@ type Projection interface {
 	// Changes returns the rows that differ from those that it returned before, and the keys of those
 	// that are gone. The first time, all rows differ.
 	Changes() (changed []record.Change, gone []record.Key)
+	// Close says that nothing more is expected: the next Changes take that into account.
+	Close()
 	// Live reports whether some row has not ended.
 	Live() bool
 	// Size estimates the memory that the projection takes, in bytes.

@@ -129,6 +129,9 @@ func (p *projector) makeRows(tr *trace, onRecord map[string]map[record.Key]bool)
 		return &badTraceError{tr.id, err}
 	}
 	closes := tr.Quiet && len(tr.chunks) == 0
+	if closes {
+		tr.projection.Close()
+	}
 	rows, _ := tr.projection.Changes()
 	tr.rows = p.rowsOf(rows, tr.id, tr.root, closes)
 	tr.live = tr.projection.Live() && !closes
@@ -258,8 +261,12 @@ func (p *projector) mergeShared(ctx context.Context, tx pgx.Tx, tr *trace) error
 		if err := earlier.Add(tr.earlier[:tr.before], nil); err != nil {
 			return &badTraceError{tr.id, err}
 		}
+		closed := math.IsInf(tr.DueSeconds, 1) // or nothing was open
+		if closed {
+			earlier.Close()
+		}
 		changes, _ := earlier.Changes()
-		before = p.rowsOf(changes, tr.id, tr.RootPlanID, false)
+		before = p.rowsOf(changes, tr.id, tr.RootPlanID, closed)
 	}
 	var q pgx.Batch
 	for _, key := range tr.shared {

@@ -78,6 +78,8 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 		Spans    []struct {
 			ID, Parent, Name string
 			Remote, Stub     bool
+			Kind             int32
+			Logged           bool
 			Start, End       int64
 			Status           int32
 			Message          string
@@ -97,7 +99,7 @@ func script(t testing.TB, body []byte) (spans []otlp.Span) {
 	}
 	for _, in := range s.Spans {
 		span := otlp.Span{
-			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub, Name: in.Name,
+			TraceID: traceID(0), SpanID: strings.Repeat("0", 16-len(in.ID)) + in.ID, RemoteParent: in.Remote, Stub: in.Stub, Kind: in.Kind, Logged: in.Logged, Name: in.Name,
 			Start: moment(in.Start), End: moment(in.End), Status: in.Status, StatusMessage: in.Message,
 			Scope: in.Scope, Resource: s.Resource, Attributes: in.Attributes, Events: in.Events,
 		}
@@ -527,7 +529,7 @@ func nativeChanges(random *rand.Rand, projected []record.Change) (changes []reco
 			switch f := &field.Fields(key.Kind)[i]; {
 			case f.Key, f.Name == "planId":
 				f.In(own).Set(f.In(c))
-			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Rule != field.Newest, !f.Sent():
+			case f.Name == "parentPlanId", f.Name == "toolCallId", f.Name == "traceId", f.Name == "startedBy", f.Rule != field.Newest, !f.Sent():
 			case random.IntN(4) == 0:
 				setField(f, own, 1)
 			}
@@ -557,35 +559,60 @@ func TestDeleteTrace(t *testing.T) {
 	checkRows(t, s, last)
 }
 
-// TestQuietTrace checks that a trace without new spans becomes UNKNOWN after TraceQuiet, and that
-// later spans still complete it.
+// TestQuietTrace: C3: of a trace to which nothing more comes, the rows are those of what arrived. Only what
+// has not ended is UNKNOWN.
 func TestQuietTrace(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, takeTraces, func(c *store.Config) { c.TraceQuiet = time.Hour })
-	spans := agentTrace(t, traceID(0))
-	writeSpans(t, s, spans[:len(spans)-1]...)
-	age := func(by string) {
-		storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at - $1::interval", by)
-		if err := store.ReplaceDue(s); err != nil {
-			t.Fatal(err)
+	whole := agentTrace(t, traceID(0))
+	partial := slices.Clone(whole[:len(whole)-1])
+	for i := range partial {
+		if partial[i].ParentID == whole[len(whole)-1].SpanID {
+			partial[i].End = 0
 		}
 	}
-	state := func() record.State { return *storetest.PlanTree(t, s, traceID(0)).Record.State }
-	age("30 minutes")
-	if got := state(); got != record.Running {
-		t.Errorf("after half an hour the plan is %s", got)
+	for name, c := range map[string]struct {
+		spans []otlp.Span
+		want  record.State
+	}{
+		"the root did not arrive":          {whole[:len(whole)-1], record.Completed},
+		"nor has what is below it ended":   {partial, record.Unknown},
+		"the root has begun and not ended": {begun(whole), record.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t, takeTraces, func(c *store.Config) { c.TraceQuiet = time.Hour })
+			writeSpans(t, s, c.spans...)
+			age := func(by string) {
+				storetest.Exec(t, s, "UPDATE actlog.otlp_trace SET last_seen_at = last_seen_at - $1::interval, due_at = due_at - $1::interval", by)
+				if err := store.ReplaceDue(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			plan := func() record.Plan { return storetest.PlanTree(t, s, traceID(0)).Record }
+			age("30 minutes")
+			if got := *plan().State; got != record.Running {
+				t.Errorf("after half an hour the plan is %s", got)
+			}
+			age("31 minutes")
+			if got := plan(); *got.State != c.want || (got.EndTime != nil) != (c.want == record.Completed) {
+				t.Errorf("after an hour the plan is %s, ended %v", *got.State, got.EndTime)
+			}
+			if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_trace WHERE due_at IS NOT NULL"); n > 0 {
+				t.Error("the trace is due again")
+			}
+			writeSpans(t, s, whole...)
+			if got := *plan().State; got != record.Completed {
+				t.Errorf("after the last span the plan is %s", got)
+			}
+		})
 	}
-	age("31 minutes")
-	if got := state(); got != record.Unknown {
-		t.Errorf("after an hour the plan is %s", got)
-	}
-	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.otlp_trace WHERE due_at IS NOT NULL"); n > 0 {
-		t.Error("the trace is due again")
-	}
-	writeSpans(t, s, spans...)
-	if got := state(); got != record.Completed {
-		t.Errorf("after the last span the plan is %s", got)
-	}
+}
+
+// begun returns a trace whose last span, the root, has not ended.
+func begun(spans []otlp.Span) []otlp.Span {
+	spans = slices.Clone(spans)
+	spans[len(spans)-1].End = 0
+	return spans
 }
 
 // TestQuietTracesGoOnTogether checks traces that another server closed because they were quiet. Late spans

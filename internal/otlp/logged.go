@@ -1,0 +1,116 @@
+package otlp
+
+import (
+	"slices"
+	"sort"
+)
+
+// endPrompts decides which of the prompts of a run of log records have ended: nothing says that, so all do
+// that another one follows, and the last one when nothing more is expected. What has no prompt that it
+// names belongs to the last one before it.
+func (f *forest) endPrompts(all []*node) {
+	var prompts []*node
+	for _, n := range all {
+		if n.Logged && n.facts.Class == Agent && n.isRun() {
+			prompts = append(prompts, n)
+		}
+	}
+	for i, n := range prompts {
+		n.settled = f.closed || i < len(prompts)-1
+	}
+	if len(prompts) == 0 {
+		return
+	}
+	top := f.others[runOf(f.trace)]
+	if top == nil {
+		return
+	}
+	top.children = slices.DeleteFunc(top.children, func(n *node) bool {
+		i := sort.Search(len(prompts), func(i int) bool { return prompts[i].Start > n.Start+slack })
+		if n.facts.Class == Agent || i == 0 {
+			return false
+		}
+		n.addTo(prompts[i-1])
+		return true
+	})
+}
+
+// useRecords puts what log records tell of into the runs of the spans that they name. What has a span of
+// its own, by the id of a tool call or the tokens of a model call, is not told of twice.
+func (f *forest) useRecords(logged []*node) {
+	if len(logged) == 0 {
+		return
+	}
+	tools, models := map[string]*node{}, map[tokens][]*node{}
+	var byEnd, agents []*node
+	for _, n := range f.nodes {
+		switch {
+		case n.outer != nil || n.Span == nil || n.Logged:
+		case n.facts.Class == Tool && n.facts.CallID != "":
+			tools[n.facts.CallID] = n
+		case n.facts.Class == Model:
+			byEnd = append(byEnd, n)
+		case n.isAgent():
+			agents = append(agents, n)
+		}
+	}
+	slices.SortFunc(byEnd, compareEnds)
+	for _, n := range byEnd {
+		key := tokensOf(n)
+		models[key] = append(models[key], n)
+	}
+	slices.SortFunc(agents, compareNodes)
+	for _, n := range logged {
+		named := f.spans[n.ParentID]
+		if named == nil || named.Logged || !named.placed() {
+			continue // it makes no run of its own
+		}
+		key := tokensOf(n)
+		var twin *node
+		switch {
+		case n.isAgent():
+			tellPrompt(n, named, agents)
+			continue
+		case n.facts.Class == Tool:
+			twin = tools[n.facts.CallID]
+		case n.facts.Class == Model && n.facts.Usage.known() && len(models[key]) > 0:
+			twin, models[key] = models[key][0], models[key][1:]
+		}
+		if twin == nil {
+			n.addTo(named)
+			f.place(n)
+			continue
+		}
+		n.addTo(twin)
+		n.settle()
+		if n.outer == nil {
+			n.join(twin)
+		}
+		f.nodes = append(f.nodes, n)
+		f.learnContext(n)
+	}
+}
+
+// tellPrompt tells an agent what it was asked: the one that the span is part of which the record of the
+// prompt names, else the first that began then.
+func tellPrompt(prompt, named *node, agents []*node) {
+	agent := named.inner()
+	if !agent.isAgent() {
+		i := sort.Search(len(agents), func(i int) bool { return agents[i].start() >= prompt.start()-slack })
+		if i == len(agents) {
+			return
+		}
+		agent = agents[i]
+	}
+	if agent.facts.Input == "" {
+		own := agent.learn(prompt)
+		own.Input, own.request = prompt.facts.Input, prompt.facts.request
+	}
+}
+
+// tokens tell model calls apart, for want of an id.
+type tokens struct{ input, output int64 }
+
+func tokensOf(n *node) tokens {
+	return tokens{orZero(n.facts.Usage.Input), orZero(n.facts.Usage.Output)}
+}
