@@ -80,7 +80,7 @@ func custom(text string) (kind, error) {
 	if e.MatchString("") {
 		return kind{}, errors.New("the regular expression matches the empty text")
 	}
-	return kind{name: other, find: matches(e)}, nil
+	return kind{name: other, find: matches(e), open: openMatch(text)}, nil
 }
 
 // spareRounds bounds how often a part of a text is searched again. Each pattern that matches takes a
