@@ -83,7 +83,7 @@ const maxSummary = 500
 
 // timedOut returns the result of a call that took too long, with what the tool said of it, if anything.
 func timedOut(result Result, timeout time.Duration) Result {
-	text := fmt.Sprintf("The call timed out. No result within %s.", timeout)
+	text := fmt.Sprintf("No result within %s.", timeout)
 	if result.Text != "" {
 		text += "\n" + result.Text
 	}

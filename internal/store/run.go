@@ -118,7 +118,7 @@ func Finish() RunOp {
 
 // StopBelow asks the runs below the run to stop.
 func StopBelow() RunOp {
-	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, l.RootPlanID, l.PlanID, string(DesiredCancel)) }}
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, string(DesiredCancel), l.RootPlanID, l.PlanID) }}
 }
 
 // Begin adds a run of the same tree, unless it is there.
