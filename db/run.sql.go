@@ -951,7 +951,7 @@ const WaitFormFree = `-- name: WaitFormFree :exec
 SELECT CASE WHEN EXISTS (
     SELECT FROM actlog.wait_state AS w
     WHERE w.root_plan_id = $1::text AND NOT (w.plan_id = $2::text AND w.wait_id = $3::text)
-        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
         AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
 ) THEN actlog.form_waits() END
 `
@@ -962,7 +962,8 @@ type WaitFormFreeParams struct {
 	WaitID     string
 }
 
-// Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+// Fails with SQLSTATE YA003 if another form of a tree waits for a human, also one whose time is over as long as its run has
+// not ended it. The caller holds the root plan.
 func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreeParams) error {
 	_, err := db.Exec(ctx, WaitFormFree, arg.RootPlanID, arg.PlanID, arg.WaitID)
 	return err

@@ -384,11 +384,12 @@ JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_i
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
 
 -- name: WaitFormFree :exec
--- Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+-- Fails with SQLSTATE YA003 if another form of a tree waits for a human, also one whose time is over as long as its run has
+-- not ended it. The caller holds the root plan.
 SELECT CASE WHEN EXISTS (
     SELECT FROM actlog.wait_state AS w
     WHERE w.root_plan_id = @root_plan_id::text AND NOT (w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text)
-        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
         AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
 ) THEN actlog.form_waits() END;
 

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,6 +135,42 @@ func TestAWaitTimesOut(t *testing.T) {
 				t.Errorf("%d waits timed out", n)
 			}
 		})
+	}
+}
+
+// X7: of the forms of a tree one is asked at a time, however fast it is answered, and also where its time is over before its
+// run has ended it. The database itself looks at each change.
+func TestOneFormAtATime(t *testing.T) {
+	t.Parallel()
+	form := call("form", object{"title": "City?", "inputs": []object{{"label": "City"}}})
+	h := build(t, []scriptmodel.Scene{
+		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
+			[]scriptmodel.ToolCall{call("agent.asks", object{"request": "1"}), call("agent.asks", object{"request": "2"}), call("agent.late", object{"request": "3"})}, terminate("done"))},
+		{Name: "asks", Match: scriptmodel.Match{System: "Asks."}, Turns: calls([]scriptmodel.ToolCall{form}, []scriptmodel.ToolCall{form}, terminate("asked"))},
+		{Name: "late", Turns: calls([]scriptmodel.ToolCall{form}, terminate("nobody answered"))},
+	}, map[string]config.Definition{
+		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.asks", "agent.late"}},
+		"asks":   {SystemPrompt: "Asks.", Tools: []string{"form"}}, "late": {Tools: []string{"form"}, WaitTimeout: config.Duration(time.Nanosecond)},
+	}, nil)
+	storetest.Exec(t, h.Store, `CREATE FUNCTION actlog.one_form() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF (SELECT count(*) FROM actlog.wait_state WHERE root_plan_id = NEW.root_plan_id AND state = 'WAITING') > 1 THEN
+			INSERT INTO actlog.two_forms VALUES (NEW.wait_id);
+		END IF;
+		RETURN NULL;
+	END $$`)
+	storetest.Exec(t, h.Store, "CREATE TABLE actlog.two_forms (wait_id text)")
+	storetest.Exec(t, h.Store, "CREATE TRIGGER one_form AFTER INSERT OR UPDATE ON actlog.wait_state FOR EACH ROW EXECUTE FUNCTION actlog.one_form()")
+	ctx, cancel := context.WithCancel(t.Context())
+	var answering sync.WaitGroup
+	answering.Go(func() { answer(ctx, h) })
+	defer func() { cancel(); answering.Wait() }()
+	h.Work(h.Engine)
+	h.Await(h.Start("parent", "Go."), record.Completed)
+	if n := number(t, h, "SELECT count(*) FROM actlog.two_forms"); n > 0 {
+		t.Errorf("two forms were asked at a time, %d times", n)
+	}
+	if n := number(t, h, "SELECT count(*) FROM actlog.wait_state WHERE state <> 'WAITING'"); n != 5 {
+		t.Errorf("%d forms, want 5", n)
 	}
 }
 
