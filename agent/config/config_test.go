@@ -515,3 +515,17 @@ func TestApprovalByAnother(t *testing.T) {
 		}
 	}
 }
+
+// C16: how many workers a run may lose is a setting.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: 3}"), config.Options{})
+	if err != nil || c.Runs.MaxTakeovers != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {
+		if _, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: "+wrong+"}"), config.Options{}); err == nil || !strings.Contains(err.Error(), "runs.maxTakeovers") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type Thinking struct {
 	Messages []model.Message
 	Tools    *tool.Set // that the model may call; nil: none
 	Policies tool.Rules
-	// WaitTimeout bounds waits for humans whose policies do not. 0 means the defaults.
+	// WaitTimeout bounds waits for humans whose policies do not. 0: they have no end.
 	WaitTimeout time.Duration
 	// Artifacts puts what the calls produce on record, with their ends.
 	Artifacts bool
