@@ -109,6 +109,21 @@ func (r *Redactor) Text(text string) (string, Counts) {
 	return w.out.String(), w.counts
 }
 
+// Settled returns how much of a text that still grows can be shown, in bytes: where the end may be the beginning of
+// something to replace, that is left out. All before from is settled, as an earlier call returned it.
+func (r *Redactor) Settled(text string, from int) int {
+	end := len(text)
+	if r == nil {
+		return end
+	}
+	for _, p := range r.patterns {
+		if at := p.open(text, from); at < end {
+			end = at
+		}
+	}
+	return end
+}
+
 // writer makes one redacted text.
 type writer struct {
 	patterns []kind

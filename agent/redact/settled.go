@@ -6,21 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// Settled returns how much of a text that still grows can be shown, in bytes: where the end may be the beginning of
-// something to replace, that is left out. All before from is settled, as an earlier call returned it.
-func (r *Redactor) Settled(text string, from int) int {
-	end := len(text)
-	if r == nil {
-		return end
-	}
-	for _, p := range r.patterns {
-		if at := p.open(text, from); at < end {
-			end = at
-		}
-	}
-	return end
-}
-
 // openRun returns where the run of a text begins that goes on to its end.
 func openRun(in *[256]bool) func(text string, from int) int {
 	return func(text string, from int) int {

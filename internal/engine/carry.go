@@ -28,7 +28,9 @@ func (e *Engine) carry(ctx context.Context, r *Run) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r.clock = newWorkClock(r, cancel)
+	if r.limits != nil && r.limits.Seconds > 0 {
+		r.clock = &workClock{write: func(ops ...store.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
+	}
 
 	var result Result
 	err := r.boundary(ctx)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/internal/store"
@@ -141,7 +142,11 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	run, plan, err := e.newRun(ctx, parts, r, p, cmp.Or(p.PlanID, record.NewPlanID()))
+	id := record.NewPlanID()
+	if p.UUID {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	run, plan, err := e.newRun(ctx, parts, r, p, id)
 	if err != nil {
 		return Started{}, err
 	}
@@ -256,6 +261,9 @@ func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
+
+// age is how long the engine has been there, by the monotonic clock of this machine.
+func (e *Engine) age() time.Duration { return time.Since(e.began) }
 
 // Metrics returns what is to be known of the engine, and of the open runs of its database.
 func (e *Engine) Metrics() []prometheus.Collector {

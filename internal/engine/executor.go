@@ -125,8 +125,8 @@ type Prepared struct {
 	ModelName   string
 	Metadata    json.RawMessage // of the plan
 	Limits      *Limits         // of the definition
-	// PlanID is the id of the run, if it is a root; empty: one is made.
-	PlanID string
+	// UUID says that the id of the run, if it is a root, is a UUID and nothing else: its clients read it as one.
+	UUID bool
 	// ConversationID is that of the run if the request has none.
 	ConversationID string
 	// Artifacts are on record from the start of the run.

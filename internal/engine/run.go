@@ -25,7 +25,6 @@ var (
 	errPaused   = errors.New("the run is paused")
 	errStopped  = errors.New("the run was stopped")
 	errReleased = errors.New("the worker stops")
-	errDeadline = errors.New("the run has reached its limit of time")
 )
 
 // parkedError means that the run goes on when something happened: at a signal, or at a time if it is

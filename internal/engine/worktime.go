@@ -2,18 +2,22 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/actlog/actlog/internal/store"
 )
 
+var errDeadline = errors.New("the run has reached its limit of time")
+
 // workClock ends the context of a run that has worked for as long as its limit of time, or that of a run above it,
 // allows. It stands while all that the run does waits for people, and while no worker holds the run: what it shows is
 // on record. Its zero value never ends anything.
 type workClock struct {
-	run *Run
-	end context.CancelCauseFunc
+	write func(ops ...store.RunOp) error // puts on record; nil: there is no limit
+	age   func() time.Duration           // of the program
+	end   context.CancelCauseFunc
 
 	mu    sync.Mutex
 	goes  bool
@@ -24,14 +28,6 @@ type workClock struct {
 	held  int // how many of them wait for a person
 }
 
-// newWorkClock returns the clock of a run that has a limit of time. When the limit is reached, end is called.
-func newWorkClock(r *Run, end context.CancelCauseFunc) *workClock {
-	if r.limits == nil || r.limits.Seconds == 0 {
-		return &workClock{}
-	}
-	return &workClock{run: r, end: end}
-}
-
 // start lets the clock go. The error is that of the run if its time is over.
 func (c *workClock) start() error {
 	c.mu.Lock()
@@ -40,11 +36,11 @@ func (c *workClock) start() error {
 }
 
 func (c *workClock) startLocked() error {
-	if c.run == nil || c.goes {
+	if c.write == nil || c.goes {
 		return nil
 	}
 	var left *time.Duration
-	if err := c.run.write(nil, store.ClockStart(c.run.engine.age(), &left)); err != nil {
+	if err := c.write(store.ClockStart(c.age(), &left)); err != nil {
 		return err
 	}
 	if left == nil {
@@ -67,7 +63,7 @@ func (c *workClock) stopped() []store.RunOp {
 		return nil
 	}
 	c.timerStop()
-	return []store.RunOp{store.ClockStop(c.run.engine.age())}
+	return []store.RunOp{store.ClockStop(c.age())}
 }
 
 func (c *workClock) timerStop() {
@@ -80,7 +76,7 @@ func (c *workClock) timerStop() {
 func (c *workClock) remaining() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.run == nil {
+	if c.write == nil {
 		return 0
 	}
 	left := c.left
@@ -104,7 +100,7 @@ func (c *workClock) hold() (done func() error, err error) {
 func (c *workClock) note(busy, held int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.run == nil {
+	if c.write == nil {
 		return nil
 	}
 	c.busy, c.held = c.busy+busy, c.held+held
@@ -117,8 +113,5 @@ func (c *workClock) note(busy, held int) error {
 	}
 	c.timerStop()
 	c.goes, c.left = false, c.left-time.Since(c.since)
-	return c.run.write(nil, store.ClockStop(c.run.engine.age()))
+	return c.write(store.ClockStop(c.age()))
 }
-
-// age is how long the engine has been there, by the monotonic clock of this machine.
-func (e *Engine) age() time.Duration { return time.Since(e.began) }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/graph"
@@ -114,7 +112,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 	slices.Sort(p.Needs)
 	p.Needs = slices.Compact(p.Needs)
-	p.PlanID = uuid.Must(uuid.NewV7()).String() // clients read ids of graphs and their executions as UUIDs
+	p.UUID = true
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
 	}
