@@ -30,6 +30,9 @@ type Options struct {
 	Release string
 	// Slots is how many runs a worker carries at once. Default 500: most of them wait for a model.
 	Slots int
+	// MaxTakeovers is how many workers in a row a run may lose, killed or cut off, without a result on record in between. Then it
+	// has failed. A configuration may say otherwise. Default 5.
+	MaxTakeovers int
 	// Drain is how long [Runtime.Work] waits, when it is to stop, for what its runs are doing. Default 20 s.
 	Drain time.Duration
 	// MaxConns bounds the pool of connections to Postgres. Default 20, at least 4. Up to 4 connections
@@ -41,6 +44,8 @@ func (o Options) check() error {
 	switch {
 	case o.Slots < 0:
 		return errors.New("slots: must not be negative")
+	case o.MaxTakeovers < 0:
+		return errors.New("maxTakeovers: must not be negative")
 	case o.Drain < 0:
 		return errors.New("drain: must not be negative")
 	case o.MaxConns < 0 || 0 < o.MaxConns && o.MaxConns < leastConns:
@@ -111,7 +116,7 @@ func open(ctx context.Context, databaseURL string, o Options) (_ *Runtime, err e
 	}()
 	r.engine, err = engine.New(engine.Config{
 		Store: r.store, Executors: executor.All(r.source.Function), Parts: r.source.Use, Watcher: r.store.Deltas(),
-		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain,
+		Logger: o.Logger, Release: o.Release, Slots: o.Slots, Drain: o.Drain, MaxTakeovers: o.MaxTakeovers,
 	})
 	if err != nil {
 		return nil, err

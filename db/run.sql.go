@@ -109,14 +109,14 @@ func (q *Queries) DefinitionPin(ctx context.Context, db DBTX, arg DefinitionPinP
 const RunAdd = `-- name: RunAdd :execrows
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired
 )
 SELECT
     $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer,
     $7::text[], $8::json, $9::json, $10::integer,
     $11::text, $12::text, $13::integer, $14::text,
     $15::text, $16::text, $17::text, $18::text, $19::text,
-    CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + $21::float8 * INTERVAL '1 second'
+    CASE WHEN NOT $20::boolean THEN now() END, CASE WHEN $20::boolean THEN 'PAUSE' ELSE 'RUN' END
 WHERE $1::text <> $2::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = $1::text AND p.current_plan_id = $2::text AND p.first_seen_at = transaction_timestamp()
@@ -145,7 +145,6 @@ type RunAddParams struct {
 	IdempotencyKey    *string
 	RequestSha256     *string
 	Held              bool
-	Seconds           *float64
 }
 
 // Adds a run that is due, or held, unless it is there. The tree of a root run must be new: what is on record of it
@@ -172,7 +171,6 @@ func (q *Queries) RunAdd(ctx context.Context, db DBTX, arg RunAddParams) (int64,
 		arg.IdempotencyKey,
 		arg.RequestSha256,
 		arg.Held,
-		arg.Seconds,
 	)
 	if err != nil {
 		return 0, err
@@ -264,6 +262,7 @@ WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
     WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ $2::text[]
+        AND (r.lost = $3::integer) = $4::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -290,7 +289,7 @@ chosen AS MATERIALIZED (
         OFFSET 0
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS r
-    LIMIT $3::integer -- so that no more are locked
+    LIMIT $5::integer -- so that no more are locked
 )
 UPDATE actlog.run AS r
 SET worker_id = $1::text, epoch = r.epoch + 1, due_at = NULL, seen = r.signals, claimed_at = now(),
@@ -299,12 +298,14 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.deadline, r.desired
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired
 `
 
 type RunClaimParams struct {
 	WorkerID string
 	Provides []string
+	Last     int32
+	Alone    bool
 	Runs     int32
 }
 
@@ -327,14 +328,20 @@ type RunClaimRow struct {
 	Project           *string
 	Epoch             int64
 	Takeovers         int32
-	Deadline          *time.Time
+	Lost              int32
 	Desired           string
 }
 
 // Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
-// time decides.
+// time decides. Runs that lost as many workers in a row as last are claimed alone.
 func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]RunClaimRow, error) {
-	rows, err := db.Query(ctx, RunClaim, arg.WorkerID, arg.Provides, arg.Runs)
+	rows, err := db.Query(ctx, RunClaim,
+		arg.WorkerID,
+		arg.Provides,
+		arg.Last,
+		arg.Alone,
+		arg.Runs,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +368,7 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 			&i.Project,
 			&i.Epoch,
 			&i.Takeovers,
-			&i.Deadline,
+			&i.Lost,
 			&i.Desired,
 		); err != nil {
 			return nil, err
@@ -372,6 +379,70 @@ func (q *Queries) RunClaim(ctx context.Context, db DBTX, arg RunClaimParams) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const RunClockStart = `-- name: RunClockStart :one
+WITH RECURSIVE above AS (
+    SELECT r.plan_id, r.parent_plan_id, r.worked, (r.limits ->> 'seconds')::float8 AS seconds
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = $2::text AND r.plan_id = $3::text
+    UNION ALL
+    SELECT r.plan_id, r.parent_plan_id, r.worked, (r.limits ->> 'seconds')::float8
+    FROM above AS a
+    JOIN actlog.run AS r ON r.root_plan_id = $2::text AND r.plan_id = a.parent_plan_id
+),
+shown AS (
+    SELECT
+        a.plan_id, a.seconds,
+        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(x.clock_ran, GREATEST(w.age - x.clock_from, 0), 0))) AS worked
+    FROM above AS a
+    LEFT JOIN actlog.run AS x ON x.root_plan_id = $2::text AND jsonb_exists(x.clock, a.plan_id)
+    LEFT JOIN actlog.worker AS w ON w.worker_id = x.worker_id
+    GROUP BY a.plan_id, a.seconds, a.worked
+)
+UPDATE actlog.run AS r
+SET clock = (SELECT jsonb_object_agg(s.plan_id, s.worked) FROM shown AS s), clock_from = $1::float8, clock_ran = NULL
+WHERE r.root_plan_id = $2::text AND r.plan_id = $3::text
+RETURNING (SELECT min(s.seconds - s.worked) FROM shown AS s)::float8 AS left
+`
+
+type RunClockStartParams struct {
+	Age        float64
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes that a run begins to work, and what its clock and those of the runs above it show now: what is on record of
+// them, or what they have come to since a run below them began. Only times that a worker measured between two moments of
+// its own count, so that nobody who sets a clock changes them. It returns how long the run may work until the first
+// limit is reached; null: there is none. The caller holds the root plan.
+func (q *Queries) RunClockStart(ctx context.Context, db DBTX, arg RunClockStartParams) (float64, error) {
+	row := db.QueryRow(ctx, RunClockStart, arg.Age, arg.RootPlanID, arg.PlanID)
+	var left float64
+	err := row.Scan(&left)
+	return left, err
+}
+
+const RunClockStop = `-- name: RunClockStop :exec
+UPDATE actlog.run AS a
+SET worked = GREATEST(a.worked, (x.clock ->> a.plan_id)::float8 + GREATEST($1::float8 - x.clock_from, 0)),
+    clock = CASE WHEN a.plan_id <> x.plan_id THEN a.clock END
+FROM actlog.run AS x
+WHERE x.root_plan_id = $2::text AND x.plan_id = $3::text
+    AND a.root_plan_id = $2::text AND jsonb_exists(x.clock, a.plan_id)
+`
+
+type RunClockStopParams struct {
+	Age        float64
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes that a run works no more, and sets its clock and those of the runs above it. What several runs do at the same
+// time counts once. The caller holds the root plan.
+func (q *Queries) RunClockStop(ctx context.Context, db DBTX, arg RunClockStopParams) error {
+	_, err := db.Exec(ctx, RunClockStop, arg.Age, arg.RootPlanID, arg.PlanID)
+	return err
 }
 
 const RunControl = `-- name: RunControl :many
@@ -432,6 +503,23 @@ type RunFinishParams struct {
 // Ends a run for good.
 func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) error {
 	_, err := db.Exec(ctx, RunFinish, arg.RootPlanID, arg.PlanID)
+	return err
+}
+
+const RunGain = `-- name: RunGain :exec
+UPDATE actlog.run AS r
+SET lost = 0
+WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text AND r.lost > 0
+`
+
+type RunGainParams struct {
+	RootPlanID string
+	PlanID     string
+}
+
+// Notes that a run put a result on record: the workers that it lost before do not count any more.
+func (q *Queries) RunGain(ctx context.Context, db DBTX, arg RunGainParams) error {
+	_, err := db.Exec(ctx, RunGain, arg.RootPlanID, arg.PlanID)
 	return err
 }
 
@@ -549,7 +637,7 @@ func (q *Queries) RunMendDue(ctx context.Context, db DBTX, before time.Time) (in
 const RunOfPlan = `-- name: RunOfPlan :one
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
+    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
 FROM actlog.run AS r
 WHERE r.plan_id = $1::text
 ORDER BY r.created_at DESC
@@ -571,7 +659,6 @@ type RunOfPlanRow struct {
 	WorkerID          *string
 	DueAt             *time.Time
 	Takeovers         int32
-	Deadline          *time.Time
 	Desired           string
 	Signals           int64
 	Done              bool
@@ -599,7 +686,6 @@ func (q *Queries) RunOfPlan(ctx context.Context, db DBTX, planID string) (RunOfP
 		&i.WorkerID,
 		&i.DueAt,
 		&i.Takeovers,
-		&i.Deadline,
 		&i.Desired,
 		&i.Signals,
 		&i.Done,
@@ -662,7 +748,7 @@ func (q *Queries) RunOwned(ctx context.Context, db DBTX, planIds []string) error
 
 const RunPark = `-- name: RunPark :exec
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE $1::timestamptz END
+SET worker_id = NULL, lost = 0, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE $1::timestamptz END
 WHERE r.root_plan_id = $2::text AND r.plan_id = $3::text
 `
 
@@ -732,6 +818,28 @@ func (q *Queries) RunStands(ctx context.Context, db DBTX, planID string) (RunSta
 	var i RunStandsRow
 	err := row.Scan(&i.RootPlanID, &i.Desired, &i.Done)
 	return i, err
+}
+
+const RunSuspect = `-- name: RunSuspect :one
+SELECT EXISTS (
+    SELECT FROM actlog.run AS r
+    WHERE r.due_at <= now() - $1::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
+        AND r.lost = $2::integer AND r.needs <@ $3::text[]
+)
+`
+
+type RunSuspectParams struct {
+	Seconds  float64
+	Last     int32
+	Provides []string
+}
+
+// Reports whether a run that is claimed alone has been due for some time.
+func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams) (bool, error) {
+	row := db.QueryRow(ctx, RunSuspect, arg.Seconds, arg.Last, arg.Provides)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }
 
 const RunUsed = `-- name: RunUsed :one
@@ -843,7 +951,7 @@ const WaitFormFree = `-- name: WaitFormFree :exec
 SELECT CASE WHEN EXISTS (
     SELECT FROM actlog.wait_state AS w
     WHERE w.root_plan_id = $1::text AND NOT (w.plan_id = $2::text AND w.wait_id = $3::text)
-        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
         AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
 ) THEN actlog.form_waits() END
 `
@@ -854,7 +962,8 @@ type WaitFormFreeParams struct {
 	WaitID     string
 }
 
-// Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+// Fails with SQLSTATE YA003 if another form of a tree waits for a human, also one whose time is over as long as its run has
+// not ended it. The caller holds the root plan.
 func (q *Queries) WaitFormFree(ctx context.Context, db DBTX, arg WaitFormFreeParams) error {
 	_, err := db.Exec(ctx, WaitFormFree, arg.RootPlanID, arg.PlanID, arg.WaitID)
 	return err
@@ -917,8 +1026,11 @@ func (q *Queries) WaitOpen(ctx context.Context, db DBTX, arg WaitOpenParams) (Wa
 }
 
 const WorkerAdd = `-- name: WorkerAdd :one
-INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
-VALUES ($1::text, $2::text, $3::text, $4::text[], $5::integer, now() + $6::float8 * INTERVAL '1 second')
+INSERT INTO actlog.worker (worker_id, host, release, provides, slots, age, lease_until)
+VALUES (
+    $1::text, $2::text, $3::text, $4::text[], $5::integer, $6::float8,
+    now() + $7::float8 * INTERVAL '1 second'
+)
 RETURNING now()::timestamptz AS now
 `
 
@@ -928,6 +1040,7 @@ type WorkerAddParams struct {
 	Release      string
 	Provides     []string
 	Slots        int32
+	Age          float64
 	LeaseSeconds float64
 }
 
@@ -939,6 +1052,7 @@ func (q *Queries) WorkerAdd(ctx context.Context, db DBTX, arg WorkerAddParams) (
 		arg.Release,
 		arg.Provides,
 		arg.Slots,
+		arg.Age,
 		arg.LeaseSeconds,
 	)
 	var now time.Time
@@ -948,20 +1062,26 @@ func (q *Queries) WorkerAdd(ctx context.Context, db DBTX, arg WorkerAddParams) (
 
 const WorkerBeat = `-- name: WorkerBeat :one
 UPDATE actlog.worker AS w
-SET lease_until = now() + $1::float8 * INTERVAL '1 second', provides = $2::text[]
-WHERE w.worker_id = $3::text AND w.stopped_at IS NULL
+SET lease_until = now() + $1::float8 * INTERVAL '1 second', provides = $2::text[], age = $3::float8
+WHERE w.worker_id = $4::text AND w.stopped_at IS NULL
 RETURNING now()::timestamptz AS now
 `
 
 type WorkerBeatParams struct {
 	LeaseSeconds float64
 	Provides     []string
+	Age          float64
 	WorkerID     string
 }
 
 // Extends the lease of a worker, unless another one has declared it dead, and returns the time of the database.
 func (q *Queries) WorkerBeat(ctx context.Context, db DBTX, arg WorkerBeatParams) (time.Time, error) {
-	row := db.QueryRow(ctx, WorkerBeat, arg.LeaseSeconds, arg.Provides, arg.WorkerID)
+	row := db.QueryRow(ctx, WorkerBeat,
+		arg.LeaseSeconds,
+		arg.Provides,
+		arg.Age,
+		arg.WorkerID,
+	)
 	var now time.Time
 	err := row.Scan(&now)
 	return now, err
@@ -972,17 +1092,18 @@ WITH dead AS (
     UPDATE actlog.worker AS w
     SET stopped_at = COALESCE(w.stopped_at, now())
     WHERE w.worker_id = $1::text AND w.lease_until = $2::timestamptz
-    RETURNING w.worker_id
+    RETURNING w.worker_id, w.age
 ),
 free AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id
+    SELECT r.root_plan_id, r.plan_id, d.age
     FROM dead AS d
     JOIN actlog.run AS r ON r.worker_id = d.worker_id
     FOR NO KEY UPDATE OF r SKIP LOCKED
 ),
 taken AS (
     UPDATE actlog.run AS r
-    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1
+    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1, lost = r.lost + 1,
+        clock_ran = GREATEST(f.age - r.clock_from, 0)
     FROM free AS f
     WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
     RETURNING r.plan_id

@@ -26,14 +26,14 @@ HAVING count(*) > 0;
 -- before comes from outside.
 INSERT INTO actlog.run (
     root_plan_id, plan_id, executor, name, definition_id, definition_version, needs, input, limits, depth,
-    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired, deadline
+    parent_plan_id, parent_step_id, parent_seq, parent_tool_call_id, owner, starter, project, idempotency_key, request_sha256, due_at, desired
 )
 SELECT
     @root_plan_id::text, @plan_id::text, @executor::text, sqlc.narg('name')::text, sqlc.narg('definition_id')::text, sqlc.narg('definition_version')::integer,
     @needs::text[], @input::json, sqlc.narg('limits')::json, @depth::integer,
     sqlc.narg('parent_plan_id')::text, sqlc.narg('parent_step_id')::text, sqlc.narg('parent_seq')::integer, sqlc.narg('parent_tool_call_id')::text,
     @owner::text, @starter::text, sqlc.narg('project')::text, sqlc.narg('idempotency_key')::text, sqlc.narg('request_sha256')::text,
-    CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END, now() + sqlc.narg('seconds')::float8 * INTERVAL '1 second'
+    CASE WHEN NOT @held::boolean THEN now() END, CASE WHEN @held::boolean THEN 'PAUSE' ELSE 'RUN' END
 WHERE @root_plan_id::text <> @plan_id::text OR EXISTS (
     SELECT FROM actlog.plan_execution_record AS p
     WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id = @plan_id::text AND p.first_seen_at = transaction_timestamp()
@@ -55,7 +55,7 @@ LIMIT 1;
 -- name: RunPark :exec
 -- Lets go of a run until a time or a signal. If a signal came since it was claimed, it is due at once.
 UPDATE actlog.run AS r
-SET worker_id = NULL, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE sqlc.narg('until')::timestamptz END
+SET worker_id = NULL, lost = 0, due_at = CASE WHEN r.signals > r.seen THEN now() ELSE sqlc.narg('until')::timestamptz END
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFinish :exec
@@ -63,6 +63,50 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+
+-- name: RunGain :exec
+-- Notes that a run put a result on record: the workers that it lost before do not count any more.
+UPDATE actlog.run AS r
+SET lost = 0
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND r.lost > 0;
+
+-- name: RunClockStart :one
+-- Notes that a run begins to work, and what its clock and those of the runs above it show now: what is on record of
+-- them, or what they have come to since a run below them began. Only times that a worker measured between two moments of
+-- its own count, so that nobody who sets a clock changes them. It returns how long the run may work until the first
+-- limit is reached; null: there is none. The caller holds the root plan.
+WITH RECURSIVE above AS (
+    SELECT r.plan_id, r.parent_plan_id, r.worked, (r.limits ->> 'seconds')::float8 AS seconds
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+    UNION ALL
+    SELECT r.plan_id, r.parent_plan_id, r.worked, (r.limits ->> 'seconds')::float8
+    FROM above AS a
+    JOIN actlog.run AS r ON r.root_plan_id = @root_plan_id::text AND r.plan_id = a.parent_plan_id
+),
+shown AS (
+    SELECT
+        a.plan_id, a.seconds,
+        GREATEST(a.worked, max((x.clock ->> a.plan_id)::float8 + COALESCE(x.clock_ran, GREATEST(w.age - x.clock_from, 0), 0))) AS worked
+    FROM above AS a
+    LEFT JOIN actlog.run AS x ON x.root_plan_id = @root_plan_id::text AND jsonb_exists(x.clock, a.plan_id)
+    LEFT JOIN actlog.worker AS w ON w.worker_id = x.worker_id
+    GROUP BY a.plan_id, a.seconds, a.worked
+)
+UPDATE actlog.run AS r
+SET clock = (SELECT jsonb_object_agg(s.plan_id, s.worked) FROM shown AS s), clock_from = sqlc.arg('age')::float8, clock_ran = NULL
+WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+RETURNING (SELECT min(s.seconds - s.worked) FROM shown AS s)::float8 AS left;
+
+-- name: RunClockStop :exec
+-- Notes that a run works no more, and sets its clock and those of the runs above it. What several runs do at the same
+-- time counts once. The caller holds the root plan.
+UPDATE actlog.run AS a
+SET worked = GREATEST(a.worked, (x.clock ->> a.plan_id)::float8 + GREATEST(sqlc.arg('age')::float8 - x.clock_from, 0)),
+    clock = CASE WHEN a.plan_id <> x.plan_id THEN a.clock END
+FROM actlog.run AS x
+WHERE x.root_plan_id = @root_plan_id::text AND x.plan_id = @plan_id::text
+    AND a.root_plan_id = @root_plan_id::text AND jsonb_exists(x.clock, a.plan_id);
 
 -- name: RunRelease :exec
 -- Lets go of a run, which is due at once.
@@ -84,11 +128,12 @@ WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text AND NO
 
 -- name: RunClaim :many
 -- Claims runs that are due. Who has fewer runs under way comes first: the owners, then the trees, then the
--- time decides.
+-- time decides. Runs that lost as many workers in a row as last are claimed alone.
 WITH open AS MATERIALIZED (
     SELECT r.root_plan_id, r.plan_id, r.owner, r.due_at AS since
     FROM actlog.run AS r
     WHERE r.due_at <= now() AND r.due_at IS NOT NULL AND r.worker_id IS NULL AND NOT r.done AND r.needs <@ @provides::text[]
+        AND (r.lost = @last::integer) = @alone::boolean
     ORDER BY r.due_at
     LIMIT 1000
 ),
@@ -124,7 +169,15 @@ FROM chosen AS c
 WHERE r.root_plan_id = c.root_plan_id AND r.plan_id = c.plan_id
 RETURNING
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.deadline, r.desired;
+    r.parent_plan_id, r.parent_step_id, r.parent_seq, r.parent_tool_call_id, r.owner, r.starter, r.project, r.epoch, r.takeovers, r.lost, r.desired;
+
+-- name: RunSuspect :one
+-- Reports whether a run that is claimed alone has been due for some time.
+SELECT EXISTS (
+    SELECT FROM actlog.run AS r
+    WHERE r.due_at <= now() - sqlc.arg('seconds')::float8 * INTERVAL '1 second' AND r.worker_id IS NULL AND NOT r.done
+        AND r.lost = @last::integer AND r.needs <@ @provides::text[]
+);
 
 -- name: RunHeld :one
 -- Says how the runs of a tree that have not ended stand: how many there are, and how many of them a worker holds that
@@ -168,7 +221,7 @@ RETURNING r.plan_id;
 -- Returns the run of a plan: the newest, if several trees have a plan of that id.
 SELECT
     r.root_plan_id, r.plan_id, r.executor, r.name, r.definition_id, r.definition_version, r.needs, r.input, r.limits, r.depth,
-    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.deadline, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
+    r.parent_plan_id, r.worker_id, r.due_at, r.takeovers, r.desired, r.signals, r.done, r.created_at, r.claimed_at, r.done_at
 FROM actlog.run AS r
 WHERE r.plan_id = @plan_id::text
 ORDER BY r.created_at DESC
@@ -235,14 +288,17 @@ WHERE c.root_plan_id = @root_plan_id::text AND c.plan_id = @plan_id::text AND c.
 
 -- name: WorkerAdd :one
 -- Registers a worker, and returns the time of the database.
-INSERT INTO actlog.worker (worker_id, host, release, provides, slots, lease_until)
-VALUES (@worker_id::text, @host::text, @release::text, @provides::text[], @slots::integer, now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second')
+INSERT INTO actlog.worker (worker_id, host, release, provides, slots, age, lease_until)
+VALUES (
+    @worker_id::text, @host::text, @release::text, @provides::text[], @slots::integer, @age::float8,
+    now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second'
+)
 RETURNING now()::timestamptz AS now;
 
 -- name: WorkerBeat :one
 -- Extends the lease of a worker, unless another one has declared it dead, and returns the time of the database.
 UPDATE actlog.worker AS w
-SET lease_until = now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second', provides = @provides::text[]
+SET lease_until = now() + sqlc.arg('lease_seconds')::float8 * INTERVAL '1 second', provides = @provides::text[], age = @age::float8
 WHERE w.worker_id = @worker_id::text AND w.stopped_at IS NULL
 RETURNING now()::timestamptz AS now;
 
@@ -259,17 +315,18 @@ WITH dead AS (
     UPDATE actlog.worker AS w
     SET stopped_at = COALESCE(w.stopped_at, now())
     WHERE w.worker_id = @worker_id::text AND w.lease_until = @lease_until::timestamptz
-    RETURNING w.worker_id
+    RETURNING w.worker_id, w.age
 ),
 free AS MATERIALIZED (
-    SELECT r.root_plan_id, r.plan_id
+    SELECT r.root_plan_id, r.plan_id, d.age
     FROM dead AS d
     JOIN actlog.run AS r ON r.worker_id = d.worker_id
     FOR NO KEY UPDATE OF r SKIP LOCKED
 ),
 taken AS (
     UPDATE actlog.run AS r
-    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1
+    SET worker_id = NULL, due_at = now(), takeovers = r.takeovers + 1, lost = r.lost + 1,
+        clock_ran = GREATEST(f.age - r.clock_from, 0)
     FROM free AS f
     WHERE r.root_plan_id = f.root_plan_id AND r.plan_id = f.plan_id
     RETURNING r.plan_id
@@ -327,11 +384,12 @@ JOIN actlog.run AS r ON r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_i
 WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text;
 
 -- name: WaitFormFree :exec
--- Fails with SQLSTATE YA003 if another form of a tree waits for a human. The caller holds the root plan.
+-- Fails with SQLSTATE YA003 if another form of a tree waits for a human, also one whose time is over as long as its run has
+-- not ended it. The caller holds the root plan.
 SELECT CASE WHEN EXISTS (
     SELECT FROM actlog.wait_state AS w
     WHERE w.root_plan_id = @root_plan_id::text AND NOT (w.plan_id = @plan_id::text AND w.wait_id = @wait_id::text)
-        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT' AND COALESCE(w.expires_at > now(), true)
+        AND w.state = 'WAITING' AND COALESCE(w.type, 'USER_INPUT') = 'USER_INPUT'
         AND EXISTS (SELECT FROM actlog.run AS r WHERE r.root_plan_id = w.root_plan_id AND r.plan_id = w.plan_id AND NOT r.done)
 ) THEN actlog.form_waits() END;
 

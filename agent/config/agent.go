@@ -24,7 +24,7 @@ type Agent struct {
 	// ResponseSchema is the JSON Schema of an object that the final answer fits.
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
 	Limits         Limits          `json:"limits,omitzero"`
-	// WaitTimeout bounds waits for humans. 0 means the defaults.
+	// WaitTimeout bounds waits for humans whose policies do not. 0: they have no end.
 	WaitTimeout Duration `json:"waitTimeout,omitempty"`
 	// EnableWrite lets the agent use tools that write. It is true unless the file says otherwise.
 	EnableWrite bool `json:"enableWrite"`

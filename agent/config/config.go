@@ -30,6 +30,8 @@ type Config struct {
 	// Orchestrator is how it was configured; nil: as [DefaultOrchestrator].
 	Orchestrator *Orchestrator `json:"orchestrator,omitempty"`
 	Redact       []string      `json:"redact,omitempty"` // as [redact.New] takes them
+	// Runs bounds all runs.
+	Runs Runs `json:"runs,omitzero"`
 
 	// Warnings are what may be a mistake, but need not be one: log them.
 	Warnings []Problem `json:"-"`
@@ -116,7 +118,7 @@ func byLine(problems []Problem) []Problem {
 func (c *Config) read(top node, dir string, o Options) {
 	sections := map[string]node{}
 	keep := fields{}
-	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "redact"} {
+	for _, name := range []string{"models", "embedder", "mcpServers", "toolsets", "policies", "agents", "workflows", "plans", "roles", "orchestrator", "redact", "runs"} {
 		keep[name] = func(n node) { sections[name] = n }
 	}
 	top.object(keep)
@@ -161,6 +163,24 @@ func (c *Config) read(top node, dir string, o Options) {
 	if n, ok := sections["redact"]; ok {
 		c.Redact = n.redactions()
 	}
+	if n, ok := sections["runs"]; ok {
+		c.Runs = readRuns(n)
+	}
+}
+
+// Runs bounds all runs.
+type Runs struct {
+	// MaxTakeovers is how many workers in a row a run may lose, killed or cut off, without a result put on record in
+	// between. Then it is FAILED. 0: the default, 5.
+	MaxTakeovers int `json:"maxTakeovers,omitempty"`
+}
+
+// maxTakeovers bounds MaxTakeovers.
+const maxTakeovers = 1000
+
+func readRuns(n node) (r Runs) {
+	n.object(fields{"maxTakeovers": func(n node) { r.MaxTakeovers = int(n.positive(maxTakeovers)) }})
+	return r
 }
 
 // section reads a mapping from names.

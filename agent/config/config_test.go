@@ -130,10 +130,10 @@ func TestProblems(t *testing.T) {
 		{"a list", "- a\n", []string{"1: want a mapping, not a list"}},
 		{"unknown keys", "modles: {}\nzebra: 1\n", []string{
 			"1: modles: no such key; did you mean models?",
-			"2: zebra: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, toolsets, workflows"}},
+			"2: zebra: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, runs, toolsets, workflows"}},
 		{"twice", "models: {}\nroles: {}\nmodels: {}\n", []string{"3: models: it is there twice, first in line 1"}},
 		{"merge", "x: 1\nmodels:\n  a: &a {provider: openai, model: m}\n  b: {<<: *a}\n", []string{
-			"1: x: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, toolsets, workflows",
+			"1: x: no such key; there are: agents, embedder, mcpServers, models, orchestrator, plans, policies, redact, roles, runs, toolsets, workflows",
 			"4: models.b: want a name as key", "4: models.b.provider: required", "4: models.b.model: required"}},
 		{"model", `models:
   a: {provider: opnai, model: "", baseURL: "ftp://x", temperature: 3, maxTokens: 0, timeout: 10, maxConcurrent: -1, maxPerMinute: 1.5}
@@ -513,6 +513,20 @@ func TestApprovalByAnother(t *testing.T) {
 	} {
 		if _, err := parse(t, "policies:\n- {tools: x, approval: "+text+"}\n", config.Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// C16: how many workers a run may lose is a setting.
+func TestRuns(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: 3}"), config.Options{})
+	if err != nil || c.Runs.MaxTakeovers != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, wrong := range []string{"0", "-1", "1001", "many", "1.5"} {
+		if _, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: "+wrong+"}"), config.Options{}); err == nil || !strings.Contains(err.Error(), "runs.maxTakeovers") {
+			t.Errorf("%s: %v", wrong, err)
 		}
 	}
 }

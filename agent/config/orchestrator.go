@@ -13,9 +13,9 @@ type Orchestrator struct {
 	Model string `json:"model"` // of Config.Models; plans and answers
 	// MaxPlanSteps bounds the steps of a plan, from 1 to 10.
 	MaxPlanSteps int `json:"maxPlanSteps"`
-	// ExecutionTimeout bounds a run, with the time that humans take.
+	// ExecutionTimeout bounds how long a run works, without the time that people take.
 	ExecutionTimeout Duration `json:"executionTimeout"`
-	// WaitTimeout bounds how long a plan or an action waits for a human. 0: as long as the run.
+	// WaitTimeout bounds how long a plan or an action waits for a human. 0: no end.
 	WaitTimeout Duration `json:"waitTimeout,omitempty"`
 	// Agents are the specialised agents by their types.
 	Agents map[string]Specialist `json:"agents"`

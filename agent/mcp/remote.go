@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,9 +19,13 @@ type remote struct {
 	spec       tool.Spec
 	own        string // the server's name for it
 	connection *connection
+	check      func() func(arguments json.RawMessage) error // by its schema, which is read once
 }
 
 func (r remote) Spec() tool.Spec { return r.spec }
+
+// CheckArguments implements [tool.ArgumentChecker].
+func (r remote) CheckArguments(arguments json.RawMessage) error { return r.check()(arguments) }
 
 // Prepare connects to the server if it must.
 func (r remote) Prepare(ctx context.Context) error {
@@ -87,7 +92,8 @@ func newRemote(t *sdk.Tool, server string, s Server, c *connection) (remote, err
 	if t.Name == "" {
 		return remote{}, errors.New("it has no name")
 	}
-	return remote{own: t.Name, connection: c, spec: tool.Spec{
+	check := sync.OnceValue(func() func(json.RawMessage) error { return tool.SchemaCheck(schema) })
+	return remote{own: t.Name, connection: c, check: check, spec: tool.Spec{
 		Name:        nameOf(server, t.Name),
 		Description: tool.Cut(t.Description, maxDescription),
 		Schema:      schema,

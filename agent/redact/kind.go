@@ -13,6 +13,8 @@ type kind struct {
 	// find is quick itself.
 	hint func(string) bool
 	find func(text string) []span
+	// open returns where the part of a text begins that may be the beginning of one of this kind; all before from is not.
+	open func(text string, from int) int
 }
 
 // span is a part of a text, in bytes.
@@ -21,15 +23,15 @@ type span struct{ start, end int }
 // kinds are the named ones, in the order in which they are searched for: those that may contain
 // others come first.
 var kinds = []kind{
-	{"private-key", contains("PRIVATE KEY-----"), expression(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)},
-	{"bearer-token", contains("earer", "EARER"), expression(`(?i:\bbearer)\s+[A-Za-z0-9._~+/-]+=*`)},
-	{"jwt", contains("eyJ"), expression(`\beyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)},
+	expressionKind("private-key", contains("PRIVATE KEY-----"), `-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
+	expressionKind("bearer-token", contains("earer", "EARER"), `(?i:\bbearer)\s+[A-Za-z0-9._~+/-]+=*`),
+	expressionKind("jwt", contains("eyJ"), `\beyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`),
 	// The keys of OpenAI and Anthropic, GitHub, GitLab, Slack, AWS, Google and Stripe.
-	{"api-key", contains("sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "k_live_", "k_test_"), expression(`\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})`)},
-	{"email", contains("@"), among("._%+-@", letters|high, contains("@"), inRun(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`))},
-	{"credit-card", nil, among(" -", 0, digits(13), cards)},
-	{"phone", contains("+"), among("+ ./-()", 0, digits(8), phones)},
-	{"ip", nil, among(":.abcdefABCDEF", 0, likeAddress, addresses)},
+	expressionKind("api-key", contains("sk-", "gh", "glpat-", "xox", "AKIA", "ASIA", "AIza", "k_live_", "k_test_"), `\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,}|glpat-[A-Za-z0-9_-]{20,}|xox[abeoprs]-[A-Za-z0-9-]{10,}|A[KS]IA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,})`),
+	amongKind("email", contains("@"), "._%+-@", letters|high, contains("@"), inRun(`[\pL\pN._%+-]+@(?:[\pL\pN](?:[\pL\pN-]*[\pL\pN])?\.)+\pL[\pL\pN-]*`)),
+	amongKind("credit-card", nil, " -", 0, digits(13), cards),
+	amongKind("phone", contains("+"), "+ ./-()", 0, digits(8), phones),
+	amongKind("ip", nil, ":.abcdefABCDEF", 0, likeAddress, addresses),
 }
 
 // Kinds returns the names of the kinds.
@@ -67,7 +69,16 @@ func digits(n int) func(string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func expression(pattern string) func(string) []span { return matches(regexp.MustCompile(pattern)) }
+// expressionKind returns the kind of what an expression matches.
+func expressionKind(name string, hint func(string) bool, pattern string) kind {
+	return kind{name: name, hint: hint, find: matches(regexp.MustCompile(pattern)), open: openMatch(pattern)}
+}
+
+// amongKind returns the kind of what find finds in runs, as [among] does.
+func amongKind(name string, hint func(string) bool, listed string, more int, promising func(string) bool, find func(string, span) []span) kind {
+	in := inRuns(listed, more)
+	return kind{name: name, hint: hint, find: among(in, promising, find), open: openRun(in)}
+}
 
 // matches returns where an expression matches. Empty matches do not count.
 func matches(e *regexp.Regexp) func(string) []span {
@@ -87,15 +98,8 @@ const (
 	high                // of all other characters
 )
 
-// among returns where find finds something in the runs of a text: the longest parts whose bytes are
-// digits, listed, or more. Only runs that are promising are looked at closely.
-func among(listed string, more int, promising func(run string) bool, find func(text string, run span) []span) func(string) []span {
-	var in [256]bool
-	for b := range in {
-		c := byte(b)
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		in[b] = isDigit(c) || strings.IndexByte(listed, c) >= 0 || letter && more&letters != 0 || c >= 0x80 && more&high != 0
-	}
+// among returns where find finds something in the runs of a text: the longest parts whose bytes are in. Only runs that are promising are looked at closely.
+func among(in *[256]bool, promising func(run string) bool, find func(text string, run span) []span) func(string) []span {
 	return func(text string) (found []span) {
 		for i := 0; i < len(text); i++ {
 			if !in[text[i]] {
@@ -111,6 +115,17 @@ func among(listed string, more int, promising func(run string) bool, find func(t
 		}
 		return found
 	}
+}
+
+// inRuns returns which bytes are in runs.
+func inRuns(listed string, more int) *[256]bool {
+	in := new([256]bool)
+	for b := range in {
+		c := byte(b)
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		in[b] = isDigit(c) || strings.IndexByte(listed, c) >= 0 || letter && more&letters != 0 || c >= 0x80 && more&high != 0
+	}
+	return in
 }
 
 // inRun returns where an expression matches within a run.

@@ -80,7 +80,7 @@ func custom(text string) (kind, error) {
 	if e.MatchString("") {
 		return kind{}, errors.New("the regular expression matches the empty text")
 	}
-	return kind{name: other, find: matches(e)}, nil
+	return kind{name: other, find: matches(e), open: openMatch(text)}, nil
 }
 
 // spareRounds bounds how often a part of a text is searched again. Each pattern that matches takes a
@@ -107,6 +107,21 @@ func (r *Redactor) Text(text string) (string, Counts) {
 		return text, nil
 	}
 	return w.out.String(), w.counts
+}
+
+// Settled returns how much of a text that still grows can be shown, in bytes: where the end may be the beginning of
+// something to replace, that is left out. All before from is settled, as an earlier call returned it.
+func (r *Redactor) Settled(text string, from int) int {
+	end := len(text)
+	if r == nil {
+		return end
+	}
+	for _, p := range r.patterns {
+		if at := p.open(text, from); at < end {
+			end = at
+		}
+	}
+	return end
 }
 
 // writer makes one redacted text.

@@ -14,11 +14,11 @@ const MaxText = 64 << 10
 
 // Do calls a tool within its bounds, by a policy:
 //
-//   - Arguments are those of [Canonical]. If they are bad, the result is failed, and no call is made.
+//   - Arguments are those of [Canonical]. If they are bad, by [CheckArguments], the result is failed, and no call is made.
 //   - A tool that has something to prepare does so first. If it cannot, the result is failed.
 //   - A panic of the tool is a failed result.
-//   - The call ends after the time-out of the policy. It is a failed result then, or [ErrUnknown] if
-//     the tool writes.
+//   - The call ends after the time-out of the policy. It is a failed result then, which says so, or an error that is
+//     [ErrTimeout] and [ErrUnknown] if the tool writes, or if a human is to say what became of such a call.
 //   - If call.Ask returns an error, so does Do, whatever the tool makes of it.
 //   - The text is cut to maxText bytes (0 means [MaxText]), with a notice that says how long it was.
 //     Data that is longer is dropped. Texts are valid UTF-8.
@@ -33,6 +33,9 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 		return BadArguments(err), nil
 	}
 	call.Arguments = arguments
+	if err := CheckArguments(t, arguments); err != nil {
+		return BadArguments(err), nil
+	}
 	if prepares, ok := t.(Preparer); ok {
 		if err := prepares.Prepare(ctx); err != nil {
 			return failed(ctx, err)
@@ -56,14 +59,14 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 	if noAnswer := unanswered.Load(); noAnswer != nil {
 		return Result{}, *noAnswer
 	}
-	if err != nil && errors.Is(context.Cause(inner), errTimeout) {
+	if (err != nil || result.Failed) && errors.Is(context.Cause(inner), errTimeout) {
 		if ctx.Err() != nil {
 			return Result{}, context.Cause(ctx)
 		}
-		if p.Writes {
-			return Result{}, fmt.Errorf("tool %s: no result within %s: %w", t.Spec().Name, p.Timeout, ErrUnknown)
+		if p.Writes || p.OnUnknown == Ask {
+			return Result{}, fmt.Errorf("tool %s %w: no result within %s: %w", t.Spec().Name, ErrTimeout, p.Timeout, ErrUnknown)
 		}
-		result, err = Failure(fmt.Sprintf("No result within %s.", p.Timeout)), nil
+		result, err = timedOut(result, p.Timeout), nil
 	}
 	if err != nil {
 		return Result{}, err
@@ -77,6 +80,16 @@ func Do(ctx context.Context, t Tool, p Policy, call Call, maxText int) (Result, 
 }
 
 const maxSummary = 500
+
+// timedOut returns the result of a call that took too long, with what the tool said of it, if anything.
+func timedOut(result Result, timeout time.Duration) Result {
+	text := fmt.Sprintf("No result within %s.", timeout)
+	if result.Text != "" {
+		text += "\n" + result.Text
+	}
+	result.Text, result.Failed, result.TimedOut = text, true, true
+	return result
+}
 
 var errTimeout = errors.New("time-out of the tool")
 

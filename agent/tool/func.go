@@ -101,6 +101,12 @@ func (f function[In, Out]) in(call Call) (in In, err error) {
 	return in, Decode(arguments, &in)
 }
 
+// CheckArguments implements [ArgumentChecker].
+func (f function[In, Out]) CheckArguments(arguments json.RawMessage) error {
+	_, err := f.in(Call{Arguments: arguments})
+	return err
+}
+
 // touching is a function tool with WithTouches.
 type touching[In, Out any] struct {
 	function[In, Out]
@@ -136,6 +142,9 @@ type schemaTool struct {
 }
 
 func (t schemaTool) Spec() Spec { return t.spec }
+
+// CheckArguments implements [ArgumentChecker].
+func (t schemaTool) CheckArguments(arguments json.RawMessage) error { return t.schema.check(arguments) }
 
 func (t schemaTool) Call(ctx context.Context, call Call) (Result, error) {
 	arguments, err := Canonical(call.Arguments)

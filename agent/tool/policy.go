@@ -39,7 +39,7 @@ type Policy struct {
 	Exclusive bool
 	// Timeout bounds a call, without the time that humans take to answer. 0 means none.
 	Timeout time.Duration
-	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller.
+	// WaitTimeout bounds the wait for an approval or an answer. 0 means the default of the caller, else that it has no end.
 	WaitTimeout time.Duration
 }
 

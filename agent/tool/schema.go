@@ -73,6 +73,29 @@ func (s *schema) check(arguments json.RawMessage) error {
 	return nil
 }
 
+// CheckArguments returns what is wrong with the arguments of a call, for a model: they must be in the form of
+// [Canonical], fit the schema of the tool, and be what the tool takes. A schema that cannot be read, such as one that
+// refers to another place, checks nothing.
+func CheckArguments(t Tool, arguments json.RawMessage) error {
+	arguments, err := Canonical(arguments)
+	if err != nil {
+		return err
+	}
+	if own, ok := t.(ArgumentChecker); ok {
+		return own.CheckArguments(arguments)
+	}
+	return SchemaCheck(t.Spec().Schema)(arguments)
+}
+
+// SchemaCheck returns what checks arguments by a schema, as [CheckArguments] does.
+func SchemaCheck(text json.RawMessage) func(arguments json.RawMessage) error {
+	s, err := readSchema(text)
+	if err != nil {
+		return func(json.RawMessage) error { return nil }
+	}
+	return s.check
+}
+
 // Checker returns a function that checks JSON against a schema. Its errors are for a model.
 func Checker(schema json.RawMessage) (check func(text string) error, err error) {
 	s := new(jsonschema.Schema)

@@ -13,6 +13,9 @@ import (
 // happens then is up to [Policy.OnUnknown].
 var ErrUnknown = errors.New("outcome unknown")
 
+// ErrTimeout says that a call had no result within the time-out of its policy.
+var ErrTimeout = errors.New("timed out")
+
 // Tool is something that an agent can do. Its methods may be called at the same time.
 type Tool interface {
 	// Spec returns the same each time.
@@ -28,6 +31,13 @@ type Toucher interface {
 	Tool
 	// Touches returns what the call would change, for example paths of files. It changes nothing.
 	Touches(ctx context.Context, call Call) ([]string, error)
+}
+
+// ArgumentChecker is a Tool that checks arguments by more than the schema of its Spec.
+type ArgumentChecker interface {
+	Tool
+	// CheckArguments returns what is wrong with arguments in the form of [Canonical], for a model. It changes nothing.
+	CheckArguments(arguments json.RawMessage) error
 }
 
 // Preparer is a Tool that needs something before it can be called, such as a connection.
@@ -121,6 +131,8 @@ type Result struct {
 	Text string
 	// Failed says that the tool did not do what was asked.
 	Failed bool
+	// TimedOut says that the call failed because it took too long.
+	TimedOut bool
 	// Summary is one line for people, such as "Read 150 lines of main.go".
 	Summary string
 	// Data is the output as JSON, if the tool has it in that form.

@@ -181,6 +181,12 @@ func (benchParts) Names(string) []string { return nil }
 // Redact implements [engine.Parts].
 func (benchParts) Redact(text string) string { return text }
 
+// Settled implements [engine.Parts].
+func (benchParts) Settled(text string, _ int) int { return len(text) }
+
+// MaxTakeovers implements [engine.Parts].
+func (benchParts) MaxTakeovers() int { return 0 }
+
 // working is an engine with a worker.
 type working struct {
 	*engine.Engine

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/actlog/actlog/agent/model"
@@ -87,6 +88,8 @@ type calling struct {
 	tool   tool.Tool
 	policy tool.Policy
 	bad    error // what is wrong with the arguments
+	// unanswered says that nobody answered a question of the tool in time.
+	unanswered atomic.Bool
 }
 
 // inRun is a tool that is carried by the run itself: a form, a sub-plan.
@@ -175,6 +178,11 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	case !begun(c.row):
 		return c.end(record.Failed, tool.BadArguments(c.bad), "tool")
 	}
+	if !begun(c.row) { // nobody is asked to approve what is not made
+		if err := tool.CheckArguments(c.tool, json.RawMessage(c.call.Arguments)); err != nil {
+			return c.end(record.Failed, tool.BadArguments(err), "tool")
+		}
+	}
 	if c.row.StartTime == nil {
 		c.step.run.count(0, 1)
 		if err := c.step.run.used(ctx); err != nil {
@@ -260,16 +268,19 @@ func (c *calling) unknown(ctx context.Context) (result tool.Result, done bool, e
 			result, err = c.settle(record.Completed, tool.Result{Text: "A human confirmed that this call took effect. Its output is lost."}, "")
 			return result, true, err
 		case answer.Decision == "skip":
-			result, err = c.settle(record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), workerLost)
+			result, err = c.settle(record.Skipped, tool.Failure("A human decided to skip this call. It may have taken effect once."), "")
 			return result, true, err
 		}
 	}
 	lost.Result = new(unknownText)
+	if *lost.ErrorKind == timedOut {
+		lost.Result = new("The call timed out. " + unknownText)
+	}
 	c.keep(lost)
 	if err := c.step.run.write([]record.Change{lost}); err != nil {
 		return tool.Result{}, true, err
 	}
-	return tool.Failure(unknownText), true, nil
+	return tool.Failure(*lost.Result), true, nil
 }
 
 // number returns the attempt that the call is at.
@@ -367,10 +378,11 @@ func (c *calling) approve(ctx context.Context) (result tool.Result, refused bool
 	if answer.Text != "" {
 		text += " They say: " + c.step.run.redact(answer.Text)
 	}
+	kind := ""
 	if answer.State == record.TimedOut {
-		text = "Nobody approved this call in time. It was not made."
+		text, kind = "Nobody approved this call in time. It was not made.", WaitTimedOut
 	}
-	result, err = c.end(record.Skipped, tool.Failure(text), "")
+	result, err = c.end(record.Skipped, tool.Failure(text), kind)
 	return result, true, err
 }
 
@@ -397,30 +409,60 @@ func (c *calling) run(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	c.keep(begin)
-	began := time.Now()
-	result, err := tool.Do(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
-	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
+	result, err := c.do(ctx)
 	var parked *parkedError
 	switch {
 	case err == nil:
-		state, kind := record.Completed, ""
 		if result.Failed {
-			state, kind = record.Failed, "tool"
+			return c.end(record.Failed, result, c.failedBy(result))
 		}
-		return c.end(state, result, kind)
+		return c.end(record.Completed, result, "")
 	case errors.As(err, &parked):
 		return tool.Result{}, err
 	case r.interrupted(ctx) != nil: // it stays RUNNING: nobody can say how it ended
 		return tool.Result{}, r.interrupted(ctx)
 	}
+	kind := "unknown"
+	if errors.Is(err, tool.ErrTimeout) {
+		kind = timedOut
+	}
 	lost := c.change(record.Unknown)
-	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), new("unknown"), new(r.redact(err.Error()))
+	lost.StartTime, lost.EndTime, lost.ErrorKind, lost.ErrorMessage = begin.StartTime, new(c.step.run.now()), &kind, new(r.redact(err.Error()))
 	c.keep(lost)
 	r.addLater(lost)
 	if result, done, err := c.unknown(ctx); done || err != nil {
 		return result, err
 	}
 	return c.run(ctx)
+}
+
+// do makes the call while the clock of the run goes.
+func (c *calling) do(ctx context.Context) (tool.Result, error) {
+	r := c.step.run
+	done, err := r.clock.work()
+	defer done()
+	if err != nil {
+		return tool.Result{}, err
+	}
+
+	began := time.Now()
+	result, err := tool.Do(c.startedBy(ctx), c.tool, c.policy, c.toolCall(c.ask), 0)
+	r.engine.metrics.called(c.tool.Spec().Name, time.Since(began), err != nil || result.Failed)
+	return result, err
+}
+
+// timedOut is the error kind of calls that took too long.
+const timedOut = "timeout"
+
+// failedBy returns the error kind of a call that failed.
+func (c *calling) failedBy(result tool.Result) string {
+	switch {
+	case result.TimedOut:
+		return timedOut
+	case c.unanswered.Load():
+		return WaitTimedOut
+	}
+	return "tool"
 }
 
 // maxAsked bounds what is kept with a question so that its tool can go on, in bytes.
@@ -431,16 +473,13 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 	r := c.step.run
 	w := questionOf(q)
 	w.StepID, w.ToolCallID, w.Timeout = c.step.id, c.row.ToolCallID, c.policy.WaitTimeout
-	if w.Timeout == 0 {
-		w.Timeout = DefaultFormTimeout
-	}
 	key := fmt.Sprint("question-", c.row.ToolCallID, "-", q.Key)
 	if q.Held {
 		a, err := r.hold(ctx, key, w)
 		if err != nil {
 			return tool.Answer{}, err
 		}
-		return answerTo(q, a)
+		return c.answerTo(q, a)
 	}
 	waits := c.change(record.Waiting)
 	if n := len(q.State); 0 < n && n <= maxAsked && r.redact(string(q.State)) == string(q.State) {
@@ -454,6 +493,14 @@ func (c *calling) ask(ctx context.Context, q tool.Question) (tool.Answer, error)
 		}
 		return tool.Answer{}, err
 	}
+	return c.answerTo(q, a)
+}
+
+// answerTo returns the answer of a human to a question of the tool.
+func (c *calling) answerTo(q tool.Question, a Answer) (tool.Answer, error) {
+	if a.State == record.TimedOut {
+		c.unanswered.Store(true)
+	}
 	return answerTo(q, a)
 }
 
@@ -463,7 +510,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 	result.Text, result.Summary = r.redact(result.Text), r.redact(result.Summary)
 	end := c.change(state)
 	end.StartTime, end.EndTime, end.Result = c.row.StartTime, new(c.step.run.now()), &result.Text
-	if state == record.Failed {
+	if state == record.Failed || kind != "" {
 		end.ErrorKind, end.ErrorMessage = some(kind), new(tool.Cut(result.Text, maxToolError))
 	}
 	end.Metadata = r.about(result, *end.EndTime)
@@ -476,7 +523,7 @@ func (c *calling) end(state record.State, result tool.Result, kind string) (tool
 			changes = append(changes, r.artifact(&c.step.id, &c.row.ToolCallID, each))
 		}
 	}
-	if err := r.write(changes); err != nil {
+	if err := r.writeResult(changes); err != nil {
 		return tool.Result{}, err
 	}
 	c.keep(end)

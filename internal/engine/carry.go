@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/actlog/actlog/internal/pg"
@@ -19,18 +21,22 @@ import (
 func (e *Engine) carry(ctx context.Context, r *Run) {
 	parts, release := e.config.Parts()
 	defer release()
-	r.parts, r.plan = parts, &record.Plan{}
+	r.parts, r.plan, r.clock = parts, &record.Plan{}, &workClock{}
 	if err := r.load(ctx); err != nil {
 		e.settle(ctx, r, Result{}, err)
 		return
 	}
-	if r.run.Deadline != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.run.Deadline.Sub(r.now()), errDeadline)
-		defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if r.limits != nil && r.limits.Seconds > 0 {
+		r.clock = &workClock{write: func(ops ...store.RunOp) error { return r.write(nil, ops...) }, age: e.age, end: cancel}
 	}
+
 	var result Result
 	err := r.boundary(ctx)
+	if err == nil {
+		err = r.clock.start()
+	}
 	if err == nil {
 		if executor := e.executors[r.run.Executor]; executor == nil {
 			err = &RunError{Kind: "configuration", Message: fmt.Sprintf("There is no executor %s.", r.run.Executor)}
@@ -59,6 +65,9 @@ func (r *Run) load(ctx context.Context) error {
 		return err
 	}
 	r.plan = row.(*record.Plan)
+	if err := r.poisoned(); err != nil {
+		return err
+	}
 	if r.run.Definition.ID != "" {
 		if r.definition, err = r.engine.store.Definition(ctx, r.run.Definition); err != nil {
 			return err
@@ -83,6 +92,19 @@ func (r *Run) load(ctx context.Context) error {
 		r.addLater(running)
 	}
 	return nil
+}
+
+// poisoned returns the failure of a run that lost so many workers in a row that the next one is spared; nil: it goes on.
+func (r *Run) poisoned() error {
+	if most := r.engine.maxTakeovers(r.parts); r.run.Lost < most || r.run.Desired != store.DesiredRun {
+		return nil
+	}
+	return &RunError{Kind: workerLost, Message: fmt.Sprintf("The run lost %d workers in a row, and put no result on record in between.", r.run.Lost)}
+}
+
+// maxTakeovers is how many workers in a row a run may lose without a result put on record.
+func (e *Engine) maxTakeovers(parts Parts) int {
+	return cmp.Or(parts.MaxTakeovers(), e.config.MaxTakeovers)
 }
 
 func (r *Run) planRow(state record.State) *record.Plan {
@@ -159,12 +181,9 @@ func (r *Run) pause() error {
 	return r.letGo(record.Paused, time.Time{}, r.states(record.Paused), store.Applied())
 }
 
-// letGo lets go of the run in a state, until a signal or a time. At its limit of time it goes on to end.
+// letGo lets go of the run in a state, until a signal or a time.
 func (r *Run) letGo(state record.State, until time.Time, changes []record.Change, ops ...store.RunOp) error {
-	if r.run.Deadline != nil && (until.IsZero() || r.run.Deadline.Before(until)) {
-		until = *r.run.Deadline
-	}
-	err := r.write(changes, append(ops, store.Park(until))...)
+	err := r.write(changes, slices.Concat(ops, r.clock.stopped(), []store.RunOp{store.Park(until)})...)
 	if err == nil {
 		r.engine.metrics.parkedAs(r.run.Executor, state)
 	}
@@ -185,7 +204,7 @@ func (r *Run) states(state record.State) []record.Change {
 }
 
 // release lets go of the run, which is due at once.
-func (r *Run) release() error { return r.write(nil, store.Release()) }
+func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), store.Release())...) }
 
 // end ends the run, and the call that started it.
 func (r *Run) end(state record.State, result Result, failure *RunError, changes ...record.Change) error {
@@ -204,7 +223,7 @@ func (r *Run) end(state record.State, result Result, failure *RunError, changes 
 		end.Summary = &summary
 	}
 	changes = append(changes, end)
-	ops := []store.RunOp{store.Applied(), store.Finish(), store.StopBelow()}
+	ops := append(r.clock.stopped(), store.Applied(), store.Finish(), store.StopBelow())
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
 		ops = append(ops, store.Say(r.conversation(*r.plan.ConversationID), 0,
 			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
@@ -232,6 +251,9 @@ func (r *Run) abort(state record.State, failure *RunError, result Result) error 
 		if err := r.write(nil); err != nil {
 			return err
 		}
+	}
+	if failure.Kind == workerLost && r.run.Lost > r.engine.maxTakeovers(r.parts) { // to close it lost a worker, too
+		return r.end(state, result, failure)
 	}
 	changes, err := r.closing(state, failure)
 	if err != nil {
@@ -305,5 +327,8 @@ func openCycles(step *tree.Step, state record.State, now time.Time) (changes []r
 
 // newHandle returns the handle of a claimed run.
 func (e *Engine) newHandle(leased context.Context, c store.Claimed, log *slog.Logger) *Run {
-	return &Run{engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID)}
+	return &Run{
+		engine: e, run: c.Run, lease: c.Lease, leased: leased, halted: make(chan struct{}), log: log.With("plan", c.PlanID), lost: c.Lost,
+		clock: &workClock{},
+	}
 }

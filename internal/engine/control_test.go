@@ -346,11 +346,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDeadline checks that a limit of time ends a run that waits, and its child.
+// TestDeadline checks that a limit of time ends a run whose child works, and the child.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
-	h := blocking(t, b, tool.Policy{Approval: true})
+	h := blocking(t, b, tool.Policy{})
 	h.Work(h.Engine)
 	id := h.Start("parent", "Go.", func(r *engine.Request) { r.Limits = &engine.Limits{Seconds: 0.5} })
 	p := h.Await(id, record.Failed)

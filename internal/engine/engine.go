@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/actlog/actlog/internal/store"
@@ -55,6 +56,9 @@ type Config struct {
 	Scan time.Duration
 	// Drain is how long a worker that is to stop waits for what its runs are doing. Default 20 s.
 	Drain time.Duration
+	// MaxTakeovers is how many workers in a row a run may lose without a result put on record, if the parts do not say it.
+	// Default 5.
+	MaxTakeovers int
 	// ModelTries is how often a model is asked in all if its errors may pass. Default 8.
 	ModelTries int
 	// RetryUnit scales the pauses between these tries. Default 1 s.
@@ -79,6 +83,9 @@ func (c Config) withDefaults() Config {
 	set(&c.RetryUnit, time.Second)
 	if c.Slots == 0 {
 		c.Slots = 500
+	}
+	if c.MaxTakeovers == 0 {
+		c.MaxTakeovers = 5
 	}
 	if c.ModelTries == 0 {
 		c.ModelTries = 8
@@ -105,12 +112,13 @@ type Engine struct {
 	host      string
 	metrics   *metrics
 	clock     clock
+	began     time.Time // by the monotonic clock of this machine
 }
 
 // New returns an engine. It does nothing until [Engine.Start] or [Engine.Work] is called.
 func New(c Config) (*Engine, error) {
 	c = c.withDefaults()
-	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics()}
+	e := &Engine{config: c, store: c.Store, executors: map[string]Executor{}, metrics: newMetrics(), began: time.Now()}
 	for _, x := range c.Executors {
 		if e.executors[x.Kind()] != nil {
 			return nil, fmt.Errorf("two executors are of the kind %s", x.Kind())
@@ -134,7 +142,11 @@ func (e *Engine) Start(ctx context.Context, r Request) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	run, plan, err := e.newRun(ctx, parts, r, p, record.NewPlanID())
+	id := record.NewPlanID()
+	if p.UUID {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
+	run, plan, err := e.newRun(ctx, parts, r, p, id)
 	if err != nil {
 		return Started{}, err
 	}
@@ -218,7 +230,7 @@ func (e *Engine) newRun(ctx context.Context, parts Parts, r Request, p Prepared,
 	}
 	limits := p.Limits.least(r.Limits)
 	if !limits.none() {
-		run.Limits, run.Seconds = limits.json(), limits.Seconds
+		run.Limits = limits.json()
 	}
 	plan := &record.Plan{
 		CurrentPlanID: planID, Executor: &r.Executor, State: new(record.Pending),
@@ -249,6 +261,9 @@ func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
+
+// age is how long the engine has been there, by the monotonic clock of this machine.
+func (e *Engine) age() time.Duration { return time.Since(e.began) }
 
 // Metrics returns what is to be known of the engine, and of the open runs of its database.
 func (e *Engine) Metrics() []prometheus.Collector {

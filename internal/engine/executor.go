@@ -43,6 +43,11 @@ type Parts interface {
 	Tools(ctx context.Context, servers []string) ([]tool.Tool, error)
 	// Redact returns a text without what must not be on record.
 	Redact(text string) string
+	// Settled returns how much of a text that still grows can be shown: what comes after cannot change what Redact makes of
+	// that part. All before from is settled.
+	Settled(text string, from int) int
+	// MaxTakeovers is how many workers in a row a run may lose without a result put on record; 0: the default.
+	MaxTakeovers() int
 }
 
 // Request asks for a run.
@@ -120,6 +125,8 @@ type Prepared struct {
 	ModelName   string
 	Metadata    json.RawMessage // of the plan
 	Limits      *Limits         // of the definition
+	// UUID says that the id of the run, if it is a root, is a UUID and nothing else: its clients read it as one.
+	UUID bool
 	// ConversationID is that of the run if the request has none.
 	ConversationID string
 	// Artifacts are on record from the start of the run.

@@ -71,9 +71,6 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 		Type: record.WaitUserInput, Title: args.Title, Description: args.Description, Inputs: inputs, StepID: c.step.id, ToolCallID: c.row.ToolCallID,
 		Timeout: c.policy.WaitTimeout,
 	}
-	if w.Timeout == 0 {
-		w.Timeout = DefaultFormTimeout
-	}
 	answer, err := c.step.run.ask(ctx, formKey(c), w, waits)
 	switch {
 	case err != nil:
@@ -84,7 +81,7 @@ func (f form) callInRun(ctx context.Context, c *calling) (tool.Result, error) {
 	case answer.State == record.Submitted:
 		return c.end(record.Completed, tool.Result{Text: formText(answer.Inputs)}, "")
 	case answer.State == record.TimedOut:
-		return c.end(record.Completed, tool.Result{Text: formTimedOut}, "")
+		return c.end(record.Failed, tool.Failure(formTimedOut), WaitTimedOut)
 	}
 	return c.end(record.Completed, tool.Result{Text: "The user closed the form without an answer."}, "")
 }

@@ -14,7 +14,7 @@ type Limits struct {
 	ToolCalls int64   `json:"toolCalls,omitempty"` // of the run alone, as are the rounds
 	Tokens    int64   `json:"tokens,omitempty"`    // in and out
 	CostUSD   float64 `json:"costUsd,omitempty"`
-	Seconds   float64 `json:"seconds,omitempty"` // from its start to its end
+	Seconds   float64 `json:"seconds,omitempty"` // of work: not while it waits for people, or is paused or queued
 }
 
 // The error kinds of runs that reached a limit.

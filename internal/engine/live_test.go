@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/actlog/actlog/agent/redact"
@@ -49,5 +51,45 @@ func TestLiveText(t *testing.T) {
 		if l.end(); now.String() != clean || pieces < 10 {
 			t.Fatalf("shown in %d pieces: %s", pieces, now.String())
 		}
+	}
+}
+
+// X3: what arrives is shown as soon as it may be, without a lag where nothing is replaced, and also where nothing comes
+// after it.
+func TestLiveTextDoesNotLag(t *testing.T) {
+	t.Parallel()
+	emails, err := redact.New("email")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name    string
+		settled func(string, int) int
+		want    string // of what was shown when all has arrived
+	}{
+		{"nothing is replaced", (*redact.Redactor)(nil).Settled, "Some words, and a name: ann"},
+		{"emails are", emails.Settled, "Some words, and a name: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var shown strings.Builder
+				l := &liveText{
+					redact: func(text string) string { return text }, settled: tt.settled,
+					delta: func(text string) { shown.WriteString(text) }, reset: shown.Reset,
+				}
+				for _, piece := range strings.SplitAfter("Some words, and a name: ann", " ") {
+					l.add(piece)
+				}
+				time.Sleep(liveEvery)
+				synctest.Wait()
+				if shown.String() != tt.want {
+					t.Errorf("shown is %q, want %q", shown.String(), tt.want)
+				}
+				if l.end(); shown.String() != "Some words, and a name: ann" {
+					t.Errorf("at the end, shown is %q", shown.String())
+				}
+			})
+		})
 	}
 }

@@ -25,7 +25,6 @@ var (
 	errPaused   = errors.New("the run is paused")
 	errStopped  = errors.New("the run was stopped")
 	errReleased = errors.New("the worker stops")
-	errDeadline = errors.New("the run has reached its limit of time")
 )
 
 // parkedError means that the run goes on when something happened: at a signal, or at a time if it is
@@ -49,6 +48,7 @@ type Run struct {
 	parts      Parts
 	definition json.RawMessage
 	limits     *Limits
+	clock      *workClock
 	log        *slog.Logger
 
 	halted chan struct{} // closed when the run should not go on
@@ -60,6 +60,7 @@ type Run struct {
 	later         []record.Change // what the next write adds
 	laterSaid     []store.RunOp   // likewise, of conversations
 	rounds, calls int64           // that it has begun
+	lost          int             // how many workers in a row were lost that held it
 	thoughts      map[string]bool // that are on record, or with the next write
 	thoughtAt     time.Time       // of the last of them
 	// open returns the rows of the steps that were opened and have not ended, in a state.
@@ -180,6 +181,38 @@ func (r *Run) now() time.Time { return r.engine.clock.now() }
 // redact returns a text as it may be on record.
 func (r *Run) redact(text string) string { return r.parts.Redact(text) }
 
+// gain returns what a write that puts a result on record does besides: the workers that the run lost before it do not
+// count any more.
+func (r *Run) gain() []store.RunOp {
+	if r.suspect() == 0 {
+		return nil
+	}
+	return []store.RunOp{store.Gain()}
+}
+
+// gained notes that a result is on record.
+func (r *Run) gained() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = 0
+}
+
+// suspect is how many workers the run has lost in a row.
+func (r *Run) suspect() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+// writeResult writes changes with which a result is on record.
+func (r *Run) writeResult(changes []record.Change) error {
+	err := r.write(changes, r.gain()...)
+	if err == nil {
+		r.gained()
+	}
+	return err
+}
+
 // used returns why the run may not use more of a model, if so.
 func (r *Run) used(ctx context.Context) error {
 	if r.limits.none() {
@@ -201,9 +234,7 @@ func (r *Run) used(ctx context.Context) error {
 // remaining returns the limits of a run below this one.
 func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	left := &Limits{}
-	if r.run.Deadline != nil {
-		left.Seconds = max(r.run.Deadline.Sub(r.now()).Seconds(), 0.001)
-	}
+	left.Seconds = r.clock.remaining().Seconds()
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil
 	}

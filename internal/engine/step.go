@@ -252,6 +252,9 @@ func (s *Step) resolve() (changes []record.Change) {
 		if end == nil {
 			continue
 		}
+		if end.ActStartTime == nil { // none of them was made
+			end.ActStartTime = end.ActEndTime
+		}
 		if c.resolved = true; len(results) > 0 {
 			end.ActionResult = new(strings.Join(results, "\n"))
 		}

@@ -20,7 +20,7 @@ type Thinking struct {
 	Messages []model.Message
 	Tools    *tool.Set // that the model may call; nil: none
 	Policies tool.Rules
-	// WaitTimeout bounds waits for humans whose policies do not. 0 means the defaults.
+	// WaitTimeout bounds waits for humans whose policies do not. 0: they have no end.
 	WaitTimeout time.Duration
 	// Artifacts puts what the calls produce on record, with their ends.
 	Artifacts bool
@@ -58,6 +58,11 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return nil, err
 	}
 	if err := s.mayThink(ctx, c == nil); err != nil {
+		return nil, err
+	}
+	done, err := s.run.clock.work()
+	defer done()
+	if err != nil {
 		return nil, err
 	}
 	return s.think(ctx, seq, c, t)
@@ -179,10 +184,11 @@ func (s *Step) generate(ctx context.Context, m model.Model, req model.Request, s
 	var first *time.Time
 	watcher := r.engine.config.Watcher
 	live := liveText{
-		redact: r.redact,
-		delta:  func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
-		reset:  func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
+		redact: r.redact, settled: r.parts.Settled,
+		delta: func(text string) { watcher.Delta(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt, text) },
+		reset: func() { watcher.Reset(r.run.RootPlanID, r.run.PlanID, s.id, seq, attempt) },
 	}
+	defer live.stop()
 	began := time.Now()
 	response, err := m.Generate(ctx, req, func(d model.Delta) {
 		if first == nil {
@@ -234,7 +240,7 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
 	kept, changes := s.newCycle(row, response.Message.Calls(), t)
-	if err := r.write(changes); err != nil {
+	if err := r.writeResult(changes); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -26,7 +26,7 @@ type WaitInfo struct {
 	StepID  string
 	// ToolCallID is the call that waits, if one does.
 	ToolCallID string
-	// Timeout is how long the question stands; 0: without an end.
+	// Timeout is how long the question waits; 0: without an end.
 	Timeout time.Duration
 }
 
@@ -158,21 +158,29 @@ func answerOf(row *record.Wait) (Answer, error) {
 
 // hold asks like ask, and waits for the answer here: what asks cannot be called again.
 func (r *Run) hold(ctx context.Context, key string, w WaitInfo) (Answer, error) {
-	for {
-		a, err := r.ask(ctx, key, w)
-		if parked := new(parkedError); !errors.As(err, &parked) {
-			return a, err
-		}
+	a, err := r.ask(ctx, key, w)
+	if parked := new(parkedError); !errors.As(err, &parked) {
+		return a, err
+	}
+
+	goOn, err := r.clock.hold()
+	for parked := new(parkedError); err == nil; {
 		select {
 		case <-time.After(holdEvery):
 		case <-ctx.Done():
+			_ = goOn() // the run goes on elsewhere, or not at all
 			return Answer{}, context.Cause(ctx)
 		}
+		if a, err = r.ask(ctx, key, w); !errors.As(err, &parked) {
+			break
+		}
+		err = nil
 	}
+	return a, cmp.Or(err, goOn())
 }
 
 // holdEvery is how often an answer is looked for that a call waits for while it goes on.
 const holdEvery = 500 * time.Millisecond
 
-// DefaultFormTimeout is how long a form waits.
-const DefaultFormTimeout = 300 * time.Second
+// WaitTimedOut is the error kind of what nobody answered in time.
+const WaitTimedOut = "wait_timed_out"

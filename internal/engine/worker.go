@@ -33,6 +33,8 @@ type worker struct {
 	log    *slog.Logger
 	wake   chan struct{}
 	unsure time.Time // when a claim failed last: it may have claimed runs all the same
+	// When the worker last looked for a run to carry alone, and when it last let go of others for one; zero: never.
+	sought, cleared time.Time
 
 	mu       sync.Mutex
 	row      store.Worker
@@ -90,6 +92,7 @@ func (w *worker) register(ctx context.Context) error {
 	}
 	for attempt := 0; ; attempt++ {
 		sent := time.Now()
+		row.Age = w.engine.age()
 		now, err := w.engine.store.AddWorker(ctx, row, w.engine.config.Lease)
 		if err == nil {
 			w.engine.clock.set(sent, now)
@@ -119,7 +122,7 @@ func (w *worker) beat(ctx context.Context) {
 		if pg.Pause(ctx, min(w.engine.config.Beat, max(w.engine.config.Lease-time.Since(beaten), 0))) != nil {
 			return
 		}
-		row.Provides = w.engine.provides()
+		row.Provides, row.Age = w.engine.provides(), w.engine.age()
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
 		now, wanted, err := w.engine.store.Beat(limited, row, w.engine.config.Lease)
@@ -243,16 +246,84 @@ func (w *worker) claimSome(ctx context.Context) bool {
 	if n <= 0 {
 		return false
 	}
-	claimed, err := w.engine.store.ClaimRuns(limited, row.ID, row.Provides, n)
-	if err != nil {
-		w.log.Debug("claim failed", "worker", row.ID, "error", err)
-		w.unsure = time.Now()
+	last := w.engine.last()
+	if w.carriesAlone(last) {
 		return false
 	}
-	for _, c := range claimed {
-		w.hold(c)
+	claim := func(runs int, alone bool) (claimed int, ok bool) {
+		all, err := w.engine.store.Claim(limited, store.Claim{WorkerID: row.ID, Provides: row.Provides, Runs: runs, Last: last, Alone: alone})
+		if err != nil {
+			w.log.Debug("claim failed", "worker", row.ID, "error", err)
+			w.unsure = time.Now()
+			return 0, false
+		}
+		for _, c := range all {
+			w.hold(c)
+		}
+		return len(all), true
 	}
-	return len(claimed) == n
+	if len(held) == 0 {
+		if n, ok := claim(1, true); n > 0 || !ok {
+			return false
+		}
+		w.cleared = time.Time{}
+	}
+	if w.makesRoom(limited, row, last) {
+		return false
+	}
+	claimed, ok := claim(n, false)
+	return ok && claimed == n
+}
+
+// last is how many workers in a row a run has lost that is carried once more, by a worker that carries nothing else: then
+// it is known whether it was to blame. It is negative if there is no such time.
+func (e *Engine) last() int {
+	parts, release := e.config.Parts()
+	defer release()
+	if last := e.maxTakeovers(parts) - 1; last > 0 {
+		return last
+	}
+	return -1
+}
+
+// carriesAlone reports whether the worker carries a run alone. Once that puts a result on record, it is one like others.
+func (w *worker) carriesAlone(last int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.held {
+		if h.run.suspect() == last {
+			return true
+		}
+	}
+	return false
+}
+
+// makesRoom reports whether the worker claims nothing, so that it can take a run alone that no other worker took. It hands
+// its own runs back at their next boundaries. If that takes too long, it goes on, and tries again later.
+func (w *worker) makesRoom(ctx context.Context, row store.Worker, last int) bool {
+	lease, since := w.engine.config.Lease, time.Since(w.cleared)
+	switch {
+	case last < 0:
+		return false
+	case !w.cleared.IsZero() && since < w.engine.config.Drain:
+		return true
+	case time.Since(w.sought) < lease:
+		return false
+	}
+	w.sought = time.Now()
+	waits, err := w.engine.store.SuspectWaits(ctx, last, row.Provides, 2*lease)
+	if err != nil || !waits || !w.cleared.IsZero() && since < 2*w.engine.config.Drain {
+		return false
+	}
+
+	w.log.Info("the worker lets go of its runs, to carry one alone that lost its workers", "worker", row.ID)
+	w.cleared = time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.held {
+		h.run.stop(errReleased)
+	}
+	return true
 }
 
 // hold starts to carry a run.

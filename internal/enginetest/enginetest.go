@@ -95,6 +95,17 @@ func (p *Parts) Redact(text string) string {
 	return strings.ReplaceAll(text, p.Secret, "[secret]")
 }
 
+// MaxTakeovers implements [engine.Parts].
+func (p *Parts) MaxTakeovers() int { return 0 }
+
+// Settled implements [engine.Parts].
+func (p *Parts) Settled(text string, from int) int {
+	if p.Secret == "" {
+		return len(text)
+	}
+	return from
+}
+
 // House is a store, a scripted model and an engine.
 type House struct {
 	T      *testing.T

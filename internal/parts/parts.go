@@ -79,6 +79,7 @@ func (s *Source) Use() (engine.Parts, func()) {
 		}
 	}
 	p.secrets = secretsOf(p.configured.Config, in.own.Servers)
+	p.hide = replacerOf(p.secrets)
 	return p, release
 }
 
@@ -122,7 +123,8 @@ type parts struct {
 	configured *config.Parts
 	own        Own
 	pool       *mcp.Pool
-	secrets    *strings.Replacer // nil: none
+	secrets    []string          // are not to be on record
+	hide       *strings.Replacer // replaces them
 }
 
 // Provides implements [engine.Parts].
@@ -308,10 +310,13 @@ func (p *parts) Tools(ctx context.Context, servers []string) ([]tool.Tool, error
 	return all, nil
 }
 
+// MaxTakeovers implements [engine.Parts].
+func (p *parts) MaxTakeovers() int { return p.configured.Config.Runs.MaxTakeovers }
+
 // Redact implements [engine.Parts].
 func (p *parts) Redact(text string) string {
-	if p.secrets != nil {
-		text = p.secrets.Replace(text)
+	if p.hide != nil {
+		text = p.hide.Replace(text)
 	}
 	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
 		switch {
@@ -326,6 +331,23 @@ func (p *parts) Redact(text string) string {
 	return text
 }
 
+// Settled implements [engine.Parts].
+func (p *parts) Settled(text string, from int) int {
+	end := len(text)
+	for _, secret := range p.secrets {
+		for n := min(len(secret)-1, len(text)-from); n > 0; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				end = min(end, len(text)-n)
+				break
+			}
+		}
+	}
+	for _, r := range []*redact.Redactor{p.own.Redactor, p.configured.Redactor} {
+		end = min(end, r.Settled(text, from))
+	}
+	return end
+}
+
 // looksLikeJSON reports whether a text is an object or a list of JSON.
 func looksLikeJSON(text string) bool {
 	trimmed := strings.TrimSpace(text)
@@ -336,13 +358,12 @@ func looksLikeJSON(text string) bool {
 // are words.
 const minSecret = 8
 
-// secretsOf returns what replaces the secrets of a configuration, and those of the servers of a program.
-func secretsOf(c *config.Config, own map[string]mcp.Server) *strings.Replacer {
-	var pairs []string
+// secretsOf returns the secrets of a configuration, and those of the servers of a program.
+func secretsOf(c *config.Config, own map[string]mcp.Server) (all []string) {
 	hide := func(texts ...string) {
 		for _, text := range texts {
 			if len(text) >= minSecret {
-				pairs = append(pairs, text, "[secret]")
+				all = append(all, text)
 			}
 		}
 	}
@@ -370,8 +391,17 @@ func secretsOf(c *config.Config, own map[string]mcp.Server) *strings.Replacer {
 		hide(slices.Collect(maps.Values(s.Env))...)
 		hide(slices.Collect(maps.Values(s.Headers))...)
 	}
-	if pairs == nil {
+	return all
+}
+
+// replacerOf returns what replaces secrets; nil: there are none.
+func replacerOf(secrets []string) *strings.Replacer {
+	if secrets == nil {
 		return nil
+	}
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, "[secret]")
 	}
 	return strings.NewReplacer(pairs...)
 }

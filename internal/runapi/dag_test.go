@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/engine"
@@ -56,7 +57,16 @@ func (c *client) draft() string {
 	c.T.Helper()
 	a := c.post("/api/plan", obj{"prompt": "Go."})
 	wantStatus(c.T, a, http.StatusOK)
-	return a.JSON(c.T).(obj)["plan_id"].(string)
+	return wantUUID(c.T, a.JSON(c.T).(obj)["plan_id"].(string))
+}
+
+// X5: ids of graphs and executions are UUIDs, and nothing else.
+func wantUUID(t testing.TB, id string) string {
+	t.Helper()
+	if read, err := uuid.Parse(id); err != nil || read.String() != id {
+		t.Errorf("the id %q is no UUID: %v", id, err)
+	}
+	return id
 }
 
 // prepared prepares an execution of a graph.
@@ -65,7 +75,7 @@ func (c *client) prepared(planID string) string {
 	a := c.post("/api/execute", obj{"plan_id": planID})
 	wantStatus(c.T, a, http.StatusOK)
 	expect(c.T, a.JSON(c.T), obj{"plan_id": planID, "status": "starting"})
-	return a.JSON(c.T).(obj)["execution_id"].(string)
+	return wantUUID(c.T, a.JSON(c.T).(obj)["execution_id"].(string))
 }
 
 // frame is what a WebSocket is told.

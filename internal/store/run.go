@@ -70,9 +70,9 @@ type Run struct {
 	Owner      string          // for whom it runs, see [NewRun]
 	Starter    string          // who began the tree; empty: not known
 	Project    string          // of the tree as it began; empty: the default one
-	Deadline   *time.Time
 	Desired    Desired
 	Takeovers  int
+	Lost       int // how many workers in a row were lost that held it, without a result put on record
 }
 
 // NewRun is a run that is to begin.
@@ -82,8 +82,6 @@ type NewRun struct {
 	Needs []string
 	// Held says that it does not begin before [Store.Begin] or a resume.
 	Held bool
-	// Seconds is the limit of time, 0: none. Deadline follows from it.
-	Seconds float64
 	// IdempotencyKey, if it is set, is that of the request, whose hash is RequestSHA256.
 	IdempotencyKey, RequestSHA256 string
 }
@@ -120,7 +118,7 @@ func Finish() RunOp {
 
 // StopBelow asks the runs below the run to stop.
 func StopBelow() RunOp {
-	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, l.RootPlanID, l.PlanID, string(DesiredCancel)) }}
+	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, string(DesiredCancel), l.RootPlanID, l.PlanID) }}
 }
 
 // Begin adds a run of the same tree, unless it is there.
@@ -143,6 +141,31 @@ func Signal(planID string) RunOp {
 	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunSignal, l.RootPlanID, planID) }}
 }
 
+// Gain notes that the run put a result on record: the workers that it lost before do not count any more.
+func Gain() RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunGain, l.RootPlanID, l.PlanID) }}
+}
+
+// ClockStart notes that the run begins to work, on a worker of an age. It sets how long the run may work until a limit
+// of it, or of a run above it, is reached; it leaves nil if there is none.
+func ClockStart(age time.Duration, left **time.Duration) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) {
+		q.Queue(db.RunClockStart, age.Seconds(), l.RootPlanID, l.PlanID).QueryRow(func(row pgx.Row) error {
+			var seconds *float64
+			if err := row.Scan(&seconds); err != nil || seconds == nil {
+				return err
+			}
+			*left = new(time.Duration(*seconds * float64(time.Second)))
+			return nil
+		})
+	}}
+}
+
+// ClockStop notes that the run works no more, on a worker of an age.
+func ClockStop(age time.Duration) RunOp {
+	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunClockStop, age.Seconds(), l.RootPlanID, l.PlanID) }}
+}
+
 // Applied notes that the run did what it was asked for.
 func Applied() RunOp {
 	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.ControlApply, l.RootPlanID, l.PlanID) }}
@@ -161,12 +184,8 @@ func (r NewRun) queue(q *pgx.Batch) *pgx.QueuedQuery {
 	if r.Definition.ID != "" {
 		version = &r.Definition.Version
 	}
-	var seconds *float64
-	if r.Seconds > 0 {
-		seconds = &r.Seconds
-	}
 	return q.Queue(db.RunAdd, r.RootPlanID, r.PlanID, r.Executor, orNil(r.Name), orNil(r.Definition.ID), version, r.Needs, []byte(r.Input), []byte(r.Limits), r.Depth,
-		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held, seconds)
+		orNil(parent.PlanID), orNil(parent.StepID), seq, orNil(parent.ToolCallID), r.Owner, r.Starter, cmp.Or(r.Project, DefaultProject), orNil(r.IdempotencyKey), orNil(r.RequestSHA256), r.Held)
 }
 
 func timeOrNil(t time.Time) *time.Time {
@@ -330,19 +349,36 @@ type Claimed struct {
 	Lease Lease
 }
 
-// ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it
-// provides.
+// Claim says which runs a worker claims.
+type Claim struct {
+	WorkerID string
+	Provides []string // they need nothing else
+	Runs     int      // how many at most
+	// Last is how many workers a run has lost that is carried once more, alone; negative: none is. Alone claims those, and
+	// nothing else; otherwise they are left.
+	Last  int
+	Alone bool
+}
+
+// ClaimRuns claims up to n runs for a worker: those that are due and need nothing but what it provides.
 func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []string, n int) ([]Claimed, error) {
-	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{WorkerID: workerID, Provides: provides, Runs: int32(n)})
+	return s.Claim(ctx, Claim{WorkerID: workerID, Provides: provides, Runs: n, Last: -1})
+}
+
+// Claim claims runs that are due.
+func (s *Store) Claim(ctx context.Context, c Claim) ([]Claimed, error) {
+	rows, err := s.queries.RunClaim(ctx, s.db, db.RunClaimParams{
+		WorkerID: c.WorkerID, Provides: c.Provides, Runs: int32(c.Runs), Last: int32(c.Last), Alone: c.Alone,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("claim runs: %w", pg.Translate(err))
 	}
 	claimed := make([]Claimed, len(rows))
 	for i, r := range rows {
-		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: workerID, Epoch: r.Epoch}}
+		c := Claimed{Lease: Lease{RootPlanID: r.RootPlanID, PlanID: r.PlanID, WorkerID: c.WorkerID, Epoch: r.Epoch}}
 		c.Run = Run{
 			RootPlanID: r.RootPlanID, PlanID: r.PlanID, Executor: r.Executor, Name: orEmpty(r.Name), Input: r.Input, Limits: r.Limits, Depth: int(r.Depth),
-			Owner: r.Owner, Starter: r.Starter, Project: orEmpty(r.Project), Deadline: r.Deadline, Desired: Desired(r.Desired), Takeovers: int(r.Takeovers),
+			Owner: r.Owner, Starter: r.Starter, Project: orEmpty(r.Project), Desired: Desired(r.Desired), Takeovers: int(r.Takeovers), Lost: int(r.Lost),
 		}
 		if r.DefinitionID != nil && r.DefinitionVersion != nil {
 			c.Definition = Pinned{ID: *r.DefinitionID, Version: int(*r.DefinitionVersion)}
@@ -356,6 +392,16 @@ func (s *Store) ClaimRuns(ctx context.Context, workerID string, provides []strin
 		claimed[i] = c
 	}
 	return claimed, nil
+}
+
+// SuspectWaits reports whether a run that is to be carried alone has been due for some time: no worker that carries
+// nothing else took it.
+func (s *Store) SuspectWaits(ctx context.Context, last int, provides []string, due time.Duration) (bool, error) {
+	waits, err := s.queries.RunSuspect(ctx, s.db, db.RunSuspectParams{Seconds: due.Seconds(), Last: int32(last), Provides: provides})
+	if err != nil {
+		return false, fmt.Errorf("look for runs to carry alone: %w", pg.Translate(err))
+	}
+	return waits, nil
 }
 
 // RunArtifact returns the value of an artifact that a root run produced. The error is [record.ErrNotFound] if it

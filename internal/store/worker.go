@@ -19,13 +19,15 @@ type Worker struct {
 	Release  string
 	Provides []string // what runs may need of it
 	Slots    int      // how many runs it carries at once
+	// Age is how long its program has run, by a clock that nobody sets. Only differences count.
+	Age time.Duration
 }
 
 // AddWorker registers a worker, whose runs are its own for as long as the lease. It returns the time of the
 // database.
 func (s *Store) AddWorker(ctx context.Context, w Worker, lease time.Duration) (now time.Time, err error) {
 	now, err = s.queries.WorkerAdd(ctx, s.db, db.WorkerAddParams{
-		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), LeaseSeconds: lease.Seconds(),
+		WorkerID: w.ID, Host: w.Host, Release: w.Release, Provides: w.Provides, Slots: int32(w.Slots), Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds(),
 	})
 	if err == nil {
 		err = s.queries.WorkerForget(ctx, s.db)
@@ -46,7 +48,7 @@ type Wanted struct {
 // Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
 // other than run. The error is [ErrLeaseLost] if another worker has declared this one dead.
 func (s *Store) Beat(ctx context.Context, w Worker, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
-	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, LeaseSeconds: lease.Seconds()})
+	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds()})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return now, nil, ErrLeaseLost

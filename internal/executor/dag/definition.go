@@ -112,6 +112,7 @@ func (Executor) Prepare(parts engine.Parts, r engine.Request) (p engine.Prepared
 	}
 	slices.Sort(p.Needs)
 	p.Needs = slices.Compact(p.Needs)
+	p.UUID = true
 	if p.Input, err = json.Marshal(in); err == nil {
 		p.Definition, err = json.Marshal(d)
 	}

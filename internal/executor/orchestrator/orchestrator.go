@@ -126,7 +126,7 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 		case record.Modified:
 			talk = append(talk, model.Message{Role: model.RoleAssistant, Parts: []model.Part{{Text: text}}}, model.User(modify(answer.Text)))
 		case record.TimedOut:
-			return plan{}, &engine.RunError{Kind: "plan_timed_out", Message: "Nobody accepted the plan in time.", State: record.Cancelled}
+			return plan{}, &engine.RunError{Kind: engine.WaitTimedOut, Message: "Nobody accepted the plan in time."}
 		default:
 			return plan{}, &engine.RunError{Kind: "plan_rejected", Message: rejected(answer.By, answer.Text), State: record.Cancelled}
 		}

@@ -145,7 +145,7 @@ func TestValidation(t *testing.T) {
 		d := definition(func(o *config.Orchestrator) { o.WaitTimeout = config.Duration(time.Millisecond) })
 		h := build(t, d, scenes([]scriptmodel.Turn{one}, nil), tools(nothing))
 		h.Work(h.Engine)
-		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Cancelled || text(p.Record.ErrorKind) != "plan_timed_out" {
+		if p := h.Ended(h.start(object{"request": "Do it"})); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.WaitTimedOut {
 			t.Error(h.story(p))
 		}
 	})
@@ -271,9 +271,22 @@ func TestControls(t *testing.T) {
 // C11: a run that takes too long fails, with a clear kind.
 func TestExecutionTimeout(t *testing.T) {
 	t.Parallel()
-	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, nil), tools(nothing))
+	// X2: that is the time for which it works, not that in which somebody is to accept its plan.
+	slow := tools(nothing)
+	slow[1] = tool.Func("git.status", "Shows what changed.", func(ctx context.Context, _ struct{}) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	h := build(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": calls("git.status", object{})}), slow)
 	h.Work(h.Engine)
-	if p := h.Ended(h.start(object{"request": "Do it", "executionTimeout": 0.5})); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.LimitTime {
+	id := h.start(object{"request": "Do it", "executionTimeout": 2})
+	h.Await(id, record.Waiting)
+	var ends int
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT count(*) FROM actlog.wait_state WHERE expires_at IS NOT NULL").Scan(&ends); err != nil || ends > 0 {
+		t.Errorf("the plan waits with an end that nobody gave it, %v", err)
+	}
+	storetest.Exec(t, h.Store, "UPDATE actlog.worker SET age = age + 86400") // a day later
+	if p := h.ended(id, accept); *p.Record.State != record.Failed || text(p.Record.ErrorKind) != engine.LimitTime {
 		t.Error(h.story(p))
 	}
 	if got := time.Duration(definition(nil).ExecutionTimeout); got != 300*time.Second {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -132,7 +133,7 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		case kind == engine.Refused || kind == engine.NoSuchTool:
 			talk = append(talk, engine.Told(calls, results))
 		case state == record.Skipped:
-			return "", &engine.RunError{Kind: "rejected", Message: results[0].Text, State: record.Skipped}
+			return "", &engine.RunError{Kind: cmp.Or(kind, "rejected"), Message: results[0].Text, State: record.Skipped}
 		case results[0].Failed:
 			return "", &engine.RunError{Kind: "tool", Message: results[0].Text}
 		default:

@@ -1,0 +1,213 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/tool"
+	"github.com/actlog/actlog/internal/engine"
+	"github.com/actlog/actlog/internal/enginetest"
+	"github.com/actlog/actlog/internal/scriptmodel"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/record"
+)
+
+// killOnce lets a worker take what is due, and kills it once a call is under way: its runs are taken over by who comes next.
+func killOnce(t *testing.T, h *enginetest.House, b *blocker) {
+	t.Helper()
+	kill := mortal(t, h)
+	<-b.begun
+	kill()
+	bury(t, h)
+}
+
+// bury declares all workers dead, as another one does whose lease has passed without a heartbeat.
+func bury(t *testing.T, h *enginetest.House) {
+	t.Helper()
+	holders, err := h.Store.Holders(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range holders {
+		if _, err := h.Store.Bury(t.Context(), each); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// C16: a run that loses worker after worker without a result on record fails, with how many they were, and nothing below
+// it is live. That holds for a sub-run, too, and what started it goes on.
+func TestARunThatKillsItsWorkers(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{"worker", "parent"} {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			b := newBlocker()
+			h := blocking(t, b, tool.Policy{OnUnknown: tool.Retry})
+			id := h.Start(agent, "Go.")
+			for range 5 {
+				killOnce(t, h, b)
+			}
+			h.Work(h.NewEngine(nil))
+			p := h.Ended(id)
+			if agent == "parent" {
+				if *p.Record.State != record.Completed {
+					t.Errorf("the parent is %s: %s", *p.Record.State, text(p.Record.ErrorMessage))
+				}
+				if made := h.Step(p).Cycles[0].ToolCalls[0].Record; *made.State != record.Failed || text(made.ErrorKind) != "worker_lost" {
+					t.Errorf("the call is %s, %s", *made.State, text(made.ErrorKind))
+				}
+				p = p.Steps[0].SubPlans[0]
+			}
+			if *p.Record.State != record.Failed || text(p.Record.ErrorKind) != "worker_lost" || !strings.Contains(text(p.Record.ErrorMessage), " 5 ") {
+				t.Errorf("%s, %s: %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+			}
+			if n := number(t, h, "SELECT count(*) FROM actlog.run WHERE NOT done OR worker_id IS NOT NULL"); n > 0 {
+				t.Errorf("%d runs are open", n)
+			}
+			for _, table := range []string{"agent_execution_record", "think_act_record", "act_tool_info"} {
+				if n := number(t, h, "SELECT count(*) FROM actlog."+table+" WHERE state IN ('PENDING', 'RUNNING', 'WAITING', 'AWAITING_APPROVAL', 'IDLE')"); n > 0 {
+					t.Errorf("%d rows of %s are live", n, table)
+				}
+			}
+			if len(b.begun) > 0 {
+				t.Error("a sixth worker was given the call")
+			}
+		})
+	}
+}
+
+// C16: a result on record starts the count again, however many workers were lost in all.
+func TestProgressStartsTheCountAgain(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	var turns [][]scriptmodel.ToolCall
+	for range 2 {
+		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
+	}
+	h := build(t, []scriptmodel.Scene{{Name: "s", Turns: calls(append(turns, terminate("done"))...)}},
+		map[string]config.Definition{"a": {Tools: []string{"block"}}}, []tool.Tool{b.tool(tool.Policy{OnUnknown: tool.Retry})})
+	id := h.Start("a", "Go.")
+	kill := mortal(t, h)
+	<-b.begun
+	for i := range turns {
+		for range 3 {
+			kill()
+			bury(t, h)
+			kill = mortal(t, h)
+			<-b.begun
+		}
+		b.free <- struct{}{}
+		if i < len(turns)-1 {
+			<-b.begun
+		}
+	}
+	h.Await(id, record.Completed)
+	if n := number(t, h, "SELECT max(takeovers) FROM actlog.run"); n != 6 {
+		t.Errorf("%d takeovers, want 6", n)
+	}
+}
+
+// C16: a planned hand-over is no loss.
+func TestAHandOverIsNoLoss(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := blocking(t, b, tool.Policy{OnUnknown: tool.Retry})
+	id := h.Start("worker", "Go.")
+	for range 4 { // more would be more than a call is tried again
+		stop := h.Work(h.NewEngine(func(c *engine.Config) { c.Drain = time.Millisecond }))
+		<-b.begun
+		stop()
+	}
+	if n := number(t, h, "SELECT max(lost) + max(takeovers) FROM actlog.run"); n != 0 {
+		t.Errorf("%d hand-overs count as losses", n)
+	}
+	h.Work(h.NewEngine(nil))
+	close(b.free)
+	h.Await(id, record.Completed)
+}
+
+// C16: runs beside one that kills its workers are not taken for it: before it is one too many, each is carried by a worker
+// that carries nothing else, so that it is known which it was.
+func TestRunsBesideAPoisonedOneGoOn(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	h := blocking(t, b, tool.Policy{OnUnknown: tool.Retry})
+	ids := map[string]bool{}
+	for i := range 3 {
+		ids[h.Start("worker", fmt.Sprint("Go ", i))] = true
+	}
+	for range 4 { // all of them lose four workers
+		kill := mortal(t, h)
+		for range 3 {
+			<-b.begun
+		}
+		kill()
+		bury(t, h)
+	}
+	kill := mortal(t, h)
+	<-b.begun
+	held := number(t, h, "SELECT count(*) FROM actlog.run WHERE worker_id IS NOT NULL")
+	if held != 1 {
+		t.Errorf("%d runs are carried beside one another", held)
+	}
+	kill()
+	bury(t, h)
+	close(b.free)
+	h.Work(h.NewEngine(nil))
+	var failed int
+	for id := range ids {
+		if p := h.Ended(id); *p.Record.State == record.Failed {
+			failed++
+			if text(p.Record.ErrorKind) != "worker_lost" {
+				t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+			}
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d runs failed, want the one that killed its worker alone", failed)
+	}
+}
+
+// C16: a worker that always carries something lets go of it for a run that is to be carried alone.
+func TestABusyWorkerMakesRoom(t *testing.T) {
+	t.Parallel()
+	b := newBlocker()
+	var turns [][]scriptmodel.ToolCall
+	for range 10_000 {
+		turns = append(turns, []scriptmodel.ToolCall{call("block", nil)})
+	}
+	h := build(t, []scriptmodel.Scene{{Name: "busy", Match: scriptmodel.Match{System: "Busy."}, Turns: calls(turns...)}, {Name: "suspect", Turns: calls(terminate("done"))}},
+		map[string]config.Definition{"busy": {SystemPrompt: "Busy.", Tools: []string{"block"}, MaxSteps: len(turns)}, "suspect": {}}, []tool.Tool{b.tool(tool.Policy{})})
+	suspect := h.Start("suspect", "Go on.", func(r *engine.Request) { r.Held = true })
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET lost = 4 WHERE plan_id = $1", suspect)
+	h.Work(h.NewEngine(func(c *engine.Config) { c.Lease = 2 * time.Second }))
+	busy := h.Start("busy", "Go.")
+	<-b.begun
+	storetest.Exec(t, h.Store, "UPDATE actlog.run SET desired = 'RUN', due_at = now() WHERE plan_id = $1", suspect)
+
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case b.free <- struct{}{}:
+			case <-b.begun:
+			case <-done:
+				return
+			}
+		}
+	}()
+	h.Await(suspect, record.Completed)
+	if p := h.Plan(busy); p.Record.State.Terminal() {
+		t.Error("the other run had ended before")
+	}
+	if err := h.Store.Control(t.Context(), busy, store.Stop, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(busy, record.Cancelled)
+	close(done)
+}
