@@ -70,8 +70,7 @@ func (c *convention) readInto(f *Facts, s *Span) {
 func (f *Facts) complete(s *Span) {
 	f.Usage.complete()
 	f.FirstToken = within(s, f.FirstToken)
-	fill(&f.Conversation, s.Attributes, "session.id", "thread.id")
-	fill(&f.User, s.Attributes, "user.id", "enduser.id")
+	f.readParties(s)
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
 	for i := range slices.Backward(s.Events) {

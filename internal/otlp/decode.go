@@ -92,6 +92,7 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 	}
 	b.Rowless = Tally{}
 	for _, rl := range all.ResourceLogs().All() {
+		resource := new(converter).attributes("resource", rl.Resource().Attributes())
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, l := range sl.LogRecords().All() {
 				if l.TraceID().IsEmpty() || l.SpanID().IsEmpty() {
@@ -99,7 +100,9 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 					b.Rowless.addLog(clean(sl.Scope().Name()), l)
 					continue
 				}
-				b.Spans = append(b.Spans, stub(l))
+				span := stub(l)
+				span.Resource = resource
+				b.Spans = append(b.Spans, span)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ type forest struct {
 	skips         []*node            // those of class Skip
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
-	context       context            // what all of them tell
+	context       context            // what those of agents tell
+	around        context            // what the others tell: HTTP requests and so on
 	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
@@ -199,7 +200,7 @@ func (f *forest) breakRing(n *node) {
 func (f *forest) place(tops ...*node) {
 	stack := slices.Clone(tops)
 	slices.Reverse(stack)
-	var told *context
+	var told, toldAround *context
 	for len(stack) > 0 {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -214,12 +215,16 @@ func (f *forest) place(tops ...*node) {
 			f.joinResponse(n)
 		}
 		f.nodes = append(f.nodes, n)
-		if n.context != nil && n.context != told {
-			told = n.context
-			if told.metadata && f.teller == nil {
+		into, last := &f.context, &told
+		if n.facts.Class == Unclassified {
+			into, last = &f.around, &toldAround
+		}
+		if n.context != nil && n.context != *last {
+			*last = n.context
+			if n.context.metadata && f.teller == nil {
 				f.teller = n
 			}
-			f.context.fillFrom(told)
+			into.fillFrom(n.context)
 		}
 		switch {
 		case n.outer != nil:
