@@ -51,9 +51,9 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s; 2000x for 2,000 inputs)
 attack: postgres ## Attack a whole server, its agents and its commands; ATTACK=-short is quick, ATTACK="-run S1 -rounds 200" selects.
 	$(WITHPG) $(GO) test -tags attack -count=1 -timeout 60m ./internal/attack $(ATTACK)
 
-clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours.
+clients: postgres ## Run real OpenTelemetry clients and MCP servers against ours; TODAY=1 takes the newest versions of what otlp.md names.
 	@tools/debian "command -v npm" "nodejs npm" "python3 -c 'import ensurepip, venv'" "python3 python3-venv"
-	$(GO) test -tags clients -count=1 -v ./clients
+	$(GO) test -tags clients -count=1 -v -timeout 30m ./clients $(if $(TODAY),-run TestWhatThePageSays -today)
 	$(GO) test -tags clients -count=1 -v -run 'TestServer(sFromNPM|InPython)' ./agent/mcp
 	$(GO) test -count=1 -v -run TestThePythonOfTheDocs ./internal/api
 

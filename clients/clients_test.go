@@ -173,13 +173,14 @@ func fetch(dir, into, lock string, commands ...[]string) error {
 // server is the URL of a running actlog.
 type server string
 
-// serve builds actlog and runs it with an empty database.
-func serve(t *testing.T) server {
+// serve builds actlog and runs it with an empty database, and with additional flags.
+func serve(t *testing.T, flags ...string) server {
 	t.Helper()
 	dir := t.TempDir()
 	run(t, "..", nil, "go", "build", "-o", filepath.Join(dir, "actlog"), "./cmd/actlog")
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(dir, "actlog"), "serve",
-		"--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(dir, "data"))
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(dir, "actlog"), append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(dir, "data"),
+	}, flags...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type client struct {
 // all returns the clients.
 func all(t *testing.T) (clients []client) {
 	t.Helper()
-	mains, err := filepath.Glob(filepath.Join("*", "main.*"))
+	mains, err := filepath.Glob(filepath.Join("*", "main.[jp]*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,48 +69,85 @@ func section(t *testing.T, page, heading string) string {
 	return before
 }
 
+// framework is a section of docs/otlp.md: what its users type.
+type framework struct {
+	title, folder string
+	packages      []string // with the versions that were tested
+	install       string   // the line that installs them
+	language      string   // of the program: python or js
+	program       string
+	run           string // the lines that run it
+}
+
 var (
 	folder  = regexp.MustCompile(`\]\(\.\./clients/([a-z-]+)\)`)
-	pinned  = regexp.MustCompile("`(@?[^`@=]+)(==|@)([0-9][^`]*)`")
-	snippet = regexp.MustCompile("(?ms)^```[a-z]+\n(.*?)^```$")
+	pinned  = regexp.MustCompile("`(@?[^`@=\\s]+)(==|@)([0-9][^`\\s]*)`")
+	snippet = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
 )
 
-// TestPage checks that each client has a section in docs/otlp.md, and that the programs contain
-// the code, the variables (O11) and the package versions of that section.
-func TestPage(t *testing.T) {
-	t.Parallel()
+// frameworks returns the sections about frameworks that are run. Each has three blocks, in this order: the line that
+// installs the packages, the program, and the lines that run it.
+func frameworks(t *testing.T) (all []framework) {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "docs", "otlp.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if found := folder.FindString(section(t, string(b), "## Frameworks that are not run")); found != "" {
+		t.Errorf("%s is run", found)
+	}
+	for _, text := range strings.Split(section(t, string(b), "## Frameworks that are run"), "\n### ")[1:] {
+		title, _, _ := strings.Cut(text, "\n")
+		link := folder.FindStringSubmatch(text)
+		blocks := snippet.FindAllStringSubmatch(text, -1)
+		if link == nil || len(blocks) != 3 || blocks[0][1] != "sh" || blocks[2][1] != "sh" {
+			t.Fatalf("%s: no folder, or other blocks than a line that installs, a program and how to run it", title)
+		}
+		f := framework{title: title, folder: link[1], language: blocks[1][1], install: blocks[0][2], program: blocks[1][2], run: blocks[2][2]}
+		for _, p := range pinned.FindAllStringSubmatch(text, -1) {
+			f.packages = append(f.packages, p[1]+p[2]+p[3])
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// TestPage checks that each client has a section in docs/otlp.md, and that the versions which the section names and all
+// packages of the line that installs them are pinned.
+func TestPage(t *testing.T) {
+	t.Parallel()
 	var documented, have []string
-	for _, framework := range strings.Split(section(t, string(b), "## Frameworks that are run"), "\n### ")[1:] {
-		title, _, _ := strings.Cut(framework, "\n")
-		link := folder.FindStringSubmatch(framework)
-		if link == nil {
-			t.Errorf("%s: no folder", title)
-			continue
+	for _, f := range frameworks(t) {
+		documented = append(documented, f.folder)
+		manifest := contents(t, f.folder)
+		if len(f.packages) == 0 {
+			t.Errorf("%s: no version", f.title)
 		}
-		documented = append(documented, link[1])
-		files := contents(t, link[1])
-		packages := pinned.FindAllStringSubmatch(framework, -1)
-		for _, p := range packages {
-			pin := "\n" + p[1] + p[2] + p[3] + "\n"
-			if p[2] == "@" {
-				pin = `"` + p[1] + `": "` + p[3] + `"`
+		for _, p := range f.packages {
+			if name, version, ok := strings.Cut(p[1:], "@"); ok {
+				p = `"` + p[:1] + name + `": "` + version + `"`
+			} else {
+				p = "\n" + p + "\n"
 			}
-			if !strings.Contains(files, pin) {
-				t.Errorf("%s: %s is not pinned", title, p[0])
+			if !strings.Contains(manifest, p) {
+				t.Errorf("%s: %s is not pinned", f.title, p)
 			}
 		}
-		snippets := snippet.FindAllStringSubmatch(framework, -1)
-		for _, s := range snippets {
-			if !strings.Contains(files, "\n"+s[1]) {
-				t.Errorf("%s: the program does not have\n%s", title, s[1])
-			}
+
+		command := "pip install "
+		if f.language == "js" {
+			command = "npm install "
 		}
-		if len(packages) == 0 || len(snippets) == 0 {
-			t.Errorf("%s: %d packages, %d snippets", title, len(packages), len(snippets))
+		names, ok := strings.CutPrefix(strings.TrimSuffix(f.install, "\n"), command)
+		if !ok || strings.Contains(names, "\n") {
+			t.Errorf("%s: it is not one line that begins with %q:\n%s", f.title, command, f.install)
+		}
+		for name := range strings.FieldsSeq(names) {
+			name, _, _ = strings.Cut(strings.Trim(name, `"`), "==")
+			name, _, _ = strings.Cut(name, ">=")
+			if !strings.Contains(manifest, "\n"+name+"==") && !strings.Contains(manifest, `"`+name+`": "`) {
+				t.Errorf("%s: %s of the line that installs is not pinned", f.title, name)
+			}
 		}
 	}
 	for _, c := range all(t) {
@@ -120,16 +157,13 @@ func TestPage(t *testing.T) {
 	if diff := cmp.Diff(have, documented); diff != "" {
 		t.Errorf("-folders +page:\n%s", diff)
 	}
-	if found := folder.FindString(section(t, string(b), "## Frameworks that are not run")); found != "" {
-		t.Errorf("%s is run", found)
-	}
 }
 
-// contents returns the manifest and the programs of a client as one text.
+// contents returns the manifest of a client.
 func contents(t *testing.T, client string) string {
 	t.Helper()
 	text := "\n"
-	for _, name := range []string{"requirements.in", "package.json", "main.py", "main.js", "run.sh"} {
+	for _, name := range []string{"requirements.in", "package.json"} {
 		b, err := os.ReadFile(filepath.Join(client, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package apitest
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/json"
 	"io"
 	"maps"
@@ -13,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 
 	"github.com/actlog/actlog/internal/httpd"
 )
@@ -165,6 +168,34 @@ func Zstd(t testing.TB, b []byte) []byte {
 	}
 	defer func() { _ = w.Close() }()
 	return w.EncodeAll(b, nil)
+}
+
+// Packers compress a body, by the Content-Encoding that says so: all that are taken.
+var Packers = map[string]func(t testing.TB, b []byte) []byte{
+	"": asItIs, "identity": asItIs, "gzip": Gzip, "zstd": Zstd,
+	"snappy":          func(_ testing.TB, b []byte) []byte { return snappy.Encode(nil, b) },
+	"x-snappy-framed": packer(func(w io.Writer) io.WriteCloser { return snappy.NewBufferedWriter(w) }),
+	"zlib":            packer(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }),
+	"deflate":         packer(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }),
+	"lz4":             packer(func(w io.Writer) io.WriteCloser { return lz4.NewWriter(w) }),
+}
+
+func asItIs(_ testing.TB, b []byte) []byte { return b }
+
+// packer returns a function that compresses a body with a writer.
+func packer(open func(io.Writer) io.WriteCloser) func(testing.TB, []byte) []byte {
+	return func(t testing.TB, b []byte) []byte {
+		t.Helper()
+		var out bytes.Buffer
+		w := open(&out)
+		if _, err := w.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
 }
 
 // Decompress returns the content of an answer in an encoding; empty: as it is.

@@ -57,7 +57,7 @@ var rules = map[string]rule{
 	"internal/template":  {[]string{"record"}, nil},
 	"internal/search":    {nil, []string{"golang.org/x/text"}},
 	"internal/recent":    {nil, nil},
-	"internal/wire":      {[]string{"record", "internal/content", "internal/field", "internal/nearest", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress"}},
+	"internal/wire":      {[]string{"record", "internal/content", "internal/field", "internal/nearest", "internal/tree"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "github.com/pierrec/lz4/v4"}},
 	"internal/otlp":      {[]string{"record", "internal/field", "internal/loosejson"}, []string{"github.com/go-json-experiment/json", "github.com/klauspost/compress", "go.opentelemetry.io/collector/pdata"}},
 
 	// The record in Postgres. fieldsql owns the decoder of rows.
@@ -138,7 +138,7 @@ var rules = map[string]rule{
 	"internal/storetest":     {[]string{"record", "internal/content", "internal/pg", "internal/pgtest", "internal/store", "internal/tree", "internal/upkeep"}, []string{pgx}},
 	"internal/apitest": {
 		[]string{"record", "internal/api", "internal/engine", "internal/httpd", "internal/live", "internal/otlp", "internal/pgtest", "internal/receive", "internal/runapi", "internal/store", "internal/storetest", "internal/upkeep", "internal/wire"},
-		[]string{"github.com/google/go-cmp", pgx, "github.com/klauspost/compress", "github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/collector/pdata", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf", "google.golang.org/grpc"},
+		[]string{"github.com/google/go-cmp", pgx, "github.com/klauspost/compress", "github.com/pierrec/lz4/v4", "github.com/santhosh-tekuri/jsonschema/v6", "go.opentelemetry.io/collector/pdata", "go.yaml.in/yaml/v3", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf", "google.golang.org/grpc"},
 	},
 	"internal/enginetest":  {[]string{"record", "agent/model", "agent/model/openai", "agent/tool", "internal/engine", "internal/pgtest", "internal/scriptmodel", "internal/store", "internal/storetest", "internal/tree"}, nil},
 	"internal/scriptmodel": {nil, nil},

@@ -78,8 +78,7 @@ func (c *convention) readInto(f *Facts, s *Span) {
 func (f *Facts) complete(s *Span) {
 	f.Usage.complete()
 	f.FirstToken = within(s, f.FirstToken)
-	f.Conversation = cmp.Or(f.Conversation, s.Attributes.Get("session.id"), s.Attributes.text("thread.id")) // it may be the number of a thread
-	fill(&f.User, s.Attributes, "user.id", "enduser.id")
+	f.readParties(s)
 	fill(&f.ErrorKind, s.Attributes, "error.type")
 	f.Failed = f.Failed || s.Status == 2 || f.ErrorKind != ""
 	for i := range slices.Backward(s.Events) {

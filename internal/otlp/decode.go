@@ -107,7 +107,9 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 				case logged != nil:
 					b.Spans = append(b.Spans, *logged)
 				case !namesNone:
-					b.Spans = append(b.Spans, stub(l))
+					span := stub(l)
+					span.Resource = resource
+					b.Spans = append(b.Spans, span)
 				default:
 					b.Ignored++
 					if !isAgents {

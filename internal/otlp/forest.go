@@ -22,8 +22,10 @@ type forest struct {
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
 	closed        bool               // nothing more is expected: what has not arrived never will
-	context       context            // what all of them tell
-	told          *context           // what the last one told
+	context       context            // what those of agents tell
+	around        context            // what the others tell: HTTP requests and so on
+	told          *context           // what the last one of agents told
+	toldAround    *context           // what the last other one told
 	teller        *node              // the first one that tells metadata
 	spans, others map[string]*node   // by id: nodes with a span of that id, and without
 	calls         map[response]*node // the last model call of each response
@@ -202,14 +204,19 @@ func (f *forest) place(tops ...*node) {
 
 // learnContext adds what a node tells of the run as a whole. Most tell the same as the one before.
 func (f *forest) learnContext(n *node) {
-	if n.context == nil || n.context == f.told {
+	into, told := &f.context, &f.told
+	if n.facts.Class == Unclassified {
+		into, told = &f.around, &f.toldAround
+	}
+	if n.context == nil || n.context == *told {
 		return
 	}
-	f.told = n.context
-	if f.told.metadata && f.teller == nil {
+
+	*told = n.context
+	if n.context.metadata && f.teller == nil {
 		f.teller = n
 	}
-	f.context.fillFrom(f.told)
+	into.fillFrom(n.context)
 }
 
 // nameAfter names what is likely an agent after one that a part of it names, if its own span only names

@@ -11,9 +11,10 @@ import (
 // version is what came of one span of a trace.
 type version struct {
 	*node
-	best *Span    // of the versions that came, see supersedes
-	more []Event  // that came as log records
-	cut  []string // the names of what was cut in those
+	best *Span      // of the versions that came, see supersedes
+	more []Event    // that came as log records
+	cut  []string   // the names of what was cut in those
+	logs Attributes // the resource of those; if they have several, the least in any order of them
 }
 
 // gathered is the spans of one trace, one for each id. It is the same in any order in which they come,
@@ -36,6 +37,9 @@ func (g *gathered) add(s *Span) {
 	if s.Stub {
 		v := g.version(s.SpanID)
 		v.more, v.cut = append(v.more, s.Events...), names(v.cut, s.Truncated)
+		if v.logs == nil || !slices.Equal(s.Resource, v.logs) && bytes.Compare(encoded(s.Resource), encoded(v.logs)) < 0 {
+			v.logs = s.Resource
+		}
 		return
 	}
 	if pending, ok := pendingSpan(s); ok {
@@ -74,7 +78,7 @@ func (g *gathered) changed() (nodes []*node) {
 		}
 		g.read++
 		v.Span, v.said, v.node.version = s, new(classify(s)), g.read
-		v.context = contextOf(s, v.said, g.context)
+		v.context = contextOf(s, v.logs, v.said, g.context)
 		g.context = v.context
 		g.nodes[id] = v.node
 		nodes = append(nodes, v.node)
@@ -98,7 +102,7 @@ func supersedes(a, b *Span) bool {
 	return order > 0
 }
 
-// encoded returns the JSON of a span or an event, nil if an attribute is not valid JSON.
+// encoded returns the JSON of a span, an event or attributes, nil if an attribute is not valid JSON.
 func encoded(v any) []byte {
 	b, _ := json.Marshal(v)
 	return b

@@ -57,8 +57,8 @@ var mlflow = convention{
 			}
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
-		fill(&f.Conversation, a, "mlflow.trace.session")
-		fill(&f.User, a, "mlflow.trace.user")
+		f.Conversation = cmp.Or(f.Conversation, unquoted(a.Get("mlflow.trace.session")))
+		f.User = cmp.Or(f.User, unquoted(a.Get("mlflow.trace.user")))
 	},
 }
 

@@ -251,9 +251,12 @@ func (p *projection) rootName(top *node) string {
 
 // addContext records on the root plan for whom and where it ran.
 func (p *projection) addContext(root *record.Plan) {
-	c := &p.context
+	c := p.context
+	p.around.service = "" // a proxy in front of the agents is not what the run is of
+	c.fillFrom(&p.around)
 	root.ConversationID, root.UserID = optionalID(c.conversation), optionalID(c.user)
-	root.Environment, root.Release, root.Project = optional(c.environment), optional(c.release), optional(c.project)
+	root.Environment, root.Release = optional(c.environment), optional(c.release)
+	root.Project = optional(cmp.Or(c.project, c.service))
 	root.Tags = c.tags
 	if id := optionalID(c.startedBy.PlanID); id != nil {
 		by := record.StartedBy{PlanID: *id}

@@ -47,7 +47,7 @@ func (r *Receiver) Calls() (routes []httpd.Route) {
 
 // call answers an export of a signal over gRPC.
 func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
-	c.Response().Header().Set("Grpc-Accept-Encoding", "gzip, zstd")
+	c.Response().Header().Set("Grpc-Accept-Encoding", "gzip, zstd, snappy, deflate")
 	request := c.Request()
 	switch request.Header.Get(echo.HeaderContentType) {
 	case typeGRPC, typeGRPC + "+proto":

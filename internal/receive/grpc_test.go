@@ -2,6 +2,7 @@ package receive_test
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
 	"errors"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -23,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -69,11 +73,37 @@ func wantCode(t testing.TB, err error, code codes.Code, says string) {
 	}
 }
 
+// compressor is a compression that clients of gRPC may register. It compresses as the OpenTelemetry Collector does:
+// snappy in frames.
+type compressor struct {
+	name string
+	open func(io.Writer) io.WriteCloser
+}
+
+func (c compressor) Name() string                                 { return c.name }
+func (c compressor) Compress(w io.Writer) (io.WriteCloser, error) { return c.open(w), nil }
+func (c compressor) Decompress(r io.Reader) (io.Reader, error)    { return r, nil } // answers are not compressed
+
+func init() {
+	encoding.RegisterCompressor(compressor{"snappy", func(w io.Writer) io.WriteCloser { return snappy.NewBufferedWriter(w) }})
+	encoding.RegisterCompressor(compressor{"deflate", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }})
+	encoding.RegisterCompressor(compressor{"br", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }})
+	encoding.RegisterCompressor(compressor{"zstd", func(w io.Writer) io.WriteCloser {
+		z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			panic(err) // its options are right
+		}
+		return z
+	}})
+}
+
 func TestExportsByGRPC(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	conn := connect(c)
-	for n, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
+	for n, options := range [][]grpc.CallOption{
+		nil, {grpc.UseCompressor(gzip.Name)}, {grpc.UseCompressor("snappy")}, {grpc.UseCompressor("zstd")}, {grpc.UseCompressor("deflate")},
+	} {
 		all := apitest.AgentTrace(byte(n+1), nil)
 		all.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty().SetName("no ids")
 		response, err := callTraces(t.Context(), conn, all, options...)
@@ -93,7 +123,7 @@ func TestExportsByGRPC(t *testing.T) {
 		t.Error(err)
 	}
 	for _, sg := range []string{"traces", "logs", "metrics"} {
-		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`, map[string]float64{"traces": 2, "logs": 2, "metrics": 1}[sg])
+		c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="`+sg+`",status="200"}`, map[string]float64{"traces": 5, "logs": 5, "metrics": 1}[sg])
 	}
 }
 
@@ -126,7 +156,10 @@ func TestCallsThatAreRefused(t *testing.T) {
 	wantCode(t, call(ctx, conn, logs), codes.InvalidArgument, "send it to /v1/logs")
 	wantCode(t, call(ctx, conn, message(1, message(2, bytes.Repeat([]byte{2<<3 | 2, 0}, otlp.MaxSpans+1)))), codes.ResourceExhausted, "over 20000 spans")
 	wantCode(t, call(ctx, conn, make([]byte, 65<<20)), codes.ResourceExhausted, "over 67108864 bytes")
-	wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(gzip.Name)), codes.ResourceExhausted, "over 67108864 bytes")
+	for _, name := range []string{gzip.Name, "snappy", "zstd", "deflate"} {
+		wantCode(t, call(ctx, conn, make([]byte, 65<<20), grpc.UseCompressor(name)), codes.ResourceExhausted, "over 67108864 bytes")
+	}
+	wantCode(t, call(ctx, conn, []byte("{}"), grpc.UseCompressor("br")), codes.Unimplemented, "send gzip, zstd")
 	wantCode(t, call(ctx, conn, apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes))), codes.ResourceExhausted, "over 268435456 bytes")
 	wantCode(t, conn.Invoke(ctx, "/opentelemetry.proto.collector.trace.v1.TraceService/Other", new([]byte), new([]byte), grpc.ForceCodec(rawMessages{})), codes.Unimplemented, "404")
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, tracesCall)
@@ -143,7 +176,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	if err := call(ctx, conn, nil); err != nil { // an empty message is none too many
 		t.Error(err)
 	}
-	c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="traces",status="413"}`, 4)
+	c.WantMetric(`actlog_otlp_requests_total{door="grpc",signal="traces",status="413"}`, 7)
 }
 
 func TestKeysOfCalls(t *testing.T) {

@@ -193,13 +193,21 @@ func TestExportsMayBeCompressed(t *testing.T) {
 	c := serve(t)
 	n := byte(0)
 	for contentType, encode := range apitest.Encodings {
-		for encoding, pack := range map[string]func(testing.TB, []byte) []byte{
-			"": func(_ testing.TB, b []byte) []byte { return b }, "identity": func(_ testing.TB, b []byte) []byte { return b }, "gzip": apitest.Gzip, "zstd": apitest.Zstd,
-		} {
+		for encoding, pack := range apitest.Packers {
 			n++
 			body := encode(t, apitest.AgentTrace(n, nil))
 			wantTaken(t, c.Export("/v1/traces", contentType, pack(t, body), "Content-Encoding", encoding), contentType)
-			expect(t, c.Details(apitest.TraceID(n)), obj{"name": "planner", "state": "COMPLETED", "agentExecutionSequence.#": 1})
+			details := c.Details(apitest.TraceID(n))
+			expect(t, details, obj{"name": "planner", "state": "COMPLETED", "agentExecutionSequence.#": 1})
+
+			logs := apitest.Marshal(t, someLogs(n), new(plog.ProtoMarshaler).MarshalLogs)
+			wantTaken(t, c.Export("/v1/logs", otlp.TypeProtobuf, pack(t, logs), "Content-Encoding", encoding), otlp.TypeProtobuf)
+			step := lookup(t, details, "agentExecutionSequence.0.stepId").(string)
+			expect(t, c.Step(step), obj{"thinkActSteps.0.thinkOutput": "Paris is sunny."})
+
+			// Metrics are dropped, but what is no metrics is seen, however it is compressed.
+			a := c.Export("/v1/metrics", contentType, pack(t, body), "Content-Encoding", encoding)
+			wantRefused(t, a, http.StatusBadRequest, contentType, "send it to /v1/traces")
 		}
 	}
 	// As media types may be written.
@@ -411,10 +419,8 @@ func TestExportsThatAreRefused(t *testing.T) {
 		"many parts":               {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bytes.Repeat([]byte("\x0a\x00"), 2_000_001)), 413, "over 2000000 parts"},
 		"many parts as JSON":       {otlp.TypeJSON, "zstd", apitest.Zstd(t, []byte(jsonSpans(strings.Repeat("{},", 2_000_001)))), 413, "over 2000000 parts"},
 		"a resource in each trace": {otlp.TypeProtobuf, "", apitest.AsProtobuf(t, manyTraces(100, otlp.MaxStringBytes)), 413, "over 268435456 bytes"},
-		"a bomb of gzip":           {otlp.TypeProtobuf, "gzip", apitest.Gzip(t, bomb), 413, "over 67108864 bytes"},
-		"a bomb of zstd":           {otlp.TypeJSON, "zstd", apitest.Zstd(t, bomb), 413, "over 67108864 bytes"},
-		"another packing":          {otlp.TypeProtobuf, "br", nil, 415, "gzip, zstd or none"},
-		"twice packed":             {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "gzip, zstd or none"},
+		"another packing":          {otlp.TypeProtobuf, "br", nil, 415, "send gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4 or none"},
+		"twice packed":             {otlp.TypeProtobuf, "gzip, gzip", nil, 415, "lz4 or none"},
 		"another type":             {"text/plain", "", []byte("{}"), 415, otlp.TypeProtobuf},
 		"a form":                   {"application/x-www-form-urlencoded", "", []byte("{}"), 415, otlp.TypeProtobuf},
 		"records":                  {"application/x-ndjson", "", []byte("{}"), 415, otlp.TypeProtobuf},
@@ -440,11 +446,66 @@ func TestExportsThatAreRefused(t *testing.T) {
 			wantRefused(t, a, tt.status, of, tt.says)
 		})
 	}
+	for encoding, pack := range apitest.Packers { // C20
+		if packed := pack(t, bomb); len(packed) < wire.MaxBodyBytes {
+			a := c.Export("/v1/traces", otlp.TypeProtobuf, packed, "Content-Encoding", encoding)
+			wantRefused(t, a, 413, otlp.TypeProtobuf, "over 67108864 bytes")
+			a = c.Export("/v1/logs", otlp.TypeProtobuf, packed[:len(packed)/2], "Content-Encoding", encoding)
+			if a.Status != 400 && a.Status != 413 {
+				t.Errorf("half a bomb of %s: %d", encoding, a.Status)
+			}
+		}
+	}
 	t.Cleanup(func() {
 		if n := c.BodyBytes(); n != 0 {
 			t.Errorf("%d bytes of bodies are still held", n)
 		}
 	})
+}
+
+// TestBlocksAreReserved (C20): a frame of lz4 takes the room of its blocks before any of them is there. What does not fit
+// is refused, and others get through.
+func TestBlocksAreReserved(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, options{Server: func(config *apitest.Config) { config.HTTP.Patience = time.Hour }})
+	const all, fit = 40, 16 // of 8 MiB each, in the 128 MiB of a client
+	head := apitest.Packers["lz4"](t, []byte("x"))[:7]
+	answers := make(chan string, all)
+	var conns []net.Conn
+	for range all {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+		if _, err := fmt.Fprintf(conn, "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Encoding: lz4\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n%s\r\n", otlp.TypeProtobuf, head); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			var line string
+			_, _ = fmt.Fscanf(conn, "HTTP/1.1 %s", &line) // empty once it is closed
+			answers <- line
+		}()
+	}
+	for range all - fit {
+		if status := <-answers; status != "429" {
+			t.Errorf("status %q", status)
+		}
+	}
+	if n := c.BodyBytes(); n > 128<<20 || n < fit*(8<<20-64<<10) {
+		t.Errorf("%d bytes are held", n)
+	}
+	wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, apitest.AgentTrace(1, nil))), otlp.TypeProtobuf)
+
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	for range fit {
+		<-answers
+	}
+	for c.BodyBytes() > 0 {
+		c.Get("/livez")
+	}
 }
 
 // TestDeclaredLengthsAreReserved: N18: a body takes the room of its length before any of it is
@@ -708,5 +769,36 @@ func fillBodies(c *client) {
 		if err != nil {
 			c.T.Fatal(err)
 		}
+	}
+}
+
+// TestProjectOfExports (F3): a run is in the project of its service, whether traces or logs name it.
+func TestProjectOfExports(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	for n, tt := range []struct {
+		traces, logs map[string]string // of their resources
+		project      string
+	}{
+		{map[string]string{"service.name": "shop"}, nil, "shop"},
+		{map[string]string{"service.name": "shop", "actlog.project": "store"}, nil, "store"},
+		{map[string]string{"service.name": "unknown_service:python"}, nil, "default"},
+		{nil, map[string]string{"service.name": "shop"}, "shop"},
+		{map[string]string{"service.name": "shop"}, map[string]string{"service.name": "other"}, "shop"},
+		{map[string]string{"service.name": "shop"}, map[string]string{"actlog.project": "store"}, "store"},
+	} {
+		id := byte(n + 1)
+		traces, logs := apitest.AgentTrace(id, nil), someLogs(id)
+		traces.ResourceSpans().At(0).Resource().Attributes().Clear()
+		for key, value := range tt.traces {
+			traces.ResourceSpans().At(0).Resource().Attributes().PutStr(key, value)
+		}
+		for key, value := range tt.logs {
+			logs.ResourceLogs().At(0).Resource().Attributes().PutStr(key, value)
+		}
+		body := apitest.Marshal(t, logs, new(plog.ProtoMarshaler).MarshalLogs)
+		wantTaken(t, c.Export("/v1/logs", otlp.TypeProtobuf, body), otlp.TypeProtobuf)
+		wantTaken(t, c.Export("/v1/traces", otlp.TypeProtobuf, apitest.AsProtobuf(t, traces)), otlp.TypeProtobuf)
+		expect(t, c.Details(apitest.TraceID(id)), obj{"project": tt.project})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -37,8 +36,8 @@ type Item struct {
 
 // DecodeBody reads the records of a body. An element that is not a record is an item with an
 // error. take is called with the number of bytes that reading takes in memory, those of the
-// decompressed body as they are read, and may end the reading with an error; nil: no bound but
-// MaxBodyBytes. The error says why the body as a
+// decompressed body as they are read, and may end the reading with an error. A negative number is
+// of bytes that are held no longer. nil: no bound but MaxBodyBytes. The error says why the body as a
 // whole cannot be read; it wraps [ErrTooLarge], [ErrUnsupported] or that of take.
 func DecodeBody(body io.Reader, contentType, contentEncoding string, take func(bytes int64) error) ([]Item, error) {
 	mediaType, _, err := mime.ParseMediaType(contentType)
@@ -64,6 +63,9 @@ func ReadBody(body io.Reader, size int64, contentEncoding string, take func(byte
 		return nil, err
 	}
 	defer plain.Close()
+	if plain.whole != nil {
+		return plain.whole, nil
+	}
 	if plain.encoding != "" {
 		size = 0
 	}
@@ -92,6 +94,7 @@ func Beginning(body io.Reader, contentEncoding string, n int, take func(bytes in
 type plainReader struct {
 	io.Closer
 	plain    io.Reader // what the decompressor returns
+	whole    []byte    // all of it, if it had to be decompressed at once
 	sent     *sentReader
 	encoding string // empty: the body is not compressed
 	left     int64
@@ -115,61 +118,33 @@ func (r *sentReader) Read(p []byte) (int, error) {
 }
 
 func newPlainReader(body io.Reader, encoding string, take func(bytes int64) error) (*plainReader, error) {
-	r := &plainReader{sent: &sentReader{Reader: body}, left: MaxBodyBytes, take: take}
-	var plain io.ReadCloser
-	var err error
-	switch r.encoding = strings.ToLower(strings.TrimSpace(encoding)); r.encoding {
-	case "", "identity":
-		r.encoding, plain = "", io.NopCloser(r.sent)
-	case "gzip":
-		plain, err = gzip.NewReader(r.sent)
-	case "zstd":
-		packed := bufio.NewReader(r.sent)
-		window := zstdWindow(packed)
-		if take != nil {
-			if err := take(int64(window)); err != nil {
-				return nil, err
-			}
-		}
-		plain, err = unzstd(packed, window)
-	default:
-		return nil, fmt.Errorf("%w content encoding %.80q: send gzip, zstd or none", ErrUnsupported, encoding)
+	r := &plainReader{
+		sent: &sentReader{Reader: body}, encoding: strings.ToLower(strings.TrimSpace(encoding)), left: MaxBodyBytes, take: take,
 	}
-	if err != nil {
+	unpack, ok := unpackers[r.encoding]
+	if !ok {
+		return nil, fmt.Errorf("%w content encoding %.80q: send %s", ErrUnsupported, encoding, encodings)
+	}
+
+	plain, err := unpack(r)
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case err != nil:
 		return nil, r.unreadable(err)
 	}
 	r.Closer, r.plain = plain, plain
 	return r, nil
 }
 
-// The window of zstd is at most maxWindow bytes. One of minWindow is small enough for any body.
-const (
-	maxWindow = 16 << 20
-	minWindow = 32 << 10
-)
-
-// zstdWindow returns the window of the first frame of a body, in bytes. The decoder holds all of it
-// from the start, however small the body is.
-func zstdWindow(body *bufio.Reader) uint64 {
-	var head zstd.Header
-	start, _ := body.Peek(zstd.HeaderMaxSize)
-	if err := head.Decode(start); err != nil || head.Skippable {
-		return maxWindow
+// reserve takes bytes of memory, if the caller bounds it, and keeps why it may not.
+func (r *plainReader) reserve(bytes int64) error {
+	if r.take == nil {
+		return nil
 	}
-	window := head.WindowSize
-	if head.SingleSegment {
-		window = head.FrameContentSize
-	}
-	return min(max(window, minWindow), maxWindow)
-}
-
-// unzstd decompresses zstd, in one thread. No frame may have a larger window than the one given.
-func unzstd(body io.Reader, window uint64) (io.ReadCloser, error) {
-	r, err := zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		return nil, err
-	}
-	return r.IOReadCloser(), nil
+	err := r.take(bytes)
+	r.err = cmp.Or(r.err, err)
+	return err
 }
 
 func (r *plainReader) Read(p []byte) (int, error) {
@@ -180,13 +155,17 @@ func (r *plainReader) Read(p []byte) (int, error) {
 		p = p[:r.left+1]
 	}
 	n, err := r.plain.Read(p)
-	if err != nil && (!errors.Is(err, io.EOF) || r.sent.err != nil) {
+	switch {
+	case r.err != nil: // the decompressor may not have more memory
+		return 0, r.err
+	case err != nil && (!errors.Is(err, io.EOF) || r.sent.err != nil):
 		err = r.unreadable(err)
 	}
+
 	if r.left -= int64(n); r.left < 0 {
 		n, err = 0, r.tooLarge()
-	} else if r.take != nil && n > 0 {
-		if refused := r.take(int64(n)); refused != nil {
+	} else if n > 0 && r.whole == nil {
+		if refused := r.reserve(int64(n)); refused != nil {
 			n, err = 0, refused
 		}
 	}
@@ -211,6 +190,8 @@ func (r *plainReader) unreadable(err error) error {
 		return errors.New("the body is cut off: the connection ended before all of it had arrived")
 	case r.sent.err != nil:
 		return fmt.Errorf("read body: %w", r.sent.err)
+	case strings.Contains(r.encoding, "snappy"): // it has no end
+		return fmt.Errorf("the body is not valid %s, which Content-Encoding says it is, or it is cut off", r.encoding)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the body is cut off: its %s data has no end", r.encoding)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):

@@ -310,9 +310,9 @@ func FuzzDecode(f *testing.F) {
 // FuzzDecodeBody: every body is read or refused, within its limits.
 func FuzzDecodeBody(f *testing.F) {
 	const one = `{"kind":"plan","rootPlanId":"p","currentPlanId":"p"}`
-	for _, encoding := range []string{"", "gzip", "zstd", "br"} {
+	for _, encoding := range []string{"", "gzip", "zstd", "zlib", "deflate", "lz4", "snappy", "x-snappy-framed", "br"} {
 		f.Add([]byte(`{"records":[`+one+`,5]}`), wire.TypeJSON, encoding)
-		f.Add([]byte(one+"\r\n\n{\n"+one), wire.TypeNDJSON, encoding)
+		f.Add([]byte(pack(f, encoding, one+"\r\n\n{\n"+one)), wire.TypeNDJSON, encoding)
 	}
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00"), wire.TypeNDJSON, "gzip")
 	f.Add([]byte{0x28, 0xB5, 0x2F, 0xFD, 0x00, 21 << 3, 0x01, 0x00, 0x00}, wire.TypeNDJSON, "zstd")
