@@ -2,6 +2,7 @@ package store_test
 
 import (
 	stdcmp "cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -300,6 +301,111 @@ func TestPriceList(t *testing.T) {
 		if p.Source == "" || p.Seen == nil || p.Provider == "" || p.Output < p.Input || p.Output > 200 ||
 			p.CacheRead != nil && *p.CacheRead > p.Input || p.CacheWrite != nil && *p.CacheWrite < p.Input {
 			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestPriceNames checks which price the names get under which models are sold (C6). Costs are of ten calls with 100,000 input tokens.
+func TestPriceNames(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for provider, names := range map[string]map[string]float64{
+		"aws.bedrock": {
+			"anthropic.claude-sonnet-4-5-20250929-v1:0":                                             3.3,
+			"eu.anthropic.claude-sonnet-4-5-20250929-v1:0":                                          3.3,
+			"us.anthropic.claude-sonnet-4-5-20250929-v1:0":                                          3.3,
+			"apac.anthropic.claude-haiku-4-5-20251001-v1:0":                                         1.1,
+			"jp.anthropic.claude-opus-4-6-v1":                                                       5.5,
+			"au.anthropic.claude-opus-4-7":                                                          5.5,
+			"us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0":                                      3.3,
+			"global.anthropic.claude-sonnet-4-5-20250929-v1:0":                                      3,
+			"global.anthropic.claude-opus-5-5":                                                      4,
+			"us.anthropic.claude-opus-5-5":                                                          4.4,
+			"us.anthropic.claude-fable-5-1":                                                         11,
+			"claude-sonnet-4-5":                                                                     3.3, // no scope
+			"claude-sonnet-4-5-20250929":                                                            3.3,
+			"eu.anthropic.claude-sonnet-4-20250514-v1:0":                                            3, // before 4.5
+			"anthropic.claude-3-5-sonnet-20240620-v1:0":                                             3,
+			"us.anthropic.claude-3-5-sonnet-20241022-v2:0":                                          3,
+			"anthropic.claude-3-haiku-20240307-v1:0:200k":                                           0.25,
+			"anthropic.claude-opus-4-1-20250805-v1:0":                                               15,
+			"bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0":                                  3.3,
+			"bedrock/us-east-1/anthropic.claude-sonnet-4-5-20250929-v1:0":                           3.3,
+			"arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0": 3.3,
+			"arn:aws:bedrock:eu-central-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0":             3.3,
+			"arn:aws:bedrock:eu-central-1:123456789012:inference-profile/global.anthropic.claude-sonnet-4-5-20250929-v1:0":         3,
+			"arn:aws-us-gov:bedrock:us-gov-west-1:123456789012:inference-profile/us-gov.anthropic.claude-3-7-sonnet-20250219-v1:0": 3,
+			"arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3":                                          -1,
+			"arn:aws:bedrock:us-east-1:123456789012:custom-model/anthropic.claude-3-haiku-20240307-v1:0/a1b2c3":                    -1,
+			"arn:aws:bedrock:us-east-1:123456789012:provisioned-model/a1b2c3":                                                      -1,
+			"fake.anthropic.claude-sonnet-4-5-20250929-v1:0":                                                                       -1,
+			"xanthropic.claude-sonnet-4-5-20250929-v1:0":                                                                           -1,
+			"gpt-5-mini": -1,
+		},
+		"bedrock":          {"eu.anthropic.claude-haiku-4-5-20251001-v1:0": 1.1},
+		"AWS Bedrock":      {"claude-haiku-4-5": 1.1},
+		"amazon-bedrock":   {"global.anthropic.claude-haiku-4-5-20251001-v1:0": 1},
+		"bedrock_converse": {"anthropic.claude-haiku-4-5-20251001-v1:0": 1.1},
+		"gcp.vertex_ai": {
+			"claude-sonnet-4-5@20250929":                             3,
+			"claude-opus-4-1@20250805":                               15,
+			"claude-haiku-4-5@default":                               1,
+			"claude-sonnet-4@latest":                                 3,
+			"publishers/anthropic/models/claude-sonnet-4-5@20250929": 3,
+			"projects/p/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5": 3,
+			"projects/p/locations/global/publishers/google/models/gemini-2.5-flash":       0.3,
+			"gemini-2.0-flash-001":                               0.1,
+			"projects/p/locations/us/endpoints/123456":           -1,
+			"projects/p/locations/us/endpoints/gemini-2.5-flash": -1,
+		},
+		"openrouter": {
+			"anthropic/claude-sonnet-4.5": 3, "anthropic/claude-3.5-haiku": 0.8, "anthropic/claude-3.7-sonnet:thinking": 3, "anthropic/claude-4.5-sonnet": 3,
+			"openai/gpt-4o-mini": 0.15, "openai/gpt-5.2": 1.75, "google/gemini-2.5-pro": 1.25, "x-ai/grok-4": 3, "deepseek/deepseek-chat": 0.14,
+			"openrouter/anthropic/claude-opus-4.8": 5, "anthropic/claude-sonnet-4.5:free": -1,
+		},
+		"anthropic": {
+			"claude-opus-4-8[1m]": 5, "claude-opus-4-8": 5, "claude-sonnet-4-6[1m]": 3, "claude-3-5-haiku-latest": 0.8, "claude-3-5-haiku-20241022": 0.8,
+			"claude-sonnet-4-0": 3, "claude-opus-4-20250514": 15, "anthropic:claude-haiku-4-5": 1, "Claude-Haiku-4-5": 1, " claude-haiku-4-5 ": 1,
+			"claude-haiku-4-5-custom": -1, "my-claude-haiku-4-5": -1, "claude-haiku-4-5-20251001-mine": -1, "claude-haiku-4-5-2": -1, "claude-3-5-haiku-mine": -1,
+			"gpt-4o": -1, "claude": -1, "": -1, "/": -1, "[1m]": -1, "@20250929": -1, "-20250929": -1, "arn:aws:bedrock": -1, ":": -1, "ft:": -1,
+			"eu.anthropic.claude-haiku-4-5-20251001-v1:0": 1.1, // its client for Bedrock
+		},
+		"openai": {
+			"gpt-4o-mini-2024-07-18": 0.15, "gpt-4.1": 2, "gpt-4-1-mini": 0.4, "gpt-5-mini-2025-08-07": 0.25, "openai/gpt-5-mini": 0.25, "openai:gpt-5-mini": 0.25,
+			"gpt-4o-2024-05-13": 5, "gpt-4o-2024-08-06": 2.5, "gpt-4o": 2.5,
+			"ft:gpt-4o-mini-2024-07-18:acme::abc123": 0.3, "ft:gpt-4o-mini-2024-07-18:acme:support:abc123:ckpt-step-90": 0.3, "ft:gpt-4o-2024-08-06:acme::x": 3.75,
+			"ft:gpt-4.1-2025-04-14:acme::x": 3, "openai/ft:gpt-4.1-mini-2025-04-14:acme::x": 0.8, "ft:gpt-4.1-nano-2025-04-14:a": 0.2, "ft:o4-mini-2025-04-16:a::x": 4,
+			"ft:gpt-3.5-turbo-0125:a::x": -1, "ft:gpt-3.5-turbo:a::x": 3, "ft:gpt-5-mini-2025-08-07:acme::x": -1, "ft:claude-haiku-4-5:a": -1,
+			"anthropic/claude-sonnet-4.5": 3, "claude-sonnet-4-5": -1, "my-gpt-4o": -1, "gpt-4o-mini-tuned": -1, "gpt-4o-2024-mine": -1, "gpt-4o-mini-2024-07-18.ft-01": -1,
+			"gpt-4o-20241399": -1, "not/a/gpt-4o/thing": -1,
+		},
+		"azure.ai.openai": {
+			"gpt-4o": 2.5, "gpt-35-turbo": 0.5, "azure/gpt-4o-mini": 0.15, "https://x.openai.azure.com/openai/deployments/gpt-4o/chat/completions": 2.5, "our-deployment": -1,
+		},
+		"gcp.gemini": {
+			"models/gemini-2.5-flash": 0.3, "gemini-2.5-flash-latest": 0.3, "gemini-2.5-flash-preview-09-2025": -1, "gemini-3-pro-preview-11-2025": 2,
+			"models/gemini-2.5-flash:generateContent": 0.3, "tunedModels/gemini-2.5-flash": -1, "tunedModels/gemini-2.5-flash-x1": -1, "google-gla:gemini-2.5-flash": 0.3,
+		},
+		"mistral_ai": {"mistral-large-latest": 0.5, "mistral-large-2512": 0.5, "mistral-large-2407": -1},
+		"groq":       {"openai/gpt-oss-120b": 0.15, "llama-3.3-70b-versatile": 0.59},
+		"":           {"gpt-5-mini": 0.25, "anthropic.claude-haiku-4-5-20251001-v1:0": 1.1, "vertex_ai/claude-haiku-4-5@20251001": 1},
+	} {
+		for name, want := range names {
+			id := fmt.Sprintf("%x", sha256.Sum256([]byte(provider+"|"+name)))[:32]
+			c := &record.ThinkAct{
+				RootPlanID: id, StepID: id, Seq: 0, ModelName: &name, Provider: &provider, InputTokens: new(int64(100_000)), ThinkStartTime: new(day("2026-11-20")),
+			}
+			storetest.Write(t, s, c)
+			got, _ := cost(t, s, id)
+			if got >= 0 {
+				got *= 10
+			}
+			if math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s at %q costs %v, want %v", name, provider, got, want)
+			}
+			if d := storetest.StepDetail(t, s, id); name != "" && *d.Cycles[0].Record.ModelName != name {
+				t.Errorf("the name %q is on record as %q", name, *d.Cycles[0].Record.ModelName)
+			}
 		}
 	}
 }
