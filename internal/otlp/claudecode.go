@@ -41,6 +41,8 @@ var claudeCode = convention{
 				Input: a.count("input_tokens"), Output: a.count("output_tokens"),
 				CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
 			}
+			usage.addParts(a, "cache_creation_")
+			usage.addParts(a, "cache_creation.")
 			usage.addCache()
 			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))

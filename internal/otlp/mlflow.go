@@ -56,6 +56,9 @@ var mlflow = convention{
 				f.Workflow = cmp.Or(f.Workflow, strings.TrimSpace(s.Name))
 			}
 		}
+		if f.aside {
+			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(get("mlflow.llm.cost"), "total_cost")))
+		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Conversation, a, "mlflow.trace.session")
 		fill(&f.User, a, "mlflow.trace.user")
