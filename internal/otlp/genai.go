@@ -19,7 +19,7 @@ var genAI = convention{
 		"delete_memory": Transparent, "create_memory_store": Transparent, "delete_memory_store": Transparent,
 	},
 	read: func(s *Span, f *Facts) {
-		if s.Attributes.hasPrefix("gen_ai.") {
+		if s.Attributes.hasPrefix("gen_ai.") || s.Attributes.hasPrefix("llm.usage.") {
 			readGenAI(s, f)
 		}
 		if f.Input == "" || f.Output == "" {

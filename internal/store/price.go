@@ -219,6 +219,9 @@ func (p *prices) ImportPrices(ctx context.Context, date time.Time, list []Price)
 				price.Seen = &date
 			}
 			price.ListDate = &date
+			if strings.Contains(price.Model, "*") {
+				return invalidPrice("model", "of a list names one model, without *")
+			}
 			if known.has(&price) {
 				continue
 			}
