@@ -53,6 +53,12 @@ func TestCost(t *testing.T) {
 	setPrice(t, s, "", "dear-1", "2026-01-01", 3, 15, 0.3, 3.75)
 	setPrice(t, s, "", "plain", "2026-01-01", 1, 2)
 	setPrice(t, s, "", "free", "2026-01-01", 0, 0)
+	if err := s.SetPrice(t.Context(), store.Price{Model: "tiered", FromDay: day("2026-01-01"), Input: 1, Output: 2, CacheRead: new(0.1), Tiers: []store.Tier{
+		{Above: 1000, Rates: store.Rates{Input: 10, Output: 20, CacheRead: new(1.0), CacheWrite: new(15.0), CacheWrite1h: new(30.0)}},
+		{Above: 5000, Rates: store.Rates{Input: 100, Output: 200}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
 	for n, tt := range []struct {
 		name string
 		call record.ThinkAct
@@ -62,6 +68,19 @@ func TestCost(t *testing.T) {
 		{"cached tokens are part of the input", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), OutputTokens: new(int64(100)),
 			CacheReadInputTokens: new(int64(600)), CacheCreationInputTokens: new(int64(200))}, 0.0006 + 0.00018 + 0.00075 + 0.0015},
 		{"reasoning is part of the output", record.ThinkAct{ModelName: new("dear-1"), OutputTokens: new(int64(100)), ReasoningTokens: new(int64(90))}, 0.0015},
+		{"written for an hour", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CacheCreationInputTokens: new(int64(300)),
+			CacheCreation1hInputTokens: new(int64(200))}, 0.0021 + 0.000375 + 0.0012},
+		{"written for an hour alone", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(100_000)), CacheCreationInputTokens: new(int64(100_000)),
+			CacheCreation1hInputTokens: new(int64(100_000))}, 0.6},
+		{"more written for an hour than in all", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CacheCreationInputTokens: new(int64(300)),
+			CacheCreation1hInputTokens: new(int64(900))}, 0.0021 + 0.0018},
+		{"no price for an hour", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(1000)), CacheCreationInputTokens: new(int64(1000)),
+			CacheCreation1hInputTokens: new(int64(1000))}, 0.002},
+		{"at the end of a tier", record.ThinkAct{ModelName: new("tiered"), InputTokens: new(int64(1000)), OutputTokens: new(int64(100))}, 0.0012},
+		{"in the next tier", record.ThinkAct{ModelName: new("tiered"), InputTokens: new(int64(1001)), OutputTokens: new(int64(100)), CacheReadInputTokens: new(int64(1)),
+			CacheCreationInputTokens: new(int64(200)), CacheCreation1hInputTokens: new(int64(100))}, 0.008 + 0.002 + 0.000001 + 0.0015 + 0.003},
+		{"in the last tier", record.ThinkAct{ModelName: new("tiered"), InputTokens: new(int64(10_000)), OutputTokens: new(int64(100)), CacheCreationInputTokens: new(int64(1)),
+			CacheCreation1hInputTokens: new(int64(1))}, 0.9999 + 0.0002 + 0.02},
 		{"no prices for cached tokens", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(1000)), CacheReadInputTokens: new(int64(900))}, 0.001},
 		{"more cached tokens than input", record.ThinkAct{ModelName: new("plain"), InputTokens: new(int64(100)), CacheReadInputTokens: new(int64(900))}, 0.0009},
 		{"a cost that was sent wins", record.ThinkAct{ModelName: new("dear-1"), InputTokens: new(int64(1000)), CostUSD: new(0.25)}, 0.25},
@@ -90,6 +109,7 @@ func TestCost(t *testing.T) {
 						},
 						func(c *record.ThinkAct) { c.CacheReadInputTokens = whole.CacheReadInputTokens },
 						func(c *record.ThinkAct) { c.CacheCreationInputTokens = whole.CacheCreationInputTokens },
+						func(c *record.ThinkAct) { c.CacheCreation1hInputTokens = whole.CacheCreation1hInputTokens },
 						func(c *record.ThinkAct) { c.CostUSD = whole.CostUSD },
 					} {
 						part := key
@@ -230,11 +250,23 @@ func TestApplyPrices(t *testing.T) {
 		cycle, rolledUp := cost(t, s, step)
 		got[step] = [2]float64{cycle, rolledUp}
 	}
+	// Prices that are applied later are those of the tier, too.
+	storetest.Write(t, s, &record.ThinkAct{RootPlanID: "long", StepID: "long", Seq: 0, ModelName: new("long-1"), InputTokens: new(int64(400_000)),
+		CacheCreationInputTokens: new(int64(100_000)), CacheCreation1hInputTokens: new(int64(100_000)), ThinkStartTime: at(0)})
+	if err := s.SetPrice(t.Context(), store.Price{Model: "long-1", FromDay: day("2026-01-01"), Input: 1, Tiers: []store.Tier{{Above: 200_000, Rates: store.Rates{Input: 2}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.ApplyPrices(t.Context(), since, nil); err != nil || n != 1 {
+		t.Errorf("applied to %d long calls, %v", n, err)
+	}
+	if cycle, rolledUp := cost(t, s, "long"); cycle != 1 || rolledUp != 1 {
+		t.Errorf("the long call costs %v, its step %v", cycle, rolledUp)
+	}
 	want := map[string][2]float64{"r-0": {0.002, 0.004}, "r-599": {0.002, 0.004}, "old": {-1, -1}, "sent": {7, 7}, "else": {-1, -1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("costs of cycle and step (-want +got):\n%s", diff)
 	}
-	if n := storetest.Query[int](t, s, "SELECT count(DISTINCT root_plan_id) FROM actlog.change WHERE kinds = '{thinkAct}'"); n != 601 {
+	if n := storetest.Query[int](t, s, "SELECT count(DISTINCT root_plan_id) FROM actlog.change WHERE kinds = '{thinkAct}'"); n != 602 {
 		t.Errorf("the feed reports %d trees", n)
 	}
 }
