@@ -354,6 +354,7 @@ func TestLimits(t *testing.T) {
 func TestCostUnknown(t *testing.T) {
 	t.Parallel()
 	unknown := func(t *testing.T, turns ...scriptmodel.Turn) (*enginetest.House, model.Model) {
+		t.Helper()
 		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]config.Definition{
 			"own": {MaxSteps: 9}, "limited": {MaxSteps: 9, Limits: config.Limits{CostUSD: 1}},
 			"boss": {SystemPrompt: "Boss.", Tools: []string{"agent.own"}, MaxSteps: 9},
