@@ -1,5 +1,5 @@
--- Prices of every kind of token: writes to a cache that are kept for an hour, and tiers by the length of the prompt. The
--- price list says its date. docs/design.md explains how a call gets its price.
+-- Prices of every kind of token: writes to a cache that are kept for an hour, and tiers by the length of the
+-- prompt. The price list says its date. docs/design.md explains how a call gets its price.
 
 -- +goose Up
 
@@ -16,8 +16,8 @@ COMMENT ON COLUMN actlog.model_price.seen IS 'When the price was seen there; nul
 COMMENT ON COLUMN actlog.model_price.list_date IS 'The date of the price list that has the price. Null: a price of your own, or one that only servers of the previous release use.';
 SELECT actlog.compress_texts('actlog.model_price');
 
--- Names of models find their price without their date, their vendor and where they run. So the list has one name per model,
--- and no patterns. The rows with patterns are for servers of the previous release.
+-- Names of models find their price without their date, their vendor and where they run. So the list has one name
+-- per model, and no patterns. The rows with patterns are for servers of the previous release.
 UPDATE actlog.model_price SET list_date = '2026-11-11' WHERE seen IS NOT NULL AND provider <> 'aws.bedrock' AND model NOT LIKE '%*%';
 INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen, list_date)
 SELECT provider, regexp_replace(model, '(-20)?-?\*$', ''), from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen, '2026-11-11'
@@ -68,8 +68,8 @@ COMMENT ON COLUMN actlog.think_act_record.input_price IS 'US dollars per million
 COMMENT ON COLUMN actlog.think_act_record.cache_write_price IS 'The same for input tokens written to a cache: the average, if some are kept for an hour.';
 SELECT actlog.compress_texts('actlog.think_act_record');
 
--- The cost is a generated column of four prices, which cannot be changed without writing the table again. So the prices of
--- a call are chosen before it is computed: those of its tier. A call without a tariff does not come here.
+-- The cost is a generated column of four prices, which cannot be changed without writing the table again. So the
+-- prices of a call are chosen before it is computed: those of its tier. A call without a tariff does not come here.
 -- +goose StatementBegin
 CREATE FUNCTION actlog.price_call() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -8,8 +8,9 @@ import (
 	"github.com/actlog/actlog/agent/tool"
 )
 
-// Unpriced returns which limits of cost cannot be kept, because a model has no price: that of the agent, or of another one
-// that it can call. priced reports whether a model of a provider has one. Log the lines when the configuration is loaded.
+// Unpriced returns which limits of cost cannot be kept, because a model has no price: that of the agent, or of
+// another one that it can call. priced reports whether a model of a provider has one. Log the lines when the
+// configuration is loaded.
 func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		if c.Agents[name].Limits.CostUSD == 0 {

@@ -81,7 +81,8 @@ type priceDocument struct {
 // maxPriceFile bounds the file of a price list, in bytes.
 const maxPriceFile = 64 << 20
 
-// readPriceFile reads a list of prices in any of its forms. asked is the date of the list if the file does not decide it.
+// readPriceFile reads a list of prices in any of its forms. asked is the date of the list if the file does not
+// decide it.
 func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error) {
 	var document priceDocument
 	var lite map[string]json.RawMessage

@@ -7,11 +7,12 @@ import (
 
 // asides begin the words by which operations of models are called that generate no text.
 var asides = []string{
-	"embed", "moderat", "rerank", "ranking", "transcri", "speech", "tts", "stt", "asr", "audio", "image", "video", "ocr", "classif", "tokeniz",
+	"embed", "moderat", "rerank", "ranking", "transcri", "speech", "tts", "stt", "asr", "audio", "image", "video", "ocr",
+	"classif", "tokeniz",
 }
 
-// isAside reports whether an operation, by its name, is a call of a model that generates no text: embeddings, moderation,
-// a transcription and so on.
+// isAside reports whether an operation, by its name, is a call of a model that generates no text: embeddings,
+// moderation, a transcription and so on.
 func isAside(operation string) bool {
 	for word := range words(operation) {
 		for _, aside := range asides {
@@ -46,12 +47,12 @@ func words(name string) func(yield func(string) bool) {
 
 // asideKinds are the attributes that name an operation.
 var asideKinds = []string{
-	"gen_ai.operation.name", "llm.request.type", "ai.operationId", "openinference.span.kind", "langfuse.observation.type", "langsmith.span.kind",
-	"mlflow.spanType", "genkit:metadata:subtype",
+	"gen_ai.operation.name", "llm.request.type", "ai.operationId", "openinference.span.kind", "langfuse.observation.type",
+	"langsmith.span.kind", "mlflow.spanType", "genkit:metadata:subtype",
 }
 
-// isAside reports whether a span that makes no row is a call of a model that generates no text. If no attribute names its
-// operation, the first word of its own name does, unless the span has a text that was generated.
+// isAside reports whether a span that makes no row is a call of a model that generates no text. If no attribute
+// names its operation, the first word of its own name does, unless the span has a text that was generated.
 func (s *Span) isAside() bool {
 	named := false
 	for _, key := range asideKinds {
@@ -61,8 +62,13 @@ func (s *Span) isAside() bool {
 		}
 		named = named || operation != ""
 	}
-	if named || s.Attributes.hasPrefix("gen_ai.output.") || s.Attributes.hasPrefix("gen_ai.completion") || s.Attributes.hasPrefix("llm.output_messages.") {
+	if named {
 		return false
+	}
+	for _, text := range []string{"gen_ai.output.", "gen_ai.completion", "llm.output_messages."} {
+		if s.Attributes.hasPrefix(text) {
+			return false
+		}
 	}
 	first, _, _ := strings.Cut(s.Name, " ")
 	return isAside(first)

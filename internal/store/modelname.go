@@ -9,8 +9,8 @@ import (
 
 // modelName is what the name of a model, as it was sent, says about which model it is.
 type modelName struct {
-	// names are what the model may be called in a list of prices: as it was sent, then with less and less of what only says
-	// where, by whom and in which version it is sold. The first one that has a price counts.
+	// names are what the model may be called in a list of prices: as it was sent, then with less and less of what
+	// only says where, by whom and in which version it is sold. The first one that has a price counts.
 	names []string
 	// maker is the provider whose model it is, if the name says so.
 	maker string
@@ -18,8 +18,8 @@ type modelName struct {
 	bedrock, global bool
 }
 
-// readModelName reads the name of a model and of its provider. What it does not know stays part of the name, so a name that
-// only contains that of a model is another one.
+// readModelName reads the name of a model and of its provider. What it does not know stays part of the name, so a
+// name that only contains that of a model is another one.
 func readModelName(provider, sent string) modelName {
 	m := modelName{names: []string{listed(sent)}}
 	name := strings.ToLower(strings.TrimSpace(sent))
@@ -101,10 +101,12 @@ func (m *modelName) inPath(path string) string {
 }
 
 // ownModels are the parts of paths below which models have names, and prices, of their own.
-var ownModels = map[string]bool{"tunedmodels": true, "endpoints": true, "custom-model": true, "custom-models": true, "fine-tuned": true, "finetuned": true}
+var ownModels = map[string]bool{
+	"tunedmodels": true, "endpoints": true, "custom-model": true, "custom-models": true, "fine-tuned": true, "finetuned": true,
+}
 
-// inARN returns the name of the model in a resource of Amazon Bedrock, "" if it has none: an application's own profile, a
-// custom model and provisioned throughput have ids of their own.
+// inARN returns the name of the model in a resource of Amazon Bedrock, "" if it has none: an application's own
+// profile, a custom model and provisioned throughput have ids of their own.
 func inARN(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 || parts[2] != "bedrock" {
@@ -122,24 +124,28 @@ func isBedrock(provider string) bool {
 	return strings.Contains(provider, "bedrock") || provider == "aws" || provider == "amazon"
 }
 
-// makers are the providers of the list by the names under which they, or who sells their models, stand before a model's name.
+// makers are the providers of the list by the names under which they, or who sells their models, stand before a
+// model's name.
 var makers = map[string]string{
 	"anthropic": "anthropic", "openai": "openai", "azure": "openai", "azure_openai": "openai", "azure_ai": "openai",
-	"google": "gcp.gemini", "gemini": "gcp.gemini", "google-gla": "gcp.gemini", "google-vertex": "gcp.gemini", "google_genai": "gcp.gemini",
-	"google_vertexai": "gcp.gemini", "vertex_ai": "gcp.gemini", "vertexai": "gcp.gemini", "gcp.gemini": "gcp.gemini", "gcp.vertex_ai": "gcp.gemini",
-	"mistral": "mistral_ai", "mistralai": "mistral_ai", "mistral_ai": "mistral_ai", "deepseek": "deepseek", "deepseek-ai": "deepseek",
-	"x-ai": "x_ai", "xai": "x_ai", "x_ai": "x_ai", "grok": "x_ai", "qwen": "alibaba", "alibaba": "alibaba", "dashscope": "alibaba",
-	"moonshot": "moonshot", "moonshotai": "moonshot", "cohere": "cohere", "perplexity": "perplexity", "groq": "groq",
-	"bedrock": "aws.bedrock", "bedrock_converse": "aws.bedrock", "aws.bedrock": "aws.bedrock", "amazon": "aws.bedrock", "meta": "meta",
-	"ai21": "ai21", "nvidia": "nvidia", "writer": "writer", "minimax": "minimax", "zai": "zai", "z-ai": "zai", "openrouter": "openrouter",
+	"google": "gcp.gemini", "gemini": "gcp.gemini", "google-gla": "gcp.gemini", "google-vertex": "gcp.gemini",
+	"google_genai": "gcp.gemini", "google_vertexai": "gcp.gemini", "vertex_ai": "gcp.gemini", "vertexai": "gcp.gemini",
+	"gcp.gemini": "gcp.gemini", "gcp.vertex_ai": "gcp.gemini",
+	"mistral": "mistral_ai", "mistralai": "mistral_ai", "mistral_ai": "mistral_ai",
+	"deepseek": "deepseek", "deepseek-ai": "deepseek", "x-ai": "x_ai", "xai": "x_ai", "x_ai": "x_ai", "grok": "x_ai",
+	"qwen": "alibaba", "alibaba": "alibaba", "dashscope": "alibaba", "moonshot": "moonshot", "moonshotai": "moonshot",
+	"cohere": "cohere", "perplexity": "perplexity", "groq": "groq", "openrouter": "openrouter",
+	"bedrock": "aws.bedrock", "bedrock_converse": "aws.bedrock", "aws.bedrock": "aws.bedrock", "amazon": "aws.bedrock",
+	"meta": "meta", "ai21": "ai21", "nvidia": "nvidia", "writer": "writer", "minimax": "minimax", "zai": "zai", "z-ai": "zai",
 }
 
 // bedrockID is an id of Amazon Bedrock: the scope in which calls run, the maker and the model.
 var bedrockID = regexp.MustCompile(`^(?:([a-z]{2}|global|apac|emea|amer|us-gov)\.)?` +
-	`(anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen|google|nvidia|minimax|moonshot|moonshotai|writer|zai)\.([a-z].*)$`)
+	`(anthropic|amazon|meta|mistral|cohere|ai21|deepseek|openai|qwen|google|nvidia|minimax|moonshot|moonshotai|writer|zai)` +
+	`\.([a-z].*)$`)
 
-// suffixes are what may follow the name of a model and does not change its price. bedrock ones are those of its ids, and of
-// is what the names begin with to which one belongs.
+// suffixes are what may follow the name of a model and does not change its price. bedrock ones are those of its
+// ids, and of is what the names begin with to which one belongs.
 var suffixes = []struct {
 	is      *regexp.Regexp
 	bedrock bool
@@ -153,7 +159,8 @@ var suffixes = []struct {
 	{is: regexp.MustCompile(`@[\w.-]*$`)},
 	{is: regexp.MustCompile(`-20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])$`)},
 	{is: regexp.MustCompile(`-latest$`)},
-	{is: regexp.MustCompile(`-(?:0\d\d|(?:0[1-9]|1[0-2])-20\d\d|(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))$`), of: "gemini-"},
+	{is: regexp.MustCompile(`-0\d\d$`), of: "gemini-"},
+	{is: regexp.MustCompile(`-(?:0[1-9]|1[0-2])-(?:20\d\d|0[1-9]|[12]\d|3[01])$`), of: "gemini-"},
 }
 
 var claude = regexp.MustCompile(`^claude-(\d)(?:[.-](\d{1,2}))?-([a-z]+)$`)
@@ -174,8 +181,8 @@ func alias(name string) string {
 
 var claudeVersion = regexp.MustCompile(`^claude-[a-z]+-(\d+)(?:-(\d{1,2}))?(?:-|$)`)
 
-// isRegional reports whether Amazon Bedrock charges more for a model, by its name in the list, where calls stay in a region:
-// models of Claude from 4.5 on.
+// isRegional reports whether Amazon Bedrock charges more for a model, by its name in the list, where calls stay in
+// a region: models of Claude from 4.5 on.
 func isRegional(model string) bool {
 	m := claudeVersion.FindStringSubmatch(listed(model))
 	if m == nil {

@@ -36,11 +36,11 @@ type Price struct {
 	// CacheRead and CacheWrite are for input tokens read from and written to a cache; nil for
 	// the same as Input. CacheWrite1h is for those that it keeps for an hour; nil for twice Input.
 	CacheRead, CacheWrite, CacheWrite1h *float64
-	// Tiers are the prices of longer prompts, the shortest first. The longest that a prompt reaches holds for all tokens
-	// of a call.
+	// Tiers are the prices of longer prompts, the shortest first. The longest that a prompt reaches holds for all
+	// tokens of a call.
 	Tiers []Tier
-	// Source is where the price is published, Seen when it was read there. Without Seen it is a price of the operator, which
-	// counts before those of the list.
+	// Source is where the price is published, Seen when it was read there. Without Seen it is a price of the
+	// operator, which counts before those of the list.
 	Source string
 	Seen   *time.Time
 	// ListDate is the date of the list that has the price; nil for a price of the operator.
@@ -148,7 +148,8 @@ func (p *Price) times(factor float64) *Price {
 	return &q
 }
 
-// tariff returns all prices of a model, for calls whose prices depend on their tokens; nil: those of the base tier are all.
+// tariff returns all prices of a model, for calls whose prices depend on their tokens; nil: those of the base tier
+// are all.
 func (p *Price) tariff() json.RawMessage {
 	if len(p.Tiers) == 0 && p.CacheWrite == nil && p.CacheWrite1h == nil && p.Seen != nil {
 		return nil // nothing is written to a cache of the model
@@ -203,8 +204,9 @@ func (p *prices) SetPrice(ctx context.Context, price Price) error {
 	return p.load(ctx)
 }
 
-// ImportPrices renews the list of prices: it keeps those of another one that say something new, and returns how many. Prices
-// of the operator stay as they are, and so do those of earlier days. The error may be a [*record.InvalidError].
+// ImportPrices renews the list of prices: it keeps those of another one that say something new, and returns how
+// many. Prices of the operator stay as they are, and so do those of earlier days. The error may be a
+// [*record.InvalidError].
 func (p *prices) ImportPrices(ctx context.Context, date time.Time, list []Price) (renewed int, err error) {
 	before, err := p.Prices(ctx)
 	if err != nil {
