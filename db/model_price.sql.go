@@ -15,11 +15,12 @@ UPDATE actlog.think_act_record AS c
 SET input_price = $1::double precision,
     output_price = $2::double precision,
     cache_read_price = $3::double precision,
-    cache_write_price = $4::double precision
-FROM unnest($8::text[], $9::text[]) AS s (root_plan_id, step_id)
+    cache_write_price = $4::double precision,
+    tariff = $5::json
+FROM unnest($9::text[], $10::text[]) AS s (root_plan_id, step_id)
 WHERE c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id
-    AND date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = $5::timestamptz
-    AND c.input_price IS NULL AND c.model_name = $6::text AND COALESCE(c.provider, '') = $7::text
+    AND date_trunc('day', COALESCE(c.think_start_time AT TIME ZONE 'utc', c.think_end_time AT TIME ZONE 'utc', c.part)) AT TIME ZONE 'utc' = $6::timestamptz
+    AND c.input_price IS NULL AND c.model_name = $7::text AND COALESCE(c.provider, '') = $8::text
 `
 
 type ModelPriceApplyParams struct {
@@ -27,6 +28,7 @@ type ModelPriceApplyParams struct {
 	OutputUSD     float64
 	CacheReadUSD  float64
 	CacheWriteUSD float64
+	Tariff        []byte
 	Day           time.Time
 	Model         string
 	Provider      string
@@ -40,6 +42,7 @@ func (q *Queries) ModelPriceApply(ctx context.Context, db DBTX, arg ModelPriceAp
 		arg.OutputUSD,
 		arg.CacheReadUSD,
 		arg.CacheWriteUSD,
+		arg.Tariff,
 		arg.Day,
 		arg.Model,
 		arg.Provider,
@@ -71,34 +74,55 @@ func (q *Queries) ModelPriceDelete(ctx context.Context, db DBTX, arg ModelPriceD
 	return result.RowsAffected(), nil
 }
 
-const ModelPriceSet = `-- name: ModelPriceSet :exec
-INSERT INTO actlog.model_price (provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen)
+const ModelPriceListed = `-- name: ModelPriceListed :exec
+UPDATE actlog.model_price SET list_date = $1::date WHERE list_date <> $1::date
+`
+
+// Dates the list of prices.
+func (q *Queries) ModelPriceListed(ctx context.Context, db DBTX, listDate time.Time) error {
+	_, err := db.Exec(ctx, ModelPriceListed, listDate)
+	return err
+}
+
+const ModelPriceSet = `-- name: ModelPriceSet :execrows
+INSERT INTO actlog.model_price AS p (
+    provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, cache_write_1h_usd, tiers, source, seen, list_date
+)
 VALUES ($1::text, $2::text, $3::date, $4::double precision, $5::double precision,
     $6::double precision, $7::double precision,
-    $8::text, $9::date)
+    $8::double precision, $9::json,
+    $10::text, $11::date, $12::date)
 ON CONFLICT (provider, model, from_day) DO UPDATE SET
     input_usd = excluded.input_usd,
     output_usd = excluded.output_usd,
     cache_read_usd = excluded.cache_read_usd,
     cache_write_usd = excluded.cache_write_usd,
+    cache_write_1h_usd = excluded.cache_write_1h_usd,
+    tiers = excluded.tiers,
     source = excluded.source,
-    seen = excluded.seen
+    seen = excluded.seen,
+    list_date = excluded.list_date
+WHERE excluded.list_date IS NULL OR p.seen IS NOT NULL
 `
 
 type ModelPriceSetParams struct {
-	Provider      string
-	Model         string
-	FromDay       time.Time
-	InputUSD      float64
-	OutputUSD     float64
-	CacheReadUSD  *float64
-	CacheWriteUSD *float64
-	Source        *string
-	Seen          *time.Time
+	Provider        string
+	Model           string
+	FromDay         time.Time
+	InputUSD        float64
+	OutputUSD       float64
+	CacheReadUSD    *float64
+	CacheWriteUSD   *float64
+	CacheWrite1hUSD *float64
+	Tiers           []byte
+	Source          *string
+	Seen            *time.Time
+	ListDate        *time.Time
 }
 
-func (q *Queries) ModelPriceSet(ctx context.Context, db DBTX, arg ModelPriceSetParams) error {
-	_, err := db.Exec(ctx, ModelPriceSet,
+// Sets a price. One of the list does not take the place of one of the operator.
+func (q *Queries) ModelPriceSet(ctx context.Context, db DBTX, arg ModelPriceSetParams) (int64, error) {
+	result, err := db.Exec(ctx, ModelPriceSet,
 		arg.Provider,
 		arg.Model,
 		arg.FromDay,
@@ -106,15 +130,22 @@ func (q *Queries) ModelPriceSet(ctx context.Context, db DBTX, arg ModelPriceSetP
 		arg.OutputUSD,
 		arg.CacheReadUSD,
 		arg.CacheWriteUSD,
+		arg.CacheWrite1hUSD,
+		arg.Tiers,
 		arg.Source,
 		arg.Seen,
+		arg.ListDate,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const ModelPrices = `-- name: ModelPrices :many
-SELECT provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen
+SELECT provider, model, from_day, input_usd, output_usd, cache_read_usd, cache_write_usd, source, seen, cache_write_1h_usd, tiers, list_date
 FROM actlog.model_price
+WHERE seen IS NULL OR list_date IS NOT NULL
 ORDER BY provider, model, from_day
 `
 
@@ -137,6 +168,9 @@ func (q *Queries) ModelPrices(ctx context.Context, db DBTX) ([]ActlogModelPrice,
 			&i.CacheWriteUSD,
 			&i.Source,
 			&i.Seen,
+			&i.CacheWrite1hUSD,
+			&i.Tiers,
+			&i.ListDate,
 		); err != nil {
 			return nil, err
 		}

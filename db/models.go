@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// What models cost, in US dollars per million tokens, by day. Change it with actlog price set; servers follow within a minute.
+// What models cost, in US dollars per million tokens, by day. Change it with actlog price set or import; servers follow within a minute.
 type ActlogModelPrice struct {
 	// The provider of the model, as cycles name it; empty: any provider.
 	Provider string
-	// The name of the model in lower case; * stands for any characters. If several patterns match, the one with the most characters other than * wins.
+	// The name of the model in lower case. In prices of your own, * stands for any characters.
 	Model string
 	// First UTC day of this price. It holds until the next price of the same model.
 	FromDay time.Time
@@ -26,8 +26,14 @@ type ActlogModelPrice struct {
 	CacheWriteUSD *float64
 	// Where the price is published.
 	Source *string
-	// When the price was seen there.
+	// When the price was seen there; null: a price of your own, which counts before those of the list.
 	Seen *time.Time
+	// US dollars per million input tokens written to a cache for an hour; null: twice the price of input.
+	CacheWrite1hUSD *float64
+	// The prices of longer prompts: a list of objects with above, the number of input tokens above which they hold, and input, output, cacheRead, cacheWrite and cacheWrite1h; null: none.
+	Tiers []byte
+	// The date of the price list that has the price. Null: a price of your own, or one that only servers of the previous release use.
+	ListDate *time.Time
 }
 
 // Texts that were written to a tree and are not in the index yet. A search reads all of them.

@@ -844,32 +844,54 @@ func (q *Queries) RunSuspect(ctx context.Context, db DBTX, arg RunSuspectParams)
 
 const RunUsed = `-- name: RunUsed :one
 WITH RECURSIVE below AS (
-    SELECT $2::text COLLATE "C" AS plan_id
+    SELECT $3::text COLLATE "C" AS plan_id
     UNION
     SELECT p.current_plan_id
     FROM below AS b
     JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $1::text AND p.parent_plan_id = b.plan_id
 )
-SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)), 0)::bigint AS tokens, COALESCE(sum(a.cost_usd), 0)::float8 AS cost_usd
+SELECT COALESCE(sum(COALESCE(a.input_tokens, 0) + COALESCE(a.output_tokens, 0)), 0)::bigint AS tokens, COALESCE(sum(a.cost_usd), 0)::float8 AS cost_usd,
+    COALESCE((
+        SELECT min(c.model_name)
+        FROM actlog.agent_execution_record AS s
+        JOIN actlog.think_act_record AS c ON c.root_plan_id = s.root_plan_id AND c.step_id = s.step_id AND c.part = s.part
+        WHERE s.root_plan_id = $1::text AND s.shown_plan_id IN (SELECT b.plan_id FROM below AS b) AND $2::boolean
+            AND c.cost_usd IS NULL AND c.input_price IS NULL AND c.model_name IS NOT NULL AND COALESCE(c.input_tokens, c.output_tokens) IS NOT NULL
+    ), '')::text AS unpriced_model,
+    COALESCE((
+        SELECT min(p.error_message)
+        FROM actlog.plan_execution_record AS p
+        WHERE p.root_plan_id = $1::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
+            AND $2::boolean AND p.error_kind = 'limit_cost_unknown'
+    ), '')::text AS unpriced_below
 FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = $1::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
 `
 
 type RunUsedParams struct {
 	RootPlanID string
+	Costs      bool
 	PlanID     string
 }
 
 type RunUsedRow struct {
-	Tokens  int64
-	CostUSD float64
+	Tokens        int64
+	CostUSD       float64
+	UnpricedModel string
+	UnpricedBelow string
 }
 
-// Returns what a run and all below it have used: tokens and cost.
+// Returns what a run and all below it have used: tokens and cost, a model whose calls have no price, and why a run below
+// could not keep its limit of cost; empty: none.
 func (q *Queries) RunUsed(ctx context.Context, db DBTX, arg RunUsedParams) (RunUsedRow, error) {
-	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.PlanID)
+	row := db.QueryRow(ctx, RunUsed, arg.RootPlanID, arg.Costs, arg.PlanID)
 	var i RunUsedRow
-	err := row.Scan(&i.Tokens, &i.CostUSD)
+	err := row.Scan(
+		&i.Tokens,
+		&i.CostUSD,
+		&i.UnpricedModel,
+		&i.UnpricedBelow,
+	)
 	return i, err
 }
 

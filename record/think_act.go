@@ -44,6 +44,8 @@ type ThinkAct struct {
 	ResponseID *string `record:"responseId,id"`
 	// Message is the message of the model in the form that a runtime continues from: an object.
 	Message json.RawMessage `record:"message,object"`
+	// CacheCreation1hInputTokens are those of CacheCreationInputTokens that the cache keeps for an hour.
+	CacheCreation1hInputTokens *int64 `record:"cacheCreation1hInputTokens,column=cache_creation_1h_input_tokens"`
 
 	// ThinkInputChars and ThinkOutputChars are counted from the texts before they are cut.
 	// Clients do not set them.
@@ -54,11 +56,13 @@ type ThinkAct struct {
 	ThinkInputParts [][]byte `record:"thinkInputParts,partsOf=thinkInput"`
 
 	// Prices are in US dollars per million tokens. The store looks them up by the model's
-	// name. Clients do not set them.
+	// name. Clients do not set them. Tariff has all of them, if they depend on the tokens of the call.
 	InputPrice      *float64 `record:"inputPrice,of=modelName"`
 	OutputPrice     *float64 `record:"outputPrice,of=modelName"`
 	CacheReadPrice  *float64 `record:"cacheReadPrice,of=modelName"`
 	CacheWritePrice *float64 `record:"cacheWritePrice,of=modelName"`
+
+	Tariff json.RawMessage `record:"tariff,of=modelName"`
 }
 
 // Kind implements [Change].

@@ -138,8 +138,10 @@ type ThinkResult struct {
 	OutputTokens             int64
 	CacheReadInputTokens     int64
 	CacheCreationInputTokens int64
-	ReasoningTokens          int64
-	CostUSD                  *float64 // nil: unknown; new(0.0): it cost nothing
+	// CacheCreation1hInputTokens are those of CacheCreationInputTokens that the cache keeps for an hour.
+	CacheCreation1hInputTokens int64
+	ReasoningTokens            int64
+	CostUSD                    *float64 // nil: unknown; new(0.0): it cost nothing
 
 	// InputChars and OutputChars are counted from the texts if they are 0.
 	InputChars, OutputChars int64
@@ -177,6 +179,7 @@ func (c *Cycle) EndThink(ctx context.Context, result ThinkResult) error {
 	row.OutputTokens = optional(result.OutputTokens)
 	row.CacheReadInputTokens = optional(result.CacheReadInputTokens)
 	row.CacheCreationInputTokens = optional(result.CacheCreationInputTokens)
+	row.CacheCreation1hInputTokens = optional(result.CacheCreation1hInputTokens)
 	row.ReasoningTokens = optional(result.ReasoningTokens)
 	row.CostUSD = copied(result.CostUSD)
 	row.InputCharCount = optional(result.InputChars)

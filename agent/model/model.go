@@ -72,12 +72,14 @@ const (
 	FinishContentFilter Finish = "content_filter" // it, or its provider, refused
 )
 
-// Usage counts tokens as package record does: Input includes CacheRead and CacheWrite, Output
-// includes Reasoning. What the provider does not say is nil.
+// Usage counts tokens as package record does: Input includes CacheRead and CacheWrite, CacheWrite
+// includes CacheWrite1h, Output includes Reasoning. What the provider does not say is nil.
 type Usage struct {
 	Input      *int64 `json:"inputTokens,omitempty"`
 	Output     *int64 `json:"outputTokens,omitempty"`
 	CacheRead  *int64 `json:"cacheReadInputTokens,omitempty"`
 	CacheWrite *int64 `json:"cacheCreationInputTokens,omitempty"`
-	Reasoning  *int64 `json:"reasoningTokens,omitempty"`
+	// CacheWrite1h is what the cache keeps for an hour.
+	CacheWrite1h *int64 `json:"cacheCreation1hInputTokens,omitempty"`
+	Reasoning    *int64 `json:"reasoningTokens,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 type priceCmd struct {
 	List   priceListCmd   `cmd:"" help:"List what models cost, in US dollars per million tokens."`
 	Set    priceSetCmd    `cmd:"" help:"Set the price of a model. Servers use it within a minute; calls on record keep their cost."`
+	Import priceImportCmd `cmd:"" help:"Renew the list of prices from a file. Prices that you set yourself stay."`
 	Delete priceDeleteCmd `cmd:"" help:"Delete a price. Calls on record keep their cost."`
 	Apply  priceApplyCmd  `cmd:"" help:"Compute the cost of calls on record that have none yet."`
 }
@@ -28,17 +29,48 @@ type priceListCmd struct {
 	JSON bool   `help:"Print the prices as JSON, one per line."`
 }
 
-// priceJSON is a price as --json prints it.
+// priceJSON is a price as --json prints it, and as files for price import have it.
 type priceJSON struct {
-	Provider      string   `json:"provider"`
-	Model         string   `json:"model"`
-	FromDay       string   `json:"fromDay"`
-	InputUSD      float64  `json:"inputUsd"`
-	OutputUSD     float64  `json:"outputUsd"`
-	CacheReadUSD  *float64 `json:"cacheReadUsd"`
-	CacheWriteUSD *float64 `json:"cacheWriteUsd"`
-	Source        string   `json:"source"`
-	Seen          *string  `json:"seen"`
+	Provider        string     `json:"provider"`
+	Model           string     `json:"model"`
+	FromDay         string     `json:"fromDay"`
+	InputUSD        float64    `json:"inputUsd"`
+	OutputUSD       float64    `json:"outputUsd"`
+	CacheReadUSD    *float64   `json:"cacheReadUsd"`
+	CacheWriteUSD   *float64   `json:"cacheWriteUsd"`
+	CacheWrite1hUSD *float64   `json:"cacheWrite1hUsd"`
+	Tiers           []tierJSON `json:"tiers"`
+	Source          string     `json:"source"`
+	Seen            *string    `json:"seen"`
+	ListDate        *string    `json:"listDate"`
+}
+
+// tierJSON is what longer prompts cost.
+type tierJSON struct {
+	AboveTokens     int64    `json:"aboveTokens"`
+	InputUSD        float64  `json:"inputUsd"`
+	OutputUSD       float64  `json:"outputUsd"`
+	CacheReadUSD    *float64 `json:"cacheReadUsd"`
+	CacheWriteUSD   *float64 `json:"cacheWriteUsd"`
+	CacheWrite1hUSD *float64 `json:"cacheWrite1hUsd"`
+}
+
+func newPriceJSON(p *store.Price) priceJSON {
+	day := func(t *time.Time) *string {
+		if t == nil {
+			return nil
+		}
+		return new(t.Format(time.DateOnly))
+	}
+	j := priceJSON{
+		Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input, OutputUSD: p.Output,
+		CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, CacheWrite1hUSD: p.CacheWrite1h, Tiers: []tierJSON{},
+		Source: p.Source, Seen: day(p.Seen), ListDate: day(p.ListDate),
+	}
+	for _, t := range p.Tiers {
+		j.Tiers = append(j.Tiers, tierJSON{t.Above, t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h})
+	}
+	return j
 }
 
 func (c *priceListCmd) Run(ctx context.Context, e *env) error {
@@ -47,43 +79,60 @@ func (c *priceListCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
+
 		name := strings.ToLower(c.Name)
 		var found []priceJSON
-		for _, p := range prices {
-			if !strings.Contains(p.Model, name) && !strings.Contains(p.Provider, name) {
-				continue
+		var date *time.Time
+		for i := range prices {
+			p := &prices[i]
+			if p.ListDate != nil && (date == nil || p.ListDate.After(*date)) {
+				date = p.ListDate
 			}
-			j := priceJSON{
-				Provider: p.Provider, Model: p.Model, FromDay: p.FromDay.Format(time.DateOnly), InputUSD: p.Input, OutputUSD: p.Output,
-				CacheReadUSD: p.CacheRead, CacheWriteUSD: p.CacheWrite, Source: p.Source,
+			if strings.Contains(p.Model, name) || strings.Contains(p.Provider, name) {
+				found = append(found, newPriceJSON(p))
 			}
-			if p.Seen != nil {
-				j.Seen = new(p.Seen.Format(time.DateOnly))
-			}
-			found = append(found, j)
 		}
 		if c.JSON {
 			return encodeAll(json.NewEncoder(e.stdout), found)
 		}
-		return printTable(e.stdout, "PROVIDER\tMODEL\tFROM\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tSEEN", found, priceJSON.row)
+
+		var rows []string
+		for _, p := range found {
+			rows = append(rows, p.rows()...)
+		}
+		const columns = "PROVIDER\tMODEL\tFROM\tABOVE\tINPUT\tOUTPUT\tCACHE READ\tCACHE WRITE\tFOR 1H\tSEEN"
+		if err := printTable(e.stdout, columns, rows, func(row string) string { return row }); err != nil {
+			return err
+		}
+		if date != nil {
+			fmt.Fprintf(e.stderr, "the price list is of %s; renew it with actlog price import\n", date.Format(time.DateOnly))
+		}
+		return nil
 	})
 }
 
-func (p priceJSON) row() string {
-	amount := func(v *float64) string {
-		if v == nil {
-			return "-"
-		}
-		return strconv.FormatFloat(*v, 'f', -1, 64)
-	}
-	seen := "-"
+// rows returns the rows of a table for a price: one for each tier.
+func (p priceJSON) rows() (rows []string) {
+	seen := "(own)"
 	if p.Seen != nil {
 		seen = *p.Seen
 	}
-	return strings.Join([]string{
-		cmp.Or(terminal.Line(p.Provider), "(any)"), terminal.Line(p.Model), p.FromDay,
-		amount(&p.InputUSD), amount(&p.OutputUSD), amount(p.CacheReadUSD), amount(p.CacheWriteUSD), seen,
-	}, "\t")
+	row := func(above string, input, output, cacheRead, cacheWrite, cacheWrite1h *float64) {
+		cells := []string{cmp.Or(terminal.Line(p.Provider), "(any)"), terminal.Line(p.Model), p.FromDay, above}
+		for _, amount := range []*float64{input, output, cacheRead, cacheWrite, cacheWrite1h} {
+			cell := "-"
+			if amount != nil {
+				cell = strconv.FormatFloat(*amount, 'f', -1, 64)
+			}
+			cells = append(cells, cell)
+		}
+		rows = append(rows, strings.Join(append(cells, seen), "\t"))
+	}
+	row("-", &p.InputUSD, &p.OutputUSD, p.CacheReadUSD, p.CacheWriteUSD, p.CacheWrite1hUSD)
+	for _, t := range p.Tiers {
+		row(strconv.FormatInt(t.AboveTokens, 10), &t.InputUSD, &t.OutputUSD, t.CacheReadUSD, t.CacheWriteUSD, t.CacheWrite1hUSD)
+	}
+	return rows
 }
 
 // pricedModel names what a price is for.
@@ -95,12 +144,14 @@ type pricedModel struct {
 type priceSetCmd struct {
 	databaseFlags
 	pricedModel
-	Input      float64  `required:"" help:"Dollars per million input tokens." placeholder:"USD"`
-	Output     float64  `required:"" help:"Dollars per million output tokens, including reasoning." placeholder:"USD"`
-	CacheRead  *float64 `help:"Dollars per million input tokens read from a cache. Default: the same as --input." placeholder:"USD"`
-	CacheWrite *float64 `help:"Dollars per million input tokens written to a cache. Default: the same as --input." placeholder:"USD"`
-	From       string   `help:"First day of the price (UTC). Default: today." placeholder:"YYYY-MM-DD"`
-	Source     string   `help:"Where the price is published." placeholder:"URL"`
+	Input        float64  `required:"" help:"Dollars per million input tokens." placeholder:"USD"`
+	Output       float64  `required:"" help:"Dollars per million output tokens, including reasoning." placeholder:"USD"`
+	CacheRead    *float64 `help:"Dollars per million input tokens read from a cache. Default: the same as --input." placeholder:"USD"`
+	CacheWrite   *float64 `help:"Dollars per million input tokens written to a cache. Default: the same as --input." placeholder:"USD"`
+	CacheWrite1h *float64 `name:"cache-write-1h" help:"Dollars per million input tokens written to a cache for an hour. Default: twice --input." placeholder:"USD"`
+	Tier         []string `help:"What longer prompts cost: above how many input tokens, then dollars for input, output, cache reads, cache writes and those for an hour; the last three may be left out. As often as there are tiers." placeholder:"TOKENS,USD,USD" sep:"none"`
+	From         string   `help:"First day of the price (UTC). Default: today." placeholder:"YYYY-MM-DD"`
+	Source       string   `help:"Where the price is published." placeholder:"URL"`
 }
 
 func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
@@ -110,7 +161,14 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 	}
 	p := store.Price{
 		Provider: c.Provider, Model: c.Model, FromDay: from, Input: c.Input, Output: c.Output,
-		CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Source: c.Source,
+		CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, CacheWrite1h: c.CacheWrite1h, Source: c.Source,
+	}
+	for _, text := range c.Tier {
+		tier, err := parseTier(text)
+		if err != nil {
+			return err
+		}
+		p.Tiers = append(p.Tiers, tier)
 	}
 	return withStore(ctx, c.databaseFlags, e, func(s *store.Store) error {
 		err := s.SetPrice(ctx, p)
@@ -119,6 +177,29 @@ func (c *priceSetCmd) Run(ctx context.Context, e *env) error {
 		}
 		return err
 	})
+}
+
+// parseTier reads TOKENS,INPUT,OUTPUT[,CACHE READ[,CACHE WRITE[,CACHE WRITE FOR AN HOUR]]].
+func parseTier(text string) (t store.Tier, err error) {
+	parts := strings.Split(text, ",")
+	wrong := usageError(fmt.Sprintf("--tier must be like 200000,2.5,15 or 200000,2.5,15,0.25,3.125,5, not %q", text))
+	if len(parts) < 3 || len(parts) > 6 {
+		return t, wrong
+	}
+	if t.Above, err = strconv.ParseInt(parts[0], 10, 64); err != nil {
+		return t, wrong
+	}
+
+	amounts := make([]*float64, 5)
+	for i, part := range parts[1:] {
+		amount, err := strconv.ParseFloat(part, 64)
+		if err != nil {
+			return t, wrong
+		}
+		amounts[i] = &amount
+	}
+	t.Input, t.Output, t.CacheRead, t.CacheWrite, t.CacheWrite1h = *amounts[0], *amounts[1], amounts[2], amounts[3], amounts[4]
+	return t, nil
 }
 
 type priceDeleteCmd struct {

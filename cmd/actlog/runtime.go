@@ -76,7 +76,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, lo
 		}
 		a.current.KeepVectors(s)
 		a.source.Set(a.current, parts.Own{})
-		if err := a.warn(); err != nil {
+		if err := a.warn(s); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, lo
 		return nil, err
 	}
 	if a.current != nil {
-		a.workers.Go(func() { a.reload(ctx) })
+		a.workers.Go(func() { a.reload(ctx, s) })
 	}
 	for range workers {
 		a.workers.Go(func() {
@@ -111,8 +111,8 @@ func (a *agents) register(server *httpd.Server) {
 	server.Register(a.source.Metrics()...)
 }
 
-// warn logs what is odd in the configuration, and what this machine does not protect.
-func (a *agents) warn() error {
+// warn logs what is odd in the configuration, which limits of cost cannot be kept, and what this machine does not protect.
+func (a *agents) warn(s *store.Store) error {
 	p, release, err := a.current.Use()
 	if err != nil {
 		return err
@@ -120,6 +120,10 @@ func (a *agents) warn() error {
 	defer release()
 	for _, w := range p.Config.Warnings {
 		a.log.Warn("configuration", "warning", w)
+	}
+	priced := func(provider, model string) bool { return s.Priced(provider, model, time.Now()) }
+	for _, line := range p.Config.Unpriced(priced) {
+		a.log.Warn("configuration", "warning", line)
 	}
 	for _, line := range p.Config.Unprotected() {
 		a.log.Warn("what tools can reach", "warning", line)
@@ -148,7 +152,7 @@ func (a *agents) startsPrograms() (bool, error) {
 
 // reload reads the configuration again on SIGHUP. If it has mistakes, the one before stays. Runs keep
 // what they began with.
-func (a *agents) reload(ctx context.Context) {
+func (a *agents) reload(ctx context.Context, s *store.Store) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -163,7 +167,7 @@ func (a *agents) reload(ctx context.Context) {
 			continue
 		}
 		a.log.Info("reloaded the configuration")
-		if err := a.warn(); err != nil {
+		if err := a.warn(s); err != nil {
 			return
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/agent/config"
+	"github.com/actlog/actlog/agent/model"
+	"github.com/actlog/actlog/agent/model/openai"
 	"github.com/actlog/actlog/agent/tool"
 	"github.com/actlog/actlog/internal/engine"
 	"github.com/actlog/actlog/internal/enginetest"
@@ -16,6 +18,7 @@ import (
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -343,6 +346,70 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%d calls", n)
 			}
 		})
+	}
+}
+
+// TestCostUnknown checks that a run with a limit of cost ends when it would ask a model without a price, and so do runs whose
+// sub-agents would (C15).
+func TestCostUnknown(t *testing.T) {
+	t.Parallel()
+	unknown := func(t *testing.T, turns ...scriptmodel.Turn) (*enginetest.House, model.Model) {
+		t.Helper()
+		h := build(t, []scriptmodel.Scene{{Name: "s", Turns: turns}}, map[string]config.Definition{
+			"own": {MaxSteps: 9}, "limited": {MaxSteps: 9, Limits: config.Limits{CostUSD: 1}},
+			"boss": {SystemPrompt: "Boss.", Tools: []string{"agent.own"}, MaxSteps: 9},
+		}, nil)
+		h.Work(h.Engine)
+		return h, h.Parts.DefaultModel
+	}
+	done := calls(terminate("Done."))
+	capped := func(r *engine.Request) { r.Limits = &engine.Limits{CostUSD: 1} }
+	price := func(h *enginetest.House, input float64) {
+		p := store.Price{Provider: "scripted", Model: "scripted", FromDay: time.Now().AddDate(-1, 0, 0), Input: input}
+		if err := h.Store.SetPrice(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fails := func(h *enginetest.House, id, model string) *tree.Plan {
+		t.Helper()
+		p := h.Await(id, record.Failed)
+		if text(p.Record.ErrorKind) != engine.LimitCostUnknown || !strings.Contains(text(p.Record.ErrorMessage), "model "+model+" has no price") {
+			t.Errorf("%s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+		}
+		return p
+	}
+
+	h, _ := unknown(t, done...)
+	for _, p := range []*tree.Plan{fails(h, h.Start("own", "Go.", capped), "scripted"), fails(h, h.Start("limited", "Go."), "scripted")} {
+		if n := len(h.Step(p).Cycles); n != 0 {
+			t.Errorf("the model was asked %d times", n)
+		}
+	}
+	h.Await(h.Start("own", "Go."), record.Completed) // nothing limits the cost
+	price(h, 0)
+	h.Await(h.Start("limited", "Go."), record.Completed) // a price of 0 is one
+
+	// A sub-agent whose model has no price ends the run that has the limit.
+	var asks []scriptmodel.Turn
+	for range 5 {
+		asks = append(asks, scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("agent.own", object{"request": "Go."})}})
+	}
+	h, own := unknown(t, asks...)
+	boss, err := openai.New(openai.Config{Model: "priced", BaseURL: h.Model.URL(), Provider: "scripted"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Parts.DefaultModel, h.Parts.Models = boss, map[string]model.Model{"own": own}
+	d := h.Parts.Definitions["agent.own"].(config.Definition)
+	d.Model.Name = "own"
+	h.Parts.Definitions["agent.own"] = d
+	if err := h.Store.SetPrice(t.Context(), store.Price{Model: "priced", FromDay: time.Now().AddDate(-1, 0, 0), Input: 1}); err != nil {
+		t.Fatal(err)
+	}
+	id := h.Start("boss", "Go.", capped)
+	fails(h, id, "scripted")
+	if n := len(h.Plan(id).Steps[0].SubPlans); n != 1 {
+		t.Errorf("%d sub-plans", n)
 	}
 }
 

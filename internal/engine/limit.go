@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/record"
 )
 
@@ -24,6 +25,8 @@ const (
 	LimitTokens    = "limit_tokens"
 	LimitCost      = "limit_cost"
 	LimitTime      = "limit_time"
+	// LimitCostUnknown is of runs with a limit of cost whose model has no price.
+	LimitCostUnknown = "limit_cost_unknown"
 )
 
 const maxSeconds = 10 * 365 * 24 * 3600
@@ -76,8 +79,16 @@ func (l *Limits) json() json.RawMessage {
 	return b
 }
 
+// costUnknown is the failure of a run whose limit of cost cannot be kept.
+func costUnknown(model string) error {
+	return &RunError{
+		Kind:    LimitCostUnknown,
+		Message: fmt.Sprintf("The run has a limit of cost, and model %s has no price. See actlog price set.", model),
+	}
+}
+
 // reached returns the failure of a run that has used so much, or nil.
-func (l *Limits) reached(rounds, calls, tokens int64, cost float64) error {
+func (l *Limits) reached(rounds, calls int64, used store.Used) error {
 	over := func(kind, what string, limit any) error {
 		return &RunError{Kind: kind, Message: fmt.Sprintf("The run has reached its limit of %v %s.", limit, what)}
 	}
@@ -88,9 +99,13 @@ func (l *Limits) reached(rounds, calls, tokens int64, cost float64) error {
 		return over(LimitRounds, "rounds", l.Rounds)
 	case l.ToolCalls > 0 && calls > l.ToolCalls:
 		return over(LimitToolCalls, "tool calls", l.ToolCalls)
-	case l.Tokens > 0 && tokens >= l.Tokens:
+	case l.Tokens > 0 && used.Tokens >= l.Tokens:
 		return over(LimitTokens, "tokens", l.Tokens)
-	case l.CostUSD > 0 && cost >= l.CostUSD:
+	case l.CostUSD > 0 && used.UnpricedBelow != "":
+		return &RunError{Kind: LimitCostUnknown, Message: used.UnpricedBelow}
+	case l.CostUSD > 0 && used.UnpricedModel != "":
+		return costUnknown(used.UnpricedModel)
+	case l.CostUSD > 0 && used.CostUSD >= l.CostUSD:
 		return over(LimitCost, "US dollars", l.CostUSD)
 	}
 	return nil

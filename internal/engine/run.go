@@ -218,17 +218,24 @@ func (r *Run) used(ctx context.Context) error {
 	if r.limits.none() {
 		return nil
 	}
-	var tokens int64
-	var cost float64
+	var used store.Used
 	if r.limits.Tokens > 0 || r.limits.CostUSD > 0 {
 		var err error
-		if tokens, cost, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID); err != nil {
+		if used, err = r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, r.limits.CostUSD > 0); err != nil {
 			return err
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.limits.reached(r.rounds, r.calls, tokens, cost)
+	return r.limits.reached(r.rounds, r.calls, used)
+}
+
+// mayAsk returns why the run may not ask a model: what it costs is limited, and not known.
+func (r *Run) mayAsk(provider, model string) error {
+	if r.limits.none() || r.limits.CostUSD == 0 || r.engine.store.Priced(provider, model, r.now()) {
+		return nil
+	}
+	return costUnknown(model)
 }
 
 // remaining returns the limits of a run below this one.
@@ -238,15 +245,15 @@ func (r *Run) remaining(ctx context.Context) (*Limits, error) {
 	if r.limits.none() || r.limits.Tokens == 0 && r.limits.CostUSD == 0 {
 		return left, nil
 	}
-	tokens, cost, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID)
+	used, err := r.engine.store.RunUsed(ctx, r.run.RootPlanID, r.run.PlanID, false)
 	if err != nil {
 		return nil, err
 	}
 	if r.limits.Tokens > 0 {
-		left.Tokens = max(r.limits.Tokens-tokens, 1)
+		left.Tokens = max(r.limits.Tokens-used.Tokens, 1)
 	}
 	if r.limits.CostUSD > 0 {
-		left.CostUSD = max(r.limits.CostUSD-cost, 1e-9)
+		left.CostUSD = max(r.limits.CostUSD-used.CostUSD, 1e-9)
 	}
 	return left, nil
 }

@@ -57,6 +57,9 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 	if err := s.run.boundary(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.run.mayAsk(t.Model.Provider(), t.Model.Name()); err != nil {
+		return nil, err
+	}
 	if err := s.mayThink(ctx, c == nil); err != nil {
 		return nil, err
 	}
@@ -83,7 +86,8 @@ func (s *Step) mayThink(ctx context.Context, fresh bool) error {
 // recorded returns an answer that is on record.
 func recorded(c *record.ThinkAct) (*model.Response, error) {
 	r := &model.Response{Usage: model.Usage{
-		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens, CacheWrite: c.CacheCreationInputTokens, Reasoning: c.ReasoningTokens,
+		Input: c.InputTokens, Output: c.OutputTokens, CacheRead: c.CacheReadInputTokens, CacheWrite: c.CacheCreationInputTokens,
+		CacheWrite1h: c.CacheCreation1hInputTokens, Reasoning: c.ReasoningTokens,
 	}}
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
 		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq, err)
@@ -237,8 +241,11 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	usage := response.Usage
 	row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(s.run.now()), first, message, new(response.Message.Text())
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
-	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
-		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
+	if row.ModelName != nil { // a price is for a provider's model
+		row.Provider = some(t.Model.Provider())
+	}
+	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.CacheCreation1hInputTokens, row.ReasoningTokens =
+		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.CacheWrite1h, usage.Reasoning
 	kept, changes := s.newCycle(row, response.Message.Calls(), t)
 	if err := r.writeResult(changes); err != nil {
 		return nil, err
@@ -246,7 +253,10 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cycles[row.Seq], s.last = kept, t.Messages
-	return response, nil
+	if row.ModelName == nil {
+		return response, nil
+	}
+	return response, r.mayAsk(t.Model.Provider(), *row.ModelName) // it may be another one that answered
 }
 
 // begin puts a cycle on record in which no model is asked, unless the cycle is there.

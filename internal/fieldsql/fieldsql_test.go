@@ -120,7 +120,7 @@ func TestNamed(t *testing.T) {
 	}{
 		{record.KindThinkAct, "", false, "rootPlanId stepId seq"},
 		{record.KindThinkAct, "thinkInput", false, "rootPlanId stepId seq thinkInput thinkInputChars thinkInputParts"},
-		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice"},
+		{record.KindThinkAct, "modelName", false, "rootPlanId stepId seq modelName inputPrice outputPrice cacheReadPrice cacheWritePrice tariff"},
 		{record.KindActTool, "attempt", false, "rootPlanId stepId seq toolCallId attempt"},
 		{record.KindActTool, "attempt", true, "rootPlanId stepId seq toolCallId state attempt errorMessage errorKind startTime endTime"},
 		{record.KindPlan, "title", false, "rootPlanId currentPlanId title"},

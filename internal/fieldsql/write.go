@@ -312,8 +312,13 @@ func (s *statement) replace() string {
 // replaced is the value of a field that replaces another. A price stays as long as its model
 // does: it is the price of the day on which the model was written.
 func (s *statement) replaced(f *field.Field) string {
-	if f.Rule == field.Follows && f.Type == field.Float {
+	switch {
+	case f.Rule != field.Follows:
+	case f.Type == field.Float:
 		return fmt.Sprintf("CASE WHEN r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider THEN COALESCE(r.%s, excluded.%[2]s) ELSE excluded.%[2]s END",
+			f.Of.Column, f.Column)
+	case f.Type == field.JSON: // a tariff is that of the prices beside it
+		return fmt.Sprintf("CASE WHEN r.%s = excluded.%[1]s AND r.provider IS NOT DISTINCT FROM excluded.provider AND r.input_price IS NOT NULL THEN r.%s ELSE excluded.%[2]s END",
 			f.Of.Column, f.Column)
 	}
 	return "excluded." + f.Column

@@ -181,3 +181,17 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	}
 	return c.failed(model.KindNetwork, err.Error(), err)
 }
+
+// Sum adds up counts; nil if none is known.
+func Sum(counts ...*int64) (sum *int64) {
+	for _, count := range counts {
+		switch {
+		case count == nil:
+		case sum == nil:
+			sum = count
+		default:
+			sum = new(*sum + *count)
+		}
+	}
+	return sum
+}

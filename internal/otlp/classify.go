@@ -39,7 +39,9 @@ func classify(s *Span) Facts {
 	s, cuts := mend(s)
 	f := Facts{cuts: cuts, truncated: truncated}
 	var decided int
-	if f.Class, decided = decide(s); decided >= 0 {
+	f.Class, decided = decide(s)
+	f.aside = f.Class == Transparent && s.isAside()
+	if decided >= 0 {
 		conventions[decided].readInto(&f, s)
 	}
 	for i := range conventions {
@@ -54,6 +56,9 @@ func classify(s *Span) Facts {
 
 // decide returns the class of a span and the index of the convention that decided it, -1 if none did.
 func decide(s *Span) (class Class, decided int) {
+	if isAside(s.Attributes.Get("gen_ai.operation.name")) || isAside(s.Attributes.Get("llm.request.type")) {
+		return Transparent, -1
+	}
 	for i := range conventions {
 		c := &conventions[i]
 		if c.class != nil {

@@ -41,6 +41,7 @@ var claudeCode = convention{
 				Input: a.count("input_tokens"), Output: a.count("output_tokens"),
 				CacheRead: a.count("cache_read_tokens"), CacheWrite: a.count("cache_creation_tokens"),
 			}
+			usage.CacheWrite1h = a.count("cache_creation_1h_tokens", "cache_creation.ephemeral_1h_input_tokens", "ephemeral_1h_input_tokens")
 			usage.addCache()
 			f.Usage.fill(usage)
 			f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("cost_usd")))

@@ -40,7 +40,9 @@ type Facts struct {
 	// likely says that this is an agent if it makes model or tool calls.
 	likely bool
 	// part says that this is a part of the tool call above. If it failed, so did the call.
-	part   bool
+	part bool
+	// aside says that this is a call of a model that generates no text. It makes no row, but its cost counts.
+	aside  bool
 	Failed bool
 	// ofGenAI says that the instrumentation is one for agents and models.
 	ofGenAI bool

@@ -19,6 +19,7 @@ type forest struct {
 	nodes         []*node // parents before children, otherwise in the order of their start
 	tops          []*node
 	skips         []*node            // those of class Skip
+	asides        []*node            // calls of models that generate no text, with their costs
 	owners        []*node            // those that are steps, in the order of their start
 	plans         []*node            // tool calls with rows below them, parents first
 	closed        bool               // nothing more is expected: what has not arrived never will
@@ -82,6 +83,7 @@ type standing struct {
 
 	// What the node owns.
 	models, tools []*node
+	asides        []*node // calls of models that generate no text, with their costs; of a step, all that it pays for
 	ownsAgents    bool
 	delegations   *delegations
 	skipped       uint64 // marks of the nodes of class Skip
@@ -177,6 +179,9 @@ func (f *forest) place(tops ...*node) {
 		}
 		f.nodes = append(f.nodes, n)
 		f.learnContext(n)
+		if n.facts.aside && n.facts.CostUSD != nil && !n.belowAside() {
+			f.asides = append(f.asides, n)
+		}
 		switch {
 		case n.outer != nil:
 		case n.facts.Class == Model:
@@ -217,6 +222,38 @@ func (f *forest) learnContext(n *node) {
 		f.teller = n
 	}
 	into.fillFrom(n.context)
+}
+
+// belowAside reports whether a node is a part of a call whose cost counts.
+func (n *node) belowAside() bool {
+	for p := n.parent; p != nil && p.facts.Class == Transparent; p = p.parent {
+		if p.facts.aside && p.facts.CostUSD != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// chargeAsides gives the costs of calls that generate no text to the nearest steps around them. If there is none, it is the
+// first step that started later, else the last one.
+func (f *forest) chargeAsides() {
+	for _, n := range f.asides {
+		step := n.owner
+		for !step.isStep() && step.owner != step {
+			step = step.owner
+		}
+		if !step.isStep() {
+			if len(f.owners) == 0 {
+				return
+			}
+			later := slices.IndexFunc(f.owners, func(o *node) bool { return o.start() >= n.start() })
+			if later < 0 {
+				later = len(f.owners) - 1
+			}
+			step = f.owners[later]
+		}
+		step.asides = append(step.asides, n)
+	}
 }
 
 // nameAfter names what is likely an agent after one that a part of it names, if its own span only names

@@ -20,7 +20,7 @@ var genAI = convention{
 		"delete_memory": Transparent, "create_memory_store": Transparent, "delete_memory_store": Transparent,
 	},
 	read: func(s *Span, f *Facts) {
-		if s.Attributes.hasPrefix("gen_ai.") {
+		if s.Attributes.hasPrefix("gen_ai.") || s.Attributes.hasPrefix("llm.usage.") {
 			readGenAI(s, f)
 		}
 		if f.Input == "" || f.Output == "" {
@@ -60,7 +60,7 @@ func readGenAI(s *Span, f *Facts) {
 	}
 	fill(&f.ResponseID, a, "gen_ai.response.id")
 	fill(&f.Conversation, a, "gen_ai.conversation.id")
-	f.Usage.fill(Usage{
+	usage := Usage{
 		Input:  a.count("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.usage.prompt_tokens"),
 		Output: a.count("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens"),
 		CacheRead: a.count("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
@@ -72,7 +72,10 @@ func readGenAI(s *Span, f *Facts) {
 			"gen_ai.usage.details.reasoning_tokens", "gen_ai.usage.completion_tokens_details.reasoning_tokens",
 			"gen_ai.usage.output_tokens.reasoning"),
 		Total: a.count("gen_ai.usage.total_tokens", "llm.usage.total_tokens"),
-	})
+	}
+	usage.addParts(a, "gen_ai.usage.") // by other names
+	usage.addParts(a, "llm.usage.")
+	f.Usage.fill(usage)
 	f.CostUSD = cmp.Or(f.CostUSD, money(a.first("gen_ai.usage.cost", "operation.cost", "gen_ai.cost.total_cost", "gen_ai.cost.total")))
 	if f.CostUSD == nil {
 		f.CostUSD = sum(money(a.Get("gen_ai.cost.input_cost")), money(a.Get("gen_ai.cost.output_cost")))

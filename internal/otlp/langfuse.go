@@ -27,14 +27,13 @@ var langfuse = convention{
 		case Model:
 			fill(&f.Model, a, p+"model.name")
 			f.Usage.fill(readUsage(a.Get(p + "usage_details")))
-			cost := a.Get(p + "cost_details")
-			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(cost, "total")))
-			if f.CostUSD == nil {
-				f.CostUSD = sum(money(memberText(cost, "input")), money(memberText(cost, "output")))
-			}
+			f.CostUSD = cmp.Or(f.CostUSD, langfuseCost(a.Get(p+"cost_details")))
 			if t, err := time.Parse(time.RFC3339Nano, unquoted(a.Get(p+"completion_start_time"))); err == nil && f.FirstToken == 0 {
 				f.FirstToken = t.UnixNano()
 			}
+		}
+		if f.aside {
+			f.CostUSD = cmp.Or(f.CostUSD, langfuseCost(a.Get(p+"cost_details")))
 		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		fill(&f.Workflow, a, "langfuse.trace.name")
@@ -48,4 +47,15 @@ var langfuse = convention{
 			fill(&f.ErrorMessage, a, p+"status_message")
 		}
 	},
+}
+
+// langfuseCost returns the total of the costs of a call, which may have any parts.
+func langfuseCost(details string) (cost *float64) {
+	if total := money(memberText(details, "total")); total != nil {
+		return total
+	}
+	for _, part := range members(details) {
+		cost = sum(cost, money(text(part)))
+	}
+	return cost
 }

@@ -56,6 +56,9 @@ var mlflow = convention{
 				f.Workflow = cmp.Or(f.Workflow, strings.TrimSpace(s.Name))
 			}
 		}
+		if f.aside {
+			f.CostUSD = cmp.Or(f.CostUSD, money(memberText(get("mlflow.llm.cost"), "total_cost")))
+		}
 		f.Input, f.Output = cmp.Or(f.Input, input), cmp.Or(f.Output, output)
 		f.Conversation = cmp.Or(f.Conversation, unquoted(a.Get("mlflow.trace.session")))
 		f.User = cmp.Or(f.User, unquoted(a.Get("mlflow.trace.user")))

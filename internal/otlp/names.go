@@ -8,10 +8,8 @@ var bareAttributes = convention{class: func(s *Span) Class {
 	switch {
 	case a.first("gen_ai.tool.name", "gen_ai.tool.call.id") != "":
 		return Tool
-	case a.Get("llm.request.type") == "embedding", a.Get("llm.request.type") == "rerank":
-		return Transparent
 	case a.first("llm.request.type", "gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "llm.request.model", "ai.model.id") != "":
-		if onlyReports(s) {
+		if onlyReports(s) || s.isAside() {
 			return Transparent
 		}
 		return Model

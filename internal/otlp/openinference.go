@@ -67,13 +67,15 @@ var openInference = convention{
 			f.Provider = memberText(a.Get("metadata"), "ls_provider") // LangChain's
 		}
 		fill(&f.Finish, a, "llm.finish_reason")
-		f.Usage.fill(Usage{
+		usage := Usage{
 			Input: a.count("llm.token_count.prompt"), Output: a.count("llm.token_count.completion"),
 			CacheRead:  a.count("llm.token_count.prompt_details.cache_read"),
 			CacheWrite: a.count("llm.token_count.prompt_details.cache_write"),
 			Reasoning:  a.count("llm.token_count.completion_details.reasoning"),
-		})
-		f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("llm.cost.total")))
+		}
+		usage.addParts(a, "llm.token_count.prompt_details.")
+		f.Usage.fill(usage)
+		f.CostUSD = cmp.Or(f.CostUSD, money(a.Get("llm.cost.total")), sum(money(a.Get("llm.cost.prompt")), money(a.Get("llm.cost.completion"))))
 		fill(&f.Conversation, a, "session.id")
 		fill(&f.User, a, "user.id")
 		if f.Tags == nil {

@@ -52,6 +52,7 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 	if len(f.owners) == 0 {
 		f.addParts()
 	}
+	f.chargeAsides()
 	f.useLogs()
 	return f
 }

@@ -347,13 +347,41 @@ func (p *projection) cycleRow(s *step, seq int) *record.ThinkAct {
 			// Only the agent's span has the figures of its model calls.
 			setUsage(row, n.facts)
 		}
-		if len(c.calls) == 0 {
+		if len(c.calls) == 0 && (seq > 0 || len(n.asides) == 0 || row.InputTokens != nil || row.OutputTokens != nil) {
 			row.State = new(s.state)
 			row.ThinkStartTime, row.ThinkEndTime = timestamp(n.start()), n.endTime()
 		}
 	}
 	setAct(row, c.calls)
+	if seq == 0 {
+		setAsides(row, n.asides)
+	}
 	return row
+}
+
+// setAsides adds what a step paid for calls that generate no text to its first cycle.
+func setAsides(row *record.ThinkAct, asides []*node) {
+	if len(asides) == 0 {
+		return
+	}
+	var cost *float64
+	var names []string
+	for _, a := range asides {
+		cost = sum(cost, a.facts.CostUSD)
+		if name := cmp.Or(a.facts.Model, withoutMethod(a.Name)); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		if row.ActStartTime == nil {
+			row.ActStartTime = timestamp(a.start())
+		}
+	}
+	if row.CostUSD == nil {
+		row.CostUSD = cost
+	}
+	if row.ActEndTime == nil && row.ThinkStartTime == nil {
+		row.ActEndTime = timestamp(asides[len(asides)-1].End)
+	}
+	row.ActionDescription = optional(field.Shorten("Paid calls of models that generate no text: "+strings.Join(names, ", "), 200))
 }
 
 func setThink(row *record.ThinkAct, n *node) {
@@ -372,8 +400,8 @@ func setThink(row *record.ThinkAct, n *node) {
 
 func setUsage(row *record.ThinkAct, f *Facts) {
 	u := &f.Usage
-	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
-		u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning
+	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.CacheCreation1hInputTokens, row.ReasoningTokens =
+		u.Input, u.Output, u.CacheRead, u.CacheWrite, u.CacheWrite1h, u.Reasoning
 	if row.InputTokens != nil && *row.InputTokens > record.MaxCount {
 		row.InputTokens = new(int64(record.MaxCount))
 	}

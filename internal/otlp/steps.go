@@ -36,6 +36,9 @@ func stepMark(n *node) uint64 {
 			h = mix(h, by.mark)
 		}
 	}
+	for _, a := range n.asides {
+		h = mix(h, a.mark)
+	}
 	if n.tool != nil {
 		h = mix(h, n.tool.mark)
 	}
@@ -76,6 +79,9 @@ func newStep(n *node, mark uint64, grown *cycles) *step {
 	}
 	if len(s.cycles) == 0 && n.facts.Class == Agent && n.facts.Usage.known() {
 		s.cycles = []*cycle{{fresh: true}}
+	}
+	if len(n.asides) > 0 && (len(s.cycles) == 0 || s.cycles[0].model != nil) { // what they cost is on record in a cycle without a model call
+		s.cycles, from = slices.Insert(s.cycles, 0, &cycle{fresh: true}), from+1
 	}
 	var next following
 	for i, c := range slices.Backward(s.cycles) {

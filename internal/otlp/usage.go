@@ -6,14 +6,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/actlog/actlog/record"
 )
 
-// Usage counts tokens. Input includes what was read from and written to a cache, Output includes
-// Reasoning. Total is what the source says, and only serves to tell what the others include.
+// Usage counts tokens. Input includes what was read from and written to a cache, CacheWrite what was written for an hour,
+// Output includes Reasoning. Total is what the source says, and only serves to tell what the others include.
 type Usage struct {
-	Input, Output, CacheRead, CacheWrite, Reasoning, Total *int64
+	Input, Output, CacheRead, CacheWrite, CacheWrite1h, Reasoning, Total *int64
+	write5m                                                              *int64 // what was written for five minutes
 }
 
 // known reports whether anything was counted.
@@ -33,6 +35,7 @@ func (u *Usage) fill(from Usage) {
 func (u *Usage) fillParts(from Usage) {
 	if equal(u.Input, from.Input) {
 		u.CacheRead, u.CacheWrite = cmp.Or(u.CacheRead, from.CacheRead), cmp.Or(u.CacheWrite, from.CacheWrite)
+		u.CacheWrite1h = cmp.Or(u.CacheWrite1h, from.CacheWrite1h)
 	}
 	if equal(u.Output, from.Output) {
 		u.Reasoning = cmp.Or(u.Reasoning, from.Reasoning)
@@ -108,14 +111,17 @@ var (
 // within their count. Parts beside a count are not (Anthropic's cache, Gemini's thoughts, the
 // input_* and output_* of Langfuse), unless the total shows that they are.
 func readUsage(object string) (u Usage) {
-	var within, beside Usage
+	var within, beside, lifetimes Usage
 	var moreInput, moreOutput int64
+	apart := false
 	for key, value := range members(object) {
-		if strings.HasPrefix(value, "{") {
-			if strings.HasSuffix(strings.ToLower(key), "details") {
-				for name, part := range members(value) {
-					within.addPart(name, count(text(part)))
-				}
+		switch lower := strings.ToLower(key); {
+		case strings.HasPrefix(lower, "cache") && (value[0] == '{' || value[0] == '['): // how long what is written is kept
+			lifetimes.readLifetimes(value)
+			continue
+		case value[0] == '{':
+			if strings.HasSuffix(lower, "details") {
+				within.readDetails(value)
 			}
 			continue
 		}
@@ -129,29 +135,43 @@ func readUsage(object string) (u Usage) {
 		case slices.Contains(totalNames, key):
 			u.Total = cmp.Or(u.Total, n)
 		case strings.Contains(key, "priority"): // a subset
-		case key == "cache_read_input_tokens", key == "cacheReadInputTokens", key == "cache_creation_input_tokens",
-			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", strings.HasPrefix(key, "input_"):
+		case key == "cache_read_input_tokens", key == "cacheReadInputTokens", key == "cacheReadInputTokenCount", key == "cache_creation_input_tokens",
+			key == "cache_write_input_tokens", key == "cacheWriteInputTokens", key == "cacheWriteInputTokenCount", strings.HasPrefix(key, "input_"):
 			if !beside.addPart(key, n) {
 				moreInput += *n
 			}
+			// Langfuse counts each part by itself, also where the one for five minutes has the name of both.
+			apart = apart || strings.HasPrefix(key, "input_")
 		case strings.HasPrefix(key, "tool_use_prompt_token"), strings.HasPrefix(key, "toolUsePromptToken"):
 			moreInput += *n
 		case strings.HasPrefix(key, "thoughts"), strings.HasPrefix(key, "output_"):
 			if !beside.addPart(key, n) {
 				moreOutput += *n
 			}
-		case !strings.HasPrefix(key, "cache_creation_"): // the rest of these are subsets
+		case strings.HasPrefix(key, "cache_creation_"), strings.HasPrefix(key, "ephemeral_"): // subsets
+			lifetimes.addPart(key, n)
+		default:
 			within.addPart(key, n)
 		}
 	}
+	if apart && beside.CacheWrite != nil && beside.write5m == nil && !strings.Contains(object, `"input_cache_creation"`) && !strings.Contains(object, `"input_cache_write"`) {
+		beside.write5m, beside.CacheWrite = beside.CacheWrite, nil
+	}
+	within.addLifetimes()
+	beside.addLifetimes()
+	lifetimes.addLifetimes()
 	// What is in the details, too, is not beside its count.
 	if within.CacheRead == nil && within.CacheWrite == nil {
 		moreInput += beside.cached()
+		if beside.CacheWrite == nil {
+			moreInput += orZero(lifetimes.CacheWrite)
+		}
 	}
 	if within.Reasoning == nil {
 		moreOutput += orZero(beside.Reasoning)
 	}
-	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead), cmp.Or(within.CacheWrite, beside.CacheWrite)
+	u.CacheRead, u.CacheWrite = cmp.Or(within.CacheRead, beside.CacheRead), cmp.Or(within.CacheWrite, beside.CacheWrite, lifetimes.CacheWrite)
+	u.CacheWrite1h = cmp.Or(within.CacheWrite1h, beside.CacheWrite1h, lifetimes.CacheWrite1h)
 	u.Reasoning = cmp.Or(within.Reasoning, beside.Reasoning)
 	if u.Total == nil || orZero(u.Input)+orZero(u.Output) != *u.Total {
 		if u.Input != nil {
@@ -165,24 +185,106 @@ func readUsage(object string) (u Usage) {
 	return u
 }
 
-// addPart adds a part of a count, and reports whether it is one that is recorded.
+// readDetails reads an object of details, which may have others in it.
+func (u *Usage) readDetails(object string) {
+	for name, part := range members(object) {
+		if part[0] == '{' || part[0] == '[' {
+			u.readLifetimes(part)
+			continue
+		}
+		u.addPart(name, count(text(part)))
+	}
+}
+
+// readLifetimes reads what was written to a cache by how long it is kept: an object of counts (Anthropic), or a list of
+// counts with their time to live (Amazon Bedrock).
+func (u *Usage) readLifetimes(value string) {
+	for name, part := range members(value) {
+		if lifetime(partName(name)) != "" {
+			u.addPart(name, count(text(part)))
+		}
+	}
+	for each := range elements(value) {
+		if ttl := memberText(each, "ttl"); ttl != "" {
+			u.addPart("write"+ttl, count(memberText(each, "inputTokens", "input_tokens")))
+		}
+	}
+}
+
+// addPart adds a part of a count, and reports whether it is one that is recorded. The first of several names of a part counts.
 func (u *Usage) addPart(name string, n *int64) bool {
-	name = strings.ToLower(name)
+	name = partName(name)
 	var to **int64
 	switch {
 	case n == nil:
 		return false
-	case strings.Contains(name, "creation"), strings.Contains(name, "write"), strings.Contains(name, "ephemeral"):
+	case lifetime(name) == "1h":
+		to = &u.CacheWrite1h
+	case lifetime(name) == "5m":
+		to = &u.write5m
+	case strings.Contains(name, "creation"), strings.Contains(name, "write"):
 		to = &u.CacheWrite
+	case strings.Contains(name, "nocache"), strings.Contains(name, "uncached"), strings.Contains(name, "noncached"), strings.Contains(name, "miss"):
+		return false // the rest of the input
 	case strings.Contains(name, "cache"):
 		to = &u.CacheRead
-	case strings.Contains(name, "reasoning"), strings.HasPrefix(name, "thoughts"):
+	case strings.Contains(name, "reasoning"), strings.HasPrefix(name, "thoughts"), strings.HasPrefix(name, "thinking"):
 		to = &u.Reasoning
 	default:
 		return false
 	}
-	*to = new(orZero(*to) + *n)
+	*to = cmp.Or(*to, n)
 	return true
+}
+
+// partName returns the name of a part without what names are written with in different ways.
+func partName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r == '.' || r == '-' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
+
+// lifetime returns how long a cache keeps the part of a name: 5m, 1h, or "" if the name does not say it.
+func lifetime(name string) string {
+	if !strings.Contains(name, "creation") && !strings.Contains(name, "write") && !strings.Contains(name, "ephemeral") {
+		return ""
+	}
+	switch {
+	case strings.Contains(name, "1h"):
+		return "1h"
+	case strings.Contains(name, "5m"):
+		return "5m"
+	}
+	return ""
+}
+
+// addLifetimes derives what was written to a cache from its parts by how long it is kept.
+func (u *Usage) addLifetimes() {
+	if u.write5m == nil && u.CacheWrite1h == nil {
+		return
+	}
+	if parts := orZero(u.write5m) + orZero(u.CacheWrite1h); parts > orZero(u.CacheWrite) {
+		u.CacheWrite = &parts
+	}
+	u.write5m = nil
+}
+
+// addParts adds the parts of counts among attributes, by names that begin with a prefix. What is known stays.
+func (u *Usage) addParts(a Attributes, prefix string) {
+	var parts Usage
+	for _, attribute := range a.withPrefix(prefix) {
+		name := partName(attribute.Key[len(prefix):])
+		ofKind := strings.Contains(name, "audio") || strings.Contains(name, "image") || strings.Contains(name, "text") || strings.Contains(name, "video")
+		if !ofKind && !strings.HasPrefix(name, "experimental") {
+			parts.addPart(name, count(attribute.Value.Text))
+		}
+	}
+	parts.addLifetimes()
+	u.CacheRead, u.Reasoning = cmp.Or(u.CacheRead, parts.CacheRead), cmp.Or(u.Reasoning, parts.Reasoning)
+	u.CacheWrite, u.CacheWrite1h = cmp.Or(u.CacheWrite, parts.CacheWrite), cmp.Or(u.CacheWrite1h, parts.CacheWrite1h)
 }
 
 // count returns the first of some attributes that is a count.

@@ -15,7 +15,7 @@ var vercel = convention{
 			return Unclassified
 		case id == "ai.toolCall":
 			return Tool
-		case strings.HasPrefix(id, "ai.embed") || strings.HasPrefix(id, "ai.rerank"):
+		case isAside(id):
 			return Transparent
 		case strings.Contains(id, ".do"):
 			return Model
@@ -44,13 +44,18 @@ var vercel = convention{
 		}
 		fill(&f.Finish, a, "ai.response.finishReason")
 		fill(&f.ResponseID, a, "ai.response.id")
-		f.Usage.fill(Usage{
+		usage := Usage{
 			Input:      a.count("ai.usage.inputTokens", "ai.usage.promptTokens"),
 			Output:     a.count("ai.usage.outputTokens", "ai.usage.completionTokens"),
 			CacheRead:  a.count("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
 			CacheWrite: a.count("ai.usage.inputTokenDetails.cacheWriteTokens"),
 			Reasoning:  a.count("ai.usage.outputTokenDetails.reasoningTokens", "ai.usage.reasoningTokens"),
-		})
+		}
+		usage.addParts(a, "ai.usage.")
+		f.Usage.fill(usage)
+		if metadata := a.Get("ai.response.providerMetadata"); f.Class == Model && metadata != "" { // the provider's own counts
+			f.Usage.correct(readUsage(nested(metadata, "usage", 0)))
+		}
 		f.FirstToken = cmp.Or(f.FirstToken, after(s, a.first("ai.response.msToFirstChunk", "ai.stream.msToFirstChunk"), time.Millisecond))
 		const p = "ai.telemetry.metadata."
 		fill(&f.Conversation, a, p+"sessionId", p+"session_id", p+"conversationId", p+"threadId", p+"chatId")

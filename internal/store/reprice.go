@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -89,9 +88,9 @@ func (s *Store) applyPrice(ctx context.Context, tx pgx.Tx, price *Price, provide
 	if len(rows) == 0 {
 		return 0, true, nil
 	}
+	base := price.rates().whole()
 	cycles, err = s.queries.ModelPriceApply(ctx, tx, db.ModelPriceApplyParams{
-		InputUSD: price.Input, OutputUSD: price.Output,
-		CacheReadUSD: *cmp.Or(price.CacheRead, &price.Input), CacheWriteUSD: *cmp.Or(price.CacheWrite, &price.Input),
+		InputUSD: base.Input, OutputUSD: base.Output, CacheReadUSD: *base.CacheRead, CacheWriteUSD: *base.CacheWrite, Tariff: price.tariff(),
 		RootPlanIds: roots, StepIds: ids, Day: u.Day, Model: u.Model, Provider: provider,
 	})
 	if err != nil {

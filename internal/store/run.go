@@ -416,15 +416,24 @@ func (s *Store) RunArtifact(ctx context.Context, rootPlanID, name string) (json.
 	return value, nil
 }
 
-// RunUsed returns what a run and all below it have used: tokens, in and out, and cost in US dollars.
-func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string) (tokens int64, costUSD float64, err error) {
+// Used is what a run and all below it have used.
+type Used struct {
+	Tokens  int64 // in and out
+	CostUSD float64
+	// UnpricedModel is a model of its calls without a price, UnpricedBelow the error of a run below whose model has none;
+	// empty: there is none, or it was not asked for.
+	UnpricedModel, UnpricedBelow string
+}
+
+// RunUsed returns what a run and all below it have used. costs says that it is to look for calls without a price.
+func (s *Store) RunUsed(ctx context.Context, rootPlanID, planID string, costs bool) (Used, error) {
 	used, err := pg.Read(ctx, s.Reader.db, func() (db.RunUsedRow, error) {
-		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID})
+		return s.queries.RunUsed(ctx, s.Reader.db, db.RunUsedParams{RootPlanID: rootPlanID, PlanID: planID, Costs: costs})
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("read what run %s has used: %w", planID, err)
+		return Used{}, fmt.Errorf("read what run %s has used: %w", planID, err)
 	}
-	return used.Tokens, used.CostUSD, nil
+	return Used(used), nil
 }
 
 // OpenCount is how many runs of an executor have not ended, and are in a state.

@@ -41,9 +41,13 @@ type whole struct {
 type usage struct {
 	InputTokens   *int64 `json:"input_tokens"`
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
-	CacheRead     *int64 `json:"cache_read_input_tokens"`
-	OutputTokens  *int64 `json:"output_tokens"`
-	Details       struct {
+	CacheWrites   struct {
+		FiveMinutes *int64 `json:"ephemeral_5m_input_tokens"`
+		OneHour     *int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	CacheRead    *int64 `json:"cache_read_input_tokens"`
+	OutputTokens *int64 `json:"output_tokens"`
+	Details      struct {
 		ThinkingTokens *int64 `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
@@ -123,6 +127,8 @@ func (a *answer) begin(m whole) {
 func (a *answer) count(u usage) {
 	a.usage.InputTokens = cmp.Or(u.InputTokens, a.usage.InputTokens)
 	a.usage.CacheCreation = cmp.Or(u.CacheCreation, a.usage.CacheCreation)
+	a.usage.CacheWrites.FiveMinutes = cmp.Or(u.CacheWrites.FiveMinutes, a.usage.CacheWrites.FiveMinutes)
+	a.usage.CacheWrites.OneHour = cmp.Or(u.CacheWrites.OneHour, a.usage.CacheWrites.OneHour)
 	a.usage.CacheRead = cmp.Or(u.CacheRead, a.usage.CacheRead)
 	a.usage.OutputTokens = cmp.Or(u.OutputTokens, a.usage.OutputTokens)
 	a.usage.Details.ThinkingTokens = cmp.Or(u.Details.ThinkingTokens, a.usage.Details.ThinkingTokens)
@@ -231,7 +237,11 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 func (a *answer) counts() model.Usage {
 	u := model.Usage{
 		Input: a.usage.InputTokens, Output: a.usage.OutputTokens,
-		CacheRead: a.usage.CacheRead, CacheWrite: a.usage.CacheCreation, Reasoning: a.usage.Details.ThinkingTokens,
+		CacheRead: a.usage.CacheRead, CacheWrite: a.usage.CacheCreation, CacheWrite1h: a.usage.CacheWrites.OneHour,
+		Reasoning: a.usage.Details.ThinkingTokens,
+	}
+	if u.CacheWrite == nil {
+		u.CacheWrite = modelhttp.Sum(a.usage.CacheWrites.FiveMinutes, a.usage.CacheWrites.OneHour)
 	}
 	for _, cached := range []*int64{u.CacheRead, u.CacheWrite} {
 		if u.Input != nil && cached != nil {

@@ -218,3 +218,31 @@ func TestMisfits(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// TestCacheWrites checks that what the cache keeps for an hour is counted apart (C7).
+func TestCacheWrites(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[string]model.Usage{
+		`{"input_tokens":10,"cache_creation_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},"output_tokens":2}`: {
+			Input: new(int64(310)), CacheWrite: new(int64(300)), CacheWrite1h: new(int64(200)), Output: new(int64(2)),
+		},
+		`{"input_tokens":10,"cache_creation":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200},"output_tokens":2}`: {
+			Input: new(int64(310)), CacheWrite: new(int64(300)), CacheWrite1h: new(int64(200)), Output: new(int64(2)),
+		},
+		`{"input_tokens":10,"cache_creation_input_tokens":0,"cache_creation":null,"output_tokens":2}`: {
+			Input: new(int64(10)), CacheWrite: new(int64(0)), Output: new(int64(2)),
+		},
+	} {
+		resp, err := answering(t, `{"type":"message_start","message":{"id":"m","model":"m-1","usage":`+usage+`}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"yes"}}`, `{"type":"content_block_stop","index":0}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}`, `{"type":"message_stop"}`,
+		).ask(t, anthropic.Config{}, model.Request{})
+		if err != nil {
+			t.Errorf("%s: %v", usage, err)
+			continue
+		}
+		if diff := cmp.Diff(want, resp.Usage); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", usage, diff)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -30,9 +31,19 @@ type usage struct {
 	CompletionTokens    *int64 `json:"completion_tokens"`
 	TotalTokens         *int64 `json:"total_tokens"`
 	PromptTokensDetails struct {
-		CachedTokens     *int64 `json:"cached_tokens"`
-		CacheWriteTokens *int64 `json:"cache_write_tokens"`
+		CachedTokens        *int64 `json:"cached_tokens"`
+		CacheWriteTokens    *int64 `json:"cache_write_tokens"`
+		CacheCreationTokens *int64 `json:"cache_creation_tokens"`
+		CacheCreation       struct {
+			FiveMinutes *int64 `json:"ephemeral_5m_input_tokens"`
+			OneHour     *int64 `json:"ephemeral_1h_input_tokens"`
+		} `json:"cache_creation_token_details"`
 	} `json:"prompt_tokens_details"`
+	// What other servers call cached tokens, which are within PromptTokens, too.
+	CachedTokens            *int64 `json:"cached_tokens"`
+	PromptCacheHitTokens    *int64 `json:"prompt_cache_hit_tokens"`
+	CacheReadInputTokens    *int64 `json:"cache_read_input_tokens"`
+	CacheCreationTokens     *int64 `json:"cache_creation_input_tokens"`
 	CompletionTokensDetails struct {
 		ReasoningTokens *int64 `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
@@ -202,10 +213,14 @@ func (a *answer) counts() model.Usage {
 	if a.usage == nil {
 		return model.Usage{}
 	}
+	prompt := &a.usage.PromptTokensDetails
 	u := model.Usage{
 		Input: a.usage.PromptTokens, Output: a.usage.CompletionTokens,
-		CacheRead: a.usage.PromptTokensDetails.CachedTokens, CacheWrite: a.usage.PromptTokensDetails.CacheWriteTokens,
-		Reasoning: a.usage.CompletionTokensDetails.ReasoningTokens,
+		CacheRead: cmp.Or(prompt.CachedTokens, a.usage.CachedTokens, a.usage.PromptCacheHitTokens, a.usage.CacheReadInputTokens),
+		CacheWrite: cmp.Or(prompt.CacheWriteTokens, prompt.CacheCreationTokens, a.usage.CacheCreationTokens,
+			modelhttp.Sum(prompt.CacheCreation.FiveMinutes, prompt.CacheCreation.OneHour)),
+		CacheWrite1h: prompt.CacheCreation.OneHour,
+		Reasoning:    a.usage.CompletionTokensDetails.ReasoningTokens,
 	}
 	if total := a.usage.TotalTokens; total != nil && u.Input != nil && u.Output != nil && u.Reasoning != nil && *total == *u.Input+*u.Output+*u.Reasoning {
 		u.Output = new(*u.Output + *u.Reasoning)

@@ -225,6 +225,20 @@ func TestServers(t *testing.T) {
 			},
 			[]model.Part{{Text: "yes"}}, "eos", model.Usage{Input: new(int64(7)), Output: new(int64(7)), Reasoning: new(int64(5))}, `{"content":"yes","role":"assistant"}`,
 		},
+		{
+			"cached tokens by LiteLLM",
+			[]string{delta(`{"content":"yes"}`), stop, `{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":600,"cache_creation_tokens":300,` +
+				`"cache_creation_token_details":{"ephemeral_5m_input_tokens":100,"ephemeral_1h_input_tokens":200}}}}`},
+			[]model.Part{{Text: "yes"}}, model.FinishStop,
+			model.Usage{Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600)), CacheWrite: new(int64(300)), CacheWrite1h: new(int64(200))},
+			`{"content":"yes","role":"assistant"}`,
+		},
+		{
+			"cached tokens by DeepSeek",
+			[]string{delta(`{"content":"yes"}`), stop, `{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":2,"prompt_cache_hit_tokens":600,"prompt_cache_miss_tokens":400}}`},
+			[]model.Part{{Text: "yes"}}, model.FinishStop, model.Usage{Input: new(int64(1000)), Output: new(int64(2)), CacheRead: new(int64(600))},
+			`{"content":"yes","role":"assistant"}`,
+		},
 		{"nothing", []string{delta(`{"role":"assistant"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`}, []model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`},
 		{"the old name of tool calls", []string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`}, []model.Part{{Text: "x"}}, model.FinishToolCalls, model.Usage{}, `{"content":"x","role":"assistant"}`},
 	} {
