@@ -159,6 +159,9 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
+	if !begun(c.row) && c.isCut() {
+		return c.end(record.Failed, tool.Failure(c.t.callCut()), CutOff)
+	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
 			return c.end(record.Failed, tool.Failure(why), Refused)

@@ -62,6 +62,7 @@ type Run struct {
 	rounds, calls int64           // that it has begun
 	thoughts      map[string]bool // that are on record, or with the next write
 	thoughtAt     time.Time       // of the last of them
+	thrown        string          // the first exception of a step
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open []func(record.State) *record.AgentExecution
 }

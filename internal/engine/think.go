@@ -49,7 +49,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		s.mu.Lock()
 		s.last = t.Messages
 		s.mu.Unlock()
-		return recorded(&c.record)
+		return unlessRefused(recorded(&c.record))
 	}
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
 		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
@@ -61,6 +61,17 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return nil, err
 	}
 	return s.think(ctx, seq, c, t)
+}
+
+// unlessRefused returns an answer, or the failure of a step whose model refused to give one.
+func unlessRefused(r *model.Response, err error) (*model.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	if refused := refusalOf(r); refused != nil {
+		return nil, refused
+	}
+	return r, nil
 }
 
 // mayThink checks the limits of the run.
@@ -88,6 +99,7 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 			*to = *from
 		}
 	}
+	r.Finish = model.FinishOf(string(r.Finish)) // earlier versions kept the words of the provider
 	return r, nil
 }
 
@@ -129,7 +141,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			changes = append(s.resolve(), changes...)
 			s.mu.Unlock()
 		}
-		if err := r.write(append(changes, begin)); err != nil {
+		if err := r.write(append(changes, begin, s.taken(seq))); err != nil {
 			return nil, err
 		}
 		changes = nil
@@ -141,7 +153,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, err
 		}
 		failed := row(attempt)
-		kind, message := "model", err.Error()
+		kind, message := unkept, err.Error()
 		if known := new(model.Error); errors.As(err, &known) {
 			kind = string(known.Kind)
 		}
@@ -163,6 +175,13 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		attempt++
 	}
+}
+
+// taken returns the row of the step that has begun a cycle.
+func (s *Step) taken(seq int64) *record.AgentExecution {
+	row := s.row()
+	row.CurrentStep = new(seq + 1)
+	return row
 }
 
 // modelFailed is an error of a model that would come again.
@@ -217,31 +236,48 @@ func (r *Run) wait(ctx context.Context, d time.Duration) error {
 	return r.boundary(ctx)
 }
 
-// keep puts an answer on record, and the calls that it asks for.
+// keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model refused, fails the cycle.
 func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
-	r := s.run
 	s.clean(&response.Message)
 	message, err := json.Marshal(response.Message)
 	if err != nil {
 		return nil, fmt.Errorf("encode the message of a model: %w", err)
 	}
-	if len(message) > record.MaxTextBytes {
-		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
-	}
+
+	response.Finish = model.FinishOf(string(response.Finish))
 	usage := response.Usage
-	row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(s.run.now()), first, message, new(response.Message.Text())
+	row.ThinkEndTime, row.FirstTokenTime = new(s.run.now()), first
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.Reasoning
-	kept, changes := s.newCycle(row, response.Message.Calls(), t)
-	if err := r.write(changes); err != nil {
+
+	if len(message) > record.MaxTextBytes {
+		why := fmt.Sprintf("Its answer has %d bytes, more than can be kept.", len(message))
+		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), new(unkept), &why
+		if err := s.run.write([]record.Change{row}); err != nil {
+			return nil, err
+		}
+		return nil, modelFailed(unkept, why)
+	}
+
+	row.Message, row.ThinkOutput = message, new(response.Message.Text())
+	refused := refusalOf(response)
+	if refused != nil {
+		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), &refused.Kind, &refused.Message
+	}
+	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
+	if err := s.run.write(changes); err != nil {
 		return nil, err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cycles[row.Seq], s.last = kept, t.Messages
-	return response, nil
+	return unlessRefused(response, nil)
 }
+
+// unkept is the error kind of a model whose answer cannot be kept.
+const unkept = "model"
 
 // begin puts a cycle on record in which no model is asked, unless the cycle is there.
 func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
@@ -250,24 +286,39 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 	if s.cycles[seq] != nil {
 		return
 	}
-	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t)
-	s.run.addLater(append(s.resolve(), changes...)...)
+	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t, "")
+	s.run.addLater(append(append(s.resolve(), changes...), s.taken(seq))...)
 	s.cycles[seq] = kept
 }
 
-// newCycle returns a cycle that has calls, and the changes that put it on record.
-func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking) (*cycle, []record.Change) {
-	row.State = new(record.Completed)
-	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
+// newCycle returns a cycle that has calls, and the changes that put it on record. It has ended if it has no calls, or if notMade says why
+// they are not made.
+func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string) (*cycle, []record.Change) {
+	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0 || notMade != ""}
 	changes := []record.Change{row}
-	names := make([]string, len(calls))
+	names, skipped := make([]string, len(calls)), make([]string, len(calls))
 	for i, call := range calls {
 		c := s.newCall(row.Seq, i, call, t)
 		kept.calls[c.ToolCallID], names[i] = c, call.Name
+		if notMade != "" {
+			c.State, c.Result, c.EndTime = new(record.Skipped), &notMade, row.ThinkEndTime
+			skipped[i] = call.Name + ": " + notMade
+		}
 		changes = append(changes, c)
 	}
+
 	if len(calls) > 0 {
-		row.State, row.ActionDescription = new(record.Running), new("Call "+strings.Join(names, ", "))
+		row.ActionDescription = new("Call " + strings.Join(names, ", "))
+	}
+	if len(calls) > 0 && notMade != "" {
+		row.ActionResult = new(strings.Join(skipped, "\n"))
+	}
+	switch {
+	case row.State != nil:
+	case kept.resolved:
+		row.State = new(record.Completed)
+	default:
+		row.State = new(record.Running)
 	}
 	kept.record = *row
 	return kept, changes

@@ -118,13 +118,14 @@ type Plans struct {
 	DB          *pgtest.DB // nil: a database of its own
 }
 
-// Build builds a house, which the end of the test closes.
+// Build builds a house, which the end of the test closes: nothing may be live then in the runs that have ended.
 func Build(t *testing.T, p Plans) *House {
 	t.Helper()
 	h := &House{T: t, DB: p.DB, executors: p.Executors}
 	if h.DB == nil {
 		h.DB = pgtest.New(t)
 	}
+	t.Cleanup(func() { CheckEnded(t, h.DB.URL) })
 	h.Store = storetest.OpenURL(t, h.DB.URL)
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {

@@ -111,7 +111,7 @@ func TestRunIsFenced(t *testing.T) {
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
 		t.Errorf("taken over: %+v", second)
 	}
-	if err := retitle(t, s, first.Lease, "by a again", store.Finish()); !errors.Is(err, store.ErrLeaseLost) {
+	if err := retitle(t, s, first.Lease, "by a again", store.Finish(nil)); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the stale worker: %v", err)
 	}
 	if got := planTitle(t, s, "p"); got != "by a" {
@@ -120,7 +120,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
-	if err := retitle(t, s, second.Lease, "by b", store.Finish()); err != nil {
+	if err := retitle(t, s, second.Lease, "by b", store.Finish(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
@@ -160,10 +160,10 @@ func TestDeletionStopsRunsFirst(t *testing.T) {
 	deleted := make(chan error)
 	go func() { deleted <- s.DeletePlan(t.Context(), "p") }()
 	storetest.Until(t, "the run is asked to stop", func() bool {
-		wanted, err := s.Wanted(t.Context(), "a")
+		wanted, err := s.Wanted(t.Context(), "a", nil)
 		return err == nil && len(wanted) == 1 && wanted[0].Desired == store.DesiredCancel
 	})
-	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish()); err != nil {
+	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish(nil)); err != nil {
 		t.Errorf("the worker cannot end what it was doing: %v", err)
 	}
 	if err := <-deleted; err != nil {
@@ -388,7 +388,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err := s.Control(t.Context(), "p", store.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	_, wanted, err := s.Beat(t.Context(), worker, 0)
+	_, wanted, err := s.Beat(t.Context(), worker, nil, 0)
 	if want := []store.Wanted{{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
@@ -396,7 +396,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err != nil || len(holders) != 1 || holders[0].WorkerID != "a" || holders[0].Stopped {
 		t.Fatalf("holders: %+v, %v", holders, err)
 	}
-	now, _, err := s.Beat(t.Context(), worker, time.Hour)
+	now, _, err := s.Beat(t.Context(), worker, nil, time.Hour)
 	if err != nil || now.IsZero() {
 		t.Errorf("a heartbeat that is late: %v, %v", now, err)
 	}
@@ -415,11 +415,11 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if back.Desired != store.DesiredCancel || back.Takeovers != 0 {
 		t.Errorf("handed back: %+v", back)
 	}
-	if _, _, err := s.Beat(t.Context(), worker, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
+	if _, _, err := s.Beat(t.Context(), worker, nil, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
 	var asked store.Desired
-	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
+	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(nil), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
 		t.Fatal(asked, err)
 	}
 	if err := s.Control(t.Context(), "p", store.Pause, ""); !errors.Is(err, store.ErrEnded) {

@@ -43,6 +43,7 @@ type talk struct {
 	fits    func(answer string) error // says why a text is no final answer; nil: any is
 	asked   Asked
 
+	cut   int // answers in a row that were cut at the limit of tokens
 	said  []model.Message
 	first int // of the messages that are its own: before are the prompt and the history
 	kept  int // how many of its own the session has
@@ -134,13 +135,22 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	case failure != nil && !answered:
 		return "", false, failure
 	}
-	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	thinking.Messages, thinking.InOrder, thinking.MaxTokens = slices.Clone(t.said), true, t.agent.Model.MaxTokens
 	response, err := t.step.Think(ctx, int64(n), thinking)
 	if err != nil {
 		return "", false, turnError(n, err)
 	}
-	t.said = append(t.said, response.Message)
+	if len(response.Message.Parts) > 0 { // providers refuse a message without anything
+		t.said = append(t.said, response.Message)
+	}
 	calls := response.Message.Calls()
+	if len(calls) == 0 && response.Finish == model.FinishLength {
+		if err := t.countCut(n, thinking); err != nil {
+			return "", false, err
+		}
+		t.said = append(t.said, thinking.TellCut())
+		return "", false, nil
+	}
 	if len(calls) == 0 {
 		if t.fits != nil {
 			if why := t.fits(response.Message.Text()); why != nil {
@@ -160,7 +170,19 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	}
 	t.said = append(t.said, told(calls, results))
 	t.keep()
-	return "", false, nil
+	return "", false, t.countCut(n, thinking)
+}
+
+// countCut counts the answers in a row that were cut, of which there may be only so many.
+func (t *talk) countCut(turn int, thinking engine.Thinking) error {
+	if !t.step.WasCut(int64(turn)) {
+		t.cut = 0
+		return nil
+	}
+	if t.cut++; t.cut == engine.MaxCut {
+		return turnError(turn, thinking.CutError(t.cut))
+	}
+	return nil
 }
 
 // turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.

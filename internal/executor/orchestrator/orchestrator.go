@@ -92,7 +92,7 @@ func (w *work) ask(ctx context.Context, t engine.Thinking) (string, error) {
 		return "", err
 	}
 	w.seq++
-	return answer.Message.Text(), nil
+	return t.Whole(answer)
 }
 
 // planTemperature is how freely plans are made.

@@ -109,27 +109,41 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		Temperature: agent.Model.Temperature, MaxTokens: agent.Model.MaxTokens,
 	}
 	talk := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
+	cut := 0 // answers, the last ones
 	for seq := range int64(maxSelections) {
 		t.Messages = slices.Clone(talk)
 		response, err := on.Think(ctx, seq, t)
 		if err != nil {
 			return "", err
 		}
-		talk = append(talk, response.Message)
+		if len(response.Message.Parts) > 0 {
+			talk = append(talk, response.Message)
+		}
+
 		calls := response.Message.Calls()
-		if len(calls) == 0 {
-			if len(tools.Names()) == 0 {
-				return response.Message.Text(), nil
-			}
+		switch {
+		case len(calls) > 0:
+		case response.Finish == model.FinishLength:
+			cut++
+			talk = append(talk, t.TellCut())
+			continue
+		case len(tools.Names()) == 0:
+			return response.Message.Text(), nil
+		default:
+			cut = 0
 			talk = append(talk, model.User(chooseATool))
 			continue
 		}
+
 		results, err := on.Act(ctx, seq, calls, t)
 		if err != nil {
 			return "", err
 		}
+		if cut++; !on.WasCut(seq) {
+			cut = 0
+		}
 		switch state, kind := on.Called(seq, 0); {
-		case kind == engine.Refused || kind == engine.NoSuchTool:
+		case kind == engine.Refused || kind == engine.NoSuchTool || kind == engine.CutOff:
 			talk = append(talk, engine.Told(calls, results))
 		case state == record.Skipped:
 			return "", &engine.RunError{Kind: "rejected", Message: results[0].Text, State: record.Skipped}
@@ -138,6 +152,9 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		default:
 			return results[0].Text, nil
 		}
+	}
+	if cut == maxSelections {
+		return "", t.CutError(cut)
 	}
 	return "", &engine.RunError{Kind: "no_tool", Message: noTool(agent.Agent)}
 }
