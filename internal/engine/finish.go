@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,8 @@ import (
 // CutOff is the error kind of what was cut at the limit of tokens: a call whose arguments were, and a step whose model was cut again and again.
 const CutOff = string(model.FinishLength)
 
-// MaxCut is how many answers in a row may be cut.
-const MaxCut = 3
+// maxCut is how many answers in a row may be cut.
+const maxCut = 3
 
 // maxRefusal bounds what an error repeats of a refusal, in bytes.
 const maxRefusal = 2 << 10
@@ -60,8 +61,8 @@ func (t Thinking) callCut() string {
 	return "This call was not made: your answer was cut at " + t.tokens() + " in its arguments. Write shorter arguments, or do less at once."
 }
 
-// CutError is the failure of a step whose model was cut so many times in a row.
-func (t Thinking) CutError(times int) *RunError {
+// cutError is the failure of a step whose model was cut so many times in a row.
+func (t Thinking) cutError(times int) *RunError {
 	message := "The answer of the model was cut at " + t.tokens() + "."
 	if times > 1 {
 		message = fmt.Sprintf("%d answers of the model in a row were cut at %s.", times, t.tokens())
@@ -86,17 +87,46 @@ func (t Thinking) notMade(refused *RunError) string {
 // Whole returns the text of an answer, or the failure of one that was cut.
 func (t Thinking) Whole(answer *model.Response) (string, error) {
 	if answer.Finish == model.FinishLength {
-		return "", t.CutError(1)
+		return "", t.cutError(1)
 	}
 	return answer.Message.Text(), nil
 }
 
-// WasCut reports whether the answer of a cycle was cut at the limit of tokens, in its text or in the arguments of a call. The calls have
-// been made.
-func (s *Step) WasCut(seq int64) bool {
+// Append adds what was said to a conversation, unless it is nothing: providers refuse an empty message.
+func Append(talk []model.Message, said model.Message) []model.Message {
+	if len(said.Parts) == 0 {
+		return talk
+	}
+	return append(talk, said)
+}
+
+// Follow makes the calls of an answer, if it has any, see [Step.Act], and reports whether it was cut, see [Step.Cut].
+func (s *Step) Follow(ctx context.Context, seq int64, calls []model.ToolCall, t Thinking) (results []tool.Result, cut bool, err error) {
+	if len(calls) > 0 {
+		if results, err = s.Act(ctx, seq, calls, t); err != nil {
+			return nil, false, err
+		}
+	}
+	cut, err = s.Cut(seq, t)
+	return results, cut, err
+}
+
+// Cut reports whether the answer of a cycle was cut at the limit of tokens, in its text or in the arguments of a call. Its calls have been
+// made. The error is a [*RunError] if so many in a row were.
+func (s *Step) Cut(seq int64, t Thinking) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.cycles[seq]
+	times := 0
+	for s.cycles[seq-int64(times)].isCut() {
+		if times++; times == maxCut {
+			return true, t.cutError(times)
+		}
+	}
+	return times > 0, nil
+}
+
+// isCut reports whether the answer of the cycle was cut.
+func (c *cycle) isCut() bool {
 	if c == nil || textOf(c.record.FinishReason) != string(model.FinishLength) {
 		return false
 	}
@@ -110,7 +140,7 @@ func (s *Step) WasCut(seq int64) bool {
 	return err == nil && len(answer.Message.Calls()) == 0 // the calls may be the executor's own
 }
 
-// isCut reports whether the arguments of a call are incomplete because the answer was cut. No arguments at all are none yet, if nothing
+// isCut reports whether the arguments of the call are incomplete because the answer was cut. No arguments at all are none yet, if nothing
 // comes after them.
 func (c *calling) isCut() bool {
 	s := c.step

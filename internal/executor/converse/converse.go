@@ -43,7 +43,6 @@ type talk struct {
 	fits    func(answer string) error // says why a text is no final answer; nil: any is
 	asked   Asked
 
-	cut   int // answers in a row that were cut at the limit of tokens
 	said  []model.Message
 	first int // of the messages that are its own: before are the prompt and the history
 	kept  int // how many of its own the session has
@@ -140,47 +139,49 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	if err != nil {
 		return "", false, turnError(n, err)
 	}
-	if len(response.Message.Parts) > 0 { // providers refuse a message without anything
-		t.said = append(t.said, response.Message)
-	}
-	calls := response.Message.Calls()
-	if len(calls) == 0 && response.Finish == model.FinishLength {
-		if err := t.countCut(n, thinking); err != nil {
-			return "", false, err
-		}
-		t.said = append(t.said, thinking.TellCut())
-		return "", false, nil
-	}
-	if len(calls) == 0 {
-		if t.fits != nil {
-			if why := t.fits(response.Message.Text()); why != nil {
-				t.said = append(t.said, model.User(doesNotFit(why)))
-				return "", false, nil
-			}
-		}
-		return response.Message.Text(), true, nil
+	t.said = engine.Append(t.said, response.Message)
+	if len(response.Message.Calls()) == 0 {
+		return t.spoken(n, response, thinking)
 	}
 	if ended && !acted {
 		return "", false, failure
 	}
+	return "", false, t.act(ctx, n, response.Message.Calls(), thinking)
+}
+
+// spoken takes a text, which is the final answer if it is whole, and fits.
+func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking) (answer string, final bool, err error) {
+	cut, err := t.step.Cut(int64(n), thinking)
+	switch {
+	case err != nil:
+		return "", false, turnError(n, err)
+	case cut:
+		t.said = append(t.said, thinking.TellCut())
+		return "", false, nil
+	}
+
+	answer = response.Message.Text()
+	if t.fits != nil {
+		if why := t.fits(answer); why != nil {
+			t.said = append(t.said, model.User(doesNotFit(why)))
+			return "", false, nil
+		}
+	}
+	return answer, true, nil
+}
+
+// act makes the calls of a turn, and tells the model their results.
+func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
 	t.keep()
 	results, err := t.step.Act(ctx, int64(n), calls, thinking)
 	if err != nil {
-		return "", false, turnError(n, err)
+		return turnError(n, err)
 	}
 	t.said = append(t.said, told(calls, results))
 	t.keep()
-	return "", false, t.countCut(n, thinking)
-}
 
-// countCut counts the answers in a row that were cut, of which there may be only so many.
-func (t *talk) countCut(turn int, thinking engine.Thinking) error {
-	if !t.step.WasCut(int64(turn)) {
-		t.cut = 0
-		return nil
-	}
-	if t.cut++; t.cut == engine.MaxCut {
-		return turnError(turn, thinking.CutError(t.cut))
+	if _, err := t.step.Cut(int64(n), thinking); err != nil {
+		return turnError(n, err)
 	}
 	return nil
 }

@@ -109,54 +109,42 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		Temperature: agent.Model.Temperature, MaxTokens: agent.Model.MaxTokens,
 	}
 	talk := messages(agentPrompt(agent), nil, model.User(task(w.input.Request, s, w.done)))
-	cut := 0 // answers, the last ones
 	for seq := range int64(maxSelections) {
 		t.Messages = slices.Clone(talk)
 		response, err := on.Think(ctx, seq, t)
 		if err != nil {
 			return "", err
 		}
-		if len(response.Message.Parts) > 0 {
-			talk = append(talk, response.Message)
+		output, again, err := call(ctx, on, seq, response, t)
+		if again == nil || err != nil {
+			return output, err
 		}
-
-		calls := response.Message.Calls()
-		switch {
-		case len(calls) > 0:
-		case response.Finish == model.FinishLength:
-			cut++
-			talk = append(talk, t.TellCut())
-			continue
-		case len(tools.Names()) == 0:
-			return response.Message.Text(), nil
-		default:
-			cut = 0
-			talk = append(talk, model.User(chooseATool))
-			continue
-		}
-
-		results, err := on.Act(ctx, seq, calls, t)
-		if err != nil {
-			return "", err
-		}
-		if cut++; !on.WasCut(seq) {
-			cut = 0
-		}
-		switch state, kind := on.Called(seq, 0); {
-		case kind == engine.Refused || kind == engine.NoSuchTool || kind == engine.CutOff:
-			talk = append(talk, engine.Told(calls, results))
-		case state == record.Skipped:
-			return "", &engine.RunError{Kind: "rejected", Message: results[0].Text, State: record.Skipped}
-		case results[0].Failed:
-			return "", &engine.RunError{Kind: "tool", Message: results[0].Text}
-		default:
-			return results[0].Text, nil
-		}
-	}
-	if cut == maxSelections {
-		return "", t.CutError(cut)
+		talk = append(engine.Append(talk, response.Message), *again)
 	}
 	return "", &engine.RunError{Kind: "no_tool", Message: noTool(agent.Agent)}
+}
+
+// call calls the tool that an agent chose, and returns its output; again is what the agent is told if it has to choose again.
+func call(ctx context.Context, on *engine.Step, seq int64, response *model.Response, t engine.Thinking) (output string, again *model.Message, err error) {
+	calls := response.Message.Calls()
+	results, cut, err := on.Follow(ctx, seq, calls, t)
+	switch state, kind := on.Called(seq, 0); {
+	case err != nil:
+		return "", nil, err
+	case len(calls) == 0 && cut:
+		return "", new(t.TellCut()), nil
+	case len(calls) == 0 && len(t.Tools.Names()) == 0:
+		return response.Message.Text(), nil, nil
+	case len(calls) == 0:
+		return "", new(model.User(chooseATool)), nil
+	case slices.Contains([]string{engine.Refused, engine.NoSuchTool, engine.CutOff}, kind):
+		return "", new(engine.Told(calls, results)), nil
+	case state == record.Skipped:
+		err = &engine.RunError{Kind: "rejected", Message: results[0].Text, State: record.Skipped}
+	case results[0].Failed:
+		err = &engine.RunError{Kind: "tool", Message: results[0].Text}
+	}
+	return results[0].Text, nil, err
 }
 
 // oneTool refuses the calls of an agent that chose several tools.

@@ -33,7 +33,6 @@ type loop struct {
 	seq    int64           // of the next cycle
 	talk   []model.Message // so far
 	silent int             // answers in a row without a tool call
-	cut    int             // answers in a row that were cut at the limit of tokens
 	same   int             // answers in a row that called the same, with the same results
 	last   []string        // what the answer before called, with the results
 }
@@ -52,41 +51,45 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if answer == nil { // the conversation begins anew
 			continue
 		}
-		calls := answer.Message.Calls()
-		if len(calls) == 0 {
-			if err := l.heardNoCall(); err != nil {
-				return "", err
-			}
-			continue
-		}
-
-		l.silent = 0
-		results, err := l.act(ctx, calls, l.thinking)
-		if err != nil {
-			return "", err
-		}
-		if summary, done := terminated(calls, results); done {
-			return summary, nil
-		}
-		if err := l.countCut(); err != nil {
-			return "", err
-		}
-		if l.stuck(calls, results) || length(l.talk) > maxContext {
-			if err := l.compact(ctx); err != nil {
-				return "", err
-			}
+		if summary, done, err := l.follow(ctx, answer); done || err != nil {
+			return summary, err
 		}
 	}
 	return l.lastRound(ctx)
 }
 
-// heardNoCall tells the model that its last answer called no tool, or was cut before it could.
-func (l *loop) heardNoCall() error {
-	l.same, l.last = 0, nil
-	if err := l.countCut(); err != nil {
-		return err
+// follow does what an answer asks for. done reports that it ends the work, with the answer of the agent.
+func (l *loop) follow(ctx context.Context, answer *model.Response) (summary string, done bool, err error) {
+	calls := answer.Message.Calls()
+	if len(calls) == 0 {
+		return "", false, l.askForCall()
 	}
-	if l.cut > 0 {
+
+	l.silent = 0
+	results, err := l.act(ctx, calls, l.thinking)
+	if err != nil {
+		return "", false, err
+	}
+	if summary, done := terminated(calls, results); done {
+		return summary, true, nil
+	}
+	if _, err := l.step.Cut(l.seq-1, l.thinking); err != nil {
+		return "", false, err
+	}
+	if l.stuck(calls, results) || length(l.talk) > maxContext {
+		return "", false, l.compact(ctx)
+	}
+	return "", false, nil
+}
+
+// askForCall tells the model that its answer called no tool, or was cut before it could.
+func (l *loop) askForCall() error {
+	l.last = nil // no answers in a row
+	cut, err := l.step.Cut(l.seq-1, l.thinking)
+	switch {
+	case err != nil:
+		return err
+	case cut:
 		l.silent = 0
 		l.talk = append(l.talk, l.thinking.TellCut())
 		return nil
@@ -99,24 +102,12 @@ func (l *loop) heardNoCall() error {
 	return nil
 }
 
-// countCut counts the answers in a row that were cut, of which there may be only so many.
-func (l *loop) countCut() error {
-	if !l.step.WasCut(l.seq - 1) {
-		l.cut = 0
-		return nil
-	}
-	if l.cut++; l.cut == engine.MaxCut {
-		return l.thinking.CutError(l.cut)
-	}
-	return nil
-}
-
 // think asks the model in the next cycle.
 func (l *loop) think(ctx context.Context, t engine.Thinking) (*model.Response, error) {
 	t.Messages = slices.Clone(l.talk)
 	answer, err := l.step.Think(ctx, l.seq, t)
-	if err == nil && len(answer.Message.Parts) > 0 { // providers refuse a message without anything
-		l.talk = append(l.talk, answer.Message)
+	if err == nil {
+		l.talk = engine.Append(l.talk, answer.Message)
 	}
 	l.seq++
 	return answer, err
@@ -145,7 +136,7 @@ func terminated(calls []model.ToolCall, results []tool.Result) (answer string, d
 func (l *loop) stuck(calls []model.ToolCall, results []tool.Result) bool {
 	made := make([]string, len(calls))
 	for i, call := range calls {
-		made[i] = fmt.Sprintf("%q %q %t %q", call.Name, sameArguments(call.Arguments), results[i].Failed, results[i].Text)
+		made[i] = fmt.Sprintf("%q %q %t %q", call.Name, engine.Comparable(call.Arguments), results[i].Failed, results[i].Text)
 	}
 	slices.Sort(made)
 	made = slices.Compact(made)
@@ -155,18 +146,6 @@ func (l *loop) stuck(calls []model.ToolCall, results []tool.Result) bool {
 	}
 	l.last = made
 	return l.same >= maxSame
-}
-
-// sameArguments returns arguments in a form that is the same for the same values: in which order their keys are written does not matter.
-func sameArguments(arguments string) string {
-	d := json.NewDecoder(strings.NewReader(arguments))
-	d.UseNumber()
-	var value any
-	if d.Decode(&value) != nil {
-		return arguments
-	}
-	same, _ := json.Marshal(value) // was decoded from JSON
-	return string(same)
 }
 
 // compact asks the model for a summary, from which the conversation begins anew.
@@ -185,7 +164,7 @@ func (l *loop) compact(ctx context.Context) error {
 		summary = workSoFar(l.base, before, maxUnsummarised)
 	}
 	l.talk = append(slices.Clone(l.base), model.User(goOnFrom(summary)))
-	l.same, l.last = 0, nil
+	l.last = nil
 	return nil
 }
 
@@ -217,7 +196,7 @@ func (l *loop) lastRound(ctx context.Context) (string, error) {
 		}
 	}
 
-	if err := l.countCut(); err != nil {
+	if _, err := l.step.Cut(l.seq-1, t); err != nil {
 		return "", err
 	}
 	for i, call := range calls {
