@@ -42,8 +42,8 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 		kind   string
 		states string
 	}{
-		"an answer that is too large":         {[]scriptmodel.Turn{{ToolCalls: []scriptmodel.ToolCall{call("ok", object{"t": strings.Repeat("y", 5<<20)})}}}, nil, "model", "FAILED"},
-		"a text that is too large":            {[]scriptmodel.Turn{{Content: strings.Repeat("y", 5<<20)}}, nil, "model", "FAILED"},
+		"an answer that is too large":         {[]scriptmodel.Turn{{ToolCalls: []scriptmodel.ToolCall{call("ok", object{"t": strings.Repeat("y", 5<<20)})}, Whole: true}}, nil, "model", "FAILED"},
+		"a text that is too large":            {[]scriptmodel.Turn{{Content: strings.Repeat("y", 5<<20), Whole: true}}, nil, "model", "FAILED"},
 		"a limit of calls between two":        {calls(two, two), &engine.Limits{ToolCalls: 3}, engine.LimitToolCalls, "COMPLETED completed completed FAILED completed skipped"},
 		"a limit of calls before the first":   {calls(two, two), &engine.Limits{ToolCalls: 2}, engine.LimitToolCalls, "COMPLETED completed completed FAILED skipped skipped"},
 		"a limit of rounds":                   {calls(two, two), &engine.Limits{Rounds: 1}, engine.LimitRounds, "COMPLETED completed completed"},
@@ -52,7 +52,6 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 		"a model that fails again and again":  {append(calls(two), scriptmodel.Turn{Error: &scriptmodel.Failure{Status: 503, Message: "no"}}), nil, "overloaded", "COMPLETED completed completed FAILED"},
 		"a panic in a tool":                   {calls([]scriptmodel.ToolCall{call("panics", object{}), call("ok", object{})}, terminate("done")), nil, "", ""},
 		"a refusal that asks for a tool":      {[]scriptmodel.Turn{{Refusal: "No.", ToolCalls: two}}, nil, "refusal", "FAILED skipped skipped"},
-		"three answers without a tool":        {slices.Repeat([]scriptmodel.Turn{{Content: "Well."}}, 3), nil, "no_tool_call", "COMPLETED COMPLETED COMPLETED"},
 		"rounds that are used up":             {calls(two, two, two, two, two), nil, engine.LimitRounds, "COMPLETED completed completed COMPLETED completed completed COMPLETED failed failed"},
 		"a last round with a limit of rounds": {calls(two, two, two), &engine.Limits{Rounds: 2}, engine.LimitRounds, "COMPLETED completed completed COMPLETED completed completed"},
 	} {
