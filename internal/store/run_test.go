@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -554,5 +555,59 @@ func TestClockSetBack(t *testing.T) {
 	}
 	if c := claimOne(t, s, "w"); c.PlanID != "due" {
 		t.Errorf("claimed %s", c.PlanID)
+	}
+}
+
+// C10: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
+func TestFinishClosesWhatIsLive(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	startRun(t, s, newRun("p"))
+	addWorker(t, s, "w", time.Hour)
+	lease := claimOne(t, s, "w").Lease
+	child := newRun("p")
+	child.PlanID, child.Parent = "c", &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	rows := []record.Change{
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, State: new(record.Running), ThinkStartTime: new(time.Now())},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2))},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "c", StepID: "cs"},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "done", State: new(record.Completed)},
+		&record.Wait{RootPlanID: "p", PlanID: "c", WaitID: "w", State: new(record.Waiting)},
+	}
+	write(t, s, lease, rows, store.Begin(child))
+	below := claimOne(t, s, "w")
+
+	var found []string
+	closes := func(live []store.Live) (changes []record.Change) {
+		found = nil
+		for _, row := range live {
+			found = append(found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State, row.Thinks, row.Starts)))
+		}
+		return []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Cancelled)}}
+	}
+	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}}, store.Finish(closes))
+	slices.Sort(found)
+	want := []string{
+		"actTool p st RUNNING false true", "agentExecution c cs IDLE false false", "agentExecution p s RUNNING false false",
+		"plan c  RUNNING false false", "thinkAct p s RUNNING true false", "wait c w WAITING false false",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("live are\n%s, not\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
+
+	if err := retitle(t, s, below.Lease, "late"); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("a run below wrote: %v", err)
+	}
+	if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
+		t.Errorf("the plan below is %s", state)
+	}
+	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
+	if stop := []store.Wanted{{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, stop) {
+		t.Errorf("the worker is told %+v, %v", wanted, err)
+	}
+	if err := s.WriteRun(t.Context(), lease, nil, store.Finish(closes)); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("it ended twice: %v", err)
 	}
 }
