@@ -6,7 +6,7 @@ import (
 	"github.com/actlog/actlog/agent/model"
 )
 
-// C14: the words of the providers for the end of an answer, in upper or lower case.
+// TestFinishOf: the words of the providers for the end of an answer, in upper or lower case.
 func TestFinishOf(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]model.Finish{

@@ -30,7 +30,7 @@ func states(st *tree.Step) string {
 	return strings.Join(all, " ")
 }
 
-// C10: however a run ends, nothing in it is live then. The house checks that too, after each test.
+// TestNothingIsLiveInEndedRuns: however a run ends, nothing in it is live then. The house checks that too, after each test.
 func TestNothingIsLiveInEndedRuns(t *testing.T) {
 	t.Parallel()
 	ok := tool.Func("ok", "Says ok.", func(context.Context, struct{}) (string, error) { return "ok", nil }, tool.WithPolicy(tool.Policy{Exclusive: true}))
@@ -67,7 +67,7 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 	}
 }
 
-// C10: a run that ends ends the runs below it, in the same moment, whoever carries them.
+// TestRunsBelowEndWithTheirRun: a run that ends ends the runs below it, in the same moment, whoever carries them.
 func TestRunsBelowEndWithTheirRun(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(h *enginetest.House, id string){

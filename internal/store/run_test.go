@@ -558,7 +558,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// C10: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
+// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
 func TestFinishClosesWhatIsLive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)

@@ -235,7 +235,7 @@ func summaries(st *tree.Step) (n int) {
 	return n
 }
 
-// C8: a loop is the same tool with the same arguments and the same result in three answers in a row.
+// TestLoop: a loop is the same tool with the same arguments and the same result in three answers in a row.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	say := func(words string) scriptmodel.ToolCall { return call("echo", object{"text": words}) }
@@ -304,7 +304,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// C9: whatever a model answers where only terminate is offered.
+// TestLastRound: whatever a model answers where only terminate is offered.
 func TestLastRound(t *testing.T) {
 	t.Parallel()
 	say := call("echo", object{"text": "x"})
@@ -357,7 +357,7 @@ func TestLastRound(t *testing.T) {
 	}
 }
 
-// C9: a worker that is lost at any write does not change how the last round ends.
+// TestLastRoundAtEveryWrite: a worker that is lost at any write does not change how the last round ends.
 func TestLastRoundAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	say := call("echo", object{"text": "x"})
@@ -390,7 +390,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 	}
 }
 
-// C10: a request for a summary, which offers no tools, is answered with a call: it is not made, and the work so far is not lost.
+// TestSummaryCallsATool: a request for a summary, which offers no tools, is answered with a call: it is not made, and the work so far is not lost.
 func TestSummaryCallsATool(t *testing.T) {
 	t.Parallel()
 	same := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
@@ -405,7 +405,7 @@ func TestSummaryCallsATool(t *testing.T) {
 	}
 }
 
-// C14: refusals and content filters end a run at once; answers that were cut are called cut.
+// TestEndsOfAnswers: refusals and content filters end a run at once; answers that were cut are called cut.
 func TestEndsOfAnswers(t *testing.T) {
 	t.Parallel()
 	say := call("echo", object{"text": "x"})
