@@ -316,7 +316,7 @@ func (h *house) checkRest(ctx context.Context) error {
 				UNION ALL SELECT 'call ' || t.tool_call_id FROM actlog.act_tool_info AS t WHERE t.root_plan_id = r.root_plan_id AND t.status <> 'FINISHED'
 			) AS x (what)
 			WHERE r.done AND r.plan_id = r.root_plan_id`,
-		"plan that did not end":           `SELECT current_plan_id FROM actlog.plan_execution_record WHERE executor IS NOT NULL AND current_plan_id IN (SELECT plan_id FROM actlog.run) AND state <> 'COMPLETED'`,
+		"plan that did not end": `SELECT current_plan_id FROM actlog.plan_execution_record WHERE executor IS NOT NULL AND current_plan_id IN (SELECT plan_id FROM actlog.run) AND state <> 'COMPLETED'`,
 	} {
 		rows, err := h.db.Query(ctx, query)
 		if err != nil {

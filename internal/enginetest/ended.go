@@ -46,7 +46,7 @@ func CheckEnded(t testing.TB, url string) {
 		t.Error(err)
 		return
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 
 	rows, err := conn.Query(ctx, live)
 	if err != nil {

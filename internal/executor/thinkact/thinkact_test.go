@@ -362,6 +362,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	say := call("echo", object{"text": "x"})
 	carry := func(t *testing.T, disturb func(*enginetest.House)) string {
+		t.Helper()
 		h := enginetest.Build(t, enginetest.Plans{
 			Scenes: []scriptmodel.Scene{{Name: "agent", Turns: append(calls([]scriptmodel.ToolCall{say}),
 				scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say, call("moon", object{})}})}},
@@ -381,6 +382,7 @@ func TestLastRoundAtEveryWrite(t *testing.T) {
 	}
 	lost := strings.NewReplacer("UNKNOWN The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it.", "COMPLETED x")
 	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
+		t.Helper()
 		if lost.Replace(got) != want {
 			t.Errorf("it came to\n%s\nnot\n%s", got, want)
 		}
