@@ -27,7 +27,7 @@ type Row struct {
 	// Failures is how many failures there are below the row, itself not counted. Number is which one it is itself, from
 	// 1 as [Outline.Failures] has them; 0: none.
 	Failures, Number int
-	// Left says that the row was left behind: it has not ended, but the first row has. So nothing is known to go on there.
+	// Left says that the row was left behind: it had begun and has not ended, but the first row has. So nothing is known to go on there.
 	Left bool
 	// Place and Siblings say which of the rows of its parent this is, from 1, and how many these are.
 	Place, Siblings int
@@ -53,7 +53,7 @@ func Of(p *tree.Plan) *Outline {
 	b.plan(p, -1, 0)
 	b.failures(p)
 	for i := range b.Rows {
-		b.Rows[i].Left = b.Rows[0].State().Terminal() && !b.Rows[i].State().Terminal()
+		b.Rows[i].Left = b.Rows[0].State().Terminal() && b.Rows[i].State().Status() == record.StatusRunning
 	}
 	return b.Outline
 }
