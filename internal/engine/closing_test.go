@@ -99,7 +99,7 @@ func TestRunsBelowEndWithTheirRun(t *testing.T) {
 			<-b.begun
 			end(h, id)
 			p := h.Ended(id)
-			enginetest.CheckEnded(t, h.DB.URL)
+			enginetest.CheckEnded(t, h.Store)
 			for _, sub := range p.Steps[0].SubPlans {
 				if *sub.Record.State != record.Cancelled {
 					t.Errorf("the run below is %s", *sub.Record.State)

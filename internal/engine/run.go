@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -305,6 +306,26 @@ func (r *Run) Metadata(m json.RawMessage) {
 // Title puts another title of the plan on record, with the next thing that is.
 func (r *Run) Title(title string) {
 	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: some(r.redact(title))})
+}
+
+// noteException notes how a step failed, if that was an exception.
+func (r *Run) noteException(kind, message string) {
+	if isException(kind) {
+		r.mu.Lock()
+		r.thrown = cmp.Or(r.thrown, message)
+		r.mu.Unlock()
+	}
+}
+
+// exception returns the exception of a run that fails, which may be that of a step; nil: there was none.
+func (r *Run) exception(failure *RunError) *string {
+	if failure.state() != record.Failed {
+		return nil
+	}
+	r.noteException(failure.Kind, failure.Message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return some(r.redact(r.thrown))
 }
 
 // Log returns the log of the run.

@@ -38,6 +38,30 @@ type Thinking struct {
 	MaxTokens      int64
 }
 
+// TellCut returns what a model is told whose answer was cut.
+func (t Thinking) TellCut() model.Message {
+	return model.User("Your answer was cut at " + limitOfTokens(t.MaxTokens) + ". Answer in fewer words, or do less at once.")
+}
+
+// notMade returns why the calls of an answer are not made; empty: they are.
+func (t Thinking) notMade(refused *RunError) string {
+	switch {
+	case refused != nil:
+		return "The answer of the model ended before this call was made."
+	case t.Tools == nil:
+		return "No tool was offered, so this call was not made."
+	}
+	return ""
+}
+
+// Whole returns the text of an answer, or the failure of one that was cut.
+func (t Thinking) Whole(answer *model.Response) (string, error) {
+	if answer.Finish == model.FinishLength {
+		return "", cutError(1, t.MaxTokens)
+	}
+	return answer.Message.Text(), nil
+}
+
 // Think asks the model of a cycle, or returns what it said before. The calls of the answer are on record
 // when it returns, see [Step.Act]. Errors of the model that may pass are tried again, and each try is on
 // record as an attempt.
@@ -275,9 +299,6 @@ func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.
 	s.cycles[row.Seq], s.last = kept, t.Messages
 	return unlessRefused(response, nil)
 }
-
-// unkept is the error kind of a model whose answer cannot be kept.
-const unkept = "model"
 
 // begin puts a cycle on record in which no model is asked, unless the cycle is there.
 func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {

@@ -1,10 +1,10 @@
 package enginetest
 
 import (
-	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
 )
 
 // live finds what no ended run may have: a plan, a step, a cycle, a tool call or a wait that has not ended, a run below it that has not, and a
@@ -37,27 +37,10 @@ const live = `
 	SELECT 'wait ' || w.wait_id || ' is open'
 	FROM actlog.wait_state AS w JOIN ended AS e ON e.root_plan_id = w.root_plan_id AND e.plan_id = w.plan_id WHERE w.state = 'WAITING'`
 
-// CheckEnded checks that nothing is live in the runs of a database that have ended, however they ended.
-func CheckEnded(t testing.TB, url string) {
+// CheckEnded checks that nothing is live in the runs of a store that have ended, however they ended.
+func CheckEnded(t testing.TB, s *store.Store) {
 	t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer func() { _ = conn.Close(ctx) }()
-
-	rows, err := conn.Query(ctx, live)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Error(err)
-	}
-	for _, what := range found {
+	for _, what := range storetest.Query[[]string](t, s, "SELECT COALESCE(array_agg(found.what), '{}') FROM ("+live+") AS found (what)") {
 		t.Errorf("in a run that has ended, %s", what)
 	}
 }

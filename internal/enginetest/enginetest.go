@@ -125,8 +125,8 @@ func Build(t *testing.T, p Plans) *House {
 	if h.DB == nil {
 		h.DB = pgtest.New(t)
 	}
-	t.Cleanup(func() { CheckEnded(t, h.DB.URL) })
 	h.Store = storetest.OpenURL(t, h.DB.URL)
+	t.Cleanup(func() { CheckEnded(t, h.Store) })
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {
 		t.Fatal(err)
