@@ -126,7 +126,8 @@ func Build(t *testing.T, p Plans) *House {
 		h.DB = pgtest.New(t)
 	}
 	h.Store = storetest.OpenURL(t, h.DB.URL)
-	t.Cleanup(func() { CheckEnded(t, h.Store) })
+	own := h.Store // a test may open another
+	t.Cleanup(func() { CheckEnded(t, own) })
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {
 		t.Fatal(err)
