@@ -490,9 +490,19 @@ func (q *Queries) RunControl(ctx context.Context, db DBTX, arg RunControlParams)
 }
 
 const RunFinish = `-- name: RunFinish :exec
+WITH RECURSIVE below AS (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
-WHERE r.root_plan_id = $1::text AND r.plan_id = $2::text
+FROM below AS b
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done
 `
 
 type RunFinishParams struct {
@@ -500,7 +510,7 @@ type RunFinishParams struct {
 	PlanID     string
 }
 
-// Ends a run for good.
+// Ends a run and all below it for good. Whoever holds one of them can write nothing any more.
 func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) error {
 	_, err := db.Exec(ctx, RunFinish, arg.RootPlanID, arg.PlanID)
 	return err
@@ -617,6 +627,98 @@ func (q *Queries) RunHold(ctx context.Context, db DBTX, arg RunHoldParams) (stri
 	var desired string
 	err := row.Scan(&desired)
 	return desired, err
+}
+
+const RunLive = `-- name: RunLive :many
+WITH RECURSIVE below AS (
+    SELECT $1::text COLLATE "C" AS plan_id
+    UNION
+    SELECT p.current_plan_id
+    FROM below AS b
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = $2::text AND p.parent_plan_id = b.plan_id
+),
+steps AS MATERIALIZED (
+    SELECT a.shown_plan_id AS plan_id, a.step_id, a.part, a.attempt, a.state, a.status
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = $2::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
+),
+live AS (
+    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, NULL::integer AS attempt, p.state,
+        false AS thinks, false AS starts
+    FROM actlog.plan_execution_record AS p
+    WHERE p.root_plan_id = $2::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
+        AND p.current_plan_id <> $1::text AND NOT p.completed
+    UNION ALL
+    SELECT 'agentExecution', s.plan_id, s.step_id, 0, '', s.attempt, s.state, false, false
+    FROM steps AS s
+    WHERE s.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'thinkAct', s.plan_id, c.step_id, c.seq, '', c.attempt, c.state, c.think_start_time IS NOT NULL AND c.think_end_time IS NULL, false
+    FROM steps AS s
+    JOIN actlog.think_act_record AS c ON c.root_plan_id = $2::text AND c.step_id = s.step_id AND c.part = s.part AND c.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'actTool', s.plan_id, t.step_id, t.seq, t.tool_call_id, t.attempt, t.state, false, EXISTS (
+        SELECT FROM actlog.plan_execution_record AS p
+        WHERE p.root_plan_id = $2::text AND p.parent_plan_id = s.plan_id AND p.tool_call_id = t.tool_call_id
+    )
+    FROM steps AS s
+    JOIN actlog.act_tool_info AS t ON t.root_plan_id = $2::text AND t.step_id = s.step_id AND t.part = s.part AND t.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'wait', w.plan_id, '', 0, w.wait_id, NULL, w.state, false, false
+    FROM actlog.wait_state AS w
+    WHERE w.root_plan_id = $2::text AND w.plan_id IN (SELECT b.plan_id FROM below AS b) AND w.state = 'WAITING'
+)
+SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, l.starts FROM live AS l
+`
+
+type RunLiveParams struct {
+	PlanID     string
+	RootPlanID string
+}
+
+type RunLiveRow struct {
+	Kind    string
+	PlanID  string
+	StepID  string
+	Seq     int32
+	ID      string
+	Attempt *int32
+	State   string
+	Thinks  bool
+	Starts  bool
+}
+
+// Returns what has not ended of a run that ends: its steps, cycles, tool calls and waits, and with those below it
+// their plans. The caller holds the root plan. thinks: the model of a cycle has not answered. starts: the call started
+// a plan.
+func (q *Queries) RunLive(ctx context.Context, db DBTX, arg RunLiveParams) ([]RunLiveRow, error) {
+	rows, err := db.Query(ctx, RunLive, arg.PlanID, arg.RootPlanID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RunLiveRow
+	for rows.Next() {
+		var i RunLiveRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.PlanID,
+			&i.StepID,
+			&i.Seq,
+			&i.ID,
+			&i.Attempt,
+			&i.State,
+			&i.Thinks,
+			&i.Starts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RunMendDue = `-- name: RunMendDue :execrows
@@ -934,7 +1036,16 @@ const RunWanted = `-- name: RunWanted :many
 SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
 FROM actlog.run AS r
 WHERE r.worker_id = $1::text AND r.desired <> 'RUN'
+UNION ALL
+SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
+FROM actlog.run AS r
+WHERE r.plan_id = ANY ($2::text[]) AND r.done
 `
+
+type RunWantedParams struct {
+	WorkerID string
+	Kept     []string
+}
 
 type RunWantedRow struct {
 	RootPlanID string
@@ -943,9 +1054,10 @@ type RunWantedRow struct {
 	Desired    string
 }
 
-// Returns what runs that a worker holds should do other than run.
-func (q *Queries) RunWanted(ctx context.Context, db DBTX, workerID string) ([]RunWantedRow, error) {
-	rows, err := db.Query(ctx, RunWanted, workerID)
+// Returns what runs that a worker carries should do other than run. kept are those of them that are below others: if one of
+// these has ended, somebody else ended it, with a run above it.
+func (q *Queries) RunWanted(ctx context.Context, db DBTX, arg RunWantedParams) ([]RunWantedRow, error) {
+	rows, err := db.Query(ctx, RunWanted, arg.WorkerID, arg.Kept)
 	if err != nil {
 		return nil, err
 	}

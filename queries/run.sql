@@ -59,10 +59,64 @@ SET worker_id = NULL, lost = 0, due_at = CASE WHEN r.signals > r.seen THEN now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFinish :exec
--- Ends a run for good.
+-- Ends a run and all below it for good. Whoever holds one of them can write nothing any more.
+WITH RECURSIVE below AS (
+    SELECT r.root_plan_id, r.plan_id
+    FROM actlog.run AS r
+    WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text
+    UNION
+    SELECT r.root_plan_id, r.plan_id
+    FROM below AS b
+    JOIN actlog.run AS r ON r.root_plan_id = b.root_plan_id AND r.parent_plan_id = b.plan_id
+)
 UPDATE actlog.run AS r
 SET worker_id = NULL, due_at = NULL, done = true, done_at = now()
-WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
+FROM below AS b
+WHERE r.root_plan_id = b.root_plan_id AND r.plan_id = b.plan_id AND NOT r.done;
+
+-- name: RunLive :many
+-- Returns what has not ended of a run that ends: its steps, cycles, tool calls and waits, and with those below it
+-- their plans. The caller holds the root plan. thinks: the model of a cycle has not answered. starts: the call started
+-- a plan.
+WITH RECURSIVE below AS (
+    SELECT sqlc.arg('plan_id')::text COLLATE "C" AS plan_id
+    UNION
+    SELECT p.current_plan_id
+    FROM below AS b
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = @root_plan_id::text AND p.parent_plan_id = b.plan_id
+),
+steps AS MATERIALIZED (
+    SELECT a.shown_plan_id AS plan_id, a.step_id, a.part, a.attempt, a.state, a.status
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = @root_plan_id::text AND a.shown_plan_id IN (SELECT b.plan_id FROM below AS b)
+),
+live AS (
+    SELECT 'plan'::text AS kind, p.current_plan_id AS plan_id, ''::text AS step_id, 0 AS seq, ''::text AS id, NULL::integer AS attempt, p.state,
+        false AS thinks, false AS starts
+    FROM actlog.plan_execution_record AS p
+    WHERE p.root_plan_id = @root_plan_id::text AND p.current_plan_id IN (SELECT b.plan_id FROM below AS b)
+        AND p.current_plan_id <> @plan_id::text AND NOT p.completed
+    UNION ALL
+    SELECT 'agentExecution', s.plan_id, s.step_id, 0, '', s.attempt, s.state, false, false
+    FROM steps AS s
+    WHERE s.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'thinkAct', s.plan_id, c.step_id, c.seq, '', c.attempt, c.state, c.think_start_time IS NOT NULL AND c.think_end_time IS NULL, false
+    FROM steps AS s
+    JOIN actlog.think_act_record AS c ON c.root_plan_id = @root_plan_id::text AND c.step_id = s.step_id AND c.part = s.part AND c.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'actTool', s.plan_id, t.step_id, t.seq, t.tool_call_id, t.attempt, t.state, false, EXISTS (
+        SELECT FROM actlog.plan_execution_record AS p
+        WHERE p.root_plan_id = @root_plan_id::text AND p.parent_plan_id = s.plan_id AND p.tool_call_id = t.tool_call_id
+    )
+    FROM steps AS s
+    JOIN actlog.act_tool_info AS t ON t.root_plan_id = @root_plan_id::text AND t.step_id = s.step_id AND t.part = s.part AND t.status <> 'FINISHED'
+    UNION ALL
+    SELECT 'wait', w.plan_id, '', 0, w.wait_id, NULL, w.state, false, false
+    FROM actlog.wait_state AS w
+    WHERE w.root_plan_id = @root_plan_id::text AND w.plan_id IN (SELECT b.plan_id FROM below AS b) AND w.state = 'WAITING'
+)
+SELECT l.kind, l.plan_id, l.step_id, l.seq, l.id, l.attempt, l.state, l.thinks, l.starts FROM live AS l;
 
 -- name: RunGain :exec
 -- Notes that a run put a result on record: the workers that it lost before do not count any more.
@@ -195,10 +249,15 @@ JOIN actlog.artifact AS a ON a.root_plan_id = r.root_plan_id AND a.plan_id = r.p
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @root_plan_id::text AND a.name = @name::text;
 
 -- name: RunWanted :many
--- Returns what runs that a worker holds should do other than run.
+-- Returns what runs that a worker carries should do other than run. kept are those of them that are below others: if one of
+-- these has ended, somebody else ended it, with a run above it.
 SELECT r.root_plan_id, r.plan_id, r.epoch, r.desired
 FROM actlog.run AS r
-WHERE r.worker_id = @worker_id::text AND r.desired <> 'RUN';
+WHERE r.worker_id = @worker_id::text AND r.desired <> 'RUN'
+UNION ALL
+SELECT r.root_plan_id, r.plan_id, r.epoch, 'CANCEL'
+FROM actlog.run AS r
+WHERE r.plan_id = ANY (@kept::text[]) AND r.done;
 
 -- name: RunControl :many
 -- Says what a run and all below it should do. Those that nobody holds are due. It returns them.

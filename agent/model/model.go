@@ -61,17 +61,6 @@ type Response struct {
 	Usage   Usage   `json:"usage"`
 }
 
-// Finish is why the model stopped. Reasons that have no constant are as the provider says them.
-type Finish string
-
-// The reasons why a model stops.
-const (
-	FinishStop          Finish = "stop"           // it said all it wanted to
-	FinishToolCalls     Finish = "tool_calls"     // it waits for the results of its tool calls
-	FinishLength        Finish = "length"         // it reached MaxTokens or the end of its context: the last part is cut
-	FinishContentFilter Finish = "content_filter" // it, or its provider, refused
-)
-
 // Usage counts tokens as package record does: Input includes CacheRead and CacheWrite, CacheWrite
 // includes CacheWrite1h, Output includes Reasoning. What the provider does not say is nil.
 type Usage struct {

@@ -306,7 +306,17 @@ func (h *house) checkRest(ctx context.Context) error {
 		"open wait":                       `SELECT plan_id || ' ' || wait_id FROM actlog.wait_state WHERE state = 'WAITING'`,
 		"key that started more than once": `SELECT idempotency_key FROM actlog.run WHERE idempotency_key IS NOT NULL GROUP BY 1 HAVING count(*) > 1`,
 		"call with two sub-plans":         `SELECT root_plan_id || ' ' || tool_call_id FROM actlog.plan_execution_record WHERE tool_call_id IS NOT NULL GROUP BY root_plan_id, tool_call_id HAVING count(*) > 1`,
-		"plan that did not end":           `SELECT current_plan_id FROM actlog.plan_execution_record WHERE executor IS NOT NULL AND current_plan_id IN (SELECT plan_id FROM actlog.run) AND state <> 'COMPLETED'`,
+		"row that is live in an ended run": `SELECT e.current_plan_id || ': ' || x.what FROM actlog.run AS r
+			JOIN actlog.plan_execution_record AS e ON e.root_plan_id = r.root_plan_id AND e.current_plan_id = r.root_plan_id
+			CROSS JOIN LATERAL (
+				SELECT 'plan ' || p.current_plan_id FROM actlog.plan_execution_record AS p WHERE p.root_plan_id = r.root_plan_id AND NOT p.completed
+				UNION ALL SELECT 'step ' || a.step_id FROM actlog.agent_execution_record AS a WHERE a.root_plan_id = r.root_plan_id AND a.status <> 'FINISHED'
+				UNION ALL SELECT 'cycle ' || c.step_id || ' ' || c.seq FROM actlog.think_act_record AS c WHERE c.root_plan_id = r.root_plan_id
+					AND (c.status <> 'FINISHED' OR c.state = 'FAILED' AND (c.error_kind IS NULL OR c.error_message IS NULL))
+				UNION ALL SELECT 'call ' || t.tool_call_id FROM actlog.act_tool_info AS t WHERE t.root_plan_id = r.root_plan_id AND t.status <> 'FINISHED'
+			) AS x (what)
+			WHERE r.done AND r.plan_id = r.root_plan_id`,
+		"plan that did not end": `SELECT current_plan_id FROM actlog.plan_execution_record WHERE executor IS NOT NULL AND current_plan_id IN (SELECT plan_id FROM actlog.run) AND state <> 'COMPLETED'`,
 	} {
 		rows, err := h.db.Query(ctx, query)
 		if err != nil {

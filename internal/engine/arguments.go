@@ -91,3 +91,15 @@ func outOfRange(number string) bool {
 	f, err := strconv.ParseFloat(number, 64)
 	return err != nil || math.IsInf(f, 0)
 }
+
+// Comparable returns arguments in a form that is the same for the same values: in which order their keys are written does not matter.
+func Comparable(arguments string) string {
+	d := json.NewDecoder(strings.NewReader(arguments))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil {
+		return arguments
+	}
+	same, _ := json.Marshal(value) // was decoded from JSON
+	return string(same)
+}

@@ -162,6 +162,9 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 	if err := c.step.run.boundary(ctx); err != nil {
 		return tool.Result{}, err
 	}
+	if !begun(c.row) && c.isCut() {
+		return c.end(record.Failed, tool.Failure(callCut(c.t.MaxTokens)), CutOff)
+	}
 	if c.t.Refuse != nil {
 		if why := c.t.Refuse(c.call, c.of); why != "" {
 			return c.end(record.Failed, tool.Failure(why), Refused)
@@ -204,6 +207,20 @@ func (c *calling) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	return c.run(ctx)
+}
+
+// isCut reports whether the arguments of the call are incomplete because the answer was cut. No arguments at all are none yet, if nothing
+// comes after them.
+func (c *calling) isCut() bool {
+	s := c.step
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if textOf(s.cycles[c.seq].record.FinishReason) != string(model.FinishLength) {
+		return false
+	}
+
+	last := c.index == c.of-1
+	return isIncomplete(c.call.Arguments) || last && slices.Contains([]string{"", "{}"}, c.call.Arguments)
 }
 
 // sameArguments returns an error if the call is on record with other arguments than it is about to be made with.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/actlog/actlog/internal/pg"
 	"github.com/actlog/actlog/internal/store"
-	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -52,7 +51,7 @@ func advance(ctx context.Context, x Executor, r *Run) (result Result, err error)
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("an executor failed", "panic", p, "stack", string(debug.Stack()))
-			err = &RunError{Kind: "internal", Message: "The executor failed."}
+			err = &RunError{Kind: internal, Message: "The executor failed."}
 		}
 	}()
 	return x.Advance(ctx, r)
@@ -126,7 +125,7 @@ func (e *Engine) settle(ctx context.Context, r *Run, result Result, err error) {
 			return
 		}
 		if invalid := new(record.InvalidError); errors.As(failed, &invalid) { // it would fail again
-			err = &RunError{Kind: "internal", Message: "What the run did cannot be put on record: " + invalid.Error()}
+			err = &RunError{Kind: internal, Message: "What the run did cannot be put on record: " + invalid.Error()}
 			r.mu.Lock()
 			r.later = nil
 			r.mu.Unlock()
@@ -154,17 +153,17 @@ func (r *Run) settle(result Result, err error) error {
 	case errors.Is(err, errReleased):
 		return r.release()
 	case errors.Is(err, errStopped):
-		return r.abort(record.Cancelled, &RunError{Kind: "stopped", Message: "The run was stopped."}, Result{})
+		return r.end(record.Cancelled, Result{}, &RunError{Kind: "stopped", Message: "The run was stopped."})
 	case errors.Is(err, errDeadline):
-		return r.abort(record.Failed, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."}, Result{})
+		return r.end(record.Failed, Result{}, &RunError{Kind: LimitTime, Message: "The run has reached its limit of time."})
 	case errors.As(err, &failure):
-		return r.abort(failure.state(), failure, result)
+		return r.end(failure.state(), result, failure)
 	case errors.Is(err, record.ErrUnavailable), errors.Is(err, record.ErrNotFound):
 		r.log.Warn("a run is handed back", "error", err)
 		return r.release()
 	}
 	r.log.Error("a run failed", "error", err)
-	return r.abort(record.Failed, &RunError{Kind: "internal", Message: err.Error()}, Result{})
+	return r.end(record.Failed, Result{}, &RunError{Kind: internal, Message: err.Error()})
 }
 
 // park lets go of the run until a signal, or a time. Its state says that it waits, if it waits for a
@@ -206,8 +205,8 @@ func (r *Run) states(state record.State) []record.Change {
 // release lets go of the run, which is due at once.
 func (r *Run) release() error { return r.write(nil, append(r.clock.stopped(), store.Release())...) }
 
-// end ends the run, and the call that started it.
-func (r *Run) end(state record.State, result Result, failure *RunError, changes ...record.Change) error {
+// end ends the run with all that is live in it, and the call that started it.
+func (r *Run) end(state record.State, result Result, failure *RunError) error {
 	end := r.planRow(state)
 	end.EndTime = new(r.now())
 	if r.plan.StartTime == nil {
@@ -217,13 +216,15 @@ func (r *Run) end(state record.State, result Result, failure *RunError, changes 
 	text := summary
 	if failure != nil {
 		end.ErrorKind, end.ErrorMessage = some(failure.Kind), some(r.redact(failure.Message))
+		end.Exception = r.exception(failure)
 		text = r.redact(failure.Message)
 	}
 	if failure == nil || summary != "" {
 		end.Summary = &summary
 	}
-	changes = append(changes, end)
-	ops := append(r.clock.stopped(), store.Applied(), store.Finish(), store.StopBelow())
+	changes := []record.Change{end}
+	closing := &closing{run: r, state: state, why: failure, at: *end.EndTime}
+	ops := append(r.clock.stopped(), store.Applied(), store.Finish(closing.changes))
 	if r.plan.ConversationID != nil && state == record.Completed && r.plan.UserRequest != nil && !result.Said {
 		ops = append(ops, store.Say(r.conversation(*r.plan.ConversationID), 0,
 			store.Said{Role: "user", Text: *r.plan.UserRequest}, store.Said{Role: "assistant", Text: summary}))
@@ -243,86 +244,6 @@ func (r *Run) end(state record.State, result Result, failure *RunError, changes 
 	}
 	r.engine.metrics.end(r.run.Executor, state)
 	return nil
-}
-
-// abort ends a run whose executor did not: what it began is closed as far as it is open.
-func (r *Run) abort(state record.State, failure *RunError, result Result) error {
-	if r.hasLater() { // what is open shows on record
-		if err := r.write(nil); err != nil {
-			return err
-		}
-	}
-	if failure.Kind == workerLost && r.run.Lost > r.engine.maxTakeovers(r.parts) { // to close it lost a worker, too
-		return r.end(state, result, failure)
-	}
-	changes, err := r.closing(state, failure)
-	if err != nil {
-		return err
-	}
-	return r.end(state, result, failure, changes...)
-}
-
-// maxWaits bounds how many waits of a run are closed with it.
-const maxWaits = 10_000
-
-// closing returns the changes that close what is open in the run.
-func (r *Run) closing(state record.State, failure *RunError) (changes []record.Change, err error) {
-	now := r.now()
-	plan, _, err := r.engine.store.PlanTree(r.leased, r.run.RootPlanID, r.run.PlanID)
-	if err != nil {
-		return nil, err
-	}
-	waits, _, err := r.engine.store.Beside(r.leased, record.KindWait, r.run.RootPlanID, r.run.PlanID, store.Position{}, maxWaits)
-	if err != nil {
-		return nil, err
-	}
-	for _, each := range waits {
-		if w := each.Record.(*record.Wait); *w.State == record.Waiting {
-			changes = append(changes, &record.Wait{RootPlanID: w.RootPlanID, PlanID: w.PlanID, WaitID: w.WaitID, State: new(record.Cancelled), EndTime: &now})
-		}
-	}
-	for _, st := range plan.Steps {
-		if st.Record.State.Terminal() {
-			continue
-		}
-		step, err := r.engine.store.StepDetail(r.leased, r.run.RootPlanID, st.Record.StepID)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, openCycles(step, state, now)...)
-		changes = append(changes, &record.AgentExecution{
-			RootPlanID: step.Record.RootPlanID, PlanID: r.run.PlanID, StepID: step.Record.StepID, State: &state, EndTime: &now,
-			ErrorKind: some(failure.Kind), ErrorMessage: some(r.redact(failure.Message)),
-		})
-	}
-	return changes, nil
-}
-
-// openCycles closes what is open in a step. Of a call that had begun nobody can say how it ended.
-func openCycles(step *tree.Step, state record.State, now time.Time) (changes []record.Change) {
-	for _, c := range step.Cycles {
-		for _, t := range c.ToolCalls {
-			if t.Record.State.Terminal() {
-				continue
-			}
-			end := record.Cancelled
-			if *t.Record.State == record.Running {
-				end = record.Unknown
-			}
-			changes = append(changes, &record.ActTool{
-				RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, ToolCallID: t.Record.ToolCallID,
-				Attempt: t.Record.Attempt, State: &end, EndTime: &now,
-			})
-		}
-		if !c.Record.State.Terminal() {
-			cycle := &record.ThinkAct{RootPlanID: step.Record.RootPlanID, StepID: step.Record.StepID, Seq: c.Record.Seq, Attempt: c.Record.Attempt, State: &state}
-			if c.Record.ThinkStartTime != nil && c.Record.ThinkEndTime == nil {
-				cycle.ThinkEndTime = &now
-			}
-			changes = append(changes, cycle)
-		}
-	}
-	return changes
 }
 
 // newHandle returns the handle of a claimed run.

@@ -26,10 +26,11 @@ import (
 type blocker struct {
 	begun chan string // ids of calls
 	free  chan struct{}
+	left  chan string // ids of calls that were told to end
 }
 
 func newBlocker() *blocker {
-	return &blocker{begun: make(chan string, 100), free: make(chan struct{})}
+	return &blocker{begun: make(chan string, 100), free: make(chan struct{}), left: make(chan string, 100)}
 }
 
 func (b *blocker) tool(p tool.Policy) tool.Tool {
@@ -39,6 +40,7 @@ func (b *blocker) tool(p tool.Policy) tool.Tool {
 		case <-b.free:
 			return "free", nil
 		case <-ctx.Done():
+			b.left <- c.ID
 			return "", ctx.Err()
 		}
 	}, tool.WithPolicy(p))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -63,6 +64,7 @@ type Run struct {
 	lost          int             // how many workers in a row were lost that held it
 	thoughts      map[string]bool // that are on record, or with the next write
 	thoughtAt     time.Time       // of the last of them
+	thrown        string          // the first exception of a step
 	// open returns the rows of the steps that were opened and have not ended, in a state.
 	open []func(record.State) *record.AgentExecution
 }
@@ -342,6 +344,26 @@ func (r *Run) Metadata(m json.RawMessage) {
 // Title puts another title of the plan on record, with the next thing that is.
 func (r *Run) Title(title string) {
 	r.addLater(&record.Plan{RootPlanID: r.run.RootPlanID, CurrentPlanID: r.run.PlanID, Title: some(r.redact(title))})
+}
+
+// noteException notes how a step failed, if that was an exception.
+func (r *Run) noteException(kind, message string) {
+	if isException(kind) {
+		r.mu.Lock()
+		r.thrown = cmp.Or(r.thrown, message)
+		r.mu.Unlock()
+	}
+}
+
+// exception returns the exception of a run that fails, which may be that of a step; nil: there was none.
+func (r *Run) exception(failure *RunError) *string {
+	if failure.state() != record.Failed {
+		return nil
+	}
+	r.noteException(failure.Kind, failure.Message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return some(r.redact(r.thrown))
 }
 
 // Log returns the log of the run.

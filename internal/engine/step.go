@@ -96,6 +96,7 @@ func (r *Run) Step(ctx context.Context, index int, info StepInfo) (*Step, error)
 	}
 	if known.Record.State.Terminal() {
 		s.ended = &known.Record
+		r.noteException(textOf(known.Record.ErrorKind), textOf(known.Record.ErrorMessage))
 	} else if *known.Record.State != record.Running {
 		r.addLater(row)
 	}
@@ -195,6 +196,7 @@ func (s *Step) End(result string, failure *RunError) {
 	end.State, end.EndTime = new(record.Completed), new(s.run.now())
 	if failure != nil {
 		end.State, end.ErrorKind, end.ErrorMessage = new(failure.state()), some(failure.Kind), some(s.run.redact(failure.Message))
+		s.run.noteException(failure.Kind, failure.Message)
 	} else {
 		end.Result = new(s.run.redact(result))
 	}

@@ -38,6 +38,30 @@ type Thinking struct {
 	MaxTokens      int64
 }
 
+// TellCut returns what a model is told whose answer was cut.
+func (t Thinking) TellCut() model.Message {
+	return model.User("Your answer was cut at " + limitOfTokens(t.MaxTokens) + ". Answer in fewer words, or do less at once.")
+}
+
+// notMade returns why the calls of an answer are not made; empty: they are.
+func (t Thinking) notMade(refused *RunError) string {
+	switch {
+	case refused != nil:
+		return "The answer of the model ended before this call was made."
+	case t.Tools == nil:
+		return "No tool was offered, so this call was not made."
+	}
+	return ""
+}
+
+// Whole returns the text of an answer, or the failure of one that was cut.
+func (t Thinking) Whole(answer *model.Response) (string, error) {
+	if answer.Finish == model.FinishLength {
+		return "", cutError(1, t.MaxTokens)
+	}
+	return answer.Message.Text(), nil
+}
+
 // Think asks the model of a cycle, or returns what it said before. The calls of the answer are on record
 // when it returns, see [Step.Act]. Errors of the model that may pass are tried again, and each try is on
 // record as an attempt.
@@ -49,7 +73,7 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		s.mu.Lock()
 		s.last = t.Messages
 		s.mu.Unlock()
-		return recorded(&c.record)
+		return unlessRefused(recorded(&c.record))
 	}
 	if c != nil && *c.record.State == record.Failed && c.record.ErrorKind != nil && !(&model.Error{Kind: model.Kind(*c.record.ErrorKind)}).Retryable() {
 		return nil, modelFailed(*c.record.ErrorKind, textOf(c.record.ErrorMessage))
@@ -69,6 +93,17 @@ func (s *Step) Think(ctx context.Context, seq int64, t Thinking) (*model.Respons
 		return nil, err
 	}
 	return s.think(ctx, seq, c, t)
+}
+
+// unlessRefused returns an answer, or the failure of a step whose model refused to give one.
+func unlessRefused(r *model.Response, err error) (*model.Response, error) {
+	if err != nil {
+		return nil, err
+	}
+	if refused := refusalOf(r); refused != nil {
+		return nil, refused
+	}
+	return r, nil
 }
 
 // mayThink checks the limits of the run.
@@ -97,6 +132,7 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 			*to = *from
 		}
 	}
+	r.Finish = model.FinishOf(string(r.Finish)) // earlier versions kept the words of the provider
 	return r, nil
 }
 
@@ -138,7 +174,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			changes = append(s.resolve(), changes...)
 			s.mu.Unlock()
 		}
-		if err := r.write(append(changes, begin)); err != nil {
+		if err := r.write(append(changes, begin, s.taken(seq))); err != nil {
 			return nil, err
 		}
 		changes = nil
@@ -150,7 +186,7 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 			return nil, err
 		}
 		failed := row(attempt)
-		kind, message := "model", err.Error()
+		kind, message := unkept, err.Error()
 		if known := new(model.Error); errors.As(err, &known) {
 			kind = string(known.Kind)
 		}
@@ -172,6 +208,13 @@ func (s *Step) think(ctx context.Context, seq int64, c *cycle, t Thinking) (*mod
 		}
 		attempt++
 	}
+}
+
+// taken returns the row of the step that has begun a cycle.
+func (s *Step) taken(seq int64) *record.AgentExecution {
+	row := s.row()
+	row.CurrentStep = new(seq + 1)
+	return row
 }
 
 // modelFailed is an error of a model that would come again.
@@ -227,36 +270,53 @@ func (r *Run) wait(ctx context.Context, d time.Duration) error {
 	return r.boundary(ctx)
 }
 
-// keep puts an answer on record, and the calls that it asks for.
+// keep puts an answer on record, and the calls that it asks for. One that cannot be kept, or in which the model refused, fails the cycle.
 func (s *Step) keep(row *record.ThinkAct, response *model.Response, first *time.Time, t Thinking) (*model.Response, error) {
-	r := s.run
 	s.clean(&response.Message)
 	message, err := json.Marshal(response.Message)
 	if err != nil {
 		return nil, fmt.Errorf("encode the message of a model: %w", err)
 	}
-	if len(message) > record.MaxTextBytes {
-		return nil, &RunError{Kind: "model", Message: fmt.Sprintf("The answer of the model has %d bytes, more than can be kept.", len(message))}
-	}
+
+	response.Finish = model.FinishOf(string(response.Finish))
 	usage := response.Usage
-	row.ThinkEndTime, row.FirstTokenTime, row.Message, row.ThinkOutput = new(s.run.now()), first, message, new(response.Message.Text())
+	row.ThinkEndTime, row.FirstTokenTime = new(s.run.now()), first
 	row.FinishReason, row.ResponseID, row.ModelName = some(string(response.Finish)), some(response.ID), some(response.Model)
 	if row.ModelName != nil { // a price is for a provider's model
 		row.Provider = some(t.Model.Provider())
 	}
 	row.InputTokens, row.OutputTokens, row.CacheReadInputTokens, row.CacheCreationInputTokens, row.CacheCreation1hInputTokens, row.ReasoningTokens =
 		usage.Input, usage.Output, usage.CacheRead, usage.CacheWrite, usage.CacheWrite1h, usage.Reasoning
-	kept, changes := s.newCycle(row, response.Message.Calls(), t)
-	if err := r.writeResult(changes); err != nil {
+
+	if len(message) > record.MaxTextBytes {
+		why := fmt.Sprintf("Its answer has %d bytes, more than can be kept.", len(message))
+		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), new(unkept), &why
+		if err := s.run.writeResult([]record.Change{row}); err != nil {
+			return nil, err
+		}
+		return nil, modelFailed(unkept, why)
+	}
+
+	row.Message, row.ThinkOutput = message, new(response.Message.Text())
+	refused := refusalOf(response)
+	if refused != nil {
+		row.State, row.ErrorKind, row.ErrorMessage = new(record.Failed), &refused.Kind, &refused.Message
+	}
+	kept, changes := s.newCycle(row, response.Message.Calls(), t, t.notMade(refused))
+	if err := s.run.writeResult(changes); err != nil {
 		return nil, err
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cycles[row.Seq], s.last = kept, t.Messages
-	if row.ModelName == nil {
+	switch {
+	case refused != nil:
+		return nil, refused
+	case row.ModelName == nil:
 		return response, nil
 	}
-	return response, r.mayAsk(t.Model.Provider(), *row.ModelName) // it may be another one that answered
+	return response, s.run.mayAsk(t.Model.Provider(), *row.ModelName) // it may be another one that answered
 }
 
 // begin puts a cycle on record in which no model is asked, unless the cycle is there.
@@ -266,24 +326,39 @@ func (s *Step) begin(seq int64, calls []model.ToolCall, t Thinking) {
 	if s.cycles[seq] != nil {
 		return
 	}
-	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t)
-	s.run.addLater(append(s.resolve(), changes...)...)
+	kept, changes := s.newCycle(&record.ThinkAct{RootPlanID: s.run.run.RootPlanID, StepID: s.id, Seq: seq, Attempt: new(int64(1))}, calls, t, "")
+	s.run.addLater(append(append(s.resolve(), changes...), s.taken(seq))...)
 	s.cycles[seq] = kept
 }
 
-// newCycle returns a cycle that has calls, and the changes that put it on record.
-func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking) (*cycle, []record.Change) {
-	row.State = new(record.Completed)
-	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0}
+// newCycle returns a cycle that has calls, and the changes that put it on record. It has ended if it has no calls, or if notMade says why
+// they are not made.
+func (s *Step) newCycle(row *record.ThinkAct, calls []model.ToolCall, t Thinking, notMade string) (*cycle, []record.Change) {
+	kept := &cycle{calls: map[string]*record.ActTool{}, resolved: len(calls) == 0 || notMade != ""}
 	changes := []record.Change{row}
-	names := make([]string, len(calls))
+	names, skipped := make([]string, len(calls)), make([]string, len(calls))
 	for i, call := range calls {
 		c := s.newCall(row.Seq, i, call, t)
 		kept.calls[c.ToolCallID], names[i] = c, call.Name
+		if notMade != "" {
+			c.State, c.Result, c.EndTime = new(record.Skipped), &notMade, row.ThinkEndTime
+			skipped[i] = call.Name + ": " + notMade
+		}
 		changes = append(changes, c)
 	}
+
 	if len(calls) > 0 {
-		row.State, row.ActionDescription = new(record.Running), new("Call "+strings.Join(names, ", "))
+		row.ActionDescription = new("Call " + strings.Join(names, ", "))
+	}
+	if len(calls) > 0 && notMade != "" {
+		row.ActionResult = new(strings.Join(skipped, "\n"))
+	}
+	switch {
+	case row.State != nil:
+	case kept.resolved:
+		row.State = new(record.Completed)
+	default:
+		row.State = new(record.Running)
 	}
 	kept.record = *row
 	return kept, changes

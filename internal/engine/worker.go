@@ -125,7 +125,7 @@ func (w *worker) beat(ctx context.Context) {
 		row.Provides, row.Age = w.engine.provides(), w.engine.age()
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, max(w.engine.config.Lease-sent.Sub(beaten), time.Millisecond))
-		now, wanted, err := w.engine.store.Beat(limited, row, w.engine.config.Lease)
+		now, wanted, err := w.engine.store.Beat(limited, row, w.below(), w.engine.config.Lease)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -174,6 +174,18 @@ func (w *worker) drop() {
 	w.row.ID = ""
 }
 
+// below returns the plans of the runs that are carried below others: they end with these.
+func (w *worker) below() (plans []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for plan, h := range w.held {
+		if h.run.run.Parent != nil {
+			plans = append(plans, plan)
+		}
+	}
+	return plans
+}
+
 // apply makes runs do what they are asked for.
 func (w *worker) apply(wanted []store.Wanted) {
 	w.mu.Lock()
@@ -216,7 +228,7 @@ func (w *worker) look(ctx context.Context) {
 	if id == "" || n == 0 {
 		return
 	}
-	if wanted, err := w.engine.store.Wanted(ctx, id); err == nil { // else the next heartbeat brings it
+	if wanted, err := w.engine.store.Wanted(ctx, id, w.below()); err == nil { // else the next heartbeat brings it
 		w.apply(wanted)
 	}
 }

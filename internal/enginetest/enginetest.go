@@ -129,7 +129,7 @@ type Plans struct {
 	DB          *pgtest.DB // nil: a database of its own
 }
 
-// Build builds a house, which the end of the test closes.
+// Build builds a house, which the end of the test closes: nothing may be live then in the runs that have ended.
 func Build(t *testing.T, p Plans) *House {
 	t.Helper()
 	h := &House{T: t, DB: p.DB, executors: p.Executors}
@@ -137,6 +137,8 @@ func Build(t *testing.T, p Plans) *House {
 		h.DB = pgtest.New(t)
 	}
 	h.Store = storetest.OpenURL(t, h.DB.URL)
+	own := h.Store // a test may open another
+	t.Cleanup(func() { CheckEnded(t, own) })
 	var err error
 	if h.Model, err = scriptmodel.Start(scriptmodel.Script{Scenes: p.Scenes}, nil); err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ var kinds = map[string]model.Kind{
 	"invalid_api_key":  model.KindAuth, "authentication_error": model.KindAuth, "permission_error": model.KindAuth,
 	"model_not_found": model.KindNotFound, "not_found_error": model.KindNotFound,
 	"context_length_exceeded": model.KindContextLength, "exceed_context_size_error": model.KindContextLength, "request_too_large": model.KindContextLength,
-	"content_filter": model.KindContentFilter, "content_policy_violation": model.KindContentFilter,
+	"content_policy_violation": model.KindContentFilter, "responsibleaipolicyviolation": model.KindContentFilter,
 }
 
 // tooLong are words of servers that have no code for a conversation that is too long.
@@ -126,8 +126,11 @@ var tooLong = []string{"maximum context length", "context length", "context wind
 // kindOf returns the kind of an error. Without a status, it came within an answer.
 func kindOf(status int, said refusal) model.Kind {
 	for _, word := range said.words {
-		if kind, ok := kinds[word]; ok {
+		if kind, ok := kinds[strings.ToLower(word)]; ok {
 			return kind
+		}
+		if model.FinishOf(word) == model.FinishContentFilter {
+			return model.KindContentFilter
 		}
 	}
 	refuses := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == 0 && slices.Contains(said.words, "invalid_request_error")

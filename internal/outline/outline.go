@@ -27,6 +27,8 @@ type Row struct {
 	// Failures is how many failures there are below the row, itself not counted. Number is which one it is itself, from
 	// 1 as [Outline.Failures] has them; 0: none.
 	Failures, Number int
+	// Left says that the row was left behind: it had begun and has not ended, but the first row has. So nothing is known to go on there.
+	Left bool
 	// Place and Siblings say which of the rows of its parent this is, from 1, and how many these are.
 	Place, Siblings int
 }
@@ -50,6 +52,9 @@ func Of(p *tree.Plan) *Outline {
 	b := builder{Outline: &Outline{Plan: p, Rows: make([]Row, 0, n), places: make(map[string]int, n)}, waits: map[string][]*record.Wait{}}
 	b.plan(p, -1, 0)
 	b.failures(p)
+	for i := range b.Rows {
+		b.Rows[i].Left = b.Rows[0].State().Terminal() && b.Rows[i].State().Status() == record.StatusRunning
+	}
 	return b.Outline
 }
 
@@ -230,11 +235,11 @@ func (o *Outline) Path(row int) (path []int) {
 	return path
 }
 
-// Newest returns the row of the step that began last of those that run. ok is false if none does.
+// Newest returns the row of the step that began last of those that run. ok is false if none does, as in a run that has ended.
 func (o *Outline) Newest() (row int, ok bool) {
 	for i := range o.Rows {
 		s := o.Rows[i].Step
-		if s == nil || o.Rows[i].State().Status() != record.StatusRunning {
+		if s == nil || o.Rows[i].Left || o.Rows[i].State().Status() != record.StatusRunning {
 			continue
 		}
 		if !ok || !before(s.Record.StartTime, o.Rows[row].Step.Record.StartTime) {

@@ -230,3 +230,28 @@ func TestOutlineIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// W6: what has not ended in a run that has was left behind: it does not go on until now.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	began, now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for state, left := range map[record.State]bool{record.Running: false, record.Completed: true, record.Failed: true, record.Interrupted: true} {
+		step := &tree.Step{Record: record.AgentExecution{StepID: "s", State: new(record.Running), StartTime: &began}}
+		step.Cycles = []*tree.Cycle{{Record: record.ThinkAct{StepID: "s", State: new(record.Completed)}}}
+		o := outline.Of(&tree.Plan{
+			Record: record.Plan{CurrentPlanID: "p", State: &state}, Steps: []*tree.Step{step},
+			Waits: []*record.Wait{{WaitID: "w", State: new(record.Waiting)}},
+		})
+		for _, r := range o.Rows {
+			if want := left && !r.State().Terminal(); r.Left != want {
+				t.Errorf("in a plan that is %s, %s is left behind: %t", state, r.At, r.Left)
+			}
+			if _, end := r.TimesAt(now); r.Step != nil && (end == nil) != left {
+				t.Errorf("in a plan that is %s, the step goes on until %v", state, end)
+			}
+		}
+		if _, running := o.Newest(); running == left {
+			t.Errorf("in a plan that is %s, a step runs: %t", state, running)
+		}
+	}
+}

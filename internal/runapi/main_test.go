@@ -131,7 +131,7 @@ func (c *client) work(l store.Lease, changes []record.Change, ops ...store.RunOp
 func (c *client) end(l store.Lease, p record.Plan) {
 	c.T.Helper()
 	p.RootPlanID, p.CurrentPlanID, p.EndTime = l.RootPlanID, l.PlanID, new(time.Now())
-	c.work(l, []record.Change{&p}, store.Finish())
+	c.work(l, []record.Change{&p}, store.Finish(nil))
 }
 
 // waits parks a run that waits.

@@ -142,7 +142,7 @@ func TestControl(t *testing.T) {
 	if err := row.Scan(&asked); err != nil || asked != "PAUSE by ops, RESUME by ops, STOP by ops, STOP by ops ann" {
 		t.Errorf("asked for: %s, %v", asked, err)
 	}
-	wanted, err := c.Store.Wanted(t.Context(), "w")
+	wanted, err := c.Store.Wanted(t.Context(), "w", nil)
 	if err != nil || len(wanted) != 1 || wanted[0].Desired != store.DesiredCancel {
 		t.Errorf("wanted %+v, %v", wanted, err)
 	}

@@ -41,6 +41,7 @@ type answerMessage struct {
 type delta struct {
 	Role      string      `json:"role,omitempty"`
 	Content   *string     `json:"content,omitempty"`
+	Refusal   string      `json:"refusal,omitempty"`
 	Reasoning string      `json:"reasoning_content,omitempty"`
 	ToolCalls []callDelta `json:"tool_calls,omitempty"`
 }
@@ -76,6 +77,9 @@ func complete(req *Request, turn Turn, conversation string, now time.Time) (*com
 	message := &answerMessage{Role: "assistant", Reasoning: turn.Reasoning}
 	if turn.Content != "" {
 		message.Content = &turn.Content
+	}
+	if turn.Refusal != "" {
+		message.Refusal = &turn.Refusal
 	}
 	for i, call := range turn.ToolCalls {
 		arguments, err := call.arguments()
@@ -161,6 +165,11 @@ func (c *completion) chunks() []completion {
 	if answer.Message.Content != nil {
 		for _, piece := range pieces(*answer.Message.Content) {
 			add(delta{Content: &piece}, nil)
+		}
+	}
+	if answer.Message.Refusal != nil {
+		for _, piece := range pieces(*answer.Message.Refusal) {
+			add(delta{Refusal: piece}, nil)
 		}
 	}
 	for i, call := range answer.Message.ToolCalls {

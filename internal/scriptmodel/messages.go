@@ -147,13 +147,16 @@ type outputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`
 }
 
-var stopReasons = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+var stopReasons = map[string]string{"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal", "refusal": "refusal"}
 
 // message converts the answer to the form of the Messages API. The input of a tool call is a JSON
 // value there, so arguments that are no JSON become a string, except in a stream.
 func (c *completion) message() *message {
 	answer, u := c.Choices[0], c.Usage
 	reason := stopReasons[*answer.FinishReason]
+	if answer.Message.Refusal != nil {
+		reason = "refusal"
+	}
 	out := &message{
 		ID: "msg_" + c.ID[len("chatcmpl-"):], Type: "message", Role: "assistant", Model: c.Model, Content: []any{}, StopReason: &reason,
 		Usage: messageUsage{
@@ -171,6 +174,9 @@ func (c *completion) message() *message {
 	}
 	if text := answer.Message.Content; text != nil {
 		out.Content = append(out.Content, textBlock{Type: "text", Text: *text})
+	}
+	if refusal := answer.Message.Refusal; refusal != nil {
+		out.Content = append(out.Content, textBlock{Type: "text", Text: *refusal})
 	}
 	for _, call := range answer.Message.ToolCalls {
 		input := json.RawMessage(call.Function.Arguments)

@@ -51,6 +51,10 @@ type Turn struct {
 	Content   string     `json:"content,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 
+	// Refusal are the words of a model that refuses: in their own field of a chat completion; as a text otherwise, where Anthropic
+	// has a reason of its own.
+	Refusal string `json:"refusal,omitempty"`
+
 	// Reasoning comes before the content: as reasoning_content of a chat completion, or as a
 	// thinking block with a signature, which is checked when the block comes back.
 	Reasoning string `json:"reasoning,omitempty"`
@@ -176,7 +180,7 @@ func Load(name string) (Script, error) {
 	return Parse(data)
 }
 
-var finishReasons = []string{"", "stop", "tool_calls", "length", "content_filter"}
+var finishReasons = []string{"", "stop", "tool_calls", "length", "content_filter", "refusal"}
 
 func (s Script) validate() error {
 	if len(s.Scenes) == 0 {
@@ -204,7 +208,7 @@ func (s Script) validate() error {
 }
 
 func (t Turn) validate() error {
-	answers := t.Content != "" || len(t.ToolCalls) > 0
+	answers := t.Content != "" || len(t.ToolCalls) > 0 || t.Refusal != "" || t.FinishReason != "" // such as length without a word
 	switch {
 	case t.Reply != nil && answers:
 		return errors.New("has both a Reply and an answer")

@@ -400,7 +400,7 @@ func TestReportRun(t *testing.T) {
 			held = c
 		}
 	}
-	if err := s.WriteRun(t.Context(), held.Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), ErrorKind: new("limit_cost")}}, store.Finish()); err != nil {
+	if err := s.WriteRun(t.Context(), held.Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed), ErrorKind: new("limit_cost")}}, store.Finish(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := line(sqlRun), "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25"; got != want {

@@ -98,6 +98,8 @@ type RunOp struct {
 	queue func(q *pgx.Batch, l Lease)
 	rings bool // a worker may have something to do then
 	asked *Desired
+	// closes returns what ends with the run, of what is live in it. nil: nothing does.
+	closes func([]Live) []record.Change
 }
 
 // Asked sets what the run should do, as it is asked for when the write is committed.
@@ -111,14 +113,23 @@ func Park(until time.Time) RunOp {
 	}}
 }
 
-// Finish ends the run for good.
-func Finish() RunOp {
-	return RunOp{queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
+// Finish ends the run and all below it for good. closes, if it is not nil, returns the changes that end what is still live in them once the other changes of the
+// write are on record; it may be called again. Nothing can be written to them in between, nor later.
+func Finish(closes func([]Live) []record.Change) RunOp {
+	return RunOp{rings: true, closes: closes, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunFinish, l.RootPlanID, l.PlanID) }}
 }
 
-// StopBelow asks the runs below the run to stop.
-func StopBelow() RunOp {
-	return RunOp{rings: true, queue: func(q *pgx.Batch, l Lease) { q.Queue(db.RunControl, string(DesiredCancel), l.RootPlanID, l.PlanID) }}
+// Live is a row of a run that has not ended, or of a run below it: a plan, a step, a cycle, a tool call or a wait.
+type Live struct {
+	Kind    record.Kind
+	PlanID  string
+	StepID  string
+	Seq     int64
+	ID      string // of the call or the wait
+	Attempt *int64
+	State   record.State
+	Thinks  bool // the model of the cycle has not answered
+	Starts  bool // the call started a plan
 }
 
 // Begin adds a run of the same tree, unless it is there.
@@ -304,6 +315,11 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	for _, op := range ops {
+		if op.closes != nil {
+			return s.finishRun(ctx, l, changes, ops, op.closes)
+		}
+	}
 	deadline := time.Now().Add(s.config.RetryFor)
 	for attempt := 0; ; attempt++ {
 		b := newBatch(entries)
@@ -341,6 +357,63 @@ func (s *Store) writeRun(ctx context.Context, l Lease, changes []record.Change, 
 			return pg.Translate(err)
 		}
 	}
+}
+
+// finishRun is writeRun of a write that ends the run, with what is live in it.
+func (s *Store) finishRun(ctx context.Context, l Lease, changes []record.Change, ops []RunOp, closes func([]Live) []record.Change) error {
+	err := s.InTx(ctx, func(ctx context.Context, tx *Tx) error {
+		if _, err := tx.Exec(ctx, db.PlanLock, []string{l.RootPlanID}); err != nil {
+			return err
+		}
+		desired, err := s.queries.RunHold(ctx, tx, db.RunHoldParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID, WorkerID: l.WorkerID, Epoch: l.Epoch})
+		if err != nil {
+			return err
+		}
+		if err := tx.writeRun(ctx, changes); err != nil {
+			return err
+		}
+
+		live, err := s.live(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		if err := tx.writeRun(ctx, closes(live)); err != nil {
+			return err
+		}
+
+		var q pgx.Batch
+		for _, op := range ops {
+			op.queue(&q, l)
+			if op.asked != nil {
+				*op.asked = Desired(desired)
+			}
+		}
+		return tx.tx.SendBatch(ctx, &q).Close()
+	})
+	if pg.State(err) == leaseLost {
+		return ErrLeaseLost
+	}
+	return err
+}
+
+// live returns what is live in a run and in those below it. The transaction holds the root plan.
+func (s *Store) live(ctx context.Context, tx *Tx, l Lease) ([]Live, error) {
+	rows, err := s.queries.RunLive(ctx, tx, db.RunLiveParams{RootPlanID: l.RootPlanID, PlanID: l.PlanID})
+	if err != nil {
+		return nil, err
+	}
+
+	live := make([]Live, len(rows))
+	for i, r := range rows {
+		live[i] = Live{
+			Kind: record.Kind(r.Kind), PlanID: r.PlanID, StepID: r.StepID, Seq: int64(r.Seq), ID: r.ID, State: record.State(r.State),
+			Thinks: r.Thinks, Starts: r.Starts,
+		}
+		if r.Attempt != nil {
+			live[i].Attempt = new(int64(*r.Attempt))
+		}
+	}
+	return live, nil
 }
 
 // Claimed is a run that a worker holds from now on.

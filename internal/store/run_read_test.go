@@ -101,7 +101,7 @@ func TestRunDetail(t *testing.T) {
 	}
 	child = claimOne(t, s, "w").Lease
 	end := func(l store.Lease, text string, ops ...store.RunOp) {
-		write(t, s, l, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text}}, append(ops, store.Finish())...)
+		write(t, s, l, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: l.PlanID, State: new(record.Completed), Summary: &text}}, append(ops, store.Finish(nil))...)
 	}
 	end(child, "of the child", store.Signal("p"))
 	root = claimOne(t, s, "w").Lease
@@ -185,7 +185,7 @@ func TestRunList(t *testing.T) {
 		changes := []record.Change{&record.Plan{RootPlanID: c.PlanID, CurrentPlanID: c.PlanID, State: &states[i], ErrorMessage: new(strings.Repeat("e", 2_000))}}
 		switch states[i] {
 		case record.Failed, record.Completed:
-			write(t, s, c.Lease, changes, store.Finish())
+			write(t, s, c.Lease, changes, store.Finish(nil))
 		case record.Waiting:
 			beginChild(t, s, c.Lease, c.PlanID+"-child")
 			child := claimOne(t, s, "w").Lease
@@ -266,7 +266,7 @@ func TestRunStands(t *testing.T) {
 			t.Errorf("%s under %q is %s, want %s", tt.plan, tt.root, got, tt.want)
 		}
 	}
-	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish())
+	write(t, s, claimOne(t, s, "w").Lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Cancelled)}}, store.Finish(nil))
 	if got := stands("p", "p"); got != "ended" {
 		t.Errorf("it is %s", got)
 	}

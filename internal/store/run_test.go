@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func TestRunIsFenced(t *testing.T) {
 	if second.Lease.Epoch != 2 || second.Takeovers != 1 {
 		t.Errorf("taken over: %+v", second)
 	}
-	if err := retitle(t, s, first.Lease, "by a again", store.Finish()); !errors.Is(err, store.ErrLeaseLost) {
+	if err := retitle(t, s, first.Lease, "by a again", store.Finish(nil)); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("the stale worker: %v", err)
 	}
 	if got := planTitle(t, s, "p"); got != "by a" {
@@ -120,7 +121,7 @@ func TestRunIsFenced(t *testing.T) {
 	if got := claim(t, s, "b", 10); len(got) != 0 {
 		t.Errorf("b claimed what it holds: %+v", got)
 	}
-	if err := retitle(t, s, second.Lease, "by b", store.Finish()); err != nil {
+	if err := retitle(t, s, second.Lease, "by b", store.Finish(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := retitle(t, s, second.Lease, "after the end"); !errors.Is(err, store.ErrLeaseLost) {
@@ -160,10 +161,10 @@ func TestDeletionStopsRunsFirst(t *testing.T) {
 	deleted := make(chan error)
 	go func() { deleted <- s.DeletePlan(t.Context(), "p") }()
 	storetest.Until(t, "the run is asked to stop", func() bool {
-		wanted, err := s.Wanted(t.Context(), "a")
+		wanted, err := s.Wanted(t.Context(), "a", nil)
 		return err == nil && len(wanted) == 1 && wanted[0].Desired == store.DesiredCancel
 	})
-	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish()); err != nil {
+	if err := retitle(t, s, held.Lease, "what it was doing", store.Finish(nil)); err != nil {
 		t.Errorf("the worker cannot end what it was doing: %v", err)
 	}
 	if err := <-deleted; err != nil {
@@ -388,7 +389,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err := s.Control(t.Context(), "p", store.Stop, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	_, wanted, err := s.Beat(t.Context(), worker, 0)
+	_, wanted, err := s.Beat(t.Context(), worker, nil, 0)
 	if want := []store.Wanted{{RootPlanID: "p", PlanID: "p", Epoch: lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, want) {
 		t.Errorf("the heartbeat brought %+v, %v", wanted, err)
 	}
@@ -396,7 +397,7 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if err != nil || len(holders) != 1 || holders[0].WorkerID != "a" || holders[0].Stopped {
 		t.Fatalf("holders: %+v, %v", holders, err)
 	}
-	now, _, err := s.Beat(t.Context(), worker, time.Hour)
+	now, _, err := s.Beat(t.Context(), worker, nil, time.Hour)
 	if err != nil || now.IsZero() {
 		t.Errorf("a heartbeat that is late: %v, %v", now, err)
 	}
@@ -415,11 +416,11 @@ func TestLeaseOfAWorker(t *testing.T) {
 	if back.Desired != store.DesiredCancel || back.Takeovers != 0 {
 		t.Errorf("handed back: %+v", back)
 	}
-	if _, _, err := s.Beat(t.Context(), worker, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
+	if _, _, err := s.Beat(t.Context(), worker, nil, time.Hour); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a heartbeat after the end: %v", err)
 	}
 	var asked store.Desired
-	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
+	if err := s.WriteRun(t.Context(), back.Lease, nil, store.Applied(), store.Finish(nil), store.Asked(&asked)); err != nil || asked != store.DesiredCancel {
 		t.Fatal(asked, err)
 	}
 	if err := s.Control(t.Context(), "p", store.Pause, ""); !errors.Is(err, store.ErrEnded) {
@@ -554,5 +555,59 @@ func TestClockSetBack(t *testing.T) {
 	}
 	if c := claimOne(t, s, "w"); c.PlanID != "due" {
 		t.Errorf("claimed %s", c.PlanID)
+	}
+}
+
+// TestFinishClosesWhatIsLive: the end of a run closes what is live in it and ends the runs below it, in one transaction, and nobody writes to them any more.
+func TestFinishClosesWhatIsLive(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	startRun(t, s, newRun("p"))
+	addWorker(t, s, "w", time.Hour)
+	lease := claimOne(t, s, "w").Lease
+	child := newRun("p")
+	child.PlanID, child.Parent = "c", &store.ParentCall{PlanID: "p", StepID: "s", ToolCallID: "t"}
+	rows := []record.Change{
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", State: new(record.Running)},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, State: new(record.Running), ThinkStartTime: new(time.Now())},
+		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", State: new(record.Running), Attempt: new(int64(2))},
+		&record.Plan{RootPlanID: "p", CurrentPlanID: "c", ParentPlanID: new("p"), ToolCallID: new("t"), State: new(record.Running)},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "c", StepID: "cs"},
+		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "done", State: new(record.Completed)},
+		&record.Wait{RootPlanID: "p", PlanID: "c", WaitID: "w", State: new(record.Waiting)},
+	}
+	write(t, s, lease, rows, store.Begin(child))
+	below := claimOne(t, s, "w")
+
+	var found []string
+	closes := func(live []store.Live) (changes []record.Change) {
+		found = nil
+		for _, row := range live {
+			found = append(found, strings.TrimSpace(fmt.Sprintf("%s %s %s%s %s %t %t", row.Kind, row.PlanID, row.StepID, row.ID, row.State, row.Thinks, row.Starts)))
+		}
+		return []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "c", State: new(record.Cancelled)}}
+	}
+	write(t, s, lease, []record.Change{&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Failed)}}, store.Finish(closes))
+	slices.Sort(found)
+	want := []string{
+		"actTool p st RUNNING false true", "agentExecution c cs IDLE false false", "agentExecution p s RUNNING false false",
+		"plan c  RUNNING false false", "thinkAct p s RUNNING true false", "wait c w WAITING false false",
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("live are\n%s, not\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
+	}
+
+	if err := retitle(t, s, below.Lease, "late"); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("a run below wrote: %v", err)
+	}
+	if state := storetest.Query[string](t, s, "SELECT state FROM actlog.plan_execution_record WHERE current_plan_id = 'c'"); state != "CANCELLED" {
+		t.Errorf("the plan below is %s", state)
+	}
+	wanted, err := s.Wanted(t.Context(), "w", []string{"c"})
+	if stop := []store.Wanted{{RootPlanID: "p", PlanID: "c", Epoch: below.Lease.Epoch, Desired: store.DesiredCancel}}; err != nil || !slices.Equal(wanted, stop) {
+		t.Errorf("the worker is told %+v, %v", wanted, err)
+	}
+	if err := s.WriteRun(t.Context(), lease, nil, store.Finish(closes)); !errors.Is(err, store.ErrLeaseLost) {
+		t.Errorf("it ended twice: %v", err)
 	}
 }

@@ -46,8 +46,8 @@ type Wanted struct {
 }
 
 // Beat extends the lease of a worker, and returns the time of the database, and which of its runs should do
-// other than run. The error is [ErrLeaseLost] if another worker has declared this one dead.
-func (s *Store) Beat(ctx context.Context, w Worker, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
+// other than run, see [Store.Wanted]. The error is [ErrLeaseLost] if another worker has declared this one dead.
+func (s *Store) Beat(ctx context.Context, w Worker, below []string, lease time.Duration) (now time.Time, wanted []Wanted, err error) {
 	now, err = s.queries.WorkerBeat(ctx, s.db, db.WorkerBeatParams{WorkerID: w.ID, Provides: w.Provides, Age: w.Age.Seconds(), LeaseSeconds: lease.Seconds()})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -55,7 +55,7 @@ func (s *Store) Beat(ctx context.Context, w Worker, lease time.Duration) (now ti
 	case err != nil:
 		return now, nil, fmt.Errorf("extend the lease of worker %s: %w", w.ID, pg.Translate(err))
 	}
-	wanted, err = s.Wanted(ctx, w.ID)
+	wanted, err = s.Wanted(ctx, w.ID, below)
 	return now, wanted, err
 }
 
@@ -102,9 +102,10 @@ func (s *Store) ClockSetBack(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// Wanted returns which runs of a worker should do other than run.
-func (s *Store) Wanted(ctx context.Context, workerID string) ([]Wanted, error) {
-	rows, err := s.queries.RunWanted(ctx, s.db, workerID)
+// Wanted returns which runs of a worker should do other than run. below are the plans of those that it carries below others, which may have
+// ended with these.
+func (s *Store) Wanted(ctx context.Context, workerID string, below []string) ([]Wanted, error) {
+	rows, err := s.queries.RunWanted(ctx, s.db, db.RunWantedParams{WorkerID: workerID, Kept: append([]string{}, below...)})
 	if err != nil {
 		return nil, fmt.Errorf("look what worker %s should stop: %w", workerID, pg.Translate(err))
 	}

@@ -366,7 +366,7 @@ func TestFacts(t *testing.T) {
 	if to := p.link(p.detail(), "cycle 1"); to != "/runs/run?at=cycle%3Arun-r%2F0" {
 		t.Errorf("the cycle is at %s", to)
 	}
-	s.get(at("run", "call:run-counter/2/x"), http.StatusOK).has("▶ running call attempt 3", "attempt 2 failed, 10s, timeout, no answer within 10 s")
+	s.get(at("run", "call:run-counter/2/x"), http.StatusOK).has("○ left behind call attempt 3", "attempt 2 failed, 10s, timeout, no answer within 10 s")
 	p = s.get(at("run", "wait:w"), http.StatusOK)
 	p.has("question Delete?", "explanation Two would go.", "asked by step researcher", "waited 1m30s", "answered by ann", "answer no", "remark not today")
 }

@@ -296,8 +296,11 @@ func (v *runView) newest() string {
 	return ""
 }
 
-// state returns the state of a row.
+// state returns the state of a row, as it is shown.
 func (v *runView) state(r *outline.Row) record.State {
+	if r.Left {
+		return leftBehind
+	}
 	return r.State()
 }
 
@@ -348,7 +351,7 @@ func (v *runView) lasted(r *outline.Row) string {
 // ran returns how long a row has been going on; 0: it does not, or that is not known.
 func (v *runView) ran(r *outline.Row) time.Duration {
 	start, end := v.rowTimes(r)
-	if r.State().Terminal() || start == nil || !v.now.Equal(*end) {
+	if r.State().Terminal() || r.Left || start == nil || !v.now.Equal(*end) {
 		return 0
 	}
 	return max(0, v.now.Sub(*start))

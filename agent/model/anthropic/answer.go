@@ -20,14 +20,20 @@ type event struct {
 	Index        int            `json:"index"`
 	ContentBlock map[string]any `json:"content_block"`
 	Delta        struct {
-		Type        string `json:"type"`
-		Text        string `json:"text"`
-		Thinking    string `json:"thinking"`
-		Signature   string `json:"signature"`
-		PartialJSON string `json:"partial_json"`
-		Citation    any    `json:"citation"`
-		StopReason  string `json:"stop_reason"`
+		Type        string  `json:"type"`
+		Text        string  `json:"text"`
+		Thinking    string  `json:"thinking"`
+		Signature   string  `json:"signature"`
+		PartialJSON string  `json:"partial_json"`
+		Citation    any     `json:"citation"`
+		StopReason  string  `json:"stop_reason"`
+		StopDetails details `json:"stop_details"`
 	} `json:"delta"`
+}
+
+// details say more about a refusal.
+type details struct {
+	Explanation string `json:"explanation"`
 }
 
 type whole struct {
@@ -35,6 +41,7 @@ type whole struct {
 	Model      string           `json:"model"`
 	Content    []map[string]any `json:"content"`
 	StopReason string           `json:"stop_reason"`
+	Details    details          `json:"stop_details"`
 	Usage      usage            `json:"usage"`
 }
 
@@ -67,6 +74,7 @@ type answer struct {
 	id, model string
 	blocks    []*block
 	reason    string
+	why       string // it refused
 	usage     usage
 	complete  bool
 }
@@ -88,7 +96,7 @@ func (a *answer) read(_ string, data []byte) error {
 		}
 	case "message":
 		a.begin(e.whole)
-		a.reason = e.StopReason
+		a.reason, a.why = e.StopReason, e.Details.Explanation
 		for _, start := range e.Content {
 			a.open(start)
 		}
@@ -109,7 +117,7 @@ func (a *answer) read(_ string, data []byte) error {
 		}
 		a.add(b, &e)
 	case "message_delta":
-		a.reason = cmp.Or(e.Delta.StopReason, a.reason)
+		a.reason, a.why = cmp.Or(e.Delta.StopReason, a.reason), cmp.Or(e.Delta.StopDetails.Explanation, a.why)
 		a.count(e.Usage)
 	case "message_stop":
 		a.complete = true
@@ -192,11 +200,6 @@ func (b *block) arguments() string {
 	return string(whole)
 }
 
-var finishReasons = map[string]model.Finish{
-	"end_turn": model.FinishStop, "stop_sequence": model.FinishStop, "tool_use": model.FinishToolCalls,
-	"max_tokens": model.FinishLength, "model_context_window_exceeded": model.FinishLength, "refusal": model.FinishContentFilter,
-}
-
 // response returns the whole answer. own has the names of tools by their offered form.
 func (a *answer) response(own map[string]string) (*model.Response, error) {
 	if !a.complete || a.reason == "" {
@@ -226,9 +229,10 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 	if m.Raw, err = json.Marshal(map[string]any{"role": "assistant", "content": content}); err != nil {
 		return nil, a.source.Unreadable(nil, err)
 	}
-	finish, ok := finishReasons[a.reason]
-	if !ok {
-		finish = model.Finish(a.reason)
+	finish := model.FinishOf(a.reason)
+	if finish == model.FinishRefusal && a.why != "" && m.Text() == "" {
+		m.Parts = append(m.Parts, model.Part{Text: a.why})
+		a.say(a.why)
 	}
 	return &model.Response{ID: a.id, Model: a.model, Message: m, Finish: finish, Usage: a.counts()}, nil
 }

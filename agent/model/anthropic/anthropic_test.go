@@ -181,7 +181,8 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]model.Finish{
 		"end_turn": model.FinishStop, "stop_sequence": model.FinishStop, "tool_use": model.FinishToolCalls, "max_tokens": model.FinishLength,
-		"model_context_window_exceeded": model.FinishLength, "refusal": model.FinishContentFilter,
+		"model_context_window_exceeded": model.FinishLength, "refusal": model.FinishRefusal, "REFUSAL": model.FinishRefusal, "MAX_TOKENS": model.FinishLength,
+		"guardrail_intervened": model.FinishContentFilter,
 	} {
 		resp, err := answering(t, strings.Replace(whole, "end_turn", reason, 1)).ask(t, anthropic.Config{}, model.Request{})
 		if err != nil || resp.Finish != want || *resp.Usage.Input != 3 || resp.Usage.CacheRead != nil {

@@ -21,7 +21,11 @@ type chunk struct {
 		Delta        map[string]any `json:"delta"`
 		Message      map[string]any `json:"message"`
 		FinishReason string         `json:"finish_reason"`
+		NativeReason string         `json:"native_finish_reason"` // of the provider behind a gateway
 	} `json:"choices"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"` // Gemini says so of a prompt that it does not answer
 	Usage *usage          `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
@@ -59,7 +63,7 @@ type answer struct {
 	text      strings.Builder
 	refused   bool
 	odd       bool // the content changed its form, so the message cannot be sent back as it was
-	finish    string
+	finish    model.Finish
 	usage     *usage
 }
 
@@ -86,17 +90,25 @@ func (a *answer) read(_ string, data []byte) error {
 	if c.Usage != nil {
 		a.usage = c.Usage
 	}
+	if c.PromptFeedback.BlockReason != "" {
+		a.finish = model.FinishContentFilter
+	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
 		}
+
 		for _, piece := range []map[string]any{choice.Delta, choice.Message} {
 			if !a.say(piece) {
 				return a.source.Unreadable(data, errPieces)
 			}
 		}
+
 		if choice.FinishReason != "" {
-			a.finish = choice.FinishReason
+			a.finish = model.FinishOf(choice.FinishReason)
+		}
+		if native := model.FinishOf(choice.NativeReason); native == model.FinishRefusal || native == model.FinishContentFilter {
+			a.finish = native
 		}
 	}
 	return nil
@@ -115,11 +127,12 @@ func (a *answer) say(piece map[string]any) bool {
 	if !a.message.merge(piece) {
 		return false
 	}
-	text := contentText(content)
-	if refusal, _ := piece["refusal"].(string); refusal != "" {
-		a.refused = true
-		text += refusal
+	text, refusal := contentText(content)
+	if said, _ := piece["refusal"].(string); said != "" {
+		refusal += said
 	}
+	a.refused = a.refused || refusal != ""
+	text += refusal
 	a.text.WriteString(text)
 	if text != "" && a.onDelta != nil {
 		a.onDelta(model.Delta{Text: text})
@@ -127,19 +140,18 @@ func (a *answer) say(piece map[string]any) bool {
 	return true
 }
 
-// contentText returns the text of a content, which is a text, or a list of parts.
-func contentText(content any) string {
-	text, _ := content.(string)
+// contentText returns the text of a content, which is a text or a list of parts, and the words of a refusal among the parts.
+func contentText(content any) (text, refusal string) {
+	text, _ = content.(string)
 	parts, _ := content.([]any)
 	for _, p := range parts {
 		part, _ := p.(map[string]any)
-		more, _ := part["text"].(string)
-		text += more
+		said, _ := part["text"].(string)
+		refused, _ := part["refusal"].(string)
+		text, refusal = text+said, refusal+refused
 	}
-	return text
+	return text, refusal
 }
-
-var finishReasons = map[string]model.Finish{"function_call": model.FinishToolCalls}
 
 // response returns the whole answer. own has the names of tools by their offered form.
 func (a *answer) response(own map[string]string) (*model.Response, error) {
@@ -157,13 +169,10 @@ func (a *answer) response(own map[string]string) (*model.Response, error) {
 		}
 		m.Parts = append(m.Parts, model.Part{Call: &c})
 	}
-	finish, ok := finishReasons[a.finish]
-	if !ok {
-		finish = model.Finish(a.finish)
-	}
+	finish := a.finish
 	switch {
 	case a.refused:
-		finish = model.FinishContentFilter
+		finish = model.FinishRefusal
 	case finish == model.FinishStop && len(m.Calls()) > 0: // as some servers say
 		finish = model.FinishToolCalls
 	}

@@ -210,7 +210,7 @@ func TestServers(t *testing.T) {
 		{
 			"a refusal",
 			[]string{delta(`{"content":null,"refusal":"I "}`), delta(`{"refusal":"won't."}`), stop},
-			[]model.Part{{Text: "I won't."}}, model.FinishContentFilter, model.Usage{}, `{"content":null,"refusal":"I won't.","role":"assistant"}`,
+			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":null,"refusal":"I won't.","role":"assistant"}`,
 		},
 		{
 			"content in parts, which then is a text",
@@ -240,6 +240,27 @@ func TestServers(t *testing.T) {
 			`{"content":"yes","role":"assistant"}`,
 		},
 		{"nothing", []string{delta(`{"role":"assistant"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter"}]}`}, []model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`},
+		{
+			"a refusal among the parts of the content",
+			[]string{delta(`{"content":[{"type":"refusal","refusal":"I won't."}]}`), stop},
+			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":[{"refusal":"I won't.","type":"refusal"}],"role":"assistant"}`,
+		},
+		{
+			"a refusal that only the provider behind a gateway calls so", []string{delta(`{"content":"I won't."}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"stop","native_finish_reason":"REFUSAL"}]}`},
+			[]model.Part{{Text: "I won't."}}, model.FinishRefusal, model.Usage{}, `{"content":"I won't.","role":"assistant"}`,
+		},
+		{
+			"Gemini's words", []string{delta(`{"content":"Well"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"content_filter: RECITATION"}]}`},
+			[]model.Part{{Text: "Well"}}, model.FinishContentFilter, model.Usage{}, `{"content":"Well","role":"assistant"}`,
+		},
+		{
+			"a prompt that is blocked", []string{delta(`{"role":"assistant"}`), `{"promptFeedback":{"blockReason":"OTHER"},"choices":[]}`},
+			[]model.Part{}, model.FinishContentFilter, model.Usage{}, `{"content":null,"role":"assistant"}`,
+		},
+		{
+			"an upper case limit", []string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"MAX_TOKENS"}]}`},
+			[]model.Part{{Text: "x"}}, model.FinishLength, model.Usage{}, `{"content":"x","role":"assistant"}`,
+		},
 		{"the old name of tool calls", []string{delta(`{"content":"x"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"function_call"}]}`}, []model.Part{{Text: "x"}}, model.FinishToolCalls, model.Usage{}, `{"content":"x","role":"assistant"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

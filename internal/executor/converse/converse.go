@@ -134,33 +134,56 @@ func (t *talk) turn(ctx context.Context, n int) (answer string, final bool, err 
 	case failure != nil && !answered:
 		return "", false, failure
 	}
-	thinking.Messages, thinking.InOrder = slices.Clone(t.said), true
+	thinking.Messages, thinking.InOrder, thinking.MaxTokens = slices.Clone(t.said), true, t.agent.Model.MaxTokens
 	response, err := t.step.Think(ctx, int64(n), thinking)
 	if err != nil {
 		return "", false, turnError(n, err)
 	}
-	t.said = append(t.said, response.Message)
-	calls := response.Message.Calls()
-	if len(calls) == 0 {
-		if t.fits != nil {
-			if why := t.fits(response.Message.Text()); why != nil {
-				t.said = append(t.said, model.User(doesNotFit(why)))
-				return "", false, nil
-			}
-		}
-		return response.Message.Text(), true, nil
+	t.said = engine.Append(t.said, response.Message)
+	if len(response.Message.Calls()) == 0 {
+		return t.spoken(n, response, thinking)
 	}
 	if ended && !acted {
 		return "", false, failure
 	}
+	return "", false, t.act(ctx, n, response.Message.Calls(), thinking)
+}
+
+// spoken takes a text, which is the final answer if it is whole, and fits.
+func (t *talk) spoken(n int, response *model.Response, thinking engine.Thinking) (answer string, final bool, err error) {
+	cut, err := t.step.Cut(int64(n), thinking)
+	switch {
+	case err != nil:
+		return "", false, turnError(n, err)
+	case cut:
+		t.said = append(t.said, thinking.TellCut())
+		return "", false, nil
+	}
+
+	answer = response.Message.Text()
+	if t.fits != nil {
+		if why := t.fits(answer); why != nil {
+			t.said = append(t.said, model.User(doesNotFit(why)))
+			return "", false, nil
+		}
+	}
+	return answer, true, nil
+}
+
+// act makes the calls of a turn, and tells the model their results.
+func (t *talk) act(ctx context.Context, n int, calls []model.ToolCall, thinking engine.Thinking) error {
 	t.keep()
 	results, err := t.step.Act(ctx, int64(n), calls, thinking)
 	if err != nil {
-		return "", false, turnError(n, err)
+		return turnError(n, err)
 	}
 	t.said = append(t.said, told(calls, results))
 	t.keep()
-	return "", false, nil
+
+	if _, err := t.step.Cut(int64(n), thinking); err != nil {
+		return turnError(n, err)
+	}
+	return nil
 }
 
 // turnError returns an error of a turn: a failure says which turn it was, others are those of the handle.

@@ -512,3 +512,26 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%s %q", *p.Record.State, text(p.Record.ErrorKind))
 	}
 }
+
+// TestRefusedAndCutNodes: a node whose model refuses, is filtered or is cut fails at once, and says so. So does the planner.
+func TestRefusedAndCutNodes(t *testing.T) {
+	t.Parallel()
+	for kind, turn := range map[string]scriptmodel.Turn{
+		"refusal": {Refusal: "I will not."}, "content_filter": {Content: "Here", FinishReason: "content_filter"}, "length": {Content: "Half", FinishReason: "length"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h, p := run(t, task, planned(diamond), scene("carry out", turn))
+			if st := p.Steps[1].Record; *p.Record.State != record.Failed || text(st.ErrorKind) != kind || *st.State != record.Failed {
+				t.Errorf("%s; the node is %s, %s: %s", *p.Record.State, *st.State, text(st.ErrorKind), text(st.ErrorMessage))
+			}
+			if n := len(h.Model.Requests()); n != 2 {
+				t.Errorf("the models were asked %d times", n)
+			}
+
+			if _, p := run(t, task, scene("acyclic graph", turn)); text(p.Record.ErrorKind) != kind {
+				t.Errorf("planning failed as %s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+			}
+		})
+	}
+}

@@ -29,11 +29,13 @@ func do(ctx context.Context, run *engine.Run, index int, info engine.StepInfo, w
 		if err != nil {
 			return "", err
 		}
-		answer, err := step.Think(ctx, seq, engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}})
+		t := engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}}
+		answer, err := step.Think(ctx, seq, t)
 		if err != nil {
 			return "", err
 		}
-		return strings.TrimSpace(answer.Message.Text()), nil
+		text, err := t.Whole(answer)
+		return strings.TrimSpace(text), err
 	})
 	failure, ok := errors.AsType[*engine.RunError](err)
 	if err == nil || ok && !engine.OfRun(err) {

@@ -24,6 +24,8 @@ const (
 	maxRounds = 3
 	// historyMessages is how much of its conversation the orchestrator is told.
 	historyMessages = 200
+	planTemperature = 0.3            // how freely plans are made
+	autoApprove     = "auto_approve" // the field beside a plan that says whether its actions are approved with it
 )
 
 // Advance implements [engine.Executor].
@@ -92,11 +94,8 @@ func (w *work) ask(ctx context.Context, t engine.Thinking) (string, error) {
 		return "", err
 	}
 	w.seq++
-	return answer.Message.Text(), nil
+	return t.Whole(answer)
 }
-
-// planTemperature is how freely plans are made.
-const planTemperature = 0.3
 
 // accepted returns the plan that a human accepts. The error is a [*engine.RunError] with the state CANCELLED if
 // nobody does.
@@ -133,9 +132,6 @@ func (w *work) accepted(ctx context.Context, history []model.Message) (plan, err
 	}
 	return plan{}, badPlan("The plan was modified more than %d times", maxRounds)
 }
-
-// autoApprove is the field of the form beside a plan that says whether its actions are approved with it.
-const autoApprove = "auto_approve"
 
 // validate lets a human look at a plan. After the last round it cannot be modified any more.
 func (w *work) validate(ctx context.Context, p plan, round int) (engine.Answer, error) {

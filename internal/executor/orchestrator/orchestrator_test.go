@@ -353,3 +353,24 @@ func TestModes(t *testing.T) {
 		t.Errorf("%q", asked)
 	}
 }
+
+// TestRefusedAndCut: a planner whose model refuses or is cut ends the run at once. A step does, too, but is told three times that it was cut.
+func TestRefusedAndCut(t *testing.T) {
+	t.Parallel()
+	half := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{enginetest.Call("git.status", `{"pa`)}, FinishReason: "length"}
+	for kind, turns := range map[string][]scriptmodel.Turn{
+		"refusal": {{Refusal: "I will not."}}, "content_filter": {{Content: "Here", FinishReason: "content_filter"}}, "length": {half, half, half},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": turns}), accept)
+			if st := p.Steps[0].Record; *p.Record.State != record.Failed || text(st.ErrorKind) != kind {
+				t.Errorf("%s; the step is %s, %s: %s\n%s", *p.Record.State, *st.State, text(st.ErrorKind), text(st.ErrorMessage), h.story(p))
+			}
+
+			if _, p := run(t, definition(nil), scenes(turns[:1], nil), accept); text(p.Record.ErrorKind) != kind {
+				t.Errorf("planning failed as %s: %s", text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+			}
+		})
+	}
+}

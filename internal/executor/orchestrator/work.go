@@ -116,31 +116,36 @@ func (w *work) use(ctx context.Context, on *engine.Step, agent config.Definition
 		if err != nil {
 			return "", err
 		}
-		talk = append(talk, response.Message)
-		calls := response.Message.Calls()
-		if len(calls) == 0 {
-			if len(tools.Names()) == 0 {
-				return response.Message.Text(), nil
-			}
-			talk = append(talk, model.User(chooseATool))
-			continue
+		output, again, err := call(ctx, on, seq, response, t)
+		if again == nil || err != nil {
+			return output, err
 		}
-		results, err := on.Act(ctx, seq, calls, t)
-		if err != nil {
-			return "", err
-		}
-		switch state, kind := on.Called(seq, 0); {
-		case kind == engine.Refused || kind == engine.NoSuchTool:
-			talk = append(talk, engine.Told(calls, results))
-		case state == record.Skipped:
-			return "", &engine.RunError{Kind: cmp.Or(kind, "rejected"), Message: results[0].Text, State: record.Skipped}
-		case results[0].Failed:
-			return "", &engine.RunError{Kind: "tool", Message: results[0].Text}
-		default:
-			return results[0].Text, nil
-		}
+		talk = append(engine.Append(talk, response.Message), *again)
 	}
 	return "", &engine.RunError{Kind: "no_tool", Message: noTool(agent.Agent)}
+}
+
+// call calls the tool that an agent chose, and returns its output; again is what the agent is told if it has to choose again.
+func call(ctx context.Context, on *engine.Step, seq int64, response *model.Response, t engine.Thinking) (output string, again *model.Message, err error) {
+	calls := response.Message.Calls()
+	results, cut, err := on.Follow(ctx, seq, calls, t)
+	switch state, kind := on.Called(seq, 0); {
+	case err != nil:
+		return "", nil, err
+	case len(calls) == 0 && cut:
+		return "", new(t.TellCut()), nil
+	case len(calls) == 0 && len(t.Tools.Names()) == 0:
+		return response.Message.Text(), nil, nil
+	case len(calls) == 0:
+		return "", new(model.User(chooseATool)), nil
+	case slices.Contains([]string{engine.Refused, engine.NoSuchTool, engine.CutOff}, kind):
+		return "", new(engine.Told(calls, results)), nil
+	case state == record.Skipped:
+		err = &engine.RunError{Kind: cmp.Or(kind, "rejected"), Message: results[0].Text, State: record.Skipped}
+	case results[0].Failed:
+		err = &engine.RunError{Kind: "tool", Message: results[0].Text}
+	}
+	return results[0].Text, nil, err
 }
 
 // oneTool refuses the calls of an agent that chose several tools.

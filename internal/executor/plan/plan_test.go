@@ -590,3 +590,21 @@ func TestBadRequests(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestRefusedAndCutPlans: a model that refuses, is filtered or is cut ends the run at once, and the run says so.
+func TestRefusedAndCutPlans(t *testing.T) {
+	t.Parallel()
+	for kind, turn := range map[string]scriptmodel.Turn{
+		"refusal": {Refusal: "I will not."}, "content_filter": {Content: "Here", FinishReason: "content_filter"}, "length": {Content: `{"steps":[`, FinishReason: "length"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := build(t, role("words.say"), []scriptmodel.Turn{turn}, words)
+			h.Work(h.Engine)
+			d := ended(h, start(h, object{"role": "DEVELOPER", "task": "Say it."}))
+			if p := d.plan.Record; text(p.ErrorKind) != kind || len(h.Model.Requests()) != 1 {
+				t.Errorf("%s %s: %s, after %d requests", *p.State, text(p.ErrorKind), text(p.ErrorMessage), len(h.Model.Requests()))
+			}
+		})
+	}
+}

@@ -70,13 +70,13 @@ func (w *work) ask(ctx context.Context, seq int, system, user string) (string, e
 	if err != nil {
 		return "", err
 	}
-	answer, err := w.step.Think(ctx, int64(seq), engine.Thinking{
-		Model: m, Messages: []model.Message{model.System(system), model.User(user)}, Temperature: w.role.Model.Temperature, MaxTokens: w.role.Model.MaxTokens,
-	})
+	t := engine.Thinking{Model: m, Messages: []model.Message{model.System(system), model.User(user)}}
+	t.Temperature, t.MaxTokens = w.role.Model.Temperature, w.role.Model.MaxTokens
+	answer, err := w.step.Think(ctx, int64(seq), t)
 	if err != nil {
 		return "", err
 	}
-	return answer.Message.Text(), nil
+	return t.Whole(answer)
 }
 
 // operate makes an operation in the cycle of its iteration.

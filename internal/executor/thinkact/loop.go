@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/actlog/actlog/agent/config"
 	"github.com/actlog/actlog/agent/model"
@@ -15,7 +17,7 @@ import (
 const (
 	// maxSilent is how many answers in a row may call no tool.
 	maxSilent = 3
-	// maxSame is how many results in a row may be the same before the agent starts from a summary.
+	// maxSame is how many answers in a row may call the same, with the same results, before the agent starts from a summary.
 	maxSame = 3
 	// maxContext is how many characters a conversation may have before the agent starts from a summary.
 	maxContext = 400_000
@@ -31,8 +33,8 @@ type loop struct {
 	seq    int64           // of the next cycle
 	talk   []model.Message // so far
 	silent int             // answers in a row without a tool call
-	same   int             // results in a row that are the same
-	last   tool.Result     // the result before
+	same   int             // answers in a row that called the same, with the same results
+	last   []string        // what the answer before called, with the results
 }
 
 // run thinks and acts until the agent is done, and returns its answer.
@@ -49,29 +51,55 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if answer == nil { // the conversation begins anew
 			continue
 		}
-		calls := answer.Message.Calls()
-		if len(calls) == 0 {
-			if l.silent++; l.silent == maxSilent {
-				return "", &engine.RunError{Kind: "no_tool_call", Message: "The agent answered three times without calling a tool."}
-			}
-			l.talk = append(l.talk, model.User(callATool))
-			continue
-		}
-		l.silent = 0
-		results, err := l.act(ctx, calls, l.thinking)
-		if err != nil {
-			return "", err
-		}
-		if summary, done := terminated(calls, results); done {
-			return summary, nil
-		}
-		if l.stuck(results) || length(l.talk) > maxContext {
-			if err := l.compact(ctx); err != nil {
-				return "", err
-			}
+		if summary, done, err := l.follow(ctx, answer); done || err != nil {
+			return summary, err
 		}
 	}
-	return l.summarise(ctx)
+	return l.lastRound(ctx)
+}
+
+// follow does what an answer asks for. done reports that it ends the work, with the answer of the agent.
+func (l *loop) follow(ctx context.Context, answer *model.Response) (summary string, done bool, err error) {
+	calls := answer.Message.Calls()
+	if len(calls) == 0 {
+		return "", false, l.askForCall()
+	}
+
+	l.silent = 0
+	results, err := l.act(ctx, calls, l.thinking)
+	if err != nil {
+		return "", false, err
+	}
+	if summary, done := terminated(calls, results); done {
+		return summary, true, nil
+	}
+	if _, err := l.step.Cut(l.seq-1, l.thinking); err != nil {
+		return "", false, err
+	}
+	if l.stuck(calls, results) || length(l.talk) > maxContext {
+		return "", false, l.compact(ctx)
+	}
+	return "", false, nil
+}
+
+// askForCall tells the model that its answer called no tool, or was cut before it could.
+func (l *loop) askForCall() error {
+	l.last = nil // no answers in a row
+	cut, err := l.step.Cut(l.seq-1, l.thinking)
+	switch {
+	case err != nil:
+		return err
+	case cut:
+		l.silent = 0
+		l.talk = append(l.talk, l.thinking.TellCut())
+		return nil
+	}
+
+	if l.silent++; l.silent == maxSilent {
+		return &engine.RunError{Kind: "no_tool_call", Message: "The agent answered three times without calling a tool."}
+	}
+	l.talk = append(l.talk, model.User(callATool))
+	return nil
 }
 
 // think asks the model in the next cycle.
@@ -79,7 +107,7 @@ func (l *loop) think(ctx context.Context, t engine.Thinking) (*model.Response, e
 	t.Messages = slices.Clone(l.talk)
 	answer, err := l.step.Think(ctx, l.seq, t)
 	if err == nil {
-		l.talk = append(l.talk, answer.Message)
+		l.talk = engine.Append(l.talk, answer.Message)
 	}
 	l.seq++
 	return answer, err
@@ -103,35 +131,49 @@ func terminated(calls []model.ToolCall, results []tool.Result) (answer string, d
 	return message(json.RawMessage(calls[0].Arguments)), true // whole, however long it is
 }
 
-// stuck reports whether tools return the same again and again.
-func (l *loop) stuck(results []tool.Result) bool {
-	for _, r := range results {
-		if l.same++; r.Text != l.last.Text || r.Failed != l.last.Failed {
-			l.same = 1
-		}
-		l.last = r
+// stuck reports whether the agent is in a loop: its last answers called the same tools with the same arguments, which returned the same. How often
+// an answer repeats a call, and in which order, does not matter.
+func (l *loop) stuck(calls []model.ToolCall, results []tool.Result) bool {
+	made := make([]string, len(calls))
+	for i, call := range calls {
+		made[i] = fmt.Sprintf("%q %q %t %q", call.Name, engine.Comparable(call.Arguments), results[i].Failed, results[i].Text)
 	}
+	slices.Sort(made)
+	made = slices.Compact(made)
+
+	if l.same++; !slices.Equal(made, l.last) {
+		l.same = 1
+	}
+	l.last = made
 	return l.same >= maxSame
 }
 
 // compact asks the model for a summary, from which the conversation begins anew.
 func (l *loop) compact(ctx context.Context) error {
-	l.talk = append(slices.Clone(l.base[:1]), model.User(summariseFor(l.base, l.talk)))
+	before := l.talk
+	l.talk = append(slices.Clone(l.base[:1]), model.User(summariseFor(l.base, before)))
 	t := l.thinking
 	t.Tools = nil
-	summary, err := l.think(ctx, t)
+	answer, err := l.think(ctx, t)
 	if err != nil {
 		return err
 	}
-	l.talk = append(slices.Clone(l.base), model.User(goOnFrom(summary.Message.Text())))
-	l.same, l.last = 0, tool.Result{}
+
+	summary := answer.Message.Text()
+	if strings.TrimSpace(summary) == "" { // such as one that only calls tools
+		summary = workSoFar(l.base, before, maxUnsummarised)
+	}
+	l.talk = append(slices.Clone(l.base), model.User(goOnFrom(summary)))
+	l.last = nil
 	return nil
 }
 
-// summarise ends the work of an agent that has used its rounds: what it has found is its answer.
-func (l *loop) summarise(ctx context.Context) (string, error) {
+// lastRound ends the work of an agent that has used its rounds: what it has found is its answer. It can only terminate. Whatever else it calls
+// is no tool that there is.
+func (l *loop) lastRound(ctx context.Context) (string, error) {
 	l.talk = append(l.talk, model.User(outOfRounds))
 	t := l.thinking
+	t.Refuse = nil // terminate may be called beside others
 	var err error
 	if t.Tools, err = l.thinking.Tools.Select(terminateTool); err != nil {
 		return "", err
@@ -140,18 +182,29 @@ func (l *loop) summarise(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	calls := answer.Message.Calls()
-	if len(calls) != 1 || calls[0].Name != terminateTool { // it wrote its summary as a text
-		calls = []model.ToolCall{terminateWith(answer.Message.Text(), l.agent.ResponseSchema)}
+	written := strings.TrimSpace(answer.Message.Text())
+	terminates := func(c model.ToolCall) bool { return c.Name == terminateTool }
+	if !slices.ContainsFunc(calls, terminates) && written != "" { // it wrote its summary as a text
+		calls = append(calls, terminateWith(answer.Message.Text(), l.agent.ResponseSchema))
 	}
-	results, err := l.act(ctx, calls, t)
-	if err != nil {
+	var results []tool.Result
+	if len(calls) > 0 {
+		if results, err = l.act(ctx, calls, t); err != nil {
+			return "", err
+		}
+	}
+
+	if _, err := l.step.Cut(l.seq-1, t); err != nil {
 		return "", err
 	}
-	if summary, done := terminated(calls, results); done {
-		return summary, nil
+	for i, call := range calls {
+		if terminates(call) && !results[i].Failed {
+			return message(json.RawMessage(call.Arguments)), nil
+		}
 	}
-	return "", &engine.RunError{Kind: "no_answer", Message: "The agent used all of its rounds and gave no answer that fits."}
+	return "", &engine.RunError{Kind: engine.LimitRounds, Message: usedUp(l.agent.MaxSteps)}
 }
 
 // tooLong reports whether the conversation is too long for the model.

@@ -2,6 +2,7 @@ package thinkact
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/actlog/actlog/agent/config"
@@ -29,21 +30,36 @@ func systemPrompt(a config.Definition) string {
 // maxTold bounds what a summary is made from, in characters.
 const maxTold = 200_000
 
+// maxUnsummarised bounds what an agent goes on from that wrote no summary, in characters.
+const maxUnsummarised = 20_000
+
+// usedUp is why an agent failed that used its rounds without an answer.
+func usedUp(rounds int) string {
+	if rounds == 1 {
+		return "The agent used its only round, and then gave no answer that fits."
+	}
+	return fmt.Sprintf("The agent used all of its %d rounds, and then gave no answer that fits.", rounds)
+}
+
 // summariseFor asks for a summary of a conversation.
 func summariseFor(base, talk []model.Message) string {
+	return "The task:\n" + base[len(base)-1].Text() + "\n\nThe work so far:\n" + workSoFar(base, talk, maxTold) +
+		"\nSummarise the work so far for whoever goes on with it: what is known, with names, places and figures; " +
+		"what was tried and did not work; what is left to do. Do not repeat what leads nowhere."
+}
+
+// workSoFar tells a conversation, the end of it if it is longer than so many characters.
+func workSoFar(base, talk []model.Message, most int) string {
 	var told []string
-	left := maxTold
-	for i := len(talk) - 1; i >= len(base) && left > 0; i-- { // what came last counts most
-		text := tool.Cut(tell(talk[i]), min(left, 10_000))
-		told, left = append(told, text), left-len(text)
+	for i := len(talk) - 1; i >= len(base) && most > 0; i-- { // what came last counts most
+		text := tool.Cut(tell(talk[i]), min(most, 10_000))
+		told, most = append(told, text), most-len(text)
 	}
+
 	var b strings.Builder
-	fmt.Fprintf(&b, "The task:\n%s\n\nThe work so far:\n", base[len(base)-1].Text())
-	for i := len(told) - 1; i >= 0; i-- {
-		b.WriteString(told[i] + "\n")
+	for _, text := range slices.Backward(told) {
+		b.WriteString(text + "\n")
 	}
-	b.WriteString("\nSummarise the work so far for whoever goes on with it: what is known, with names, places and figures; " +
-		"what was tried and did not work; what is left to do. Do not repeat what leads nowhere.")
 	return b.String()
 }
 

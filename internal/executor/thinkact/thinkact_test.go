@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/actlog/actlog/agent/config"
@@ -220,5 +222,238 @@ func TestBadRequests(t *testing.T) {
 		if _, err := h.Engine.Start(t.Context(), r); !errors.As(err, new(*record.InvalidError)) {
 			t.Errorf("%+v: %v", r, err)
 		}
+	}
+}
+
+// summaries counts the cycles in which an agent was asked for a summary.
+func summaries(st *tree.Step) (n int) {
+	for _, c := range st.Cycles {
+		if strings.Contains(text(c.Record.ThinkInput), "Summarise the work so far") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLoop: a loop is the same tool with the same arguments and the same result in three answers in a row.
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	say := func(words string) scriptmodel.ToolCall { return call("echo", object{"text": words}) }
+	ok := func(n int) scriptmodel.ToolCall { return call("ok", object{"n": n}) }
+	quiet := scriptmodel.Turn{Content: "Well."}
+	turn := func(calls ...scriptmodel.ToolCall) scriptmodel.Turn { return scriptmodel.Turn{ToolCalls: calls} }
+	for name, tt := range map[string]struct {
+		turns []scriptmodel.Turn
+		loops int
+	}{
+		"other arguments in one answer":         {[]scriptmodel.Turn{turn(ok(1), ok(2), ok(3))}, 0},
+		"other arguments in three answers":      {[]scriptmodel.Turn{turn(ok(1)), turn(ok(2)), turn(ok(3)), turn(ok(4))}, 0},
+		"repeated within an answer":             {[]scriptmodel.Turn{turn(ok(1), ok(1), ok(1)), turn(ok(2))}, 0},
+		"repeated in two answers":               {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1), ok(1)), turn(ok(2))}, 0},
+		"another call in between":               {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(2)), turn(ok(1)), turn(ok(1))}, 0},
+		"a text in between":                     {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), quiet, turn(ok(1)), turn(ok(1))}, 0},
+		"another call beside it":                {[]scriptmodel.Turn{turn(ok(1), say("a")), turn(ok(1), say("b")), turn(ok(1), say("c"))}, 0},
+		"another tool with the same":            {[]scriptmodel.Turn{turn(ok(1)), turn(call("fine", object{"n": 1})), turn(ok(1))}, 0},
+		"other results":                         {[]scriptmodel.Turn{turn(call("count", object{})), turn(call("count", object{})), turn(call("count", object{}))}, 0},
+		"three in a row":                        {[]scriptmodel.Turn{turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"three in a row after another":          {[]scriptmodel.Turn{turn(ok(2)), turn(ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"three in a row, some more than once":   {[]scriptmodel.Turn{turn(ok(1), ok(1)), turn(ok(1)), turn(ok(1))}, 1},
+		"the same two in three answers":         {[]scriptmodel.Turn{turn(ok(1), ok(2)), turn(ok(2), ok(1)), turn(ok(1), ok(2))}, 1},
+		"the same arguments, otherwise written": {[]scriptmodel.Turn{turn(call("two", `{"a":1,"b":2}`)), turn(call("two", `{"b": 2, "a": 1}`)), turn(call("two", `{"a":1,"b":2}`))}, 1},
+		"a tool that is not there":              {[]scriptmodel.Turn{turn(call("moon", object{})), turn(call("moon", object{})), turn(call("moon", object{}))}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var n atomic.Int64
+			always := func(name string) tool.Tool {
+				return tool.Func(name, "Says ok.", func(context.Context, struct {
+					N int `json:"n,omitempty"`
+					A int `json:"a,omitempty"`
+					B int `json:"b,omitempty"`
+				}) (string, error) {
+					return "ok", nil
+				})
+			}
+			count := tool.Func("count", "Counts.", func(context.Context, struct{}) (string, error) { return fmt.Sprint(n.Add(1)), nil })
+			h := enginetest.Build(t, enginetest.Plans{
+				Scenes: []scriptmodel.Scene{
+					{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: []scriptmodel.Turn{{Content: "A summary."}}},
+					{Name: "agent", Turns: slices.Repeat([]scriptmodel.Turn{{Reply: func(_ context.Context, r *scriptmodel.Request) (scriptmodel.Turn, error) {
+						said, summarised := 0, false
+						for _, m := range r.Messages {
+							if m.Role == "assistant" {
+								said++
+							}
+							summarised = summarised || strings.Contains(string(m.Content), "A summary of your work")
+						}
+						if said < len(tt.turns) && !summarised {
+							return tt.turns[said], nil
+						}
+						return turn(terminate("done")...), nil
+					}}}, len(tt.turns)+1)},
+				},
+				Definitions: map[string]any{"agent.a": config.Definition{Tools: []string{"*"}, Model: config.DefinitionModel{Name: "default"}, EnableWrite: true}},
+				Tools:       []tool.Tool{echo, count, always("ok"), always("fine"), always("two")}, Executors: []engine.Executor{thinkact.Executor{}},
+			})
+			h.Work(h.Engine)
+			p := h.Ended(h.Start("a", "Do it."))
+			if got := summaries(h.Step(p)); *p.Record.State != record.Completed || got != tt.loops {
+				t.Errorf("%s %s; %d summaries, not %d", *p.Record.State, text(p.Record.ErrorMessage), got, tt.loops)
+			}
+		})
+	}
+}
+
+// TestLastRound: whatever a model answers where only terminate is offered.
+func TestLastRound(t *testing.T) {
+	t.Parallel()
+	say := call("echo", object{"text": "x"})
+	schema := json.RawMessage(`{"type":"object","properties":{"score":{"type":"integer"}},"required":["score"]}`)
+	for name, tt := range map[string]struct {
+		last   scriptmodel.Turn
+		schema json.RawMessage
+		answer string // empty: the run fails
+		states string // of the last calls
+	}{
+		"another tool":                     {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say}}, nil, "", "FAILED"},
+		"several others":                   {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say, say}}, nil, "", "FAILED FAILED"},
+		"no such tool":                     {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("moon", object{})}}, nil, "", "FAILED"},
+		"another tool, and a text":         {scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say}}, nil, "What I found.", "FAILED COMPLETED"},
+		"another tool, then terminate":     {scriptmodel.Turn{ToolCalls: append([]scriptmodel.ToolCall{say}, terminate("Found.")...)}, nil, "Found.", "FAILED COMPLETED"},
+		"terminate, then another tool":     {scriptmodel.Turn{ToolCalls: append(terminate("Found."), say)}, nil, "Found.", "COMPLETED FAILED"},
+		"terminate twice":                  {scriptmodel.Turn{ToolCalls: append(terminate("One."), terminate("Two.")...)}, nil, "One.", "COMPLETED COMPLETED"},
+		"terminate without a message":      {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", object{})}}, nil, "", "FAILED"},
+		"arguments that are none":          {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", "{")}}, nil, "", "FAILED"},
+		"nothing":                          {scriptmodel.Turn{FinishReason: "stop"}, nil, "", ""},
+		"a text that does not fit":         {scriptmodel.Turn{Content: "What I found."}, schema, "", "FAILED"},
+		"a text that fits":                 {scriptmodel.Turn{Content: `{"score":7}`}, schema, `{"score":7}`, "COMPLETED"},
+		"terminate that does not fit":      {scriptmodel.Turn{ToolCalls: terminate("high")}, schema, "", "FAILED"},
+		"a text that was cut":              {scriptmodel.Turn{Content: "What I fou", FinishReason: "length"}, nil, "What I fou", "COMPLETED"},
+		"terminate that was cut":           {scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("terminate", `{"message":"What`)}, FinishReason: "length"}, nil, "", "FAILED"},
+		"another tool that it once called": {scriptmodel.Turn{Content: " ", ToolCalls: []scriptmodel.ToolCall{call("echo", object{"text": "0"})}}, nil, "", "FAILED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := run(t, config.Definition{Tools: []string{"echo"}, MaxSteps: 2, ResponseSchema: tt.schema}, append(calls(
+				[]scriptmodel.ToolCall{call("echo", object{"text": "0"})}, []scriptmodel.ToolCall{call("echo", object{"text": "1"})}), tt.last))
+			st := h.Step(p)
+			if len(st.Cycles) != 3 || *st.Cycles[1].ToolCalls[0].Record.State != record.Completed {
+				t.Fatalf("%s %s after %d cycles", *p.Record.State, text(p.Record.ErrorMessage), len(st.Cycles))
+			}
+			var states []string
+			for _, c := range st.Cycles[2].ToolCalls {
+				states = append(states, string(*c.Record.State))
+			}
+			if got := strings.Join(states, " "); got != tt.states {
+				t.Errorf("the last calls are %s, not %s", got, tt.states)
+			}
+			switch {
+			case tt.answer != "" && (*p.Record.State != record.Completed || text(p.Record.Summary) != tt.answer):
+				t.Errorf("%s %q %s", *p.Record.State, text(p.Record.Summary), text(p.Record.ErrorMessage))
+			case tt.answer == "" && (text(p.Record.ErrorKind) != engine.LimitRounds || !strings.Contains(text(p.Record.ErrorMessage), "2 rounds")):
+				t.Errorf("%s %s %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage))
+			}
+		})
+	}
+}
+
+// TestLastRoundAtEveryWrite: a worker that is lost at any write does not change how the last round ends.
+func TestLastRoundAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	say := call("echo", object{"text": "x"})
+	carry := func(t *testing.T, disturb func(*enginetest.House)) string {
+		t.Helper()
+		h := enginetest.Build(t, enginetest.Plans{
+			Scenes: []scriptmodel.Scene{{Name: "agent", Turns: append(calls([]scriptmodel.ToolCall{say}),
+				scriptmodel.Turn{Content: "What I found.", ToolCalls: []scriptmodel.ToolCall{say, call("moon", object{})}})}},
+			Definitions: map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}, MaxSteps: 1, Model: config.DefinitionModel{Name: "default"}}},
+			Tools:       []tool.Tool{echo}, Executors: []engine.Executor{thinkact.Executor{}},
+		})
+		disturb(h)
+		h.Work(h.Engine)
+		p := h.Ended(h.Start("a", "Do it."))
+		lines := []string{string(*p.Record.State) + " " + text(p.Record.Summary) + text(p.Record.ErrorMessage)}
+		for _, c := range h.Step(p).Cycles {
+			for _, each := range c.ToolCalls {
+				lines = append(lines, fmt.Sprint(*c.Record.State, " ", text(each.Record.Name), " ", *each.Record.State, " ", text(each.Record.Result)))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	lost := strings.NewReplacer("UNKNOWN The outcome of this call is unknown: it may have taken effect or not. Verify before you repeat it.", "COMPLETED x")
+	want := enginetest.AtEveryWrite(t, carry, func(t *testing.T, got, want string) {
+		t.Helper()
+		if lost.Replace(got) != want {
+			t.Errorf("it came to\n%s\nnot\n%s", got, want)
+		}
+	})
+	if !strings.HasPrefix(want, "COMPLETED What I found.\n") {
+		t.Errorf("it came to\n%s", want)
+	}
+}
+
+// TestSummaryCallsATool: a request for a summary, which offers no tools, is answered with a call: it is not made, and the work so far is not lost.
+func TestSummaryCallsATool(t *testing.T) {
+	t.Parallel()
+	same := []scriptmodel.ToolCall{call("echo", object{"text": "found it"})}
+	h, p := run(t, config.Definition{Tools: []string{"echo"}}, calls(same, same, same),
+		scriptmodel.Scene{Name: "summary", Match: scriptmodel.Match{User: "The work so far"}, Turns: calls(same)})
+	c := h.Step(p).Cycles
+	if *c[3].Record.State != record.Completed || *c[3].ToolCalls[0].Record.State != record.Skipped {
+		t.Errorf("the cycle is %s, its call %s", *c[3].Record.State, *c[3].ToolCalls[0].Record.State)
+	}
+	if in := text(c[4].Record.ThinkInput); !strings.Contains(in, "echo returned: found it") {
+		t.Errorf("the agent goes on from %s", in)
+	}
+}
+
+// TestEndsOfAnswers: refusals and content filters end a run at once; answers that were cut are called cut.
+func TestEndsOfAnswers(t *testing.T) {
+	t.Parallel()
+	say := call("echo", object{"text": "x"})
+	quiet, half := scriptmodel.Turn{Content: "Well."}, scriptmodel.Turn{Content: "Wel", FinishReason: "length"}
+	silent := scriptmodel.Turn{FinishReason: "length"}
+	cutCall := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", `{"text":"x`)}, FinishReason: "length"}
+	noneYet := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say, call("echo", "")}, FinishReason: "length"}
+	badCall := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", `{"text":"x`)}}
+	whole := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{say}, FinishReason: "length"}
+	for name, tt := range map[string]struct {
+		turns  []scriptmodel.Turn
+		asked  int
+		kind   string // empty: the run is completed
+		error  string // has these words
+		called string // kind of the first call of the last but one, or only, cycle that has some
+	}{
+		"a refusal":                             {[]scriptmodel.Turn{{Refusal: "I will not do that."}}, 1, "refusal", "I will not do that.", ""},
+		"a refusal by its reason":               {[]scriptmodel.Turn{{Content: "No.", FinishReason: "refusal"}}, 1, "refusal", "No.", ""},
+		"a refusal later":                       {[]scriptmodel.Turn{quiet, {ToolCalls: []scriptmodel.ToolCall{say}}, half, {Refusal: "No."}}, 4, "refusal", "No.", ""},
+		"a refusal with a call":                 {[]scriptmodel.Turn{{Refusal: "No.", ToolCalls: []scriptmodel.ToolCall{say}}}, 1, "refusal", "No.", ""},
+		"a content filter":                      {[]scriptmodel.Turn{{Content: "Here is", FinishReason: "content_filter"}}, 1, "content_filter", "Here is", ""},
+		"a filter without words":                {[]scriptmodel.Turn{{FinishReason: "content_filter"}}, 1, "content_filter", "content filter", ""},
+		"cut three times":                       {[]scriptmodel.Turn{half, half, half}, 3, "length", "maxTokens", ""},
+		"cut without a word":                    {[]scriptmodel.Turn{silent, silent, silent}, 3, "length", "maxTokens", ""},
+		"cut in arguments":                      {[]scriptmodel.Turn{cutCall, cutCall, cutCall}, 3, "length", "maxTokens", "length"},
+		"cut before arguments":                  {[]scriptmodel.Turn{noneYet, half, cutCall}, 3, "length", "maxTokens", ""},
+		"cut twice":                             {[]scriptmodel.Turn{half, half, quiet, half, half, {ToolCalls: terminate("done")}}, 6, "", "", ""},
+		"silent":                                {[]scriptmodel.Turn{half, quiet, quiet, quiet}, 4, "no_tool_call", "three times", ""},
+		"bad arguments":                         {[]scriptmodel.Turn{badCall, badCall, {ToolCalls: terminate("done")}}, 3, "", "", "tool"},
+		"whole calls of an answer that was cut": {[]scriptmodel.Turn{whole, {ToolCalls: terminate("done"), FinishReason: "length"}}, 2, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := run(t, config.Definition{Tools: []string{"echo"}, Model: config.DefinitionModel{MaxTokens: 1234}}, tt.turns)
+			st := h.Step(p)
+			if text(p.Record.ErrorKind) != tt.kind || !strings.Contains(text(p.Record.ErrorMessage), tt.error) || len(st.Cycles) != tt.asked || text(st.Record.ErrorKind) != tt.kind {
+				t.Errorf("%s %s %q after %d cycles; the step %s", *p.Record.State, text(p.Record.ErrorKind), text(p.Record.ErrorMessage), len(st.Cycles), text(st.Record.ErrorKind))
+			}
+			for _, c := range st.Cycles {
+				if tt.called != "" && text(c.ToolCalls[0].Record.ErrorKind) != tt.called && text(c.ToolCalls[0].Record.Name) == "echo" {
+					t.Errorf("the call failed as %q: %s", text(c.ToolCalls[0].Record.ErrorKind), text(c.ToolCalls[0].Record.Result))
+				}
+			}
+			if body := string(h.Model.Requests()[len(h.Model.Requests())-1].Body); tt.kind == "length" && !strings.Contains(body, "cut at the limit of 1234 tokens") {
+				t.Errorf("the model was not told that it was cut: %s", body)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -384,5 +385,33 @@ func TestBadRequests(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %s", row.input, err, row.want)
 		}
+	}
+}
+
+// TestRefusedAndCut: an agent whose model refuses or is filtered ends at once. One that was cut is told so, and goes on; after three in a row it
+// ends.
+func TestRefusedAndCut(t *testing.T) {
+	t.Parallel()
+	half, silent := scriptmodel.Turn{Content: "Half", FinishReason: "length"}, scriptmodel.Turn{FinishReason: "length"}
+	halfCall := scriptmodel.Turn{ToolCalls: []scriptmodel.ToolCall{call("echo", `{"text":"ha`)}, FinishReason: "length"}
+	for name, tt := range map[string]struct {
+		turns []scriptmodel.Turn
+		kind  string
+	}{
+		"a refusal": {[]scriptmodel.Turn{{Refusal: "I will not."}}, "refusal"}, "a filter": {[]scriptmodel.Turn{{Content: "Here", FinishReason: "content_filter"}}, "content_filter"},
+		"cut": {[]scriptmodel.Turn{half, halfCall, half}, "length"}, "cut twice": {[]scriptmodel.Turn{half, halfCall, says("Whole.")}, ""}, "cut without a word": {slices.Repeat([]scriptmodel.Turn{silent}, 3), "length"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := house(t, map[string]any{"agent.a": config.Definition{Tools: []string{"echo"}}}, nil, scene("a", tt.turns...))
+			var r workflow.AgentResult
+			p := run(t, h, object{"agent": "a", "user_message": "Say it."}, &r)
+			if text(p.ErrorKind) != tt.kind || tt.kind == "" && r.Text() != "Whole." {
+				t.Errorf("%s %s: %s", *p.State, text(p.ErrorKind), text(p.ErrorMessage))
+			}
+			if got := len(h.Model.Requests()); got != len(tt.turns) {
+				t.Errorf("the model was asked %d times", got)
+			}
+		})
 	}
 }
