@@ -174,7 +174,7 @@ func TestRegisterErrors(t *testing.T) {
 		{agent.Parts{Tools: []tool.Tool{named("terminate", tool.Policy{})}}, []string{"tools.terminate: agents have a tool of this name"}},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{OnUnknown: "guess"})}}, []string{`tools.x.policy.onUnknown: "guess" is not`}},
 		{agent.Parts{Tools: []tool.Tool{named("x", tool.Policy{Timeout: -1})}}, []string{"tools.x.policy.timeout: "}},
-		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its schema is not one of an object"}},
+		{agent.Parts{Tools: []tool.Tool{broken{}}}, []string{"tools: tool broken: its input schema is not an object"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"a.b": {Command: []string{"x"}}}}, []string{"mcpServers.a.b: the name of a server has at most 54 letters, digits, '_' and '-'"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {}}}, []string{"mcpServers.s.command: a server needs a command or a url"}},
 		{agent.Parts{MCPServers: map[string]mcp.Server{"s": {Command: []string{"x"}}}, Tools: []tool.Tool{named("s-x", tool.Policy{})}}, []string{"tools.s-x: it could be the name of a tool of the MCP server s"}},
@@ -527,7 +527,7 @@ func TestForm(t *testing.T) {
 	id := start(t, a, agent.Request{Agent: "a", Request: "Ask me about secret-things.", Tags: []string{"trip"}})
 	run := settled(t, a, id, record.Waiting)
 	w := run.Waits[0]
-	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" || fmt.Sprint(w.Decisions) != "[submit]" || w.ExpiresAt.IsZero() || w.PlanID != id {
+	if w.Title != "Where to?" || w.Type != record.WaitUserInput || len(w.Form) != 2 || w.Form[0]["name"] != "city" || fmt.Sprint(w.Decisions) != "[submit]" || !w.ExpiresAt.IsZero() || w.PlanID != id {
 		t.Errorf("the wait is %+v", w)
 	}
 	if strings.Contains(run.Title, "secret-things") {

@@ -182,7 +182,6 @@ func rawServer(kind string) {
 		if request.Method == "tools/call" {
 			stray("DEBUG: working " + `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n")
 			os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(request.ID) + `,"result":` + exactResult + "}\n")
-			stray("DEBUG: done\n")
 			continue
 		}
 		b, err := json.Marshal(answer)

@@ -70,53 +70,37 @@ func TestNothingIsLiveInEndedRuns(t *testing.T) {
 // TestRunsBelowEndWithTheirRun: a run that ends ends the runs below it, in the same moment, whoever carries them.
 func TestRunsBelowEndWithTheirRun(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(h *enginetest.House, id string){
-		"stopped": func(h *enginetest.House, id string) {
-			if err := h.Store.Control(h.T.Context(), id, store.Stop, "ann"); err != nil {
-				h.T.Error(err)
-			}
-		},
-		"reached its limit of time": func(h *enginetest.House, id string) {
-			storetest.Until(h.T, "the run waits for those below", func() bool {
-				tag, err := h.DB.Pool.Exec(h.T.Context(), "UPDATE actlog.run SET deadline = now(), due_at = now() WHERE plan_id = $1 AND worker_id IS NULL", id)
-				return err == nil && tag.RowsAffected() == 1
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBlocker()
-			h := build(t, []scriptmodel.Scene{
-				{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
-					[]scriptmodel.ToolCall{call("agent.worker", object{"request": "1"}), call("agent.stuck", object{"request": "2"})}, terminate("done"))},
-				{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", object{})}, terminate("done"))},
-			}, map[string]config.Definition{
-				"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker", "agent.stuck"}}, "worker": {Tools: []string{"block"}}, "stuck": {Tools: []string{"gone"}}, // nobody has that tool
-			}, []tool.Tool{b.tool(tool.Policy{})})
-			h.Work(h.Engine)
-			h.Work(h.NewEngine(nil))
-			id := h.Start("parent", "Go.")
-			<-b.begun
-			end(h, id)
-			p := h.Ended(id)
-			enginetest.CheckEnded(t, h.Store)
-			for _, sub := range p.Steps[0].SubPlans {
-				if *sub.Record.State != record.Cancelled {
-					t.Errorf("the run below is %s", *sub.Record.State)
-				}
-			}
-			var got []string
-			for _, sub := range p.Steps[0].SubPlans {
-				for _, st := range sub.Steps {
-					got = append(got, states(storetest.StepDetail(t, h.Store, st.Record.StepID)))
-				}
-			}
-			if fmt.Sprint(got) != "[CANCELLED unknown]" {
-				t.Errorf("below, %s", got)
-			}
-			<-b.left // the tool is told, although the worker can write nothing any more
-		})
+	b := newBlocker()
+	h := build(t, []scriptmodel.Scene{
+		{Name: "parent", Match: scriptmodel.Match{System: "Parent."}, Turns: calls(
+			[]scriptmodel.ToolCall{call("agent.worker", object{"request": "1"}), call("agent.stuck", object{"request": "2"})}, terminate("done"))},
+		{Name: "worker", Turns: calls([]scriptmodel.ToolCall{call("block", object{})}, terminate("done"))},
+	}, map[string]config.Definition{
+		"parent": {SystemPrompt: "Parent.", Tools: []string{"agent.worker", "agent.stuck"}}, "worker": {Tools: []string{"block"}}, "stuck": {Tools: []string{"gone"}}, // nobody has that tool
+	}, []tool.Tool{b.tool(tool.Policy{})})
+	h.Work(h.Engine)
+	h.Work(h.NewEngine(nil))
+	id := h.Start("parent", "Go.")
+	<-b.begun
+	if err := h.Store.Control(t.Context(), id, store.Stop, "ann"); err != nil {
+		t.Fatal(err)
 	}
+
+	p := h.Ended(id)
+	enginetest.CheckEnded(t, h.Store)
+	var got []string
+	for _, sub := range p.Steps[0].SubPlans {
+		if *sub.Record.State != record.Cancelled {
+			t.Errorf("the run below is %s", *sub.Record.State)
+		}
+		for _, st := range sub.Steps {
+			got = append(got, states(storetest.StepDetail(t, h.Store, st.Record.StepID)))
+		}
+	}
+	if fmt.Sprint(got) != "[CANCELLED unknown]" {
+		t.Errorf("below, %s", got)
+	}
+	<-b.left // the tool is told, although the worker can write nothing any more
 }
 
 // X1: the step counts its cycles as the run goes (B25).

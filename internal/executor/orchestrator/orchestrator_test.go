@@ -364,7 +364,7 @@ func TestRefusedAndCut(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			h, p := run(t, definition(nil), scenes([]scriptmodel.Turn{says(plan(step(1, "GIT", "Status")))}, map[string][]scriptmodel.Turn{"Status": turns}), accept)
-			if st := p.Steps[0].Record; *p.Record.State != record.Failed || text(st.ErrorKind) != kind {
+			if st := p.Steps[1].Record; *p.Record.State != record.Failed || text(st.ErrorKind) != kind {
 				t.Errorf("%s; the step is %s, %s: %s\n%s", *p.Record.State, *st.State, text(st.ErrorKind), text(st.ErrorMessage), h.story(p))
 			}
 
