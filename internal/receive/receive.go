@@ -89,6 +89,20 @@ func (r *Receiver) Routes(by Door) (routes []httpd.Route) {
 	return routes
 }
 
+// Waiting returns the routes of a door while there is no store yet: every export is refused with the error of why, as an exporter
+// reads it.
+func Waiting(by Door, why func() error) (routes []httpd.Route) {
+	handle := func(echo.Context) error { return why() }
+	for _, signal := range otlp.Signals {
+		if by == DoorGRPC {
+			routes = append(routes, httpd.Route{Method: http.MethodPost, Path: callPath(signal), Need: httpd.ScopeNone, Handle: handle, Refuse: refuseCall, Quiet: true})
+			continue
+		}
+		routes = append(routes, httpd.Route{Method: http.MethodPost, Path: signal.Path(), Need: httpd.ScopeNone, Handle: handle, Refuse: refuse, Beacon: true, Quiet: true})
+	}
+	return routes
+}
+
 // Unknown is the route of the list of what was sent and is not shown.
 func (r *Receiver) Unknown() httpd.Route {
 	return httpd.Route{Method: http.MethodGet, Path: otlp.RowlessPath, Need: httpd.ScopeRead, Handle: func(c echo.Context) error {
