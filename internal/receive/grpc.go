@@ -48,6 +48,18 @@ func (r *Receiver) Calls() (routes []httpd.Route) {
 	return routes
 }
 
+// WaitingCalls is [Waiting] for OTLP over gRPC.
+func WaitingCalls(why func() error) (routes []httpd.Route) {
+	for _, signal := range otlp.Signals {
+		routes = append(routes, httpd.Route{
+			Method: http.MethodPost, Path: callPath(signal), Need: httpd.ScopeNone, Quiet: true,
+			Handle: func(echo.Context) error { return why() },
+			Refuse: refuseCall,
+		})
+	}
+	return routes
+}
+
 // call answers an export of a signal over gRPC.
 func (r *Receiver) call(c echo.Context, signal otlp.Signal) error {
 	c.Response().Header().Set("Grpc-Accept-Encoding", "gzip, zstd")

@@ -89,16 +89,15 @@ func (r *Receiver) Routes(by Door) (routes []httpd.Route) {
 	return routes
 }
 
-// Waiting returns the routes of a door while there is no store yet: every export is refused with the error of why, as an exporter
+// Waiting returns the routes of OTLP over HTTP while there is no store yet: every export is refused with the error of why, as an exporter
 // reads it.
-func Waiting(by Door, why func() error) (routes []httpd.Route) {
-	handle := func(echo.Context) error { return why() }
+func Waiting(why func() error) (routes []httpd.Route) {
 	for _, signal := range otlp.Signals {
-		if by == DoorGRPC {
-			routes = append(routes, httpd.Route{Method: http.MethodPost, Path: callPath(signal), Need: httpd.ScopeNone, Handle: handle, Refuse: refuseCall, Quiet: true})
-			continue
-		}
-		routes = append(routes, httpd.Route{Method: http.MethodPost, Path: signal.Path(), Need: httpd.ScopeNone, Handle: handle, Refuse: refuse, Beacon: true, Quiet: true})
+		routes = append(routes, httpd.Route{
+			Method: http.MethodPost, Path: signal.Path(), Need: httpd.ScopeNone, Beacon: true, Quiet: true,
+			Handle: func(echo.Context) error { return why() },
+			Refuse: refuse,
+		})
 	}
 	return routes
 }
