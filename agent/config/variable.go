@@ -39,7 +39,19 @@ func (n node) header() Value {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expand replaces ${NAME} by the variable of the environment, and $$ by a dollar. It reports whether
+// variable is what stands between ${ and }: NAME, or NAME:-DEFAULT.
+type variable struct {
+	name       string
+	otherwise  string // for a variable that is not set, or empty
+	hasDefault bool
+}
+
+func parseVariable(text string) (v variable, ok bool) {
+	v.name, v.otherwise, v.hasDefault = strings.Cut(text, ":-")
+	return v, variableName.MatchString(v.name) && !strings.ContainsAny(v.otherwise, "${")
+}
+
+// expand replaces ${NAME} and ${NAME:-DEFAULT} by the variable of the environment, and $$ by a dollar. It reports whether
 // there were variables. Where they are not allowed, they are a problem. After a problem the text is
 // empty, so that no other one can show it.
 func (n node) expand(allowed bool) (text string, variables bool) {
@@ -61,18 +73,21 @@ func (n node) expand(allowed bool) (text string, variables bool) {
 			rest = strings.TrimPrefix(after, "$")
 			continue
 		}
-		name, behind, closed := strings.Cut(after[1:], "}")
-		if !closed || !variableName.MatchString(name) {
+		inside, behind, closed := strings.Cut(after[1:], "}")
+		v, ok := parseVariable(inside)
+		if !closed || !ok {
 			n.problem("after ${ comes the name of a variable and }; a dollar itself is written $$")
 			break
 		}
 		rest, variables = behind, true
-		value, ok := n.file.lookup(name)
+		value, set := n.file.lookup(v.name)
 		switch {
 		case !allowed:
-			n.problem("the variable %s cannot be used here, because this text goes on record; a dollar itself is written $$", name)
-		case !ok:
-			n.problem("the variable %s is not set", name)
+			n.problem("the variable %s cannot be used here, because this text goes on record; a dollar itself is written $$", v.name)
+		case value == "" && v.hasDefault:
+			value = v.otherwise
+		case !set:
+			n.problem("the variable %s is not set", v.name)
 		}
 		out.WriteString(value)
 	}

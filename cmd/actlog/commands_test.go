@@ -84,7 +84,6 @@ func TestUsage(t *testing.T) {
 		"no time (N29)":                     {[]string{"list", "--until", "soon"}, exitUsage, "--until soon"},
 		"a root without a plan":             {[]string{"tail", "--root", "r"}, exitUsage, "--root r"},
 		"no connections":                    {[]string{"serve", "--listen", "127.0.0.1:0", "--max-connections", "0"}, exitUsage, "--max-connections"},
-		"demo with keys":                    {[]string{"demo", "--api-keys", "x"}, exitUsage, "--api-keys"},
 		"demo with agents":                  {[]string{"demo", "--config", "x"}, exitUsage, "--config"},
 		"demo with workers":                 {[]string{"demo", "--workers", "3"}, exitUsage, "--workers"},
 		"no server":                         {[]string{"show", "--server", "http://127.0.0.1:1", "plan-1"}, exitFailed, "actlog serve"},
@@ -109,7 +108,14 @@ func TestMigrate(t *testing.T) {
 	for _, tt := range []struct {
 		command, applied string
 	}{{"status", "no"}, {"up", ""}, {"status", "yes"}, {"up", ""}, {"down", ""}, {"status", "no"}} {
-		code, stdout, stderr := actlog(t, "migrate", tt.command, "--database-url", url)
+		args := []string{"migrate", tt.command, "--database-url", url}
+		if tt.command == "down" {
+			if code, _, stderr := actlog(t, args...); code != exitUsage || !strings.Contains(stderr, "--yes") {
+				t.Errorf("without a terminal: exit code %d\n%s", code, stderr)
+			}
+			args = append(args, "--yes")
+		}
+		code, stdout, stderr := actlog(t, args...)
 		if code != exitDone {
 			t.Fatalf("migrate %s: exit code %d\n%s", tt.command, code, stderr)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -65,6 +66,7 @@ type cli struct {
 	Psql    psqlCmd    `cmd:"" help:"Open psql, or another client, on the configured or the private database."`
 	Verify  verifyCmd  `cmd:"" help:"Check that all long prompts can be put together from their parts. Exit code 1: some cannot."`
 	Price   priceCmd   `cmd:"" help:"List, set, delete or apply the prices of models."`
+	Config  configCmd  `cmd:"" help:"Check a configuration file."`
 	Demo    demoCmd    `cmd:"" help:"Serve, and run an example agent, whose worker is killed on the way."`
 
 	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
@@ -92,6 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.DefaultEnvars("ACTLOG"),
+		kong.PostBuild(chooseVariables),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Vars{"version": version(), "server": defaultServer},
@@ -130,6 +133,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// chooseVariables makes empty variables count as if they were not set, and demo ignore those of what it has itself: it may be started
+// in the environment of a server.
+func chooseVariables(k *kong.Kong) error {
+	for _, command := range append(k.Model.Leaves(false), k.Model.Node) {
+		for _, flag := range command.Flags {
+			own := command.Name == "demo" && slices.Contains([]string{"config", "workers"}, flag.Name)
+			flag.Tag.Envs = slices.DeleteFunc(flag.Tag.Envs, func(name string) bool {
+				value, set := os.LookupEnv(name)
+				return own || set && value == ""
+			})
+			flag.Envs = flag.Tag.Envs
+		}
+	}
+	return nil
 }
 
 // commandName returns the command that was parsed, and its subcommand, without arguments.

@@ -29,7 +29,8 @@ var errKept = errors.New("nothing was deleted")
 
 func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
 	if !c.Yes {
-		if err := c.ask(ctx, e); err != nil {
+		question := fmt.Sprintf("Delete %s and everything below from %s, for good?", joined(c.Plans), c.Server)
+		if err := confirm(ctx, e, "delete", question); err != nil {
 			return err
 		}
 	}
@@ -48,12 +49,12 @@ func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
 	return errors.Join(errs...)
 }
 
-// ask asks at a terminal whether to delete. It returns nil after a yes.
-func (c *deleteCmd) ask(ctx context.Context, e *env) error {
+// confirm asks at a terminal whether a command is to do what it cannot undo. It returns nil after a yes.
+func confirm(ctx context.Context, e *env, command, question string) error {
 	if f, ok := e.stdin.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return usageError("delete asks at a terminal, and stdin is none: pass --yes to delete without a question")
+		return usageError(command + " asks at a terminal, and stdin is none: pass --yes to go on without a question")
 	}
-	fmt.Fprintf(e.stderr, "Delete %s and everything below from %s, for good? [y/N] ", joined(c.Plans), c.Server)
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
 	input := interruptible(ctx, e.stdin)
 	defer input.Close()
 	answer, err := bufio.NewReader(input).ReadString('\n')

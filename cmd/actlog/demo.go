@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/decision"
+	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/scriptmodel"
 	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/words"
@@ -34,10 +35,7 @@ the run (kill -9) and starts another, which goes on with it. The agent asks for 
 
 // Run implements the command.
 func (c *demoCmd) Run(ctx context.Context, e *env) error {
-	switch {
-	case c.APIKeys != "":
-		return usageError("demo is for users of this machine and takes no --api-keys; use actlog serve")
-	case c.Config != "" || c.Workers >= 0:
+	if c.Config != "" || c.Workers >= 0 {
 		return usageError("demo has a configuration and a worker of its own, and takes no --config or --workers; use actlog serve")
 	}
 	log := e.log
@@ -45,6 +43,12 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 		log = slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	d := &demo{pace: c.Pace, stuck: make(chan struct{}, 1)}
+	if c.APIKeys != "" { // which the demo does not know
+		var err error
+		if d.key, c.own, err = httpd.NewKey("demo", []httpd.Scope{httpd.ScopeRead, httpd.ScopeRun, httpd.ScopeDecide}); err != nil {
+			return err
+		}
+	}
 	model, err := scriptmodel.Start(demoScript(c.Pace, func() { d.stuck <- struct{}{} }), nil)
 	if err != nil {
 		return err
@@ -95,6 +99,7 @@ func writeDemo(dir, modelURL string) (config string, err error) {
 type demo struct {
 	pace             time.Duration
 	config, database string
+	key              string        // of the demo, if the server needs one
 	stuck            chan struct{} // receives when an answer is about to get stuck
 	worker           *attachedWorker
 	fail             context.CancelCauseFunc // for a worker that ends by itself
@@ -139,7 +144,7 @@ func (d *demo) attach() error {
 
 // play starts a run, tells it, and shows where to look at it.
 func (d *demo) play(ctx context.Context, e *env, server string) error {
-	client, err := serverFlags{Server: server}.ProvideClient()
+	client, err := serverFlags{Server: server, APIKey: d.key}.ProvideClient()
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,6 +76,8 @@ type guardFlags struct {
 
 	AllowedHosts []string `help:"Names by which clients reach the server, beside its addresses, loopback names and the name of the machine. Without API keys, requests for other hosts are refused." name:"allowed-hosts" placeholder:"NAME"`
 	TrustedProxy []string `help:"Addresses or networks of the proxies in front, such as 10.0.0.0/8: they say in X-Forwarded-For which client sent a request. Default: none is believed." name:"trusted-proxy" placeholder:"CIDR"`
+
+	own string // a line like those of the file, for a key of this process; empty: none
 }
 
 // guard says who may use the server.
@@ -115,7 +117,7 @@ func (g *guardFlags) keys() (*httpd.Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys: %w", err)
 	}
-	keys, err := httpd.ReadKeys(f)
+	keys, err := httpd.ReadKeys(io.MultiReader(f, strings.NewReader("\n"+g.own)))
 	if err != nil {
 		return nil, fmt.Errorf("--api-keys %s: %w", g.APIKeys, err)
 	}
@@ -148,14 +150,12 @@ func (g *guardFlags) listen(ctx context.Context, flag, address string) (*httpd.L
 const sessionsRetry = time.Second
 
 // watch reloads the file of keys on SIGHUP. If the file is invalid, the previous keys stay, so that a
-// mistake in an editor locks nobody out. At the start and when the keys have changed, it ends the sessions of
+// mistake in an editor locks nobody out. hangups receives these signals. At the start and when the keys have changed, it ends the sessions of
 // keys that are gone. The returned function stops watching.
-func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
+func (g *guardFlags) watch(hangups <-chan os.Signal, server *httpd.Server, log *slog.Logger, changed func()) (stop func()) {
 	if g.APIKeys == "" {
 		return func() {}
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(context.Background())
 	endSessions := func() (again <-chan time.Time) {
 		if err := server.EndSessions(ctx); err != nil && ctx.Err() == nil {
@@ -173,7 +173,7 @@ func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func(
 				return
 			case <-again:
 				continue
-			case <-signals:
+			case <-hangups:
 			}
 
 			keys, err := g.keys()
@@ -187,7 +187,6 @@ func (g *guardFlags) watch(server *httpd.Server, log *slog.Logger, changed func(
 		}
 	})
 	return func() {
-		signal.Stop(signals)
 		cancel()
 		watch.Wait()
 	}

@@ -18,8 +18,12 @@ type migrateCmd struct {
 }
 
 type (
-	migrateUpCmd     struct{ databaseFlags }
-	migrateDownCmd   struct{ databaseFlags }
+	migrateUpCmd   struct{ databaseFlags }
+	migrateDownCmd struct {
+		Yes   bool `help:"Do not ask." env:"-"`
+		Force bool `help:"Migrate down although servers or workers are connected. They fail from then on." env:"-"`
+		databaseFlags
+	}
 	migrateStatusCmd struct {
 		JSON bool `help:"Print the migrations as JSON, one per line."`
 		databaseFlags
@@ -38,7 +42,28 @@ func (c *migrateUpCmd) Run(ctx context.Context, e *env) error {
 }
 
 func (c *migrateDownCmd) Run(ctx context.Context, e *env) error {
-	return withMigrator(ctx, c.databaseFlags, e, (*store.Migrator).Down)
+	return withMigrator(ctx, c.databaseFlags, e, func(m *store.Migrator, ctx context.Context) error {
+		loss, err := m.Lost(ctx)
+		if err != nil {
+			return err
+		}
+		sessions, err := m.Connected(ctx)
+		if err != nil {
+			return err
+		}
+		if sessions > 0 && !c.Force {
+			return fmt.Errorf("migrate down: servers, workers or other programs use this database (sessions: %d), and would fail: stop them first, or pass --force", sessions)
+		}
+
+		if !c.Yes {
+			if err := confirm(ctx, e, "migrate down", loss.String()+"\nGo on?"); err != nil {
+				return err
+			}
+		} else {
+			fmt.Fprintln(e.stderr, loss)
+		}
+		return m.Down(ctx)
+	})
 }
 
 func (c *migrateStatusCmd) Run(ctx context.Context, e *env) error {

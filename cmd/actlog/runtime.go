@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -49,35 +50,56 @@ func (f *runtimeFlags) workers(asked int) int {
 
 // agents are the engine of a process, its workers and what their runs use.
 type agents struct {
-	engine  *engine.Engine
+	engine  *engine.Engine // nil before start
 	source  *parts.Source
-	current *config.Current // nil: there is no configuration
+	current *config.Current             // nil: there is no configuration
+	store   atomic.Pointer[store.Store] // nil before start
 	log     *slog.Logger
 
+	ctx     context.Context // ends when the workers stop
 	stop    context.CancelFunc
-	workers sync.WaitGroup
+	running sync.WaitGroup
 }
 
-// startAgents reads the configuration and starts workers. No program that a tool starts in a sandbox reaches
-// what is in hide. The caller closes what it returns.
-func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, log *slog.Logger) (_ *agents, err error) {
+// openAgents reads the configuration, and again on SIGHUP. No program that a tool starts in a sandbox reaches what is in hide. The caller
+// starts the workers and closes what it returns.
+func openAgents(f *runtimeFlags, hide []string, log *slog.Logger) (_ *agents, err error) {
 	a := &agents{source: parts.NewSource(log)}
 	a.log = a.source.Log()
-	ctx, cancel := context.WithCancel(context.Background())
-	a.stop = cancel
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	if f.Config == "" {
+		return a, nil
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.close())
 		}
 	}()
-	if f.Config != "" {
-		if a.current, err = config.Open(f.Config, config.Options{Hide: hide}); err != nil {
-			return nil, err
-		}
+
+	if a.current, err = config.Open(f.Config, config.Options{Hide: hide}); err != nil {
+		return nil, err
+	}
+	a.source.Set(a.current, parts.Own{})
+	if err := a.warn(); err != nil {
+		return nil, err
+	}
+
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	a.running.Go(func() {
+		defer signal.Stop(signals)
+		a.reload(signals)
+	})
+	return a, nil
+}
+
+// start starts workers on the record of a store.
+func (a *agents) start(f *runtimeFlags, s *store.Store, workers int) (err error) {
+	if a.current != nil {
 		a.current.KeepVectors(s)
-		a.source.Set(a.current, parts.Own{})
-		if err := a.warn(s); err != nil {
-			return nil, err
+		a.store.Store(s)
+		if err := a.warnUnpriced(); err != nil {
+			return err
 		}
 	}
 	a.engine, err = engine.New(engine.Config{
@@ -85,19 +107,16 @@ func startAgents(f *runtimeFlags, s *store.Store, workers int, hide []string, lo
 		Logger: a.log, Release: strings.TrimPrefix(version(), "actlog "), Slots: f.Slots, Drain: f.Drain,
 	})
 	if err != nil {
-		return nil, err
-	}
-	if a.current != nil {
-		a.workers.Go(func() { a.reload(ctx, s) })
+		return err
 	}
 	for range workers {
-		a.workers.Go(func() {
-			if err := a.engine.Work(ctx); err != nil {
+		a.running.Go(func() {
+			if err := a.engine.Work(a.ctx); err != nil {
 				a.log.Error("a worker could not start", "error", err)
 			}
 		})
 	}
-	return a, nil
+	return nil
 }
 
 // secretFiles are what tools are not to reach: the data folder, and the keys.
@@ -112,7 +131,7 @@ func (a *agents) register(server *httpd.Server) {
 }
 
 // warn logs what is odd in the configuration, which limits of cost cannot be kept, and what this machine does not protect.
-func (a *agents) warn(s *store.Store) error {
+func (a *agents) warn() error {
 	p, release, err := a.current.Use()
 	if err != nil {
 		return err
@@ -121,12 +140,27 @@ func (a *agents) warn(s *store.Store) error {
 	for _, w := range p.Config.Warnings {
 		a.log.Warn("configuration", "warning", w)
 	}
+	for _, line := range p.Config.Unprotected() {
+		a.log.Warn("what tools can reach", "warning", line)
+	}
+	return nil
+}
+
+// warnUnpriced logs which limits of cost are on models without a price, once there is a database to look prices up in.
+func (a *agents) warnUnpriced() error {
+	s := a.store.Load()
+	if s == nil {
+		return nil
+	}
+	p, release, err := a.current.Use()
+	if err != nil {
+		return err
+	}
+	defer release()
+
 	priced := func(provider, model string) bool { return s.Priced(provider, model, time.Now()) }
 	for _, line := range p.Config.Unpriced(priced) {
 		a.log.Warn("configuration", "warning", line)
-	}
-	for _, line := range p.Config.Unprotected() {
-		a.log.Warn("what tools can reach", "warning", line)
 	}
 	return nil
 }
@@ -152,13 +186,10 @@ func (a *agents) startsPrograms() (bool, error) {
 
 // reload reads the configuration again on SIGHUP. If it has mistakes, the one before stays. Runs keep
 // what they began with.
-func (a *agents) reload(ctx context.Context, s *store.Store) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
+func (a *agents) reload(signals <-chan os.Signal) {
 	for {
 		select {
-		case <-ctx.Done():
+		case <-a.ctx.Done():
 			return
 		case <-signals:
 		}
@@ -167,7 +198,7 @@ func (a *agents) reload(ctx context.Context, s *store.Store) {
 			continue
 		}
 		a.log.Info("reloaded the configuration")
-		if err := a.warn(s); err != nil {
+		if err := errors.Join(a.warn(), a.warnUnpriced()); err != nil {
 			return
 		}
 	}
@@ -176,7 +207,7 @@ func (a *agents) reload(ctx context.Context, s *store.Store) {
 // close hands the runs back and gives up what they used.
 func (a *agents) close() error {
 	a.stop()
-	a.workers.Wait()
+	a.running.Wait()
 	err := a.source.Close()
 	if a.current != nil {
 		a.current.Close()

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/actlog/actlog/internal/api"
@@ -50,6 +52,7 @@ type serveCmd struct {
 	ReplicaLag     time.Duration `help:"How far behind a standby may be to be read; else the primary is." name:"replica-lag" default:"5s"`
 	guardFlags
 	runtimeFlags
+	waitFlags
 	poolerFlags
 	databaseFlags
 }
@@ -57,7 +60,11 @@ type serveCmd struct {
 // Run implements the command.
 func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	s, err := startServer(ctx, c, e.log)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		e.log.Info("stopped before it was ready", "error", err)
+		return nil //nolint:nilerr // that it was stopped is why
+	case err != nil:
 		return err
 	}
 	if l := s.doors.otlpHTTP; l != nil {
@@ -85,7 +92,8 @@ type server struct {
 	doors      doors
 	failed     chan error
 	drainDelay time.Duration
-	stopKeys   func() // stops watching the file of keys
+	hangups    chan os.Signal // that ask to read the keys again; those that arrive before anybody looks wait
+	stopKeys   func()         // stops watching the file of keys
 }
 
 // memoryLimit is when the garbage collector works harder, in bytes, unless GOMEMLIMIT says
@@ -94,65 +102,76 @@ const memoryLimit = 512 << 20
 
 func serverVersion() string { return strings.TrimPrefix(version(), "actlog ") }
 
-// startServer migrates and serves. The caller must wait for the server or close it.
+func (c *serveCmd) validate() error {
+	switch {
+	case c.MaxConnections < 1:
+		return usageError("--max-connections must be at least 1")
+	case c.MaxStreams < 1:
+		return usageError("--max-streams must be at least 1")
+	case c.DetailDays < 0 || c.KeepDays < 0 || c.InterruptAfter < 0:
+		return usageError("--detail-days, --keep-days and --interrupt-after must not be negative")
+	case c.Ballast < 0:
+		return usageError("--ballast must not be negative")
+	case c.DirectURL != "" && c.DatabaseURL == "":
+		return usageError("--direct-url needs --database-url")
+	case c.ReplicaURL != "" && c.DatabaseURL == "":
+		return usageError("--replica-url needs --database-url: the private Postgres has no standbys")
+	case c.ReplicaLag < store.LeastReplicaLag:
+		return usageError(fmt.Sprintf("--replica-lag must be at least %s", store.LeastReplicaLag))
+	case c.TraceDays < 1 || c.TraceQuiet < time.Second:
+		return usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
+	}
+	return c.runtimeFlags.validate()
+}
+
+// startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests are answered 503. The
+// caller must wait for the server or close it.
 func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
-	if c.MaxConnections < 1 {
-		return nil, usageError("--max-connections must be at least 1")
-	}
-	if c.MaxStreams < 1 {
-		return nil, usageError("--max-streams must be at least 1")
-	}
-	if c.DetailDays < 0 || c.KeepDays < 0 || c.InterruptAfter < 0 {
-		return nil, usageError("--detail-days, --keep-days and --interrupt-after must not be negative")
-	}
-	if c.Ballast < 0 {
-		return nil, usageError("--ballast must not be negative")
-	}
-	if c.DirectURL != "" && c.DatabaseURL == "" {
-		return nil, usageError("--direct-url needs --database-url")
-	}
-	if c.ReplicaURL != "" && c.DatabaseURL == "" {
-		return nil, usageError("--replica-url needs --database-url: the private Postgres has no standbys")
-	}
-	if c.ReplicaLag < store.LeastReplicaLag {
-		return nil, usageError(fmt.Sprintf("--replica-lag must be at least %s", store.LeastReplicaLag))
-	}
-	if c.TraceDays < 1 || c.TraceQuiet < time.Second {
-		return nil, usageError("--trace-days must be at least 1, --trace-quiet at least 1s")
-	}
 	if err := c.validate(); err != nil {
 		return nil, err
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
 	}
 	config, err := c.guard()
 	if err != nil {
 		return nil, err
 	}
-	// Listen first: if a port is in use, no database has to be started.
-	doors, err := c.open(ctx, log)
-	if err != nil {
-		return nil, err
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
-	s := &server{url: doors.api.URL(), log: log, doors: doors, failed: make(chan error, len(doors.all)), drainDelay: c.DrainDelay}
+
+	s := &server{log: log, drainDelay: c.DrainDelay, hangups: make(chan os.Signal, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if err := s.openStore(ctx, c); err != nil {
+	if c.APIKeys != "" {
+		signal.Notify(s.hangups, syscall.SIGHUP)
+	}
+	if s.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
 		return nil, err
 	}
+	// If a port is in use, no database has to be started.
+	if s.doors, err = c.open(ctx, log); err != nil {
+		return nil, err
+	}
+	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
+
+	config.Logger, config.Version = log, serverVersion()
+	config.Origins, config.MaxStreams = c.OTLPOrigins, c.MaxStreams
+	w := c.waiting(log)
+	s.serveWaiting(httpd.New(config), w.reason, c.MaxConnections)
+	if err := s.openStore(ctx, c, w); err != nil {
+		return nil, err
+	}
+
 	s.openReports(ctx, c.ReportURL, c.ReplicaURL)
 	s.hub = live.New(s.store, s.store.Feed(), s.store.Deltas(), log, c.MaxStreams)
-	config.Logger, config.Version = log, serverVersion()
 	config.Logins, config.Marks = s.store, s.store
-	config.Origins, config.MaxStreams = c.OTLPOrigins, c.MaxStreams
 	s.http = httpd.New(config)
 	s.http.Register(api.Metrics(s.store, s.upkeep, s.hub))
 	s.http.Register(httpd.ConnectionMetrics(s.doors.all)...)
-	if s.agents, err = startAgents(&c.runtimeFlags, s.store, c.workers(c.Workers), secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
+
+	if err := s.agents.start(&c.runtimeFlags, s.store, c.workers(c.Workers)); err != nil {
 		return nil, err
 	}
 	s.agents.register(s.http)
@@ -160,8 +179,8 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
-	s.stopKeys = c.watch(s.http, log, s.hub.End) // no stream outlives its key; others reconnect
-	s.serve(c.MaxConnections)
+	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
+	s.serve()
 	return s, nil
 }
 
@@ -175,7 +194,7 @@ func (s *server) warnWithoutKeys(keys bool) error {
 }
 
 // openStore opens the record, on a private Postgres if no database is configured.
-func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
+func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err error) {
 	config := store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, ReplicaURL: c.ReplicaURL, ReplicaLag: c.ReplicaLag, Logger: s.log, Project: store.Projecting(otlp.NewProjection), TraceQuiet: c.TraceQuiet}
 	if config.DatabaseURL == "" {
 		ballast := int64(c.Ballast) << 20
@@ -188,10 +207,14 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}
-	if err := migrateUp(ctx, cmp.Or(config.DirectURL, config.DatabaseURL), s.log); err != nil {
+	err = w.until(ctx, func(ctx context.Context) (err error) {
+		if err := migrateUp(ctx, cmp.Or(config.DirectURL, config.DatabaseURL), s.log); err != nil {
+			return err
+		}
+		s.store, err = store.Open(ctx, config)
 		return err
-	}
-	if s.store, err = store.Open(ctx, config); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	s.upkeep, err = upkeep.Start(ctx, s.store, upkeep.Config{
@@ -224,19 +247,31 @@ func (s *server) openReports(ctx context.Context, url, replicaURL string) {
 	s.reports = reports
 }
 
+// serveWaiting refuses the requests of all doors, until serve is called.
+func (s *server) serveWaiting(by *httpd.Server, why func() error, maxConnections int) {
+	routes := slices.Concat(api.Waiting(why), web.Waiting(why), receive.Waiting(why), []httpd.Route{by.Metrics()})
+	s.doors.api.ServeHTTP(by.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
+	if l := s.doors.otlpHTTP; l != nil {
+		l.ServeHTTP(by.Handler(l.Loopback, receive.Waiting(why)...), maxConnections, s.log, s.failed)
+	}
+	if l := s.doors.otlpGRPC; l != nil {
+		l.ServeGRPC(by.CallHandler(l.Loopback, receive.WaitingCalls(why)...), maxConnections, s.log, s.failed)
+	}
+}
+
 // serve serves each door its routes.
-func (s *server) serve(maxConnections int) {
+func (s *server) serve() {
 	receiver := receive.New(s.store, s.http, 0)
 	native := api.New(s.store, s.hub, s.http, api.Config{})
 	page := web.New(s.store, native, s.hub, s.http, web.Runtime{Starter: s.runs, Catalog: s.agents.source, Redact: s.agents.source.Redact})
 	tools := mcp.New(s.store, native, s.reports, s.http, mcp.Config{Version: serverVersion()})
 	routes := slices.Concat(native.Routes(), s.runs.Routes(), page.Routes(), tools.Routes(), receiver.Routes(receive.DoorServer), []httpd.Route{receiver.Unknown(), s.http.Metrics()})
-	s.doors.api.ServeHTTP(s.http.Handler(s.doors.api.Loopback, routes...), maxConnections, s.log, s.failed)
+	s.doors.api.Handle(s.http.Handler(s.doors.api.Loopback, routes...))
 	if l := s.doors.otlpHTTP; l != nil {
-		l.ServeHTTP(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...), maxConnections, s.log, s.failed)
+		l.Handle(s.http.Handler(l.Loopback, receiver.Routes(receive.DoorHTTP)...))
 	}
 	if l := s.doors.otlpGRPC; l != nil {
-		l.ServeGRPC(s.http.CallHandler(l.Loopback, receiver.Calls()...), maxConnections, s.log, s.failed)
+		l.Handle(s.http.CallHandler(l.Loopback, receiver.Calls()...))
 	}
 }
 
@@ -267,6 +302,7 @@ func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	var errs []error
+	signal.Stop(s.hangups)
 	if s.stopKeys != nil {
 		s.stopKeys()
 	}

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/actlog/actlog/internal/api"
 	"github.com/actlog/actlog/internal/httpd"
@@ -13,10 +17,11 @@ import (
 
 type workCmd struct {
 	runtimeFlags
-	Workers  int    `help:"How many workers to start. Default: as many as there are processors." default:"-1"`
-	Attached bool   `help:"Stop when stdin ends." hidden:""`
-	Listen   string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT"`
+	Workers  int    `help:"How many workers to start. Default: as many as there are processors." default:"-1" env:"ACTLOG_WORKER_COUNT"`
+	Attached bool   `help:"Stop when stdin ends." hidden:"" env:"-"`
+	Listen   string `help:"Address for health checks and metrics. Default: none." placeholder:"HOST:PORT" env:"ACTLOG_WORKER_LISTEN"`
 	guardFlags
+	waitFlags
 	poolerFlags
 	databaseFlags
 }
@@ -25,7 +30,7 @@ type workCmd struct {
 func (*workCmd) Help() string {
 	return `Runs agents on the record of a server: actlog serve --workers 0 on one machine, actlog work on
 others. All use the same database and the same configuration. When a worker dies, others go on with its
-runs.`
+runs. A worker waits until the database is there and a server has migrated it.`
 }
 
 // Run implements the command.
@@ -39,30 +44,7 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 	if err := c.validate(); err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, Logger: e.log})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-		defer cancel()
-		err = errors.Join(err, s.Close(ctx))
-	}()
-	n := c.workers(c.Workers)
-	a, err := startAgents(&c.runtimeFlags, s, n, secretFiles(c.databaseFlags, c.guardFlags), e.log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, a.close()) }()
-	failed := make(chan error, 1)
-	if c.Listen != "" {
-		end, err := c.open(ctx, s, a, e, failed)
-		if err != nil {
-			return err
-		}
-		defer end()
-	}
-	fmt.Fprintf(e.stderr, "actlog runs agents with %d workers\n", n)
+
 	if c.Attached {
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
@@ -71,41 +53,124 @@ func (c *workCmd) Run(ctx context.Context, e *env) (err error) {
 			stop()
 		}()
 	}
+	w := &work{cmd: c, env: e, failed: make(chan error, 1)}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			e.log.Info("stopped before it was ready", "error", err)
+			return nil
+		}
+		return err
+	}
+
 	select {
 	case <-ctx.Done():
 		e.log.Info("stopping")
 		return nil
-	case err := <-failed:
+	case err := <-w.failed:
 		return fmt.Errorf("serve: %w", err)
 	}
 }
 
-// open serves health checks and metrics until end is called.
-func (c *workCmd) open(ctx context.Context, s *store.Store, a *agents, e *env, failed chan<- error) (end func(), err error) {
-	config, err := c.guard()
-	if err != nil {
-		return nil, err
+// work is a process that runs agents, and may serve health checks and metrics.
+type work struct {
+	cmd    *workCmd
+	env    *env
+	agents *agents
+	store  *store.Store
+
+	door     *httpd.Listener // nil: none
+	server   *httpd.Server
+	hangups  chan os.Signal
+	stopKeys func()
+	failed   chan error
+}
+
+// start checks what it was given, listens, and waits until the database is there and migrated.
+func (w *work) start(ctx context.Context) (err error) {
+	c, log := w.cmd, w.env.log
+	waiting := c.waiting(log)
+	if w.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
+		return err
 	}
-	l, err := c.listen(ctx, listenFlag, c.Listen)
-	if err != nil {
-		return nil, err
-	}
-	config.Logger, config.Version = e.log, serverVersion()
-	server := httpd.New(config)
-	server.Register(httpd.ConnectionMetrics([]*httpd.Listener{l})...)
-	a.register(server)
-	stopKeys := c.watch(server, e.log, func() {})
-	l.ServeHTTP(server.Handler(l.Loopback, append(api.Health(s, server), server.Metrics())...), maxProbes, e.log, failed)
-	fmt.Fprintf(e.stderr, "actlog serves health and metrics on %s\n", l.URL())
-	return func() {
-		stopKeys()
-		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
-		defer cancel()
-		if err := httpd.Close(ctx, []*httpd.Listener{l}); err != nil {
-			e.log.Warn("health and metrics", "error", err)
+	if c.Listen != "" {
+		if err := w.open(ctx, waiting.reason); err != nil {
+			return err
 		}
-	}, nil
+	}
+
+	err = waiting.until(ctx, func(ctx context.Context) (err error) {
+		w.store, err = store.Open(ctx, store.Config{DatabaseURL: c.DatabaseURL, DirectURL: c.DirectURL, Logger: log})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	n := c.workers(c.Workers)
+	if err := w.agents.start(&c.runtimeFlags, w.store, n); err != nil {
+		return err
+	}
+	if w.door != nil {
+		w.ready()
+	}
+	fmt.Fprintf(w.env.stderr, "actlog runs agents with %d workers\n", n)
+	return nil
 }
 
 // maxProbes bounds the connections of who asks for health and metrics.
 const maxProbes = 100
+
+// open serves health checks and metrics of a worker that waits.
+func (w *work) open(ctx context.Context, why func() error) error {
+	config, err := w.cmd.guard()
+	if err != nil {
+		return err
+	}
+	if w.door, err = w.cmd.listen(ctx, listenFlag, w.cmd.Listen); err != nil {
+		return err
+	}
+	w.hangups = make(chan os.Signal, 1)
+	if w.cmd.APIKeys != "" {
+		signal.Notify(w.hangups, syscall.SIGHUP)
+	}
+
+	config.Logger, config.Version = w.env.log, serverVersion()
+	w.server = httpd.New(config)
+	w.server.Register(httpd.ConnectionMetrics([]*httpd.Listener{w.door})...)
+	w.door.ServeHTTP(w.handler(api.Waiting(why)), maxProbes, w.env.log, w.failed)
+	fmt.Fprintf(w.env.stderr, "actlog serves health and metrics on %s\n", w.door.URL())
+	return nil
+}
+
+func (w *work) handler(health []httpd.Route) http.Handler {
+	return w.server.Handler(w.door.Loopback, append(health, w.server.Metrics())...)
+}
+
+// ready serves health checks and metrics of a worker at work.
+func (w *work) ready() {
+	w.agents.register(w.server)
+	w.stopKeys = w.cmd.watch(w.hangups, w.server, w.env.log, func() {})
+	w.door.Handle(w.handler(api.Health(w.store, w.server)))
+}
+
+// close hands the runs back and closes everything that was opened.
+func (w *work) close() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if w.door != nil {
+		signal.Stop(w.hangups)
+		if w.stopKeys != nil {
+			w.stopKeys()
+		}
+		if err := httpd.Close(ctx, []*httpd.Listener{w.door}); err != nil {
+			w.env.log.Warn("health and metrics", "error", err)
+		}
+	}
+	if w.agents != nil {
+		err = w.agents.close()
+	}
+	if w.store != nil {
+		err = errors.Join(err, w.store.Close(ctx))
+	}
+	return err
+}

@@ -69,6 +69,9 @@ func (d *door) routeOf(c echo.Context) (r Route, path string) {
 // unmatched stands for the path of requests that no route has.
 const unmatched = "unmatched"
 
+// AnyPath is the path of a route for requests that no other route has.
+const AnyPath = "/*"
+
 // homePage is the route of the first page. A browser that asks for a path that no route has is answered as there.
 const homePage = http.MethodGet + " /"
 
@@ -318,7 +321,7 @@ func (d *door) handleError(err error, c echo.Context) {
 	switch route, path := d.routeOf(c); {
 	case route.Refuse != nil:
 		refuse = route.Refuse
-	case path == unmatched && asksForPage(c.Request()) && d.routes[homePage].Refuse != nil:
+	case (path == unmatched || path == AnyPath) && asksForPage(c.Request()) && d.routes[homePage].Refuse != nil:
 		refuse = d.routes[homePage].Refuse
 	}
 	if err := refuse(c, p); err != nil {

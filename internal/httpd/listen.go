@@ -41,6 +41,8 @@ type Listener struct {
 	connections atomic.Pointer[connections] // nil: nothing is served yet
 
 	shutdown func(context.Context) error // lets requests end; nil: nothing is served yet
+
+	handler atomic.Pointer[http.Handler]
 }
 
 // Listen listens on an address. The caller closes the listener.
@@ -59,12 +61,17 @@ func (l *Listener) URL() string { return "http://" + l.Addr().String() }
 // another one, one without a request is closed; if all serve requests, it waits. One address has at
 // most half of them. The error goes to failed.
 func (l *Listener) ServeHTTP(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
-	l.serve(newServer(h, log), maxConnections, failed)
+	l.Handle(h)
+	l.serve(l.newServer(log), maxConnections, failed)
 }
+
+// Handle makes another handler answer from now on. Requests that are being served are not disturbed.
+func (l *Listener) Handle(h http.Handler) { l.handler.Store(&h) }
 
 // ServeGRPC is ServeHTTP for gRPC, which is HTTP/2 without TLS.
 func (l *Listener) ServeGRPC(h http.Handler, maxConnections int, log *slog.Logger, failed chan<- error) {
-	server := newServer(h, log)
+	l.Handle(h)
+	server := l.newServer(log)
 	server.IdleTimeout = idleCallsTimeout
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetUnencryptedHTTP2(true)
@@ -76,9 +83,9 @@ func (l *Listener) ServeGRPC(h http.Handler, maxConnections int, log *slog.Logge
 	l.serve(server, maxConnections, failed)
 }
 
-func newServer(h http.Handler, log *slog.Logger) *http.Server {
+func (l *Listener) newServer(log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*l.handler.Load()).ServeHTTP(w, r) }),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

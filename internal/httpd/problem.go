@@ -63,7 +63,7 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.Is(err, record.ErrTooSlow):
 		return problem(http.StatusServiceUnavailable, "this took too long: the server or its database has much to do"+maybeWritten, 5)
 	case errors.Is(err, record.ErrUnavailable):
-		p, _ := problem(http.StatusServiceUnavailable, "the database cannot be reached right now"+maybeWritten, 1)
+		p, _ := problem(http.StatusServiceUnavailable, Outage(err)+maybeWritten, 1)
 		return p, false
 	case errors.Is(err, record.ErrClosed):
 		return problem(http.StatusServiceUnavailable, "the server is shutting down", 1)
@@ -80,6 +80,21 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		return problem(fromEcho.Code, detail, 0)
 	}
 	return &Problem{Status: http.StatusInternalServerError, Detail: "an internal error; the server's log has more"}, false
+}
+
+// Outage says why the database cannot be used, to people who may know nothing else of it.
+func Outage(err error) string {
+	switch {
+	case errors.Is(err, record.ErrTooManyClients):
+		return "the database has too many clients: it gives out no more connections"
+	case errors.Is(err, record.ErrStarting):
+		return "the database is starting up, recovering or shutting down"
+	case errors.Is(err, record.ErrDiskFull):
+		return "the database's disk is full"
+	case errors.As(err, new(*record.LockedError)):
+		return "another session of the database holds a lock that is needed"
+	}
+	return "the database cannot be reached right now"
 }
 
 // Unreadable returns the problem of a body that cannot be read: the client's fault, unless the

@@ -18,6 +18,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+var discard = slog.New(slog.DiscardHandler)
+
 // timeline returns the timeline of the server that answers.
 func timeline(ctx context.Context, d *pg.DB) (id string, err error) {
 	err = d.QueryRow(ctx, "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)").Scan(&id)
@@ -26,7 +28,7 @@ func timeline(ctx context.Context, d *pg.DB) (id string, err error) {
 
 func open(t *testing.T, url string) *pg.DB {
 	t.Helper()
-	d, err := pg.Open(t.Context(), pg.Config{URL: url, MaxConns: 4, Logger: slog.New(slog.DiscardHandler)})
+	d, err := pg.Open(t.Context(), pg.Config{URL: url, MaxConns: 4, Logger: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,7 @@ func open(t *testing.T, url string) *pg.DB {
 func TestAnotherPrimary(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.NewPair(t)
-	if _, err := pg.Open(t.Context(), pg.Config{URL: pair.Standby, MaxConns: 1, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, record.ErrUnavailable) {
+	if _, err := pg.Open(t.Context(), pg.Config{URL: pair.Standby, MaxConns: 1, Logger: discard}); !errors.Is(err, record.ErrUnavailable) {
 		t.Errorf("a standby alone: %v", err)
 	}
 	d := open(t, pair.URL)

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,13 +28,17 @@ func Translate(err error) error {
 		return nil
 	case errors.Is(err, pgx.ErrNoRows):
 		return record.ErrNotFound
+	case Crowded(err):
+		return fmt.Errorf("%w: %w", record.ErrTooManyClients, err)
+	case State(err) == "57P03":
+		return fmt.Errorf("%w: %w", record.ErrStarting, err)
 	case errors.As(err, &connect):
 		return fmt.Errorf("%w: %w", record.ErrUnavailable, err)
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", record.ErrTooSlow, err)
-	case Locked(err):
+	case Locked(err), Deadlocked(err):
 		return fmt.Errorf("%w: %w", &record.LockedError{}, err)
 	case State(err) == "53100":
 		return fmt.Errorf("%w: %w", record.ErrDiskFull, err)
@@ -83,6 +88,28 @@ func Transient(err error) bool {
 	}
 	return false
 }
+
+// Absent reports whether Postgres is not there, or not ready, and may come by itself: nobody has to correct anything first.
+func Absent(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	if !errors.Is(err, record.ErrUnavailable) || errors.As(err, &certificate) {
+		return false
+	}
+	switch State(err) {
+	case "28P01", // wrong password
+		"28000", // no such role, or it may not log in from here
+		"3D000", // no such database
+		"42501": // the role may not connect to the database
+		return false
+	}
+	return true
+}
+
+// Crowded reports whether Postgres gave out no connection because there are as many as it, or the role, may have.
+func Crowded(err error) bool { return State(err) == "53300" }
+
+// Deadlocked reports whether Postgres ended the statement because two sessions waited for each other.
+func Deadlocked(err error) bool { return State(err) == "40P01" }
 
 // Locked reports whether another session holds what the statement needs.
 func Locked(err error) bool { return State(err) == "55P03" }

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,7 @@ type DB struct {
 	cluster *cluster
 	log     *slog.Logger
 	reads   chan struct{} // holds a token for each read; nil: there may be any number
+	crowded *atomic.Int64 // when Postgres last refused a connection because there were too many, in Unix nanoseconds
 }
 
 // Config says which database to open, and how.
@@ -89,7 +91,7 @@ func Open(ctx context.Context, config Config) (*DB, error) {
 		return nil, err
 	}
 	c.begin(pool.Reset)
-	d := &DB{Pool: pool, direct: direct, cluster: c, log: config.Logger}
+	d := &DB{Pool: pool, direct: direct, cluster: c, log: config.Logger, crowded: new(atomic.Int64)}
 	for _, check := range []func(context.Context) error{d.check, d.checkSettings, d.checkStandbys} {
 		if err == nil {
 			err = check(ctx)
@@ -256,7 +258,7 @@ func (d *DB) Send(ctx context.Context, q *pgx.Batch) error { return d.SendBatch(
 // ForReads returns the same database for at most n reads at once. The other connections of the
 // pool are always there for writers.
 func (d *DB) ForReads(n int) *DB {
-	return &DB{Pool: d.Pool, direct: d.direct, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n)}
+	return &DB{Pool: d.Pool, direct: d.direct, cluster: d.cluster, log: d.log, reads: make(chan struct{}, n), crowded: d.crowded}
 }
 
 // enter waits until one more read may begin. The caller calls leave when it is over.
@@ -279,7 +281,7 @@ func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 		return err
 	}
 	defer leave()
-	tx, err := retryDead(ctx, d, func() (pgx.Tx, error) {
+	tx, err := retry(ctx, d, func() (pgx.Tx, error) {
 		return d.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	})
 	if err != nil {
@@ -289,25 +291,69 @@ func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 	return f(tx)
 }
 
-// Read runs a read, and once more if the connection turned out to be dead: after a restart of
-// Postgres the pool still holds connections to the old one.
+// Read runs a read, and again if that may help: after a restart of Postgres the pool still holds connections to the old one, Postgres may
+// have no connection to give while others of the pool are about to be free, and of two sessions that wait for each other one gives way.
 func Read[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
 	leave, err := d.enter(ctx)
 	if err != nil {
 		return *new(T), err
 	}
 	defer leave()
-	return retryDead(ctx, d, query)
+	return retry(ctx, d, query)
 }
 
-func retryDead[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
-	v, err := query()
-	if err != nil && ctx.Err() == nil && ConnectionLost(err) {
-		d.Reset() // the other connections are likely dead, too
-		v, err = query()
+const (
+	// crowdedPatience is how long a read waits for a connection of the pool while Postgres gives out no others.
+	crowdedPatience = 10 * time.Second
+	// deadlockTries is how often a read is tried that Postgres ended because of a deadlock.
+	deadlockTries = 5
+)
+
+func retry[T any](ctx context.Context, d *DB, query func() (T, error)) (T, error) {
+	var crowded error // the last refusal of a connection
+	reset := false
+	began := time.Now()
+
+	for attempt := 0; ; attempt++ {
+		v, err := query()
+		switch {
+		case err == nil:
+			return v, nil
+		case Crowded(err):
+			crowded = err
+			d.crowded.Store(time.Now().UnixNano())
+			if time.Since(began) < crowdedPatience && d.awaitIdle(ctx, attempt) == nil {
+				continue
+			}
+		case ctx.Err() != nil && crowded != nil:
+			err = crowded // which is why there was no time left
+		case ctx.Err() != nil:
+			return v, err // the caller's own end, which looks like a time-out of the network
+		case ConnectionLost(err) && !reset:
+			reset = true
+			d.Reset() // the other connections are likely dead, too
+			continue
+		case Deadlocked(err) && attempt < deadlockTries && Pause(ctx, Backoff(attempt)) == nil:
+			continue
+		}
+		return v, Translate(err)
 	}
-	if err != nil && ctx.Err() != nil {
-		return v, err // the caller's own end, which looks like a time-out of the network
+}
+
+// awaitIdle waits until a connection of the pool is idle. After a while it returns in any case, because Postgres may have one again.
+func (d *DB) awaitIdle(ctx context.Context, attempt int) error {
+	for end := time.Now().Add(Backoff(attempt + 3)); time.Now().Before(end); {
+		if err := Pause(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+		if d.Stat().IdleConns() > 0 {
+			return nil
+		}
 	}
-	return v, Translate(err)
+	return nil
+}
+
+// Crowded reports whether Postgres refused a connection within the last ten seconds because there were too many.
+func (d *DB) Crowded() bool {
+	return time.Now().UnixNano()-d.crowded.Load() < int64(10*time.Second)
 }

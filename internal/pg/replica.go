@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -112,7 +113,7 @@ func OpenReplica(primary *DB, config ReplicaConfig) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica: %w", err)
 	}
-	r.db = &DB{Pool: pool, log: config.Logger}
+	r.db = &DB{Pool: pool, log: config.Logger, crowded: new(atomic.Int64)}
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	r.sample(ctx)

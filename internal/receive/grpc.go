@@ -30,16 +30,31 @@ var services = map[otlp.Signal]string{
 	otlp.Metrics: "opentelemetry.proto.collector.metrics.v1.MetricsService",
 }
 
+// callPath is the path of the calls of a signal.
+func callPath(signal otlp.Signal) string { return "/" + services[signal] + "/Export" }
+
 // Calls are the routes of OTLP over gRPC, for [httpd.Listener.ServeGRPC]. A call is a request
 // of HTTP/2 with one message in its body. A library would read the whole message before we
 // could count it.
 func (r *Receiver) Calls() (routes []httpd.Route) {
 	for _, signal := range otlp.Signals {
 		routes = append(routes, httpd.Route{
-			Method: http.MethodPost, Path: "/" + services[signal] + "/Export", Need: httpd.ScopeWrite,
+			Method: http.MethodPost, Path: callPath(signal), Need: httpd.ScopeWrite,
 			Handle:   func(c echo.Context) error { return r.call(c, signal) },
 			Refuse:   refuseCall,
 			Answered: func(status int) { r.answered(DoorGRPC, signal, status) },
+		})
+	}
+	return routes
+}
+
+// WaitingCalls is [Waiting] for OTLP over gRPC.
+func WaitingCalls(why func() error) (routes []httpd.Route) {
+	for _, signal := range otlp.Signals {
+		routes = append(routes, httpd.Route{
+			Method: http.MethodPost, Path: callPath(signal), Need: httpd.ScopeNone, Quiet: true,
+			Handle: func(echo.Context) error { return why() },
+			Refuse: refuseCall,
 		})
 	}
 	return routes

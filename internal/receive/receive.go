@@ -89,6 +89,19 @@ func (r *Receiver) Routes(by Door) (routes []httpd.Route) {
 	return routes
 }
 
+// Waiting returns the routes of OTLP over HTTP while there is no store yet: every export is refused with the error of why, as an exporter
+// reads it.
+func Waiting(why func() error) (routes []httpd.Route) {
+	for _, signal := range otlp.Signals {
+		routes = append(routes, httpd.Route{
+			Method: http.MethodPost, Path: signal.Path(), Need: httpd.ScopeNone, Beacon: true, Quiet: true,
+			Handle: func(echo.Context) error { return why() },
+			Refuse: refuse,
+		})
+	}
+	return routes
+}
+
 // Unknown is the route of the list of what was sent and is not shown.
 func (r *Receiver) Unknown() httpd.Route {
 	return httpd.Route{Method: http.MethodGet, Path: otlp.RowlessPath, Need: httpd.ScopeRead, Handle: func(c echo.Context) error {

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -111,7 +114,7 @@ const migrateFor = 5 * time.Minute
 
 // Up applies every migration that is missing. Its locks give way to backups and long reports: a
 // migration that waits for one would block every reader and writer behind it. So it tries again,
-// for five minutes.
+// for five minutes, also when it and another session waited for each other.
 func (m *Migrator) Up(ctx context.Context) error {
 	var encoding string
 	err := m.db.QueryRowContext(ctx, "SELECT current_setting('server_encoding')").Scan(&encoding)
@@ -130,7 +133,7 @@ func (m *Migrator) Up(ctx context.Context) error {
 		for _, r := range done {
 			m.log.Info("migrated", "version", r.Source.Version, "took", r.Duration)
 		}
-		if !pg.Locked(err) || time.Now().After(deadline) {
+		if !pg.Locked(err) && !pg.Deadlocked(err) || time.Now().After(deadline) {
 			break
 		}
 		m.log.Warn("a session holds a lock that a migration needs, such as a backup or a long report; it is tried again", "error", err)
@@ -151,6 +154,11 @@ func (m *Migrator) Up(ctx context.Context) error {
 	return nil
 }
 
+var (
+	errNothingApplied = errors.New("migrate down: no migration is applied")
+	errNewer          = errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
+)
+
 // Down takes the newest applied migration back, and removes what it holds.
 func (m *Migrator) Down(ctx context.Context) error {
 	var done *goose.MigrationResult
@@ -160,14 +168,131 @@ func (m *Migrator) Down(ctx context.Context) error {
 	}
 	switch {
 	case err == nil && !made, errors.Is(err, goose.ErrNoNextVersion):
-		return errors.New("migrate down: no migration is applied")
+		return errNothingApplied
 	case errors.Is(err, goose.ErrVersionNotFound):
-		return errors.New("migrate down: the newest migration is of a newer version of actlog, and only that can take it back")
+		return errNewer
 	case err != nil:
 		return fmt.Errorf("migrate down: %w", pg.Translate(err))
 	}
 	m.log.Info("migrated down", "version", done.Source.Version, "took", done.Duration)
 	return nil
+}
+
+// Loss is what [Migrator.Down] would remove.
+type Loss struct {
+	Migration Migration
+	Tables    []LostTable
+	Columns   []string // such as actlog.run.first_claimed_at, of tables that stay
+	Rows      []string // tables that stay and lose some of their rows
+}
+
+// LostTable is a table, and how many rows it has.
+type LostTable struct {
+	Name string
+	Rows int64 // at most maxCounted
+}
+
+// maxCounted bounds how many rows are counted.
+const maxCounted = 100_000
+
+var (
+	dropTable   = regexp.MustCompile(`(?i)^DROP TABLE (?:IF EXISTS )?(.*)$`)
+	alterTable  = regexp.MustCompile(`(?i)^ALTER TABLE (\S+)`)
+	dropColumn  = regexp.MustCompile(`(?i)DROP COLUMN (?:IF EXISTS )?(\w+)`)
+	deleteFrom  = regexp.MustCompile(`(?i)^DELETE FROM (\S+)`)
+	sqlBlocks   = regexp.MustCompile(`(?s)-- \+goose StatementBegin.*?-- \+goose StatementEnd`)
+	sqlComments = regexp.MustCompile(`(?m)--.*$`)
+)
+
+// Lost returns what Down would remove from the record. It reads that from the migration.
+func (m *Migrator) Lost(ctx context.Context) (loss Loss, err error) {
+	all, err := m.Status(ctx)
+	if err != nil {
+		return loss, err
+	}
+	for _, each := range all {
+		if each.Applied {
+			loss.Migration = each
+		}
+	}
+	if loss.Migration.Version == 0 {
+		return loss, errNothingApplied
+	}
+	version, err := m.provider.GetDBVersion(ctx)
+	switch {
+	case err != nil:
+		return loss, fmt.Errorf("read migrations: %w", pg.Translate(err))
+	case version > loss.Migration.Version:
+		return loss, errNewer
+	}
+	text, err := fs.ReadFile(migrations.FS, loss.Migration.Name)
+	if err != nil {
+		return loss, fmt.Errorf("read migration: %w", err)
+	}
+	_, down, _ := strings.Cut(string(text), "+goose Down")
+	down = sqlComments.ReplaceAllString(sqlBlocks.ReplaceAllString(down, ""), "") // blocks are bodies of functions
+
+	for statement := range strings.SplitSeq(down, ";") {
+		statement = strings.Join(strings.Fields(statement), " ")
+		if found := dropTable.FindStringSubmatch(statement); found != nil {
+			for name := range strings.SplitSeq(found[1], ", ") {
+				loss.Tables = append(loss.Tables, LostTable{Name: name})
+			}
+		}
+		if found := deleteFrom.FindStringSubmatch(statement); found != nil {
+			loss.Rows = append(loss.Rows, found[1])
+		}
+		if table := alterTable.FindStringSubmatch(statement); table != nil {
+			for _, column := range dropColumn.FindAllStringSubmatch(statement, -1) {
+				loss.Columns = append(loss.Columns, table[1]+"."+column[1])
+			}
+		}
+	}
+	for i, table := range loss.Tables {
+		count := fmt.Sprintf("SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS t", table.Name, maxCounted) //nolint:gosec // a migration's
+		if err := m.db.QueryRowContext(ctx, count).Scan(&loss.Tables[i].Rows); err != nil {
+			return loss, fmt.Errorf("count rows of %s: %w", table.Name, pg.Translate(err))
+		}
+	}
+	return loss, nil
+}
+
+// Connected returns how many sessions of servers, workers and other programs with the record's store there are.
+func (m *Migrator) Connected(ctx context.Context) (sessions int, err error) {
+	err = m.db.QueryRowContext(ctx, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'actlog' AND pid <> pg_backend_pid()`).Scan(&sessions)
+	if err != nil {
+		return 0, fmt.Errorf("look for servers: %w", pg.Translate(err))
+	}
+	return sessions, nil
+}
+
+// String says what is lost, in lines.
+func (l Loss) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Migration %s is taken back.", l.Migration.Name)
+	if len(l.Tables)+len(l.Columns)+len(l.Rows) == 0 {
+		text.WriteString(" Nothing of the record is lost: it made no table and no column.")
+		return text.String()
+	}
+	text.WriteString(" This is lost, for good:")
+	for _, t := range l.Tables {
+		switch t.Rows {
+		case 1:
+			fmt.Fprintf(&text, "\n  table %s, 1 row", t.Name)
+		case maxCounted:
+			fmt.Fprintf(&text, "\n  table %s, %d rows or more", t.Name, t.Rows)
+		default:
+			fmt.Fprintf(&text, "\n  table %s, %d rows", t.Name, t.Rows)
+		}
+	}
+	for _, c := range l.Columns {
+		fmt.Fprintf(&text, "\n  column %s", c)
+	}
+	for _, r := range l.Rows {
+		fmt.Fprintf(&text, "\n  rows of table %s that the version before does not know", r)
+	}
+	return text.String()
 }
 
 // Status lists the migrations, oldest first. It changes nothing in the database.

@@ -213,6 +213,8 @@ func (s *Store) Close(ctx context.Context) error {
 type Standing struct {
 	pg.Standing
 	Replica *ReplicaStats // nil: there is none
+	// Crowded: the database gives out no more connections. Those that are held are enough for this answer.
+	Crowded bool
 }
 
 // Ready reports whether the database answers and every migration is applied, and how it stands with its standbys. The
@@ -222,7 +224,7 @@ func (s *Store) Ready(ctx context.Context) (Standing, error) {
 		return Standing{}, err
 	}
 	standing, err := s.checks.Standing(ctx)
-	out := Standing{Standing: standing}
+	out := Standing{Standing: standing, Crowded: s.db.Crowded()}
 	if s.replica != nil {
 		out.Replica = new(s.replica.stats())
 	}

@@ -110,7 +110,7 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: get, Path: "/login", Need: httpd.ScopeNone, Handle: s.login, Refuse: refuse},
 		{Method: post, Path: "/login", Need: httpd.ScopeNone, Handle: s.logIn, Refuse: refuse},
 		{Method: post, Path: "/logout", Need: httpd.ScopeNone, Handle: s.logOut, Refuse: refuse},
-		{Method: get, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true},
+		assetRoute,
 	}
 }
 
@@ -183,6 +183,16 @@ func refuse(c echo.Context, p *httpd.Problem) error {
 	}
 	return send(c, p.Status, problemPage(p))
 }
+
+// Waiting returns the routes of the page while there is no record yet: the error of why, as a page.
+func Waiting(why func() error) []httpd.Route {
+	return []httpd.Route{
+		{Method: http.MethodGet, Path: "/", Need: httpd.ScopeNone, Handle: func(echo.Context) error { return why() }, Refuse: refuse, Quiet: true},
+		assetRoute,
+	}
+}
+
+var assetRoute = httpd.Route{Method: http.MethodGet, Path: "/assets/:name", Need: httpd.ScopeNone, Handle: serveAsset, Quiet: true}
 
 // pageNear returns the page that the path of a request means, if it is not quite that of a page: the list for "/runs", and a path
 // without its last slash. It is empty if there is none.
