@@ -94,8 +94,8 @@ const memoryLimit = 512 << 20
 
 func serverVersion() string { return strings.TrimPrefix(version(), "actlog ") }
 
-// startServer migrates and serves. The caller must wait for the server or close it.
-func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
+// startServer migrates and serves. listening is called as soon as it listens. The caller must wait for the server or close it.
+func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening ...func() error) (_ *server, err error) {
 	if c.MaxConnections < 1 {
 		return nil, usageError("--max-connections must be at least 1")
 	}
@@ -131,7 +131,7 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	// Listen first: if a port is in use, no database has to be started.
-	doors, err := c.open(ctx, log)
+	doors, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +141,11 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 			err = errors.Join(err, s.close())
 		}
 	}()
+	for _, call := range listening {
+		if err := call(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.openStore(ctx, c); err != nil {
 		return nil, err
 	}
@@ -162,6 +167,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
 	s.stopKeys = c.watch(s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve(c.MaxConnections)
+	if doors.otlpTaken { // not before: a mistake that ends the start stands alone
+		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
+	}
 	return s, nil
 }
 
@@ -184,7 +192,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd) (err error) {
 		}
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: ballast})
 		if err != nil {
-			return err
+			return c.withFolder(err)
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}
