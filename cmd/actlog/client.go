@@ -379,22 +379,23 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 		return nil
 	}
 
-	of, all := "", ""
+	shown := words.Plural(int64(read.items), one) + ", and there are more"
+	larger := "or a larger --limit"
 	if !uncounted {
 		var page listPageJSON
 		read.query.Set("cursor", read.next)
 		read.query.Set("limit", strconv.Itoa(mostCounted))
 		err := c.get(ctx, read.what, withQuery(read.path, read.query), &page)
-		n := words.Grouped(int64(read.items + len(page.Items)))
+		n, all := words.Grouped(int64(read.items)), read.items+len(page.Items)
 		switch {
 		case err != nil: // the list is there all the same
 		case page.NextCursor != "":
-			of = " of more than " + n
+			shown = n + " of more than " + words.Plural(int64(all), one)
 		default:
-			of, all = " of "+n, fmt.Sprintf("all: --limit %d. ", read.items+len(page.Items))
+			shown, larger = n+" of "+words.Plural(int64(all), one), fmt.Sprintf("or all: --limit %d", all)
 		}
 	}
-	_, err := fmt.Fprintf(e.stderr, "actlog: %s%s; there are more. To see %sthe next ones: --cursor %s\n", words.Plural(int64(read.items), one), of, all, terminal.Line(read.next))
+	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: --cursor %s, %s\n", shown, terminal.Line(read.next), larger)
 	return err
 }
 

@@ -118,8 +118,8 @@ func planStates() (all []string) {
 // planTable is a list of root plans.
 func planTable(plans []planItem, now time.Time) *table {
 	t := &table{columns: []column{
-		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", least: 8}, {head: "PROJECT", least: 7},
-		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", least: 12},
+		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1}, {head: "PROJECT", share: 1},
+		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 3},
 	}}
 	ids := make([]string, len(plans))
 	for i := range plans {

@@ -60,7 +60,7 @@ func (c *runsCmd) Run(ctx context.Context, e *env, client *client) error {
 // runTable is a list of runs.
 func runTable(runs []runView, now time.Time) *table {
 	t := &table{columns: []column{
-		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", least: 8}, {head: "BEGAN"}, {head: "TOOK"}, {head: "TAKEOVERS"}, {head: "TITLE", least: 12},
+		{head: "PLAN"}, {head: "STATE"}, {head: "EXECUTOR"}, {head: "NAME", share: 1}, {head: "BEGAN"}, {head: "TOOK"}, {head: "TAKEOVERS"}, {head: "TITLE", share: 3},
 	}}
 	ids := make([]string, len(runs))
 	for i := range runs {

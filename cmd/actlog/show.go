@@ -109,8 +109,9 @@ type view struct {
 	colour bool
 	width  int // at which lines are wrapped; 0: they are not
 	now    time.Time
-	lines  int   // that were drawn
-	err    error // the first error of w
+	steps  map[string]string // ids of steps, as they are shown
+	lines  int               // that were drawn
+	err    error             // the first error of w
 }
 
 // newView returns a view that draws on w, in colours if that is a terminal.
@@ -221,6 +222,7 @@ func (v *view) cause(f *failuresView, err error) {
 
 // rest draws what is below a plan.
 func (v *view) rest(p *planView) {
+	v.steps = shortIDs(p.stepIDs(nil))
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)
@@ -249,7 +251,7 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(st.name(p)), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(st.StepID))
+		v.line(indent+branch, v.bold(st.name(p)), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
 		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {

@@ -27,8 +27,8 @@ func widthOf(w io.Writer) int {
 // column is a column of a table.
 type column struct {
 	head string
-	// least is how narrow the column may become where the table would be too wide; 0: it is never cut.
-	least int
+	// share is how much the column has of what the others leave, if the table would be too wide; 0: it is never cut.
+	share int
 	// optional: the column is left out if all of its cells are empty.
 	optional bool
 }
@@ -41,6 +41,9 @@ type table struct {
 
 // add adds a row, with a cell for each column.
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// leastColumn is how narrow a column may become that is cut.
+const leastColumn = 7
 
 // gap is what stands between two columns.
 const gap = "  "
@@ -90,7 +93,7 @@ func (t *table) widths(width int) []int {
 	for total -= len(gap); total > width; total-- {
 		cut := -1
 		for i, c := range t.columns {
-			if c.least > 0 && widths[i] > c.least && (cut < 0 || widths[i] > widths[cut]) {
+			if c.share > 0 && widths[i] > leastColumn && (cut < 0 || widths[i]*t.columns[cut].share > widths[cut]*c.share) {
 				cut = i
 			}
 		}

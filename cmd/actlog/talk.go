@@ -127,7 +127,7 @@ func (v *view) said(prefix, who, text string) {
 	for _, line := range lines {
 		text := strings.TrimLeft(line, " ")
 		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
-		v.hanging(prefix+who+indent, "", strings.TrimRight(text, " "))
+		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
 		who = below
 	}
 	if more > 0 {
@@ -138,14 +138,22 @@ func (v *view) said(prefix, who, text string) {
 // maxSaidIndent bounds how far to the right a line of what somebody said begins.
 const maxSaidIndent = 40
 
-// brought reports whether a message has nothing but results of tool calls of the cycle, which are shown with these.
+// brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model answered.
 func (c *cycleView) brought(m *chat.Message) bool {
+	isOurs := func(p chat.Part) bool {
+		return slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) })
+	}
+	ours := false
 	for _, p := range m.Parts {
-		if p.Kind != chat.Result || !slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) }) {
+		switch {
+		case (p.Kind == chat.Call || p.Kind == chat.Result) && isOurs(p):
+			ours = true
+		case p.Kind == chat.Thought, p.Kind == chat.Text && strings.Contains(c.ThinkOutput, strings.TrimSpace(p.Text)):
+		default:
 			return false
 		}
 	}
-	return len(m.Parts) > 0
+	return ours
 }
 
 // is reports whether a tool call has an id, which may be that of the provider.

@@ -172,6 +172,9 @@ func (s *subject) notes() {
 
 // drawFields draws what the fields of a form ask for.
 func (w *waitView) drawFields(v *view) {
+	if w.Type != string(record.WaitUserInput) {
+		return
+	}
 	form, err := decision.ReadForm(w.FormInputs)
 	if err != nil {
 		return
