@@ -175,7 +175,7 @@ func TestListSaysHowToGoOn(t *testing.T) {
 	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") || !strings.HasSuffix(stderr, ", or all: --limit 12\n") {
 		t.Errorf("%d %s", code, stderr)
 	}
-	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", "an anal", "a proje", "$0.2500", id(11)[:leastShortID]+"  ")
+	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", id(11)[:leastShortID]+"  ", "an anal", "a proje", "$0.2500")
 	for line := range strings.Lines(out) {
 		if n := columns(strings.TrimSuffix(line, "\n")); n > 100 {
 			t.Errorf("%d columns: %s", n, line)

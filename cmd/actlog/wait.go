@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,7 +203,7 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 			return r.Waits, nil
 		}
 	}
-	for _, asking := range p.asking(nil) {
+	for _, asking := range p.asking() {
 		var page struct {
 			Items []struct {
 				waitView
@@ -227,20 +228,30 @@ func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, 
 	return waits, nil
 }
 
-// asking returns the plans of a tree that may wait.
-func (p *planView) asking(found []*planView) []*planView {
-	if len(found) == mostAsking {
-		return found
-	}
-	if p.UserInputWaitState != nil || !p.Completed {
-		found = append(found, p)
-	}
+// asking returns the plans of a tree that may wait: those that have not ended first.
+func (p *planView) asking() []*planView {
+	all := p.allPlans(nil)
+	slices.SortStableFunc(all, func(a, b *planView) int {
+		switch {
+		case a.Completed == b.Completed:
+			return 0
+		case b.Completed:
+			return -1
+		}
+		return 1
+	})
+	return all[:min(len(all), mostAsking)]
+}
+
+// allPlans adds the plans of a tree.
+func (p *planView) allPlans(found []*planView) []*planView {
+	found = append(found, p)
 	for _, sub := range p.SubPlanExecutionRecords {
-		found = sub.asking(found)
+		found = sub.allPlans(found)
 	}
 	for _, st := range p.AgentExecutionSequence {
 		for _, sub := range st.SubPlanExecutionRecords {
-			found = sub.asking(found)
+			found = sub.allPlans(found)
 		}
 	}
 	return found
