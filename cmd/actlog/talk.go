@@ -80,9 +80,11 @@ func (v *view) cycle(st *stepView, c, before *cycleView) {
 // message draws a message of a talk, without those calls that are among the tool calls.
 func (v *view) message(m *chat.Message, calls []*toolCallView) {
 	who := cmp.Or(words.Shorten(m.Role, 20), "input")
+	says := slices.ContainsFunc(m.Parts, func(p chat.Part) bool { return p.Kind != chat.Other })
 	for _, p := range m.Parts {
 		isShown := func(t *toolCallView) bool { return t.is(p.ID) || p.ID == "" && t.Name == p.Name }
 		switch {
+		case p.Kind == chat.Other && says: // what a provider adds, such as its own form of the same
 		case p.Kind == chat.Call && slices.ContainsFunc(calls, isShown):
 		case p.Kind == chat.Call:
 			v.line("  ", "→ "+v.bold(p.Name), words.Shorten(p.Text, maxArguments))
@@ -126,6 +128,10 @@ func (v *view) said(prefix, who, text string) {
 	below := strings.Repeat(" ", columns(who))
 	for _, line := range lines {
 		text := strings.TrimLeft(line, " ")
+		if text == "" {
+			v.line("")
+			continue
+		}
 		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
 		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
 		who = below

@@ -19,7 +19,8 @@ func TestShowTalk(t *testing.T) {
 	storetest.Write(t, s,
 		&record.Plan{RootPlanID: "p", CurrentPlanID: "p", State: new(record.Completed)},
 		&record.AgentExecution{RootPlanID: "p", PlanID: "p", StepID: "s", AgentName: new("analyst"), AgentRequest: new("Which?"), State: new(record.Completed)},
-		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("[" + first + "]"), ThinkOutput: new("I look.")},
+		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 0, ThinkInput: new("[" + first + "]"), ThinkOutput: new("I look."),
+			Message: []byte(`{"role":"assistant","parts":[{"text":"I look."},{"call":{"id":"c1","name":"read","arguments":"{}"}}],"provider":"x","raw":{"content":"I look."}}`)},
 		&record.ActTool{RootPlanID: "p", StepID: "s", Seq: 0, ToolCallID: "t", Name: new("read"), ProviderCallID: new("c1"), Parameters: new(`{"path":"a.csv"}`), Result: new("lamp,31\n\tchair,3\x1b[31m")},
 		&record.ThinkAct{RootPlanID: "p", StepID: "s", Seq: 1, ThinkOutput: new("Lamps (a.csv)."),
 			ThinkInput: new("[" + first + `,{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"files-read","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"lamp,31"},{"role":"user","content":"Sure?"}]`)},
@@ -33,7 +34,7 @@ func TestShowTalk(t *testing.T) {
 		"  → read  {\"path\":\"a.csv\"}", "\n    lamp,31\n        chair,3[31m\n",
 		"cycle 2  ", "\n  at cycle:s/1\n", "  user: Sure?\n", "messages from before)\n", "  assistant: Lamps (a.csv).\n",
 	)
-	wantNone(t, out, "#0", "tool_calls", `"role"`)
+	wantNone(t, out, "#0", "provider", "raw", "tool_calls", `"role"`)
 	if strings.Count(out, "Answer from the files") != 1 || strings.Count(out, "lamp,31") != 1 {
 		t.Errorf("a message stands twice:\n%s", out)
 	}
