@@ -126,6 +126,47 @@ func (q *Queries) PlanHome(ctx context.Context, db DBTX, arg PlanHomeParams) (Pl
 	return i, err
 }
 
+const PlanIDs = `-- name: PlanIDs :many
+SELECT DISTINCT current_plan_id
+FROM actlog.plan_execution_record
+WHERE current_plan_id >= $1::text AND current_plan_id < $2::text AND (root_plan_id = current_plan_id OR NOT $3::boolean)
+ORDER BY current_plan_id
+LIMIT $4::integer
+`
+
+type PlanIDsParams struct {
+	FromID    string
+	ToID      string
+	RootsOnly bool
+	Most      int32
+}
+
+// Returns ids of plans from one id up to another, in order: of all plans, or of root plans only.
+func (q *Queries) PlanIDs(ctx context.Context, db DBTX, arg PlanIDsParams) ([]string, error) {
+	rows, err := db.Query(ctx, PlanIDs,
+		arg.FromID,
+		arg.ToID,
+		arg.RootsOnly,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var current_plan_id string
+		if err := rows.Scan(&current_plan_id); err != nil {
+			return nil, err
+		}
+		items = append(items, current_plan_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PlanList = `-- name: PlanList :exec
 SELECT
     p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
@@ -146,7 +187,7 @@ SELECT
         WHERE h.root_plan_id = p.root_plan_id
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
-    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms,
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
     actlog.failed_rows(p.root_plan_id, p.part) AS failed_rows,
     w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
@@ -223,6 +264,13 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
+LEFT JOIN LATERAL ( -- of the first step of the plan itself
+    SELECT a.agent_name AS agent
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = p.root_plan_id AND a.agent_name IS NOT NULL
+    ORDER BY a.shown_plan_id <> a.root_plan_id, a.step_index, a.id
+    LIMIT 1
+) AS s ON true
 LEFT JOIN LATERAL (
     SELECT x.plan_id, x.wait_id, left(COALESCE(NULLIF(x.title, ''), x.form_description), 300) AS title, x.start_time
     FROM actlog.wait_state AS x

@@ -91,7 +91,7 @@ SELECT
         WHERE h.root_plan_id = p.root_plan_id
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
-    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms,
+    f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
     actlog.failed_rows(p.root_plan_id, p.part) AS failed_rows,
     w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
 FROM (
@@ -168,6 +168,13 @@ CROSS JOIN LATERAL (
     FROM actlog.agent_execution_record AS a
     WHERE a.root_plan_id = p.root_plan_id
 ) AS f
+LEFT JOIN LATERAL ( -- of the first step of the plan itself
+    SELECT a.agent_name AS agent
+    FROM actlog.agent_execution_record AS a
+    WHERE a.root_plan_id = p.root_plan_id AND a.agent_name IS NOT NULL
+    ORDER BY a.shown_plan_id <> a.root_plan_id, a.step_index, a.id
+    LIMIT 1
+) AS s ON true
 LEFT JOIN LATERAL (
     SELECT x.plan_id, x.wait_id, left(COALESCE(NULLIF(x.title, ''), x.form_description), 300) AS title, x.start_time
     FROM actlog.wait_state AS x
@@ -196,6 +203,14 @@ WHERE x.current_plan_id = @plan_id::text AND (sqlc.narg('root_plan_id')::text IS
 ORDER BY EXISTS (SELECT FROM actlog.run AS o WHERE o.root_plan_id = x.root_plan_id AND o.plan_id = x.current_plan_id) DESC,
     x.root_plan_id = x.current_plan_id DESC, x.first_seen_at DESC, x.root_plan_id DESC
 LIMIT 1;
+
+-- name: PlanIDs :many
+-- Returns ids of plans from one id up to another, in order: of all plans, or of root plans only.
+SELECT DISTINCT current_plan_id
+FROM actlog.plan_execution_record
+WHERE current_plan_id >= @from_id::text AND current_plan_id < @to_id::text AND (root_plan_id = current_plan_id OR NOT @roots_only::boolean)
+ORDER BY current_plan_id
+LIMIT @most::integer;
 
 -- name: PlanStartedBy :many
 -- Returns root plans that say that a plan, or a tool call of it, started them, oldest first.

@@ -36,6 +36,9 @@ func (c *answerCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
+	if err := client.whole(ctx, &c.Plan); err != nil {
+		return err
+	}
 	r, _, err := client.run(ctx, c.Plan)
 	if err != nil {
 		return err
@@ -107,7 +110,15 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	if c.Wait == "" && len(r.Waits) == 1 {
 		return &r.Waits[0], nil
 	}
-	i := slices.IndexFunc(r.Waits, func(w waitView) bool { return w.WaitID == c.Wait })
+	ids := make([]string, len(r.Waits))
+	for i := range r.Waits {
+		ids[i] = r.Waits[i].WaitID
+	}
+	wait, err := pick("wait", c.Wait, ids)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.Index(ids, wait)
 	switch {
 	case i >= 0:
 		return &r.Waits[i], nil
@@ -116,16 +127,29 @@ func (c *answerCmd) choose(e *env, r *runView) (*waitView, error) {
 	case c.Wait != "":
 		return nil, fmt.Errorf("run %s has no open wait %s (actlog answer --list names them)", words.Clean(c.Plan), words.Clean(c.Wait))
 	}
-	if err := printTable(e.stderr, waitsHeader, r.Waits, waitView.row); err != nil {
+	if err := drawWaits(newView(e.stderr), r.Waits); err != nil {
 		return nil, err
 	}
 	return nil, usageError(fmt.Sprintf("run %s waits for %d answers: name one of them after the plan", words.Clean(c.Plan), len(r.Waits)))
 }
 
+// drawWaits draws waits, each whole.
+func drawWaits(v *view, waits []waitView) error {
+	for i := range waits {
+		if i > 0 {
+			v.line("")
+		}
+		waits[i].draw(v)
+		waits[i].drawFields(v)
+		v.line("  ", "decisions: "+words.Clean(strings.Join(waits[i].Decisions, ", ")))
+	}
+	return v.err
+}
+
 // list prints open waits.
 func (c *answerCmd) list(ctx context.Context, e *env, client *client, waits []waitView) error {
 	if !c.JSON {
-		return printTable(e.stdout, waitsHeader, waits, waitView.row)
+		return drawWaits(newView(e.stdout), waits)
 	}
 	var r struct{ Waits []json.RawMessage }
 	if err := client.get(ctx, named("run", c.Plan), runPath(c.Plan), &r); err != nil {

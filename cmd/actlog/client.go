@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/actlog/actlog/internal/otlp"
+	"github.com/actlog/actlog/internal/outline"
+	"github.com/actlog/actlog/internal/terminal"
 	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/internal/wire"
 	"github.com/actlog/actlog/internal/words"
@@ -28,6 +30,7 @@ type planView struct {
 	Title                   string
 	UserRequest             string
 	Name                    string
+	Executor                string
 	State                   string
 	Placeholder             bool
 	AlsoUnder               []string
@@ -56,7 +59,9 @@ type stepView struct {
 	StepIndex    *int64
 	AgentName    string
 	AgentRequest string
-	State        string
+	// AgentDescription is, of a node of a graph, its name.
+	AgentDescription string
+	State            string
 	attempted
 	Result                  string
 	ErrorMessage            string
@@ -86,6 +91,7 @@ type cycleView struct {
 	attempted
 	ThinkInput      string
 	ThinkOutput     string
+	Message         json.RawMessage
 	ErrorMessage    string
 	ModelName       string
 	FinishReason    string
@@ -98,9 +104,10 @@ type cycleView struct {
 }
 
 type toolCallView struct {
-	ID    string
-	Name  string
-	State string
+	ID             string
+	ProviderCallID string
+	Name           string
+	State          string
 	attempted
 	Parameters   string
 	Result       string
@@ -203,6 +210,9 @@ type failuresView struct {
 // placeView is a plan, step, cycle or tool call.
 type placeView struct{ At, Kind, Name string }
 
+// cycleAt is the address of a cycle. Addresses count from 0, people from 1.
+func cycleAt(stepID string, seq int) string { return outline.At("cycle", stepID, strconv.Itoa(seq)) }
+
 // name returns what it is called.
 func (p *placeView) name() string {
 	_, seq, _ := strings.Cut(p.At, "/")
@@ -294,32 +304,99 @@ func (c *client) post(ctx context.Context, what, path string, header http.Header
 // listPage is how many items of a list one request asks for.
 const listPage = 100
 
-// list calls each with the items of a list, as many as there are up to a limit. It reports whether the
-// server said that some may be missing.
-func (c *client) list(ctx context.Context, what, path string, query url.Values, limit int, each func(json.RawMessage) error) (incomplete bool, err error) {
-	for left := limit; left > 0; {
-		query.Set("limit", strconv.Itoa(min(left, listPage)))
-		var page struct {
-			Items      []json.RawMessage
-			NextCursor string
-			Incomplete bool
-		}
-		if err := c.get(ctx, what, withQuery(path, query), &page); err != nil {
-			return false, err
-		}
-		for _, raw := range page.Items {
+// pageFlags say how much of a list is wanted.
+type pageFlags struct {
+	Limit  int    `help:"The most to list, at least 1." default:"50"`
+	Cursor string `help:"Go on behind a list that ended at its --limit, with the same filters: what it named." placeholder:"CURSOR"`
+}
+
+func (f *pageFlags) check() error {
+	if f.Limit < 1 {
+		return usageError(fmt.Sprintf("--limit %d: must be at least 1", f.Limit))
+	}
+	return nil
+}
+
+// listed is what was read of a list.
+type listed struct {
+	what, path string
+	query      url.Values
+	items      int
+	next       string // where it goes on; empty: this was all
+	incomplete bool   // the server said that some may be missing
+}
+
+// listPageJSON is a page of a list.
+type listPageJSON struct {
+	Items      []json.RawMessage
+	NextCursor string
+	Incomplete bool
+	Left       []leftView // of a search: what it has of each run beside the items
+}
+
+// list calls each with the items of a list, as many as are wanted.
+func (c *client) list(ctx context.Context, what, path string, query url.Values, wanted pageFlags, each func(json.RawMessage) error) (listed, error) {
+	return c.listPages(ctx, what, path, query, wanted, func(p *listPageJSON) error {
+		for _, raw := range p.Items {
 			if err := each(raw); err != nil {
-				return false, fmt.Errorf("%s: %w", what, err)
+				return err
 			}
 		}
-		left -= len(page.Items)
-		incomplete = incomplete || page.Incomplete
-		if page.NextCursor == "" {
+		return nil
+	})
+}
+
+// listPages is list for a caller that looks at each page.
+func (c *client) listPages(ctx context.Context, what, path string, query url.Values, wanted pageFlags, each func(*listPageJSON) error) (listed, error) {
+	read := listed{what: what, path: path, query: query, next: wanted.Cursor}
+	for read.items < wanted.Limit {
+		query.Set("limit", strconv.Itoa(min(wanted.Limit-read.items, listPage)))
+		if read.next != "" {
+			query.Set("cursor", read.next)
+		}
+		var page listPageJSON
+		if err := c.get(ctx, what, withQuery(path, query), &page); err != nil {
+			return read, err
+		}
+		if err := each(&page); err != nil {
+			return read, fmt.Errorf("%s: %w", what, err)
+		}
+		read.items += len(page.Items)
+		read.incomplete = read.incomplete || page.Incomplete
+		if read.next = page.NextCursor; read.next == "" {
 			break
 		}
-		query.Set("cursor", page.NextCursor)
 	}
-	return incomplete, nil
+	return read, nil
+}
+
+// mostCounted is how many items behind the end of a list are counted.
+const mostCounted = 500
+
+// rest says on stderr how much of a list is missing, and how to go on. uncounted: that there is more is enough.
+func (c *client) rest(ctx context.Context, e *env, read listed, one string, uncounted bool) error {
+	if read.next == "" {
+		return nil
+	}
+
+	shown := words.Plural(int64(read.items), one) + ", and there are more"
+	larger := "or a larger --limit"
+	if !uncounted {
+		var page listPageJSON
+		read.query.Set("cursor", read.next)
+		read.query.Set("limit", strconv.Itoa(mostCounted))
+		err := c.get(ctx, read.what, withQuery(read.path, read.query), &page)
+		n, all := words.Grouped(int64(read.items)), read.items+len(page.Items)
+		switch {
+		case err != nil: // the list is there all the same
+		case page.NextCursor != "":
+			shown = n + " of more than " + words.Plural(int64(all), one)
+		default:
+			shown, larger = n+" of "+words.Plural(int64(all), one), fmt.Sprintf("or all: --limit %d", all)
+		}
+	}
+	_, err := fmt.Fprintf(e.stderr, "actlog: %s. The next ones: --cursor %s, %s\n", shown, terminal.Line(read.next), larger)
+	return err
 }
 
 // print writes the answer to a GET, as JSON.

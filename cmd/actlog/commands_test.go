@@ -176,7 +176,7 @@ func TestShowRunningPlan(t *testing.T) {
 		&record.Wait{RootPlanID: "p", PlanID: "sub", WaitID: "w", Type: new(record.WaitPlanValidation), Title: new("Is it fine?"), FormDescription: new("Look first")},
 		&record.Plan{RootPlanID: "plan-1", CurrentPlanID: "plan-1", LastSeenAt: &hourAgo})
 	out := must(t, "show", "p", "--server", url)
-	for _, want := range []string{"p  RUNNING  1 tool call\n", "waits for plan validation:  Is it fine?\nLook first\n", "last sign of life 1h0m", " ago\n", "fetch:  Sub  FAILED\n      no route\n"} {
+	for _, want := range []string{"p  RUNNING  1 tool call\n", "waits for plan validation:\nIs it fine?  w\n  Look first\n", "last sign of life 1h0m", " ago\n", "fetch:  Sub  FAILED\n      no route\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -233,8 +233,8 @@ func TestShowAttempts(t *testing.T) {
 		{[]string{"show", "p"}, []string{"writer  COMPLETED  1s, 1 tool call  attempt 3  s\n   " + strings.ReplaceAll(steps, "INDENT", "   ")}},
 		{[]string{"show", "p", "--step", "s"}, []string{
 			"writer  COMPLETED  1s, 1 tool call  attempt 3\n" + strings.ReplaceAll(steps, "INDENT", ""),
-			"#0  COMPLETED  attempt 2\n   attempt 1  FAILED  overloaded\n",
-			"   fetch  RUNNING  attempt 2\n      attempt 1  FAILED  500ms  no route\n",
+			"cycle 1  COMPLETED  attempt 2\n  at cycle:s/0\n  attempt 1  FAILED  overloaded\n",
+			"  → fetch  RUNNING  attempt 2\n    attempt 1  FAILED  500ms  no route\n",
 		}},
 	} {
 		out := must(t, append(tt.args, "--server", url)...)
@@ -331,16 +331,16 @@ func TestShowDepth(t *testing.T) {
 	storetest.Write(t, s, changes...)
 	shownTo := func(depth int, rest string, args ...string) {
 		t.Helper()
-		out := must(t, append(append([]string{"show"}, args...), "--server", url)...)
+		out := strings.Join(strings.Fields(must(t, append(append([]string{"show"}, args...), "--server", url)...)), " ") // lines are wrapped
 		if !strings.Contains(out, "agent of "+id(depth)) || strings.Contains(out, "agent of "+id(depth+1)) || !strings.HasSuffix(out, rest) || rest == "" && strings.Contains(out, "not shown") {
 			t.Errorf("%q, want %d levels and %q:\n%s", args, depth, rest, out)
 		}
 	}
 	const use = " not shown; use actlog show with a larger --max-depth, or with one of these ids: "
-	shownTo(50, "10 plans below are"+use+"level-50\n", id(0))
+	shownTo(50, "10 plans below are"+use+"level-50", id(0))
 	shownTo(60, "", id(50))
-	shownTo(3, "57 plans below are"+use+"level-3\n", id(0), "--max-depth", "3")
-	shownTo(59, "1 plan below is"+use+"level-59\n", id(0), "--max-depth", "59")
+	shownTo(3, "57 plans below are"+use+"level-3", id(0), "--max-depth", "3")
+	shownTo(59, "1 plan below is"+use+"level-59", id(0), "--max-depth", "59")
 	shownTo(60, "", id(0), "--max-depth", "2000")
 	shownTo(60, "", id(0), "--step", "step-of-"+id(60))
 	if out := must(t, "show", id(0), "--json", "--max-depth", "20000", "--server", url); !strings.Contains(out, "agent of "+id(60)) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -218,9 +219,17 @@ func (f databaseFlags) open(ctx context.Context, e *env) (url string, closeDatab
 		url, err = embedpg.RunningURL(f.folder())
 		return url, nothing, err
 	case err != nil:
-		return "", nil, err
+		return "", nil, f.withFolder(err)
 	}
 	return postgres.URL(), func() error { return postgres.Close(context.WithoutCancel(ctx)) }, nil
+}
+
+// withFolder says how to name another data folder, if an error is about a file or a folder.
+func (f databaseFlags) withFolder(err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); !ok {
+		return err
+	}
+	return fmt.Errorf("%w (the data folder is %s; --data-dir names another, where you may write, and --database-url a database of your own)", err, terminal.Line(f.DataDir))
 }
 
 // folder is the folder of the private Postgres.

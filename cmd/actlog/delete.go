@@ -28,6 +28,11 @@ key needs the scope admin.`
 var errKept = errors.New("nothing was deleted")
 
 func (c *deleteCmd) Run(ctx context.Context, e *env, client *client) error {
+	for i := range c.Plans {
+		if err := client.whole(ctx, &c.Plans[i]); err != nil {
+			return err
+		}
+	}
 	if !c.Yes {
 		question := fmt.Sprintf("Delete %s and everything below from %s, for good?", joined(c.Plans), c.Server)
 		if err := confirm(ctx, e, "delete", question); err != nil {

@@ -54,11 +54,11 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer model.Close()
-	if c.Config, err = writeDemo(filepath.Join(c.DataDir, "demo"), model.URL()); err != nil {
-		return err
-	}
 	c.Workers = 0
-	s, err := startServer(ctx, &c.serveCmd, log)
+	s, err := startServer(ctx, &c.serveCmd, log, func() (err error) { // not where another server already listens
+		c.Config, err = writeDemo(filepath.Join(c.DataDir, "demo"), model.URL())
+		return c.withFolder(err)
+	})
 	if err != nil {
 		return err
 	}

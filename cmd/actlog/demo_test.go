@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,4 +94,37 @@ func TestDemoIsKilled(t *testing.T) {
 func alive(pid int) bool {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	return err == nil && len(line) > 0
+}
+
+// F9: a demo whose port is taken leaves nothing behind, and says nothing but that.
+func TestDemoWhosePortIsTaken(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := filepath.Join(t.TempDir(), "data")
+	code, stdout, stderr := actlog(t, "demo", "--listen", taken.Addr().String(), "--data-dir", dir)
+	if code != exitFailed || stdout != "" || !strings.HasPrefix(stderr, "actlog: listen on ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("it left %s: %v", dir, err)
+	}
+}
+
+// F9: where the data folder cannot be written, the error says how to name another, and no warning stands before it.
+func TestFolderThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"serve", "demo"} {
+		code, _, stderr := actlog(t, command, "--listen", "127.0.0.1:0", "--otlp-listen", "off", "--data-dir", filepath.Join(file, "data"))
+		if code != exitFailed || !strings.HasPrefix(stderr, "actlog: ") || !strings.Contains(stderr, "--data-dir names another") {
+			t.Errorf("%s: exit code %d\n%s", command, code, stderr)
+		}
+	}
 }

@@ -60,6 +60,9 @@ func (c *exportCmd) Run(ctx context.Context, e *env, client *client) error {
 		what = "lines"
 	}
 	for _, id := range c.Plans {
+		if err := client.whole(ctx, &id); err != nil {
+			return err
+		}
 		records, err := client.export(ctx, id, c.query(), out)
 		if err != nil {
 			return err

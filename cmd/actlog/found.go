@@ -46,7 +46,8 @@ func (v *view) found(f *foundView) {
 		hit := &f.Items[i]
 		if hit.At != at {
 			at = hit.At
-			v.line("", v.bold(hit.name()), v.state(hit.State), v.faint(hit.At))
+			v.line("", v.bold(hit.name()), v.state(hit.State))
+			v.line("  ", v.faint("at "+hit.At))
 		}
 		v.line("  ", v.faint(hit.Field+":")+" "+clean(hit.Before)+v.bold(hit.Match)+clean(hit.After))
 	}

@@ -19,7 +19,7 @@ func TestShowSearch(t *testing.T) {
 	}
 	storetest.Write(t, s, changes...)
 	out := must(t, "show", "p", "--search", "needle", "--server", url)
-	if !strings.HasPrefix(out, "The Needle  COMPLETED  plan:p\n  title: The Needle\nfetch  COMPLETED  call:s/0/t\n  result: a needle[31m in\n") || strings.Count(out, "result: ") != 600 {
+	if !strings.HasPrefix(out, "The Needle  COMPLETED\n  at plan:p\n  title: The Needle\nfetch  COMPLETED\n  at call:s/0/t\n  result: a needle[31m in\n") || strings.Count(out, "result: ") != 600 {
 		t.Errorf("%.300s", out)
 	}
 	if out := must(t, "show", "p", "--search", "absent", "--server", url); out != "" {

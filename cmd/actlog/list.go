@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"github.com/actlog/actlog/internal/when"
 	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
@@ -25,8 +26,6 @@ type listCmd struct {
 	Conversation string `help:"Only plans of this conversation." placeholder:"ID"`
 	StartedBy    string `help:"Only plans that say that this plan started them." placeholder:"PLAN"`
 	Tag          string `help:"Only plans with this tag." placeholder:"TAG"`
-	Since        string `help:"Only plans that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
-	Until        string `help:"Only plans that began before this, given like --since." placeholder:"TIME"`
 	Q            string `help:"Only plans with all of these words in the titles, requests, summaries, agent names, tool names and errors of their trees." placeholder:"TEXT"`
 	Failed       *bool  `help:"Only plans in whose trees something failed; --failed=false: only the others."`
 	MinCost      string `help:"Only plans whose trees cost at least this, in US dollars." placeholder:"USD"`
@@ -35,8 +34,9 @@ type listCmd struct {
 	MaxDuration  string `help:"Only plans that took at most this long." placeholder:"TIME"`
 	Model        string `help:"Only plans in which this model was used." placeholder:"NAME"`
 	Tool         string `help:"Only plans in which this tool was called." placeholder:"NAME"`
-	Limit        int    `help:"The most plans to list, at least 1." default:"50"`
 	JSON         bool   `help:"Print the plans as JSON, one per line."`
+	periodFlags
+	pageFlags
 	serverFlags
 }
 
@@ -53,6 +53,7 @@ type planItem struct {
 	Total       figuresView
 	// Only in lists.
 	LastSignOfLife *time.Time
+	Agent, Project string
 	// Only in events.
 	ErrorKind string
 	Deleted   bool
@@ -61,9 +62,6 @@ type planItem struct {
 func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.State != "" && !slices.Contains(planStates(), c.State) {
 		return usageError(fmt.Sprintf("--state %s: must be one of %s", c.State, strings.Join(planStates(), ", ")))
-	}
-	if c.Limit < 1 {
-		return usageError(fmt.Sprintf("--limit %d: must be at least 1", c.Limit))
 	}
 	query := url.Values{}
 	for name, value := range map[string]string{
@@ -78,42 +76,36 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.Failed != nil {
 		query.Set("failed", strconv.FormatBool(*c.Failed))
 	}
+	if err := errors.Join(c.check(), client.whole(ctx, &c.StartedBy)); err != nil {
+		return err
+	}
 	now := time.Now()
-	for name, value := range map[string]string{"since": c.Since, "until": c.Until} {
-		if value == "" {
-			continue
-		}
-		at, err := parseTime("--"+name, value, now)
-		if err != nil {
-			return err
-		}
-		query.Set(name, at.UTC().Format(time.RFC3339Nano))
+	if err := c.narrow(query, now); err != nil {
+		return err
 	}
-	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	if !c.JSON {
-		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
-	}
-	incomplete, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.Limit, func(raw json.RawMessage) error {
+
+	var plans []planItem
+	read, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.pageFlags, func(raw json.RawMessage) error {
 		if c.JSON {
 			return printJSON(e.stdout, raw)
 		}
 		var p planItem
-		if err := json.Unmarshal(raw, &p); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintln(w, p.row(now))
+		err := json.Unmarshal(raw, &p)
+		plans = append(plans, p)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	if !c.JSON {
+		if err := planTable(plans, now).write(e.stdout, widthOf(e.stdout)); err != nil {
+			return err
+		}
 	}
-	if incomplete {
+	if read.incomplete {
 		fmt.Fprintln(e.stderr, "actlog: older runs are still being indexed; some may be missing")
 	}
-	return nil
+	return client.rest(ctx, e, read, "plan", c.JSON)
 }
 
 func planStates() (all []string) {
@@ -123,24 +115,71 @@ func planStates() (all []string) {
 	return all
 }
 
-func (p *planItem) row(now time.Time) string {
-	began := ""
-	if p.StartTime != nil {
-		began = p.StartTime.Local().Format(time.DateTime)
+// planTable is a list of root plans.
+func planTable(plans []planItem, now time.Time) *table {
+	t := &table{columns: []column{
+		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1}, {head: "PROJECT", share: 1},
+		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 3},
+	}}
+	ids := make([]string, len(plans))
+	for i := range plans {
+		ids[i] = plans[i].RootPlanID
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", words.Clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
-		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, words.Shorten(cmp.Or(p.Title, p.Name), 60))
+	short := shortIDs(ids)
+	for i := range plans {
+		p := &plans[i]
+		silent, cost := "", "-"
+		if p.LastSignOfLife != nil {
+			silent = words.Age(now.Sub(*p.LastSignOfLife))
+		}
+		if p.Total.CostUSD != nil {
+			cost = words.Dollars(*p.Total.CostUSD)
+		}
+		t.add(
+			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent, cmp.Or(words.Shorten(p.Agent, 60), "-"),
+			words.Shorten(p.Project, 60), began(p.StartTime, now), cmp.Or(p.Total.took(), "-"), cost, words.Shorten(cmp.Or(p.Title, p.Name), 200),
+		)
+	}
+	return t
 }
 
-// parseTime reads the time of a flag, or how long ago it was.
-func parseTime(flag, s string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(s); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
+// began is when something began, by the clock of this machine: without the year if it is this one.
+func began(at *time.Time, now time.Time) string {
+	switch {
+	case at == nil:
+		return "-"
+	case at.Local().Year() == now.Local().Year():
+		return at.Local().Format("01-02 15:04")
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t, nil
+	return at.Local().Format(time.DateOnly)
+}
+
+// periodFlags say when runs began.
+type periodFlags struct {
+	Since string `help:"Only what began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h, 3d or 2w." placeholder:"TIME"`
+	Until string `help:"Only what began before this, given like --since." placeholder:"TIME"`
+}
+
+// narrow adds the times to the query of a list.
+func (f *periodFlags) narrow(query url.Values, now time.Time) error {
+	for name, value := range map[string]string{"since": f.Since, "until": f.Until} {
+		if value == "" {
+			continue
 		}
+		at, err := parseTime("--"+name, value, now, time.Local)
+		if err != nil {
+			return err
+		}
+		query.Set(name, at.UTC().Format(time.RFC3339Nano))
 	}
-	return time.Time{}, usageError(fmt.Sprintf("%s %s: must be a time such as 2026-11-20T13:00:00Z, a day such as 2026-11-20, or how long ago, such as 24h", flag, s))
+	return nil
+}
+
+// parseTime reads the time of a flag, or how long ago it was. A day begins at a place.
+func parseTime(flag, s string, now time.Time, place *time.Location) (time.Time, error) {
+	at, ok := when.Time(s, now, place)
+	if !ok {
+		return at, usageError(fmt.Sprintf("%s %s: must be %s", flag, s, when.Forms))
+	}
+	return at, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -131,9 +132,9 @@ func TestListSilence(t *testing.T) {
 		&record.Plan{RootPlanID: "ended", CurrentPlanID: "ended", State: new(record.Completed), StartTime: ago(9 * time.Hour), EndTime: ago(8 * time.Hour)},
 	)
 	table := must(t, "list", "--server", url)
-	for id, want := range map[string]string{"heartbeat": "3h0m", "start": "4h0m", "cycle": "5h0m", "tool": "6h0m", "sub-plan": "7h0m", "wait": "8h0m", "answer": "9h0m", "thought": "10h0m", "nothing": "-", "ended": "-"} {
+	for id, want := range map[string]string{"heartbeat": "3h", "start": "4h", "cycle": "5h", "tool": "6h", "sub-plan": "7h", "wait": "8h", "answer": "9h", "thought": "10h", "nothing": "-", "ended": "-"} {
 		row := regexp.MustCompile(`(?m)^` + id + ` .*$`).FindString(table)
-		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || !strings.HasPrefix(cells[2], want) {
+		if cells := regexp.MustCompile(` {2,}`).Split(row, -1); len(cells) < 3 || cells[2] != want { // of those that are silent for no time, - is the agent
 			t.Errorf("%s, want silent for %s: %q", id, want, row)
 		}
 		shown := must(t, "show", id, "--server", url)
@@ -155,5 +156,84 @@ func TestListSilence(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &p); err != nil || (p.LastSignOfLife == nil) != (p.RootPlanID == "ended" || p.RootPlanID == "nothing") {
 			t.Errorf("%v: %s", err, line)
 		}
+	}
+}
+
+// F4: a list that is cut says how many plans there are and how to go on, fits 100 columns, and has agent, project and cost. Its short
+// ids do for every command.
+func TestListSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	id := func(n int) string { return fmt.Sprintf("0192%04x-4715-78b8-90e1-73f0804531c2", n) }
+	for n := range 12 {
+		storetest.Write(t, s,
+			&record.Plan{RootPlanID: id(n), CurrentPlanID: id(n), Project: new("a project with a long name"), Title: new("Which product do customers send back most often, and why do they do that?"), State: new(record.Completed), StartTime: at(n), EndTime: at(n + 1000)},
+			&record.AgentExecution{RootPlanID: id(n), PlanID: id(n), StepID: "s" + id(n), AgentName: new("an analyst with a long name"), StepIndex: new(int64(0))},
+			&record.ThinkAct{RootPlanID: id(n), StepID: "s" + id(n), Seq: 0, CostUSD: new(0.25)})
+	}
+	code, out, stderr := actlog(t, "list", "--limit", "5", "--server", url)
+	if code != exitDone || !strings.HasPrefix(stderr, "actlog: 5 of 12 plans. The next ones: --cursor ") || !strings.HasSuffix(stderr, ", or all: --limit 12\n") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	wantAll(t, out, "PLAN", "STATE", "AGENT", "PROJECT", "COST", "TITLE", id(11)[:leastShortID]+"  ", "an anal", "a proje", "$0.2500")
+	for line := range strings.Lines(out) {
+		if n := columns(strings.TrimSuffix(line, "\n")); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	cursor := nextCursor(stderr)
+	if rest := must(t, "list", "--limit", "50", "--cursor", cursor, "--server", url); strings.Count(rest, "\n") != 8 || !strings.Contains(rest, id(0)[:leastShortID]) || strings.Contains(rest, id(11)[:leastShortID]) {
+		t.Errorf("\n%s", rest)
+	}
+	if _, out, stderr := actlog(t, "list", "--limit", "5", "--json", "--server", url); strings.Count(out, "\n") != 5 || strings.Contains(out, "actlog:") || !strings.Contains(stderr, "5 plans, and there are more. The next ones: --cursor ") {
+		t.Errorf("%s\n%s", stderr, out)
+	}
+	if _, _, stderr := actlog(t, "list", "--limit", "12", "--server", url); stderr != "" {
+		t.Errorf("of a whole list it says %s", stderr)
+	}
+
+	short, step := id(3)[:leastShortID], ("s" + id(3))[:12]
+	wantAll(t, must(t, "show", short, "--server", url), id(3))
+	wantAll(t, must(t, "show", short, "--step", step, "--server", url), "an analyst with a long name")
+	wantAll(t, must(t, "tail", short, "--server", url), id(3))
+	wantAll(t, must(t, "export", short, "--server", url), id(3))
+	for _, args := range [][]string{{"show", "0192"}, {"tail", "0192"}, {"export", "0192"}, {"delete", "0192", "--yes"}, {"stop", "0192"}, {"answer", "0192"}, {"list", "--started-by", "0192"}} {
+		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage || !strings.Contains(stderr, "plan 0192 is ambiguous: it may be "+id(0)+", "+id(1)+", ") || !strings.Contains(stderr, ", ...") {
+			t.Errorf("%q: %d %s", args, code, stderr)
+		}
+	}
+	if out := must(t, "delete", short, "--yes", "--server", url); out != "deleted "+id(3)+"\n" {
+		t.Errorf("%s", out)
+	}
+	if code, _, stderr := actlog(t, "show", "nothing", "--server", url); code != exitFailed || !strings.Contains(stderr, "plan nothing is not on record") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "0192", CurrentPlanID: "0192", Title: new("the whole id")})
+	wantAll(t, must(t, "show", "0192", "--server", url), "the whole id")
+}
+
+// nextCursor returns the cursor that the last line of a list names.
+func nextCursor(stderr string) string {
+	_, rest, _ := strings.Cut(stderr, "--cursor ")
+	cursor, _, _ := strings.Cut(rest, ", ")
+	return cursor
+}
+
+// F4: --since and --until take the same forms in every command, and errors name the flag.
+func TestSinceEverywhere(t *testing.T) {
+	t.Parallel()
+	url, _ := serve(t, apitest.Config{}, nil)
+	for _, command := range [][]string{{"list"}, {"search", "x"}} {
+		for _, flag := range []string{"--since", "--until"} {
+			for _, when := range []string{"90s", "5m", "24h", "3d", "2w", "2026-11-20", "2026-11-20T13:53:00Z"} {
+				must(t, append(slices.Clone(command), flag, when, "--server", url)...)
+			}
+			if code, _, stderr := actlog(t, append(slices.Clone(command), flag, "3x", "--server", url)...); code != exitUsage || !strings.Contains(stderr, flag+" 3x: must be a time") {
+				t.Errorf("%q %s: %d %s", command, flag, code, stderr)
+			}
+		}
+	}
+	if code, _, stderr := actlog(t, "price", "apply", "--since", "3x"); code != exitUsage || !strings.Contains(stderr, "--since 3x: must be a time") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -33,10 +33,12 @@ type doors struct {
 	api      *httpd.Listener
 	otlpHTTP *httpd.Listener // nil: none
 	otlpGRPC *httpd.Listener // nil: none
+	// otlpTaken: another program listens on the default address for OTLP.
+	otlpTaken bool
 }
 
 // open listens on all addresses, on the one of the API first.
-func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err error) {
+func (c *serveCmd) open(ctx context.Context) (d doors, err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, httpd.Close(ctx, d.all))
@@ -57,8 +59,7 @@ func (c *serveCmd) open(ctx context.Context, log *slog.Logger) (d doors, err err
 	case "":
 		d.otlpHTTP, err = add(otlpListenFlag, defaultOTLPListen)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", d.api.URL())
-			err = nil
+			d.otlpTaken, err = true, nil
 		}
 	default:
 		d.otlpHTTP, err = add(otlpListenFlag, c.OTLPListen)

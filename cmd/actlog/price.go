@@ -224,11 +224,11 @@ func (c *priceDeleteCmd) Run(ctx context.Context, e *env) error {
 
 type priceApplyCmd struct {
 	databaseFlags
-	Since string `required:"" help:"First day of the calls (UTC)." placeholder:"YYYY-MM-DD"`
+	Since string `required:"" help:"When the first calls were made: a day (UTC), a time (RFC 3339), or how long ago, such as 24h, 3d or 2w." placeholder:"TIME"`
 }
 
 func (c *priceApplyCmd) Run(ctx context.Context, e *env) error {
-	since, err := parseDay("--since", c.Since)
+	since, err := parseTime("--since", c.Since, time.Now(), time.UTC)
 	if err != nil {
 		return err
 	}

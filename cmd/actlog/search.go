@@ -18,8 +18,6 @@ import (
 type searchCmd struct {
 	Text         string   `arg:"" help:"What a text has, as one piece. Case and white space make no difference."`
 	Kind         []string `help:"Only texts of these kinds: plan, agentExecution, thinkAct, actTool, thought, artifact, source, wait." placeholder:"KIND"`
-	Since        string   `help:"Only runs that began at or after this: a time (RFC 3339), a day in this machine's time zone, or how long ago, such as 24h." placeholder:"TIME"`
-	Until        string   `help:"Only runs that began before this, given like --since." placeholder:"TIME"`
 	State        string   `help:"Only runs in this state, such as FAILED." placeholder:"STATE"`
 	Name         string   `help:"Only runs of this name." placeholder:"NAME"`
 	Agent        string   `help:"Only runs in which this agent worked." placeholder:"NAME"`
@@ -28,8 +26,10 @@ type searchCmd struct {
 	User         string   `help:"Only runs of this user." placeholder:"ID"`
 	Conversation string   `help:"Only runs of this conversation." placeholder:"ID"`
 	Tag          string   `help:"Only runs with this tag." placeholder:"TAG"`
-	Limit        int      `help:"The most texts to show, at least 1." default:"50"`
+	PerRun       int      `help:"The most texts of a run; 0: all. The last line of a run says how many more it has." default:"3" placeholder:"NUMBER"`
 	JSON         bool     `help:"Print the texts as JSON, one per line."`
+	periodFlags
+	pageFlags
 	serverFlags
 }
 
@@ -51,8 +51,11 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 			return usageError(fmt.Sprintf("--kind %s: must be one of %v", kind, record.Kinds))
 		}
 	}
-	if c.Limit < 1 {
-		return usageError(fmt.Sprintf("--limit %d: must be at least 1", c.Limit))
+	if err := c.check(); err != nil {
+		return err
+	}
+	if c.PerRun < 0 || c.PerRun > maxPerRun {
+		return usageError(fmt.Sprintf("--per-run %d: must be from 0 to %d", c.PerRun, maxPerRun))
 	}
 	query := url.Values{"q": {c.Text}}
 	for name, value := range map[string]string{
@@ -63,36 +66,111 @@ func (c *searchCmd) Run(ctx context.Context, e *env, client *client) error {
 			query.Set(name, value)
 		}
 	}
-	now := time.Now()
-	for name, value := range map[string]string{"since": c.Since, "until": c.Until} {
-		if value == "" {
-			continue
-		}
-		at, err := parseTime("--"+name, value, now)
-		if err != nil {
-			return err
-		}
-		query.Set(name, at.UTC().Format(time.RFC3339Nano))
+	if c.PerRun > 0 {
+		query.Set("perRun", strconv.Itoa(c.PerRun))
 	}
-	view := newView(e.stdout)
-	run := ""
-	_, err := client.list(ctx, "search", "/api/v1/search", query, c.Limit, func(raw json.RawMessage) error {
-		if c.JSON {
-			return printJSON(e.stdout, raw)
+	now := time.Now()
+	if err := c.narrow(query, now); err != nil {
+		return err
+	}
+
+	f := &foundRuns{view: newView(e.stdout).wrapping(), text: c.Text, now: now}
+	read, err := client.listPages(ctx, "search", "/api/v1/search", query, c.pageFlags, func(p *listPageJSON) error {
+		for _, raw := range p.Items {
+			if c.JSON {
+				if err := printJSON(e.stdout, raw); err != nil {
+					return err
+				}
+				continue
+			}
+			var hit textHit
+			if err := json.Unmarshal(raw, &hit); err != nil {
+				return err
+			}
+			f.hits = append(f.hits, hit)
 		}
-		var hit textHit
-		if err := json.Unmarshal(raw, &hit); err != nil {
-			return err
-		}
-		if hit.RootPlanID != run {
-			run = hit.RootPlanID
-			view.line("", view.bold(run), view.state(hit.State), hit.Began.Local().Format(time.DateTime), words.Shorten(cmp.Or(hit.Title, hit.RunName), 60))
-		}
-		view.line("  ", view.faint(hit.At), view.faint(hit.what()+":")+" "+clean(hit.Before)+view.bold(hit.Match)+clean(hit.After))
-		return view.err
+		f.left = append(f.left, p.Left...)
+		return nil
 	})
-	return err
+	if err == nil && !c.JSON {
+		err = f.draw()
+	}
+	if err != nil {
+		return err
+	}
+	return client.rest(ctx, e, read, "text", true)
 }
+
+// maxPerRun is how many texts of a run the server returns at most, if it counts the others.
+const maxPerRun = 500
+
+// leftView says how many more texts a run has; open: at least.
+type leftView struct {
+	RootPlanID string
+	Texts      int64
+	Open       bool
+}
+
+// foundRuns are texts of runs, by run.
+type foundRuns struct {
+	view *view
+	text string // that was looked for
+	now  time.Time
+	hits []textHit
+	left []leftView
+}
+
+func (f *foundRuns) draw() error {
+	v := f.view
+	ids := make([]string, len(f.hits))
+	for i := range f.hits {
+		ids[i] = f.hits[i].RootPlanID
+	}
+	short := shortIDs(ids)
+	for i := range f.hits {
+		hit := &f.hits[i]
+		if i == 0 || hit.RootPlanID != f.hits[i-1].RootPlanID {
+			v.line("", v.bold(short[hit.RootPlanID]), v.state(hit.State), began(&hit.Began, f.now), words.Shorten(cmp.Or(hit.Title, hit.RunName), 100))
+		}
+		v.line("  ", v.faint(hit.what()+":")+" "+clean(hit.Before)+v.bold(hit.Match)+clean(hit.After))
+		v.line("    ", v.faint("at "+hit.At))
+		if i+1 == len(f.hits) || hit.RootPlanID != f.hits[i+1].RootPlanID {
+			f.drawLeft(hit.RootPlanID, short[hit.RootPlanID])
+		}
+	}
+	return v.err
+}
+
+// drawLeft says how many more texts a run has, and how to see them.
+func (f *foundRuns) drawLeft(root, short string) {
+	n, open := int64(0), false
+	for _, l := range f.left { // a run may be on two pages
+		if l.RootPlanID == root {
+			n, open = n+l.Texts, open || l.Open
+		}
+	}
+	more := words.Grouped(n) + " more"
+	switch {
+	case n == 0 && !open:
+		return
+	case n == 0:
+		more = "more"
+	case open:
+		more = "more than " + more
+	}
+	f.view.line("  ", f.view.faint(more+" in this run: actlog show "+short+" --search "+argument(f.text)))
+}
+
+// argument returns a text as an argument for a shell.
+func argument(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(plainArgument, r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// plainArgument are characters that mean nothing to a shell.
+const plainArgument = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+="
 
 // what says what has the text.
 func (h *textHit) what() string {

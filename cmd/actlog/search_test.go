@@ -26,16 +26,25 @@ func TestSearch(t *testing.T) {
 		changes = append(changes, &record.ActTool{RootPlanID: "new", StepID: "s", Seq: int64(i), ToolCallID: "t", Name: new("fetch"), Result: new("a\nneedle\x1b[31m in")})
 	}
 	storetest.Write(t, s, changes...)
-	out := must(t, "search", "needle", "--limit", "1000", "--server", url)
-	began := at(10_000_000).Local().Format(time.DateTime)
-	if !strings.HasPrefix(out, "new  FAILED  "+began+"  nightly\n  cycle:s/0  clerk cycle 1 thinkOutput: which needle?\n  call:s/0/t  fetch result: a needle[31m in\n") ||
-		strings.Count(out, "fetch result: ") != 200 || !strings.Contains(out, "\n  plan:new  thought content: one needle\nold  COMPLETED  ") || !strings.HasSuffix(out, "\n  plan:old  title: The Needle\n") {
+	out := must(t, "search", "needle", "--limit", "1000", "--per-run", "0", "--server", url)
+	since := began(at(10_000_000), time.Now())
+	if !strings.HasPrefix(out, "new  FAILED  "+since+"  nightly\n  clerk cycle 1 thinkOutput: which needle?\n    at cycle:s/0\n  fetch result: a needle[31m in\n    at call:s/0/t\n") ||
+		strings.Count(out, "fetch result: ") != 200 || !strings.Contains(out, "\n  thought content: one needle\n    at plan:new\nold  COMPLETED  ") || !strings.HasSuffix(out, "\n  title: The Needle\n    at plan:old\n") {
 		t.Errorf("%.300s ... %s", out, out[max(0, len(out)-300):])
 	}
-	if out := must(t, "search", "needle", "--server", url); strings.Count(out, "\n") != 51 {
+	// F4: a search spreads over runs, says how many more texts each has, and how to go on.
+	code, out, stderr := actlog(t, "search", "needle", "--limit", "4", "--server", url)
+	if code != exitDone || strings.Count(out, "    at ") != 4 || !strings.Contains(out, " more in this run: actlog show new --search needle\n") || !strings.Contains(out, "\n  title: The Needle\n") || stderr != "" {
+		t.Errorf("%d %s\n%s", code, stderr, out)
+	}
+	_, out, stderr = actlog(t, "search", "needle", "--limit", "2", "--server", url)
+	if !strings.HasPrefix(stderr, "actlog: 2 texts, and there are more. The next ones: --cursor ") || !strings.Contains(out, " more in this run: ") {
+		t.Errorf("%s\n%s", stderr, out)
+	}
+	if out := must(t, "search", "needle", "--limit", "2", "--cursor", nextCursor(stderr), "--json", "--server", url); !strings.Contains(out, `"rootPlanId":"old"`) {
 		t.Errorf("%s", out)
 	}
-	if out := must(t, "search", "absent", "--server", url); out != "" {
+	if out = must(t, "search", "absent", "--server", url); out != "" {
 		t.Errorf("%s", out)
 	}
 	if out := must(t, "search", "needle", "--json", "--limit", "1", "--server", url); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"match":"needle"`) {
@@ -54,7 +63,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %.300s", flag, out)
 		}
 	}
-	for _, args := range [][]string{{"search"}, {"search", "a", "--kind", "run"}, {"search", "a", "--state", "odd"}, {"search", "a", "--limit", "0"}, {"search", "a", "--since", "odd"}} {
+	for _, args := range [][]string{{"search"}, {"search", "a", "--kind", "run"}, {"search", "a", "--state", "odd"}, {"search", "a", "--limit", "0"}, {"search", "a", "--since", "odd"}, {"search", "a", "--per-run", "501"}} {
 		if code, _, stderr := actlog(t, append(args, "--server", url)...); code != exitUsage {
 			t.Error(args, code, stderr)
 		}

@@ -124,9 +124,9 @@ func (c *serveCmd) validate() error {
 	return c.runtimeFlags.validate()
 }
 
-// startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests are answered 503. The
-// caller must wait for the server or close it.
-func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
+// startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests are answered 503.
+// listening is called as soon as it listens. The caller must wait for the server or close it.
+func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening ...func() error) (_ *server, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -151,8 +151,13 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 		return nil, err
 	}
 	// If a port is in use, no database has to be started.
-	if s.doors, err = c.open(ctx, log); err != nil {
+	if s.doors, err = c.open(ctx); err != nil {
 		return nil, err
+	}
+	for _, call := range listening {
+		if err := call(); err != nil {
+			return nil, err
+		}
 	}
 	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
 
@@ -181,6 +186,9 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server,
 	s.runs = runapi.New(s.store, s.agents.engine, s.agents.source, s.http, runapi.Config{Redact: s.agents.source.Redact})
 	s.stopKeys = c.watch(s.hangups, s.http, log, s.hub.End) // no stream outlives its key; others reconnect
 	s.serve()
+	if s.doors.otlpTaken { // not before: a mistake that ends the start stands alone
+		log.Warn("the default address for OTLP is in use; exporters can send to the address of this server, or to another that you set with --otlp-listen", "usual", defaultOTLPListen, "own", s.url)
+	}
 	return s, nil
 }
 
@@ -203,7 +211,7 @@ func (s *server) openStore(ctx context.Context, c *serveCmd, w *waiting) (err er
 		}
 		s.postgres, err = embedpg.Start(ctx, embedpg.Config{Dir: c.folder(), Logger: s.log, Ballast: ballast})
 		if err != nil {
-			return err
+			return c.withFolder(err)
 		}
 		config.DatabaseURL, config.Room = s.postgres.URL(), s.postgres.Room
 	}

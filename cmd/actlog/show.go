@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -38,7 +40,10 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.MaxDepth < 0 || c.MaxDepth > most {
 		return usageError(fmt.Sprintf("--max-depth %d: must be from 0 to %d", c.MaxDepth, most))
 	}
-	view := newView(e.stdout)
+	if err := client.whole(ctx, &c.Plan, &c.Root); err != nil {
+		return err
+	}
+	view := newView(e.stdout).wrapping()
 	query := c.query()
 	if c.Step != "" {
 		return c.showStep(ctx, e, client, view, query)
@@ -54,7 +59,9 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	if err != nil {
 		return err
 	}
-	view.head(p)
+	view.title(p)
+	view.waits(client.openWaits(ctx, p))
+	view.silence(p)
 	if p.Total.Failures > 0 || p.State == "FAILED" || p.State == "INTERRUPTED" {
 		view.cause(client.failures(ctx, p))
 	}
@@ -71,12 +78,25 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 	}
 	what := named("step", c.Step) + " in the tree of " + named("plan", c.Plan)
 	path := withQuery(stepPath(c.Step), rootFlag{Root: p.RootPlanID}.query())
+	body, err := client.read(ctx, what, path)
+	if errors.Is(err, errNotOnRecord) { // it may be shortened
+		step, short := client.wholeStep(ctx, p.RootPlanID, c.Step)
+		switch {
+		case short != nil:
+			err = short
+		case step != "":
+			body, err = client.read(ctx, what, withQuery(stepPath(step), rootFlag{Root: p.RootPlanID}.query()))
+		}
+	}
+	if err != nil {
+		return err
+	}
 	if c.JSON {
-		return client.print(ctx, e.stdout, what, path)
+		return printJSON(e.stdout, body)
 	}
 	var st stepView
-	if err := client.get(ctx, what, path, &st); err != nil {
-		return err
+	if err := json.Unmarshal(body, &st); err != nil {
+		return fmt.Errorf("%s: %w (is there an Actlog server at %s?)", what, err, client.base)
 	}
 	view.step(&st)
 	view.alsoUnder(p)
@@ -87,9 +107,11 @@ func (c *showCmd) showStep(ctx context.Context, e *env, client *client, view *vi
 type view struct {
 	w      io.Writer
 	colour bool
+	width  int // at which lines are wrapped; 0: they are not
 	now    time.Time
-	lines  int   // that were drawn
-	err    error // the first error of w
+	steps  map[string]string // ids of steps, as they are shown
+	lines  int               // that were drawn
+	err    error             // the first error of w
 }
 
 // newView returns a view that draws on w, in colours if that is a terminal.
@@ -101,27 +123,50 @@ func newView(w io.Writer) *view {
 	return v
 }
 
+// wrapping makes the view wrap its lines at the width of the terminal.
+func (v *view) wrapping() *view {
+	v.width = widthOf(v.w)
+	return v
+}
+
 // line draws a line of the parts that are not empty.
 func (v *view) line(prefix string, parts ...string) {
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	v.lines++
-	_, err := fmt.Fprintln(v.w, prefix+strings.Join(parts, "  "))
-	v.err = cmp.Or(v.err, err)
+	v.hanging(prefix, "  ", strings.Join(parts, "  "))
+}
+
+// belowBranch is what stands below the branch of a tree.
+var belowBranch = strings.NewReplacer("├─ ", "│  ", "└─ ", "   ")
+
+// hanging draws a line. Where it is wrapped, what follows stands below it, further to the right.
+func (v *view) hanging(prefix, hang, line string) {
+	lines := []string{prefix + line}
+	if v.width > 0 {
+		lines = wrapped(prefix, line, belowBranch.Replace(prefix)+hang, v.width)
+	}
+	for _, line := range lines {
+		v.lines++
+		_, err := fmt.Fprintln(v.w, line)
+		v.err = cmp.Or(v.err, err)
+	}
 }
 
 // text draws a line of a text and its label, unless the text is empty.
 func (v *view) text(prefix, label, text string, limit int) {
 	if text != "" {
-		v.line(prefix, label+words.Shorten(text, limit))
+		v.hanging(prefix, strings.Repeat(" ", columns(label)), label+words.Shorten(text, limit))
 	}
 }
 
 // failure draws an error message like text, in red.
 func (v *view) failure(prefix, label, message string, limit int) {
 	if message != "" {
-		v.line(prefix, v.red(label+words.Shorten(message, limit)))
+		v.hanging(prefix, strings.Repeat(" ", columns(label)), v.red(label+words.Shorten(message, limit)))
 	}
 }
+
+// maxShownText bounds a title, a request or an error in a tree, in characters.
+const maxShownText = 300
 
 // plan draws a plan and everything below it.
 func (v *view) plan(p *planView) {
@@ -131,13 +176,23 @@ func (v *view) plan(p *planView) {
 
 // head draws a plan without what is below it.
 func (v *view) head(p *planView) {
-	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
-	v.text("", "", cmp.Or(p.Title, p.UserRequest), 100)
-	v.failure("", "", p.ErrorMessage, 100)
+	v.title(p)
 	if w := p.UserInputWaitState; w != nil {
-		v.line("", v.yellow("waits for "+strings.ToLower(strings.ReplaceAll(words.Clean(w.Type), "_", " "))+":"), words.Shorten(w.Title, 100))
+		v.line("", v.yellow(waitsFor(w.Type)), words.Shorten(w.Title, 100))
 		v.text("", "", w.FormDescription, 100)
 	}
+	v.silence(p)
+}
+
+// title draws what a plan is, its state and its error.
+func (v *view) title(p *planView) {
+	v.line("", v.bold(p.CurrentPlanID), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
+	v.text("", "", cmp.Or(p.Title, p.UserRequest), maxShownText)
+	v.failure("", "", p.ErrorMessage, maxShownText)
+}
+
+// silence draws for how long a plan that has not ended gave no sign of life.
+func (v *view) silence(p *planView) {
 	if silent := silence(p.LastSignOfLife, v.now); silent != "" {
 		v.line("", v.faint("last sign of life "+silent+" ago"))
 	}
@@ -167,6 +222,7 @@ func (v *view) cause(f *failuresView, err error) {
 
 // rest draws what is below a plan.
 func (v *view) rest(p *planView) {
+	v.steps = shortIDs(p.stepIDs(nil))
 	v.children("", p)
 	v.omitted(p.Omitted)
 	v.alsoUnder(p)
@@ -195,9 +251,9 @@ func (v *view) children(indent string, p *planView) {
 	n := len(p.AgentExecutionSequence) + len(p.SubPlanExecutionRecords)
 	for i, st := range p.AgentExecutionSequence {
 		branch, under := branches(i == n-1)
-		v.line(indent+branch, v.bold(cmp.Or(st.AgentName, "(unnamed agent)")), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(st.StepID))
+		v.line(indent+branch, v.bold(st.name(p)), v.state(st.State), v.figures(st.Figures), st.number(), v.faint(cmp.Or(v.steps[st.StepID], st.StepID)))
 		v.pastAttempts(indent+under, st.attempted)
-		v.failure(indent+under, "", st.ErrorMessage, 100)
+		v.failure(indent+under, "", st.ErrorMessage, maxShownText)
 		for j, sub := range st.SubPlanExecutionRecords {
 			v.subPlan(indent+under, sub, j == len(st.SubPlanExecutionRecords)-1)
 		}
@@ -233,7 +289,7 @@ func (v *view) subPlan(indent string, p *planView, last bool) {
 	}
 	title := cmp.Or(p.Title, p.UserRequest, p.CurrentPlanID)
 	v.line(indent+branch, tool, words.Shorten(title, 70), v.planState(p.State, p.Placeholder), v.figures(p.Total), inferred(p))
-	v.failure(indent+under, "", p.ErrorMessage, 100)
+	v.failure(indent+under, "", p.ErrorMessage, maxShownText)
 	v.children(indent+under, p)
 }
 
@@ -267,36 +323,6 @@ func (v *view) figures(f figuresView) string {
 		out = append(out, words.Dollars(*f.CostUSD))
 	}
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), ", ")
-}
-
-// step draws a step with its cycles and tool calls.
-func (v *view) step(st *stepView) {
-	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.state(st.State), v.figures(st.Figures), st.number())
-	v.pastAttempts("", st.attempted)
-	v.text("", "asked:   ", st.AgentRequest, 110)
-	for _, c := range st.ThinkActSteps {
-		v.line("")
-		v.line("", v.bold("#"+strconv.Itoa(c.Seq)), v.state(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime), words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
-		v.pastAttempts("   ", c.attempted)
-		if c.ThinkInput != "" {
-			v.line("   ", "in:      "+words.Shorten(c.ThinkInput, 100)+"  "+v.faint("("+words.Grouped(c.InputCharCount)+" characters)"))
-		}
-		v.text("   ", "thought: ", c.ThinkOutput, 110)
-		v.failure("   ", "", c.ErrorMessage, 110)
-		for _, t := range c.ActToolInfoList {
-			v.line("   ", v.bold(t.Name), words.Shorten(t.Parameters, 80), v.state(t.State), words.Took(t.StartTime, t.EndTime), t.number())
-			v.pastAttempts("      ", t.attempted)
-			v.failure("      ", "", t.ErrorMessage, 100)
-			if t.ErrorMessage == "" {
-				v.text("      ", "", tree.Answer(t.Result), 110)
-			}
-		}
-	}
-	v.failure("", "error:   ", st.ErrorMessage, 110)
-	if answer := tree.Answer(st.Result); answer != "" {
-		v.line("")
-		v.text("", "result:  ", answer, 400)
-	}
 }
 
 func (v *view) planState(s string, placeholder bool) string {

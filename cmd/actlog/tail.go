@@ -45,6 +45,9 @@ func (c *tailCmd) Run(ctx context.Context, e *env, client *client) error {
 	if c.Plan == "" && c.Root != "" {
 		return usageError(fmt.Sprintf("--root %s: chooses a tree for a plan, and no plan is named", c.Root))
 	}
+	if err := client.whole(ctx, &c.Plan, &c.Root); err != nil {
+		return err
+	}
 	t := &tail{client: client, plan: c.Plan, root: c.rootFlag, shown: map[string]string{}}
 	t.view = newView(e.stdout)
 	switch {
@@ -249,7 +252,7 @@ func (t *tail) describe(r *tailRow) (name string, parts []string) {
 	case "agentExecution":
 		return "step " + r.StepID, []string{words.Clean(r.AgentName), state, t.view.figures(r.Figures)}
 	case "thinkAct":
-		return "cycle " + r.StepID + " #" + strconv.FormatInt(r.Seq, 10), []string{words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime), words.Tokens(r.InputTokens, r.OutputTokens)}
+		return "cycle " + strconv.FormatInt(r.Seq+1, 10) + " of step " + r.StepID, []string{words.Clean(r.ModelName), state, words.Took(r.ThinkStartTime, r.ThinkEndTime), words.Tokens(r.InputTokens, r.OutputTokens)}
 	case "actTool":
 		return "tool " + r.ToolCallID, []string{words.Clean(r.Name), state, words.Took(r.StartTime, r.EndTime)}
 	case "thought":

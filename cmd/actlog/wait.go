@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type waitView struct {
 
 // draw draws what the wait is about, whole: a human who approves has to see everything, and is told last what is not shown as it is.
 func (w *waitView) draw(v *view) {
+	defer func(width int) { v.width = width }(v.width)
+	v.width = 0 // to wrap lines leaves out blanks where they end
 	s := subject{view: v}
 	v.line("", v.yellow(s.line(cmp.Or(w.Title, "A human is asked"))), v.faint(w.WaitID))
 	if plan := planText(w.Plan); plan != "" {
@@ -168,12 +171,104 @@ func (s *subject) notes() {
 	}
 }
 
-// row is the wait as a line of a table.
-func (w waitView) row() string {
-	return strings.Join([]string{words.Clean(w.WaitID), words.Clean(strings.Join(w.Decisions, ", ")), words.Shorten(cmp.Or(w.Title, w.FormDescription), 100)}, "\t")
+// drawFields draws what the fields of a form ask for.
+func (w *waitView) drawFields(v *view) {
+	if w.Type != string(record.WaitUserInput) {
+		return
+	}
+	form, err := decision.ReadForm(w.FormInputs)
+	if err != nil {
+		return
+	}
+	for _, field := range form {
+		v.line("  ", "field "+strings.TrimSuffix(fieldQuestion(field), ": "))
+	}
 }
 
-const waitsHeader = "WAIT\tDECISION\tTITLE"
+// waitsFor says what a wait of a type is for.
+func waitsFor(kind string) string {
+	return "waits for " + strings.ToLower(strings.ReplaceAll(words.Clean(kind), "_", " ")) + ":"
+}
+
+// mostAsking is how many plans of a tree are asked what they wait for.
+const mostAsking = 20
+
+// openWaits returns what a plan and those below it wait for, with what is to be decided on.
+func (c *client) openWaits(ctx context.Context, p *planView) (waits []waitView, err error) {
+	if p.UserInputWaitState == nil {
+		return nil, nil
+	}
+	if p.Executor != "" { // it may be one of the runtime, which knows them all
+		if r, _, err := c.run(ctx, p.RootPlanID); err == nil && len(r.Waits) > 0 {
+			return r.Waits, nil
+		}
+	}
+	for _, asking := range p.asking() {
+		var page struct {
+			Items []struct {
+				waitView
+				Subject struct {
+					Parameters, Plan json.RawMessage
+					Files            []string
+				}
+			}
+		}
+		path := withQuery(planPath(asking.CurrentPlanID)+"/waits", url.Values{"root": {p.RootPlanID}, "limit": {"500"}})
+		if err := c.get(ctx, named("waits of plan", asking.CurrentPlanID), path, &page); err != nil {
+			return waits, err
+		}
+		for i := range page.Items {
+			w := &page.Items[i]
+			w.Parameters, w.Plan, w.Files = w.Subject.Parameters, w.Subject.Plan, w.Subject.Files
+			if w.State == string(record.Waiting) {
+				waits = append(waits, w.waitView)
+			}
+		}
+	}
+	return waits, nil
+}
+
+// asking returns the plans of a tree that may wait: those that have not ended first.
+func (p *planView) asking() []*planView {
+	all := p.allPlans(nil)
+	slices.SortStableFunc(all, func(a, b *planView) int {
+		switch {
+		case a.Completed == b.Completed:
+			return 0
+		case b.Completed:
+			return -1
+		}
+		return 1
+	})
+	return all[:min(len(all), mostAsking)]
+}
+
+// allPlans adds the plans of a tree.
+func (p *planView) allPlans(found []*planView) []*planView {
+	found = append(found, p)
+	for _, sub := range p.SubPlanExecutionRecords {
+		found = sub.allPlans(found)
+	}
+	for _, st := range p.AgentExecutionSequence {
+		for _, sub := range st.SubPlanExecutionRecords {
+			found = sub.allPlans(found)
+		}
+	}
+	return found
+}
+
+// waits draws what a plan waits for, each whole.
+func (v *view) waits(waits []waitView, err error) {
+	if err != nil {
+		v.failure("", "what it waits for could not be read: ", err.Error(), 200)
+	}
+	for i := range waits {
+		w := &waits[i]
+		v.line("", v.yellow(waitsFor(w.Type)))
+		w.draw(v)
+		w.drawFields(v)
+	}
+}
 
 // decide is what a human decided about a wait, as the server takes it.
 type decide struct {

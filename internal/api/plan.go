@@ -69,6 +69,7 @@ func addItem(o *object, p store.PlanSummary) {
 	o.bool("completed", p.Record.State.Terminal())
 	o.bool("placeholder", p.Placeholder)
 	o.value("lastSignOfLife", p.LastSignOfLife)
+	o.text("agent", p.Agent)
 	o.int("steps", p.Steps)
 	o.value("total", wire.FiguresOf(&p.Total))
 	o.int("failed", p.Failed)

@@ -28,6 +28,7 @@ func (s *Server) Routes() []httpd.Route {
 		{Method: post, Path: "/api/v1/records", Need: httpd.ScopeWrite, Handle: s.writeRecords},
 		{Method: get, Path: "/api/v1/limits", Need: httpd.ScopeAny, Handle: s.limits},
 		{Method: get, Path: "/api/v1/plans", Need: read, Handle: s.listPlans},
+		{Method: get, Path: "/api/v1/ids", Need: read, Handle: s.planIDs},
 		{Method: get, Path: "/api/v1/search", Need: read, Handle: s.searchTexts},
 		{Method: get, Path: "/api/v1/plans/:planId", Need: read, Handle: s.plan},
 		{Method: del, Path: "/api/v1/plans/:planId", Need: httpd.ScopeAdmin, Handle: s.deletePlan},

@@ -28,23 +28,22 @@ type TextsPage struct {
 // SearchQuery are the members of a query that a search in texts may have.
 var SearchQuery = []string{"q", "kind", "project", "state", "name", "agent", "userId", "conversationId", "tag", "environment", "since", "until", "limit", "cursor"}
 
+// maxPerRun is how many hits of a run a search may return at most, if it counts the others.
+const maxPerRun = 500
+
 // freeTime is how long a search in texts may take without a rest after it.
 const freeTime = 100 * time.Millisecond
 
-// SearchTexts searches the texts of runs for what the query of a request asks.
-func (s *Server) SearchTexts(c echo.Context) (TextsPage, error) {
-	return s.searchTextsOf(c, httpd.QueryOf(c, SearchQuery...), 0)
-}
-
-// SearchTextsByRun is [Server.SearchTexts] with some hits of each run, and the number of the others.
+// SearchTextsByRun searches the texts of runs for what the query of a request asks. It returns some hits of each run, and the number of the
+// others.
 func (s *Server) SearchTextsByRun(c echo.Context, perRun int) (TextsPage, error) {
 	q := httpd.QueryOf(c, SearchQuery...)
 	return s.searchTextsOf(c, q, perRun)
 }
 
-// FindTexts is [Server.SearchTexts] for values that did not come in the query of the request.
-func (s *Server) FindTexts(c echo.Context, values url.Values) (TextsPage, error) {
-	return s.searchTextsOf(c, httpd.QueryFrom(values, SearchQuery...), 0)
+// FindTexts is [Server.SearchTextsByRun] for values that did not come in the query of the request.
+func (s *Server) FindTexts(c echo.Context, values url.Values, perRun int) (TextsPage, error) {
+	return s.searchTextsOf(c, httpd.QueryFrom(values, SearchQuery...), perRun)
 }
 
 func (s *Server) searchTextsOf(c echo.Context, q *httpd.Query, perRun int) (page TextsPage, err error) {
@@ -197,11 +196,16 @@ func textHit(h *store.TextHit) textHitJSON {
 
 // searchTexts lists the texts of all runs that have what the query asks for.
 func (s *Server) searchTexts(c echo.Context) error {
-	page, err := s.SearchTexts(c)
+	q := httpd.QueryOf(c, append(SearchQuery, "perRun")...)
+	perRun := 0
+	if q.Text("perRun") != "" {
+		perRun = q.Number("perRun", 1, maxPerRun)
+	}
+	page, err := s.searchTextsOf(c, q, perRun)
 	if err != nil {
 		return err
 	}
-	out := textHitList{Items: make([]textHitJSON, 0, len(page.Hits)), Incomplete: page.Incomplete}
+	out := textHitList{Items: make([]textHitJSON, 0, len(page.Hits)), Left: leftOf(&page), Incomplete: page.Incomplete}
 	for i := range page.Hits {
 		out.Items = append(out.Items, textHit(&page.Hits[i]))
 	}
@@ -211,8 +215,29 @@ func (s *Server) searchTexts(c echo.Context) error {
 	return sendJSON(c, http.StatusOK, out)
 }
 
+// leftOf returns the runs that have more hits than are shown of them, in the order of their hits.
+func leftOf(page *TextsPage) []leftJSON {
+	left, before := []leftJSON{}, ""
+	for i := range page.Hits {
+		root := page.Hits[i].Run.RootPlanID
+		if n, open := page.More[root], page.Open[root]; root != before && (n > 0 || open) {
+			left = append(left, leftJSON{root, n, open})
+		}
+		before = root
+	}
+	return left
+}
+
+// leftJSON says how many texts of a run were left out; open: at least so many.
+type leftJSON struct {
+	RootPlanID string `json:"rootPlanId"`
+	Texts      int    `json:"texts"`
+	Open       bool   `json:"open"`
+}
+
 type textHitList struct {
 	Items      []textHitJSON `json:"items"`
+	Left       []leftJSON    `json:"left"`
 	NextCursor *string       `json:"nextCursor"`
 	Incomplete bool          `json:"incomplete"`
 	Reached    *time.Time    `json:"reached"`

@@ -156,6 +156,10 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 	if mediaType == wire.TypeNDJSON {
 		return o.checkLines(a.Body)
 	}
+	at = append(at, "content", mediaType, "schema")
+	if mediaType == "text/event-stream" {
+		return o.checkEvents(a.Body, at)
+	}
 	value := any(string(a.Body))
 	if strings.HasSuffix(mediaType, "json") {
 		var err error
@@ -163,7 +167,28 @@ func (o *Contract) CheckAnswer(method, path string, a Answer) error {
 			return err
 		}
 	}
-	return o.Validate(value, append(at, "content", mediaType, "schema")...)
+	return o.Validate(value, at...)
+}
+
+// checkEvents checks each event of a stream that is whole against a schema.
+func (o *Contract) checkEvents(stream []byte, schema []string) error {
+	blocks := strings.Split(string(stream), "\n\n")
+	for _, block := range blocks[:len(blocks)-1] {
+		event := Obj{}
+		for line := range strings.Lines(block) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+			if name != "" && name != "retry" { // a comment, and how soon to come back
+				event[name] = strings.TrimPrefix(value, " ")
+			}
+		}
+		if event["data"] == nil {
+			continue
+		}
+		if err := o.Validate(event, schema...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkLines checks an export: records, and with contents once also contents and what texts are kept in.

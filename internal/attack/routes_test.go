@@ -30,6 +30,7 @@ GET    /metrics                                            read
 POST   /api/v1/records                                     write
 GET    /api/v1/limits                                      any
 GET    /api/v1/plans                                       read
+GET    /api/v1/ids                                         read
 GET    /api/v1/search                                      read
 GET    /api/v1/plans/:planId                               read
 DELETE /api/v1/plans/:planId                               admin

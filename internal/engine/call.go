@@ -132,14 +132,14 @@ func (c *calling) find() error {
 		if c.row.Name != nil {
 			name = *c.row.Name
 		}
-		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index, c.seq, name, c.call.Name)
+		return mismatch("call %d of cycle %d is on record as %s, not %s", c.index+1, c.seq+1, name, c.call.Name)
 	}
 	if c.t.Tools != nil {
 		c.tool, _ = c.t.Tools.Get(c.call.Name)
 	}
 	if c.row.Policy != nil { // what held when the model asked
 		if err := json.Unmarshal(c.row.Policy, &c.policy); err != nil {
-			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index, c.seq, err)
+			return mismatch("the policy of call %d of cycle %d cannot be read: %v", c.index+1, c.seq+1, err)
 		}
 	} else if c.tool != nil { // the tool was not there when the model asked
 		c.policy = c.t.policy(c.tool.Spec())
@@ -231,7 +231,7 @@ func (c *calling) sameArguments() error {
 
 	known, err := canonical(*c.row.Parameters)
 	if err != nil || known != c.call.Arguments {
-		return mismatch("call %d of cycle %d is on record with other arguments", c.index, c.seq)
+		return mismatch("call %d of cycle %d is on record with other arguments", c.index+1, c.seq+1)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func recorded(c *record.ThinkAct) (*model.Response, error) {
 		CacheWrite1h: c.CacheCreation1hInputTokens, Reasoning: c.ReasoningTokens,
 	}}
 	if err := json.Unmarshal(c.Message, &r.Message); err != nil {
-		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq, err)
+		return nil, mismatch("the message of cycle %d cannot be read: %v", c.Seq+1, err)
 	}
 	for to, from := range map[*string]*string{&r.ID: c.ResponseID, &r.Model: c.ModelName, (*string)(&r.Finish): c.FinishReason} {
 		if from != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/actlog/actlog/internal/when"
 	"github.com/actlog/actlog/record"
 )
 
@@ -120,15 +121,10 @@ func (q *Query) Time(name string) *time.Time {
 	if s == "" {
 		return nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil && t.UTC().Year() >= 1 && t.UTC().Year() <= 9999 {
-			return new(t.UTC())
-		}
+	if at, ok := when.Time(s, time.Now(), time.UTC); ok {
+		return new(at.UTC())
 	}
-	if ago, ok := parseSpan(s); ok {
-		return new(time.Now().Add(-ago).UTC())
-	}
-	q.Err = BadField(name, "must be a time such as 2026-11-20T13:53:00Z (RFC 3339; escape + as %2B), a day such as 2026-11-20, or how long ago, such as 24h or 7d")
+	q.Err = BadField(name, "must be "+when.Forms+"; escape + as %2B")
 	return nil
 }
 
@@ -138,28 +134,15 @@ func (q *Query) Duration(name string) *time.Duration {
 	if s == "" {
 		return nil
 	}
-	if d, ok := parseSpan(s); ok {
+	d, ok := when.Span(s)
+	if !ok { // a number without a unit
+		d, ok = when.Span(s + "ms")
+	}
+	if ok {
 		return &d
 	}
-	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && ms >= 0 && ms <= maxSpan.Milliseconds() {
-		return new(time.Duration(ms) * time.Millisecond)
-	}
-	q.Err = BadField(name, "must be a number of milliseconds, or a time with its unit, such as 90s, 5m or 1.5h")
+	q.Err = BadField(name, "must be a number of milliseconds, or a time with its unit, such as 90s, 5m, 1.5h or 2d")
 	return nil
-}
-
-// maxSpan bounds the spans of time that queries name.
-const maxSpan = 100 * 365 * 24 * time.Hour
-
-// parseSpan reads a span of time with its unit: as Go has them, or days.
-func parseSpan(s string) (d time.Duration, ok bool) {
-	if days, found := strings.CutSuffix(s, "d"); found {
-		n, err := strconv.ParseUint(days, 10, 16)
-		d = time.Duration(n) * 24 * time.Hour
-		return d, err == nil && d <= maxSpan
-	}
-	d, err := time.ParseDuration(s)
-	return d, err == nil && d >= 0 && d <= maxSpan && strings.ContainsAny(s, "smh")
 }
 
 // Amount reads a number that is not negative.
@@ -176,18 +159,26 @@ func (q *Query) Amount(name string) *float64 {
 	return &n
 }
 
-// Limit reads how many items a page may have.
-func (q *Query) Limit() int {
-	s := q.Text("limit")
+// Number reads a whole number that is within bounds; least if there is none.
+func (q *Query) Number(name string, least, most int) int {
+	s := q.Text(name)
 	if s == "" {
-		return defaultPageSize
+		return least
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxPageSize {
-		q.Err = BadField("limit", fmt.Sprintf("must be a number from 1 to %d", maxPageSize))
-		return defaultPageSize
+	if err != nil || n < least || n > most {
+		q.Err = BadField(name, fmt.Sprintf("must be a number from %d to %d", least, most))
+		return least
 	}
 	return n
+}
+
+// Limit reads how many items a page may have.
+func (q *Query) Limit() int {
+	if q.Text("limit") == "" {
+		return defaultPageSize
+	}
+	return q.Number("limit", 1, maxPageSize)
 }
 
 // Cursor is a place in a list. To clients it is opaque: the list, and the place of the last item of

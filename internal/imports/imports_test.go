@@ -77,12 +77,13 @@ var rules = map[string]rule{
 	"internal/compare":  {[]string{"record", "internal/outline"}, []string{"github.com/aymanbagabas/go-udiff"}},
 	"internal/nearest":  {nil, nil},
 	"internal/words":    {nil, nil},
+	"internal/when":     {nil, nil},
 	"internal/terminal": {nil, nil},
 	"internal/chat":     {[]string{"internal/loosejson"}, []string{"github.com/go-json-experiment/json"}},
 
 	// What is served. httpd knows nothing of the record but its errors and the body of a change.
 	"internal/live":    {[]string{"record", "internal/delta", "internal/pg", "internal/feed", "internal/store"}, nil},
-	"internal/httpd":   {[]string{"record", "internal/recent", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
+	"internal/httpd":   {[]string{"record", "internal/recent", "internal/when", "internal/wire"}, []string{"github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "golang.org/x/net", "google.golang.org/grpc"}},
 	"internal/receive": {[]string{"record", "internal/httpd", "internal/otlp", "internal/recent", "internal/store", "internal/wire"}, []string{echo, "github.com/prometheus/client_golang", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	// The store returns trees, so the API names their types. The metrics of upkeep are served.
 	"internal/api": {[]string{"record", "internal/content", "internal/field", "internal/httpd", "internal/live", "internal/outline", "internal/store", "internal/tree", "internal/upkeep", "internal/wire"}, []string{"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", echo, "github.com/prometheus/client_golang", "github.com/segmentio/encoding"}},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,8 +29,15 @@ type place struct {
 }
 
 func placeOf(r *outline.Row) place {
-	return place{r.At, string(r.Key().Kind), words.Shorten(r.Name(), nameChars), string(r.State())}
+	name := words.Shorten(r.Name(), nameChars)
+	if r.Cycle != nil {
+		name = cycleName(r.Cycle.Record.Seq)
+	}
+	return place{r.At, string(r.Key().Kind), name, string(r.State())}
 }
+
+// cycleName is what people call a cycle. They count from 1.
+func cycleName(seq int64) string { return "cycle " + strconv.FormatInt(seq+1, 10) }
 
 // pathTo returns the rows above a row. Of a long path, a place without an address says how many are left out after the first one.
 func pathTo(o *outline.Outline, row int) []place {

@@ -15,7 +15,7 @@ import (
 )
 
 // instructions are what a model reads about the tools before it calls any.
-const instructions = `Actlog keeps the record of what LLM agents did. A run is a root plan. Under it are steps (one agent at work), under these cycles (one model call each, numbered by seq), and under these tool calls. A tool call may start a sub-plan, at any depth. A wait is a question to a human. Rows have an address, at, such as step:ID, cycle:ID/0, call:ID/0/CALL, plan:ID or wait:ID; kind is plan, agentExecution (a step), thinkAct (a cycle), actTool (a tool call) or wait.
+const instructions = `Actlog keeps the record of what LLM agents did. A run is a root plan. Under it are steps (one agent at work), under these cycles (one model call each), and under these tool calls. People count the cycles of a step from 1, so does name; seq and addresses count from 0: cycle:ID/0 is cycle 1. A tool call may start a sub-plan, at any depth. A wait is a question to a human. Rows have an address, at, such as step:ID, cycle:ID/0, call:ID/0/CALL, plan:ID or wait:ID; kind is plan, agentExecution (a step), thinkAct (a cycle), actTool (a tool call) or wait.
 
 Why did a run fail? find_runs with failed=true (and since, or state=FAILED) lists runs with the cause of each. failures explains one run: the cause comes first, with its texts and the path to it. read_step shows what the agent saw and did around it. read_row reads any row in full.
 How many, how much, how often? sql on the views of schema report, after describe_reports, where the server offers them.
@@ -48,7 +48,7 @@ func (s *Server) tools() *sdk.Server {
 		"Returns why a run failed: the rows that failed by themselves, the cause first with its texts, each with the path of rows down to it. Use it for every question about why a run failed. Go on with read_step at the step in the path.",
 		failuresBounds, s.failures)
 	add(s, m, "search", "Search in texts",
-		"Finds where a run, or without planId any run, says something: in requests, prompts, answers, arguments, results, errors, thoughts and artifacts. Case and accents make no difference. Hits are in the order of the tree, of all runs newest run first. Use it for an identifier or a phrase; find_runs with q is faster for words of titles, requests, summaries, names and errors. Go on with read_row.",
+		"Finds where a run, or without planId any run, says something: in requests, prompts, answers, arguments, results, errors, thoughts and artifacts. Case and accents make no difference. Hits are in the order of the tree, of all runs newest run first, at most 3 of each run. Use it for an identifier or a phrase; find_runs with q is faster for words of titles, requests, summaries, names and errors. Go on with read_row.",
 		searchBounds, s.search)
 	if s.reports == nil {
 		return m

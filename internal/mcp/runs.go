@@ -18,7 +18,7 @@ import (
 
 // runsQuery are the arguments of find_runs: the filters of the list of runs.
 type runsQuery struct {
-	Since          string   `json:"since,omitempty" jsonschema:"runs that began at or after this: how long ago, such as 24h or 7d, a day in UTC such as 2026-11-20, or a time (RFC 3339)"`
+	Since          string   `json:"since,omitempty" jsonschema:"runs that began at or after this: how long ago, such as 24h, 7d or 2w, a day in UTC such as 2026-11-20, or a time (RFC 3339)"`
 	Until          string   `json:"until,omitempty" jsonschema:"runs that began before this, given like since"`
 	State          string   `json:"state,omitempty" jsonschema:"runs in this state: PENDING, RUNNING, WAITING, PAUSED, COMPLETED, FAILED, CANCELLED, SKIPPED, BLOCKED, INTERRUPTED or UNKNOWN"`
 	Failed         *bool    `json:"failed,omitempty" jsonschema:"true: runs in which anything failed, also those that recovered; false: the others"`

@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,7 +27,7 @@ type searchArguments struct {
 // textsQuery are the arguments that choose among all runs.
 type textsQuery struct {
 	Kind    string `json:"kind,omitempty" jsonschema:"without planId: only texts of these kinds of rows, with commas between them: plan, agentExecution, thinkAct, actTool, thought, artifact, source, wait"`
-	Since   string `json:"since,omitempty" jsonschema:"without planId: runs that began at or after this: how long ago, such as 24h or 7d, a day in UTC such as 2026-11-20, or a time (RFC 3339)"`
+	Since   string `json:"since,omitempty" jsonschema:"without planId: runs that began at or after this: how long ago, such as 24h, 7d or 2w, a day in UTC such as 2026-11-20, or a time (RFC 3339)"`
 	Until   string `json:"until,omitempty" jsonschema:"without planId: runs that began before this, given like since"`
 	Project string `json:"project,omitempty" jsonschema:"without planId: runs of this project"`
 	Agent   string `json:"agent,omitempty" jsonschema:"without planId: runs in which this agent worked"`
@@ -55,12 +56,17 @@ type ofRun struct {
 }
 
 type foundTexts struct {
-	PlanID     string  `json:"planId,omitempty"`
-	RootPlanID string  `json:"rootPlanId,omitempty"`
-	Hits       []hit   `json:"hits"`
-	NextCursor *string `json:"nextCursor,omitempty"`
-	Note       string  `json:"note,omitempty"`
+	PlanID     string `json:"planId,omitempty"`
+	RootPlanID string `json:"rootPlanId,omitempty"`
+	Hits       []hit  `json:"hits"`
+	// MoreIn are runs that have more hits than are listed of them.
+	MoreIn     []string `json:"moreIn,omitempty"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+	Note       string   `json:"note,omitempty"`
 }
+
+// hitsOfRun is how many hits of a run are listed, if all runs are searched.
+const hitsOfRun = 3
 
 // searchCursors are the cursors of the texts of a run.
 const searchCursors = "search"
@@ -120,7 +126,7 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 	if in.Cursor != "" {
 		values.Set("cursor", in.Cursor)
 	}
-	page, err := s.lists.FindTexts(c, values)
+	page, err := s.lists.FindTexts(c, values, hitsOfRun)
 	if wrong := new(record.InvalidError); errors.As(err, &wrong) { // what is looked for
 		return nil, httpd.BadField("text", wrong.Reason)
 	}
@@ -135,7 +141,19 @@ func (s *Server) searchRuns(c echo.Context, in searchArguments) (any, error) {
 			place: place{At: api.TextAt(h), Kind: string(h.Key.Kind), Name: words.Shorten(h.Name, nameChars)},
 			Field: h.Field, Before: h.Before, Match: h.Match, After: h.After,
 		}
+		if h.Key.Kind == record.KindThinkAct {
+			each.Name = strings.TrimSpace(each.Name + " " + cycleName(h.Key.Seq))
+		}
 		out.Hits = append(out.Hits, each)
+	}
+	for i := range page.Hits {
+		root := page.Hits[i].Run.RootPlanID
+		if last := i+1 == len(page.Hits) || page.Hits[i+1].Run.RootPlanID != root; last && (page.More[root] > 0 || page.Open[root]) {
+			out.MoreIn = append(out.MoreIn, root)
+		}
+	}
+	if len(out.MoreIn) > 0 {
+		out.Note = "Of each run, the first hits are listed: to see all, search again with its planId."
 	}
 	if page.Next != nil {
 		out.NextCursor = new(api.TextCursor(*page.Next))

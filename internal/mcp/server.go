@@ -34,7 +34,7 @@ type Store interface {
 // Lists reads lists of runs, and of what a run says, as the API does.
 type Lists interface {
 	FindPlans(c echo.Context, values url.Values) (api.PlanPage, error)
-	FindTexts(c echo.Context, values url.Values) (api.TextsPage, error)
+	FindTexts(c echo.Context, values url.Values, perRun int) (api.TextsPage, error)
 	Find(c echo.Context, o *outline.Outline, text string, from *httpd.Cursor, limit int) (api.Found, error)
 }
 

@@ -18,6 +18,8 @@ import (
 type Row struct {
 	tree.Node
 	Wait *record.Wait // set instead of a node
+	// node is the name of the node of a graph that the row carries out; empty: none.
+	node string
 	// At is the address of the row in its run, such as step:<stepId>. See [At].
 	At string
 	// Depth is 0 for the first row, and Parent is -1 there; else Parent is the row above that this one is under.
@@ -121,7 +123,11 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 		b.waits[key] = append(b.waits[key], w)
 	}
 	for _, s := range p.Steps {
-		b.step(s, at, depth+1)
+		node := ""
+		if text(p.Record.Executor) == "dag" && s.Record.StepIndex != nil && *s.Record.StepIndex > 0 { // 0 is the planner
+			node = text(s.Record.AgentDescription)
+		}
+		b.step(s, node, at, depth+1)
 	}
 	for _, c := range p.SubPlans {
 		b.plan(c, at, depth+1)
@@ -143,8 +149,8 @@ func (b *builder) wait(key string, parent, depth int) {
 	delete(b.waits, key)
 }
 
-func (b *builder) step(s *tree.Step, parent, depth int) {
-	at := b.add(Row{Node: tree.Node{Step: s}, At: At("step", s.Record.StepID)}, parent, depth)
+func (b *builder) step(s *tree.Step, node string, parent, depth int) {
+	at := b.add(Row{Node: tree.Node{Step: s}, node: node, At: At("step", s.Record.StepID)}, parent, depth)
 	started, others := s.Started()
 	for _, c := range s.Cycles {
 		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))}, at, depth+1)
@@ -353,7 +359,7 @@ func (r *Row) Name() string {
 		p := &r.Plan.Record
 		return cmp.Or(first(p.Title, p.UserRequest, p.Name), p.CurrentPlanID)
 	case r.Step != nil:
-		return first(r.Step.Record.AgentName)
+		return cmp.Or(r.node, first(r.Step.Record.AgentName))
 	case r.Call != nil:
 		return first(r.Call.Record.Name)
 	}

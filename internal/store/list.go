@@ -54,6 +54,8 @@ type PlanSummary struct {
 	Total       tree.Figures
 	// LastSignOfLife is that of [tree.Plan].
 	LastSignOfLife *time.Time
+	// Agent is the agent of its first step; nil: no step names one.
+	Agent *string
 	Cause
 	// Asks is what a plan that has not ended asks a human first: that wait without its form; nil: nothing.
 	Asks *record.Wait

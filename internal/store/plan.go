@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/actlog/actlog/db"
 	"github.com/actlog/actlog/internal/fieldsql"
@@ -284,6 +285,29 @@ func milliseconds(d *time.Duration) *int64 {
 		return nil
 	}
 	return new(d.Milliseconds())
+}
+
+// behindAll is what no id goes on with.
+const behindAll = string(utf8.MaxRune) + string(utf8.MaxRune)
+
+// PlanIDs returns the ids that a shortened id may stand for, in order, at most so many: the id itself if a plan has it, else the root
+// plans whose ids begin so, else the other plans.
+func (r *Reader) PlanIDs(ctx context.Context, shortened string, most int32) (ids []string, err error) {
+	asks := []db.PlanIDsParams{
+		{FromID: shortened, ToID: shortened + "\x01", Most: 1},
+		{FromID: shortened, ToID: shortened + behindAll, RootsOnly: true, Most: most},
+		{FromID: shortened, ToID: shortened + behindAll, Most: most},
+	}
+	for _, params := range asks {
+		ids, err = pg.Read(ctx, r.db, func() ([]string, error) { return r.queries.PlanIDs(ctx, r.db, params) })
+		if err != nil {
+			return nil, fmt.Errorf("look for ids of plans: %w", err)
+		}
+		if len(ids) > 0 {
+			return ids, nil
+		}
+	}
+	return nil, nil
 }
 
 // PlanPlace returns the root of the tree that a plan belongs to, chosen as by [Store.PlanTree], and

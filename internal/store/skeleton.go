@@ -27,6 +27,8 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	fieldsql.Section{
 		Kind: record.KindAgentExecution,
 		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", titleChars, "agent_request", "error_message"),
+			// That of a node of a graph is its name. Others are long, and no name.
+			fieldsql.Column{Name: "agent_description", Type: "text", SQL: "CASE WHEN a.step_index > 0 AND a.metadata IS NOT NULL THEN left(a.agent_description, 300) END"},
 			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
 		From: `FROM actlog.agent_execution_record AS a
 WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,

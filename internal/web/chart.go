@@ -86,9 +86,14 @@ type measure struct {
 	part func(*store.ChartRow) (value float64, known bool)
 	say  func(*store.ChartRow) string
 	only url.Values // filters of the list that has what the bar counts
+	// axis is a value beside the bars.
+	axis func(value float64) string
 	bad  bool
 	high bool // the highest bar says how much it is, not all bars together
 }
+
+// onAxis is a count beside bars.
+func onAxis(value float64) string { return words.Short(int64(math.Round(value))) }
 
 func known[T int64 | float64](p *T) (float64, bool) {
 	if p == nil {
@@ -110,10 +115,11 @@ var counting = map[store.ChartBy]string{store.ByDay: "runs", store.ByModel: "cal
 // measures are those of a chart.
 func measures(by store.ChartBy) []measure {
 	all := []measure{
-		{name: counting[by], of: func(r *store.ChartRow) (float64, bool) { return float64(r.Count), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Count) }},
-		{name: "failed", bad: true, only: url.Values{"failed": {"true"}}, of: func(r *store.ChartRow) (float64, bool) { return float64(r.Failed), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Failed) }},
+		{name: counting[by], axis: onAxis, of: func(r *store.ChartRow) (float64, bool) { return float64(r.Count), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Count) }},
+		{name: "failed", axis: onAxis, bad: true, only: url.Values{"failed": {"true"}}, of: func(r *store.ChartRow) (float64, bool) { return float64(r.Failed), true }, say: func(r *store.ChartRow) string { return words.Grouped(r.Failed) }},
 		{
 			name: "time p50, p95", high: true, of: func(r *store.ChartRow) (float64, bool) { return known(r.P95Seconds) }, part: func(r *store.ChartRow) (float64, bool) { return known(r.P50Seconds) },
+			axis: func(value float64) string { return inSeconds(&value) },
 			say: func(r *store.ChartRow) string {
 				if r.P95Seconds == nil {
 					return ""
@@ -130,13 +136,16 @@ func measures(by store.ChartBy) []measure {
 	}
 	return append(all,
 		measure{
-			name: "tokens in, out", say: sayTokens,
+			name: "tokens in, out", axis: onAxis, say: sayTokens,
 			of: func(r *store.ChartRow) (float64, bool) {
 				return float64(orZero(r.InputTokens) + orZero(r.OutputTokens)), true
 			},
 			part: func(r *store.ChartRow) (float64, bool) { return known(r.OutputTokens) },
 		},
-		measure{name: "cost", of: func(r *store.ChartRow) (float64, bool) { return known(r.CostUSD) }, say: sayCost},
+		measure{
+			name: "cost", of: func(r *store.ChartRow) (float64, bool) { return known(r.CostUSD) }, say: sayCost,
+			axis: func(value float64) string { return "$" + strconv.FormatFloat(value, 'f', -1, 64) },
+		},
 	)
 }
 
@@ -164,10 +173,11 @@ func sayCost(r *store.ChartRow) string {
 // chartBars is how high or wide the largest bar is, in the units of its drawing.
 const chartBars = 100
 
-// bars is a measure of the rows of a chart, and how much the largest of them has.
+// bars is a measure of the rows of a chart, and how much the longest bar has that fits it.
 type bars struct {
 	measure
 	most float64
+	top  float64 // how much a bar has that is as long as the drawing
 	rows []store.ChartRow
 }
 
@@ -178,15 +188,73 @@ func barsOf(m measure, rows []store.ChartRow) bars {
 			b.most = max(b.most, value)
 		}
 	}
+	b.top = b.most
 	return b
+}
+
+// withAxis returns the bars drawn so that a round value is at the top.
+func (b bars) withAxis() bars {
+	unit := 1.0
+	if b.high { // in seconds
+		for _, larger := range []float64{60, 3600} {
+			if b.most >= larger {
+				unit = larger
+			}
+		}
+	}
+	b.top = roundUp(b.most/unit) * unit
+	return b
+}
+
+// roundUp returns the next number that is 1, 2, 4, 6, 8 or 10 times a power of ten, so that its half is round as well.
+func roundUp(value float64) float64 {
+	if value <= 0 {
+		return 0
+	}
+	power := math.Pow(10, math.Floor(math.Log10(value)))
+	for _, digit := range []float64{1, 2, 4, 6, 8} {
+		if round := math.Round(digit*power*1e9) / 1e9; value <= round {
+			return round
+		}
+	}
+	return math.Round(10*power*1e9) / 1e9
+}
+
+// values are those beside the bars, from the top down.
+func (b *bars) values() []string {
+	if b.top <= 0 {
+		return []string{"", b.axis(0)}
+	}
+	all := []string{b.axis(b.top)}
+	if half := b.axis(b.top / 2); half != b.axis(b.top) && half != b.axis(0) {
+		all = append(all, half)
+	}
+	return append(all, b.axis(0))
+}
+
+// moments are the days below the bars: the first, the middle and the last.
+func (v *chartsView) moments() []string {
+	n := len(v.days)
+	at := []int{0, (n - 1) / 2, n - 1}
+	if n < 5 || n%2 == 0 { // there is none in the middle, or no room for it
+		at = []int{0, n - 1}
+	}
+	if n == 1 {
+		at = at[:1]
+	}
+	var all []string
+	for _, i := range at {
+		all = append(all, *v.days[i].Name)
+	}
+	return all
 }
 
 // length returns how long the bar of a value is; what is not nothing can be seen.
 func (b *bars) length(value float64, known bool) (units string, drawn bool) {
-	if !known || value <= 0 || b.most <= 0 {
+	if !known || value <= 0 || b.top <= 0 {
 		return "", false
 	}
-	return strconv.FormatFloat(max(1, math.Round(chartBars*value/b.most*10)/10), 'f', -1, 64), true
+	return strconv.FormatFloat(max(1, math.Round(chartBars*value/b.top*10)/10), 'f', -1, 64), true
 }
 
 // full returns how long the bar of a row is.

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actlog/actlog/internal/words"
+)
+
+const (
+	// leastShortID is how short a shortened id may be, in bytes: of a UUID of version 7 so much has the time to a quarter of a second.
+	leastShortID = 16
+	// mostWholeID is how long an id may be that is shown whole.
+	mostWholeID = 20
+)
+
+// shortIDs returns ids as a table shows them: of long ones only so much that no other id of the list begins so.
+func shortIDs(ids []string) map[string]string {
+	sorted := slices.Compact(slices.Sorted(slices.Values(ids)))
+	short := make(map[string]string, len(sorted))
+	for i, id := range sorted {
+		n := leastShortID
+		for _, beside := range []int{i - 1, i + 1} { // in this order, no other id has more in common with it
+			if beside >= 0 && beside < len(sorted) {
+				n = max(n, common(id, sorted[beside])+1)
+			}
+		}
+		short[id] = id
+		if len(id) > mostWholeID && n < len(id) && isPlainID(id) {
+			short[id] = id[:n]
+		}
+	}
+	return short
+}
+
+// common returns how many bytes at the beginning of two texts are the same.
+func common(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// isPlainID reports whether an id may be cut anywhere, and typed as it is shown.
+func isPlainID(id string) bool {
+	return !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// whole replaces the shortened id of a plan by the id. If several plans have ids that begin so, the error names them. An id that no
+// plan has stays as it is: whatever is asked of it says so.
+func (c *client) whole(ctx context.Context, ids ...*string) error {
+	for _, id := range ids {
+		if *id == "" {
+			continue
+		}
+		var found struct {
+			PlanIDs []string
+			More    bool
+		}
+		err := c.get(ctx, named("plan", *id), withQuery("/api/v1/ids", url.Values{"prefix": {*id}}), &found)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil || len(found.PlanIDs) == 0: // what comes next says what is wrong
+		case len(found.PlanIDs) == 1:
+			*id = found.PlanIDs[0]
+		default:
+			return ambiguous("plan", *id, found.PlanIDs, found.More)
+		}
+	}
+	return nil
+}
+
+// wholeStep returns the id of the step of a tree that a shortened one stands for; empty: none does.
+func (c *client) wholeStep(ctx context.Context, root, short string) (string, error) {
+	p, err := c.plan(ctx, root, url.Values{"root": {root}, "maxDepth": {strconv.Itoa(maxShownDepth)}})
+	if err != nil {
+		return "", err
+	}
+	return pick("step", short, p.stepIDs(nil))
+}
+
+// stepIDs adds the ids of all steps of a tree.
+func (p *planView) stepIDs(ids []string) []string {
+	for _, st := range p.AgentExecutionSequence {
+		ids = append(ids, st.StepID)
+		for _, sub := range st.SubPlanExecutionRecords {
+			ids = sub.stepIDs(ids)
+		}
+	}
+	for _, sub := range p.SubPlanExecutionRecords {
+		ids = sub.stepIDs(ids)
+	}
+	return ids
+}
+
+// ambiguous says that a shortened id may stand for several ids.
+func ambiguous(kind, short string, ids []string, more bool) error {
+	others := ""
+	if more {
+		others = ", ..."
+	}
+	return usageError(fmt.Sprintf("%s is ambiguous: it may be %s%s", named(kind, short), joined(ids), others))
+}
+
+// pick returns the id that a shortened one stands for, among all that there are; empty: none does.
+func pick(kind, short string, all []string) (string, error) {
+	if slices.Contains(all, short) {
+		return short, nil
+	}
+	var found []string
+	for _, id := range all {
+		if short != "" && strings.HasPrefix(id, short) && !slices.Contains(found, id) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0], nil
+	}
+	const most = 10
+	return "", ambiguous(kind, words.Clean(short), found[:min(len(found), most)], len(found) > most)
+}

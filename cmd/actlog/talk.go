@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/actlog/actlog/internal/chat"
+	"github.com/actlog/actlog/internal/terminal"
+	"github.com/actlog/actlog/internal/tree"
+	"github.com/actlog/actlog/internal/words"
+)
+
+const (
+	// maxSaid and maxSaidLines bound what is shown of a message or of a result, in characters and lines. --json has all of it.
+	maxSaid      = 2_000
+	maxSaidLines = 20
+	// maxArguments bounds what is shown of the arguments of a tool call, in characters.
+	maxArguments = 300
+)
+
+// name is what a step is called: the agent, or the node of a graph that it carries out.
+func (st *stepView) name(of *planView) string {
+	if of.Executor == "dag" && st.StepIndex != nil && *st.StepIndex > 0 && st.AgentDescription != "" { // 0 is the planner
+		return st.AgentDescription
+	}
+	return cmp.Or(st.AgentName, "(unnamed agent)")
+}
+
+// step draws a step with its cycles as a talk, and its tool calls.
+func (v *view) step(st *stepView) {
+	v.line("", v.bold(cmp.Or(st.AgentName, st.StepID)), v.state(st.State), v.figures(st.Figures), st.number())
+	v.pastAttempts("", st.attempted)
+	v.said("", "asked", st.AgentRequest)
+	var before *cycleView
+	for _, c := range st.ThinkActSteps {
+		v.line("")
+		v.cycle(st, c, before)
+		before = c
+	}
+	v.failure("", "error: ", st.ErrorMessage, maxSaid)
+	if answer := tree.Answer(st.Result); answer != "" {
+		v.line("")
+		v.said("", "result", answer)
+	}
+}
+
+// cycle draws what a model was asked beyond the cycle before, what it answered, and what came of its tool calls.
+func (v *view) cycle(st *stepView, c, before *cycleView) {
+	v.line("", v.bold("cycle "+strconv.Itoa(c.Seq+1)), v.state(c.State), words.Clean(c.ModelName), words.Took(c.ThinkStartTime, c.ThinkEndTime),
+		words.Tokens(c.InputTokens, c.OutputTokens), words.Clean(c.FinishReason), c.number())
+	v.line("  ", v.faint("at "+cycleAt(st.StepID, c.Seq)))
+	v.pastAttempts("  ", c.attempted)
+
+	asked, earlier := chat.Read(c.ThinkInput), int64(0)
+	known := make([]bool, len(asked))
+	if before != nil {
+		known = chat.Known(asked, chat.Read(before.ThinkInput), chat.Reply(before.message(), before.ThinkOutput))
+	}
+	for i := range asked {
+		if m := &asked[i]; known[i] || before != nil && before.brought(m) {
+			earlier++
+		} else {
+			v.message(m, nil)
+		}
+	}
+	if earlier > 0 {
+		v.line("  ", v.faint("("+words.Plural(earlier, "message")+" from before)"))
+	}
+	for _, m := range chat.Reply(c.message(), c.ThinkOutput) {
+		v.message(&m, c.ActToolInfoList)
+	}
+	v.failure("  ", "", c.ErrorMessage, maxSaid)
+	for _, t := range c.ActToolInfoList {
+		v.toolCall(t)
+	}
+}
+
+// message draws a message of a talk, without those calls that are among the tool calls.
+func (v *view) message(m *chat.Message, calls []*toolCallView) {
+	who := cmp.Or(words.Shorten(m.Role, 20), "input")
+	says := slices.ContainsFunc(m.Parts, func(p chat.Part) bool { return p.Kind != chat.Other })
+	for _, p := range m.Parts {
+		isShown := func(t *toolCallView) bool { return t.is(p.ID) || p.ID == "" && t.Name == p.Name }
+		switch {
+		case p.Kind == chat.Other && says: // what a provider adds, such as its own form of the same
+		case p.Kind == chat.Call && slices.ContainsFunc(calls, isShown):
+		case p.Kind == chat.Call:
+			v.line("  ", "→ "+v.bold(p.Name), words.Shorten(p.Text, maxArguments))
+		case p.Kind == chat.Thought:
+			v.said("  ", "thought", p.Text)
+		case p.Kind == chat.Result:
+			v.said("  ", "result", p.Text)
+		default:
+			v.said("  ", who, p.Text)
+		}
+	}
+}
+
+// toolCall draws a tool call and what came of it.
+func (v *view) toolCall(t *toolCallView) {
+	v.line("  ", "→ "+v.bold(t.Name), words.Shorten(t.Parameters, maxArguments), v.state(t.State), words.Took(t.StartTime, t.EndTime), t.number())
+	v.pastAttempts("    ", t.attempted)
+	v.failure("    ", "", t.ErrorMessage, maxSaid)
+	if t.ErrorMessage == "" {
+		v.said("    ", "", tree.Answer(t.Result))
+	}
+}
+
+// said draws what somebody said, with its lines and their indentation.
+func (v *view) said(prefix, who, text string) {
+	text = strings.Trim(strings.ReplaceAll(terminal.Plain(text), "\t", "    "), "\n")
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	if who != "" {
+		who += ": "
+	}
+
+	runes := []rune(text)
+	more := max(len(runes)-maxSaid, 0)
+	lines := strings.Split(string(runes[:len(runes)-more]), "\n")
+	if len(lines) > maxSaidLines {
+		more += len([]rune(strings.Join(lines[maxSaidLines:], "\n")))
+		lines = lines[:maxSaidLines]
+	}
+	below := strings.Repeat(" ", columns(who))
+	for _, line := range lines {
+		text := strings.TrimLeft(line, " ")
+		if text == "" {
+			v.line("")
+			continue
+		}
+		indent := strings.Repeat(" ", min(len(line)-len(text), maxSaidIndent))
+		v.hanging(prefix, below+indent, strings.TrimRight(who+indent+text, " "))
+		who = below
+	}
+	if more > 0 {
+		v.line(prefix+below, v.faint("… "+words.Plural(int64(more), "character")+" more; --json has all"))
+	}
+}
+
+// maxSaidIndent bounds how far to the right a line of what somebody said begins.
+const maxSaidIndent = 40
+
+// brought reports whether a message has nothing but what the cycle shows: tool calls, their results, and what the model answered.
+func (c *cycleView) brought(m *chat.Message) bool {
+	isOurs := func(p chat.Part) bool {
+		return slices.ContainsFunc(c.ActToolInfoList, func(t *toolCallView) bool { return t.is(p.ID) })
+	}
+	ours := false
+	for _, p := range m.Parts {
+		switch {
+		case (p.Kind == chat.Call || p.Kind == chat.Result) && isOurs(p):
+			ours = true
+		case p.Kind == chat.Thought, p.Kind == chat.Text && strings.Contains(c.ThinkOutput, strings.TrimSpace(p.Text)):
+		default:
+			return false
+		}
+	}
+	return ours
+}
+
+// is reports whether a tool call has an id, which may be that of the provider.
+func (t *toolCallView) is(id string) bool { return id != "" && (t.ID == id || t.ProviderCallID == id) }
+
+// message is the message of the model, if it is on record as one.
+func (c *cycleView) message() string {
+	if string(c.Message) == "null" {
+		return ""
+	}
+	return string(c.Message)
+}
