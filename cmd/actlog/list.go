@@ -53,6 +53,7 @@ type planItem struct {
 	Total       figuresView
 	// Only in lists.
 	LastSignOfLife *time.Time
+	Cause          *causeView
 	// Only in events.
 	ErrorKind string
 	Deleted   bool
@@ -91,7 +92,7 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	}
 	w := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	if !c.JSON {
-		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE")
+		fmt.Fprintln(w, "PLAN\tSTATE\tSILENT\tBEGAN\tTOOK\tSTEPS\tCALLS\tFAILURES\tTITLE\tCAUSE")
 	}
 	incomplete, err := client.list(ctx, "list plans", "/api/v1/plans", query, c.Limit, func(raw json.RawMessage) error {
 		if c.JSON {
@@ -116,6 +117,9 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	return nil
 }
 
+// causeChars is how much room a list has for a cause, in characters.
+const causeChars = 100
+
 func planStates() (all []string) {
 	for _, s := range record.States(record.KindPlan) {
 		all = append(all, string(s))
@@ -128,8 +132,8 @@ func (p *planItem) row(now time.Time) string {
 	if p.StartTime != nil {
 		began = p.StartTime.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", words.Clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
-		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, words.Shorten(cmp.Or(p.Title, p.Name), 60))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s", words.Clean(p.RootPlanID), shownState(p.State, p.Placeholder), cmp.Or(silence(p.LastSignOfLife, now), "-"), began, p.Total.took(), p.Steps,
+		p.Total.ModelCalls+p.Total.ToolCalls, p.Total.Failures, words.Shorten(cmp.Or(p.Title, p.Name), 60), p.Cause.brief(causeChars))
 }
 
 // parseTime reads the time of a flag, or how long ago it was.
