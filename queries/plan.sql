@@ -70,8 +70,16 @@ SELECT exception FROM served;
 
 -- name: PlanList :exec
 -- Returns root plans, newest first by when they began, between two cursors, without large texts: all, or those that a search
--- found. Of those in which something failed it has the rows that did, and what open ones ask first. Postgres has to plan
+-- found. It has the cause of each or, if that is not made since the tree changed, the rows from which it follows. Postgres has to plan
 -- it for the given filters, see Store.Plans.
+WITH made AS MATERIALIZED (
+    SELECT g.seq
+    FROM actlog.cause_progress AS g
+    WHERE g.id = 1 AND g.before_at IS NULL AND (SELECT COALESCE(max(c.seq), 0) FROM actlog.change AS c) - g.seq < 10000
+),
+touched AS MATERIALIZED (
+    SELECT c.root_plan_id FROM made CROSS JOIN LATERAL (SELECT x.root_plan_id FROM actlog.change AS x WHERE x.seq > made.seq OFFSET 0) AS c
+)
 SELECT
     p.id, p.root_plan_id, p.began_at, p.executor, p.name, CASE WHEN octet_length(p.title) > 1000 THEN left(p.title, 1000) ELSE p.title END AS title, p.project, p.user_id, p.tags,
     p.environment, p.release, p.conversation_id, p.trace_id, p.state, p.start_time, p.end_time, p.model_name,
@@ -92,8 +100,7 @@ SELECT
     )) END AS last_sign_of_life,
     f.steps, f.model_calls, f.tool_calls, f.failures, f.input_tokens, f.output_tokens, f.cache_read_input_tokens,
     f.cache_creation_input_tokens, f.reasoning_tokens, f.cost_usd, f.think_ms, f.tool_ms, s.agent,
-    actlog.failed_rows(p.root_plan_id, p.part) AS failed_rows,
-    w.plan_id AS asking_plan_id, w.wait_id AS asking_wait_id, w.title AS asking_title, w.start_time AS asking_since
+    k.document AS cause_document, CASE WHEN NOT k.made THEN actlog.cause_rows(p.root_plan_id, p.part) END AS cause_rows
 FROM (
     -- The cheapest conditions stand first. A placeholder is in no state.
     SELECT x.*
@@ -175,13 +182,16 @@ LEFT JOIN LATERAL ( -- of the first step of the plan itself
     ORDER BY a.shown_plan_id <> a.root_plan_id, a.step_index, a.id
     LIMIT 1
 ) AS s ON true
-LEFT JOIN LATERAL (
-    SELECT x.plan_id, x.wait_id, left(COALESCE(NULLIF(x.title, ''), x.form_description), 300) AS title, x.start_time
-    FROM actlog.wait_state AS x
-    WHERE NOT p.completed AND x.root_plan_id = p.root_plan_id AND x.state = 'WAITING'
-    ORDER BY COALESCE(x.type <> 'USER_INPUT', false), x.start_time, x.plan_id, x.wait_id
-    LIMIT 1
-) AS w ON true
+CROSS JOIN LATERAL (
+    SELECT m.made, CASE WHEN m.made THEN y.document END AS document
+    FROM (SELECT) AS one
+    LEFT JOIN LATERAL (SELECT x.document, x.detail FROM actlog.cause AS x WHERE x.root_plan_id = p.root_plan_id OFFSET 0) AS y ON true
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (SELECT FROM made) AND p.root_plan_id NOT IN (SELECT t.root_plan_id FROM touched AS t)
+            AND NOT (COALESCE(y.detail, false) AND EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day)) AS made
+    ) AS m
+    OFFSET 0
+) AS k
 ORDER BY p.began_at DESC, p.root_plan_id DESC;
 
 -- name: PlanHome :one

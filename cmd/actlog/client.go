@@ -200,11 +200,38 @@ func (c *client) plan(ctx context.Context, id string, query url.Values) (*planVi
 // failuresView is what failed in a plan, the cause first.
 type failuresView struct {
 	Recovered bool
+	Cause     string // its address
 	Items     []struct {
-		placeView
-		ErrorKind, ErrorMessage string
-		Path                    []placeView
+		causeView
+		Path []placeView
 	}
+}
+
+// causeView is a row that failed, or asks.
+type causeView struct {
+	placeView
+	State                 string
+	ErrorKind, Text, Tool string
+	Recovered             bool // only in lists
+}
+
+// brief says in so many characters why a run is in its state: the kind of the error, the tool and the line that says what happened; of an
+// open question what is asked.
+func (c *causeView) brief(chars int) string {
+	switch {
+	case c == nil:
+		return ""
+	case c.State == "WAITING":
+		return words.Shorten(strings.TrimSpace("asks "+c.Tool+" ")+": "+c.Name, chars)
+	}
+	said := strings.TrimSpace(cmp.Or(c.ErrorKind, strings.ToLower(c.State)) + " " + c.Tool)
+	if c.Recovered {
+		said = "recovered: " + said
+	}
+	if c.Text != "" {
+		said += ": " + c.Text
+	}
+	return words.Shorten(said, chars)
 }
 
 // placeView is a plan, step, cycle or tool call.

@@ -54,6 +54,7 @@ type planItem struct {
 	// Only in lists.
 	LastSignOfLife *time.Time
 	Agent, Project string
+	Cause          *causeView
 	// Only in events.
 	ErrorKind string
 	Deleted   bool
@@ -108,6 +109,9 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	return client.rest(ctx, e, read, "plan", c.JSON)
 }
 
+// causeChars is how much of a cause a list has at most, in characters.
+const causeChars = 200
+
 func planStates() (all []string) {
 	for _, s := range record.States(record.KindPlan) {
 		all = append(all, string(s))
@@ -119,7 +123,8 @@ func planStates() (all []string) {
 func planTable(plans []planItem, now time.Time) *table {
 	t := &table{columns: []column{
 		{head: "PLAN"}, {head: "STATE"}, {head: "SILENT", optional: true}, {head: "AGENT", share: 1}, {head: "PROJECT", share: 1},
-		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 3},
+		{head: "BEGAN"}, {head: "TOOK"}, {head: "COST"}, {head: "TITLE", share: 1},
+		{head: "CAUSE", share: 2},
 	}}
 	ids := make([]string, len(plans))
 	for i := range plans {
@@ -138,6 +143,7 @@ func planTable(plans []planItem, now time.Time) *table {
 		t.add(
 			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent, cmp.Or(words.Shorten(p.Agent, 60), "-"),
 			words.Shorten(p.Project, 60), began(p.StartTime, now), cmp.Or(p.Total.took(), "-"), cost, words.Shorten(cmp.Or(p.Title, p.Name), 200),
+			p.Cause.brief(causeChars),
 		)
 	}
 	return t

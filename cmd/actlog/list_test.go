@@ -237,3 +237,69 @@ func TestSinceEverywhere(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
+
+// W1, F9: the list has the kind, the tool and the line of each cause; show names it only where there is one.
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	url, s := serve(t, apitest.Config{}, nil)
+	all := storetest.CauseCases(t, "run-")
+	for _, run := range all {
+		storetest.Write(t, s, run.Changes...)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(must(t, "list", "--limit", "1000", "--server", url)) {
+		rows[strings.Fields(line)[0]] = line
+	}
+	if !strings.Contains(rows["PLAN"], "CAUSE") {
+		t.Errorf("the head is %s", rows["PLAN"])
+	}
+
+	items := map[string]struct {
+		Failed int
+		Cause  *causeView
+	}{}
+	for line := range strings.Lines(must(t, "list", "--json", "--limit", "1000", "--server", url)) {
+		var item struct {
+			RootPlanID string
+			Failed     int
+			Cause      *causeView
+		}
+		if err := json.Unmarshal([]byte(line), &item); err != nil {
+			t.Fatal(err)
+		}
+		items[item.RootPlanID] = struct {
+			Failed int
+			Cause  *causeView
+		}{item.Failed, item.Cause}
+	}
+
+	for _, run := range all {
+		item, row, shown := items[run.Root], rows[run.Root], must(t, "show", run.Root, "--server", url)
+		if item.Failed != run.Failed || (item.Cause == nil) != (run.At == "") {
+			t.Errorf("%s: %+v", run.Name, item)
+		}
+		if run.At == "" || run.Asks {
+			if strings.Contains(shown, "cause:") || strings.Contains(shown, "recovered:") {
+				t.Errorf("%s: a cause is shown:\n%s", run.Name, shown)
+			}
+			if run.Asks && !strings.Contains(row, "asks") {
+				t.Errorf("%s: %s", run.Name, row)
+			}
+			continue
+		}
+		if c := item.Cause; c.At != run.At || c.Text != run.Text || c.Tool != run.Tool || c.ErrorKind != run.Kind || c.Recovered != run.Recovered {
+			t.Errorf("%s: the cause is %+v", run.Name, c)
+		}
+		for _, part := range []string{run.CauseKind(), run.Tool, run.Text} {
+			if !strings.Contains(item.Cause.brief(causeChars), part) || !strings.Contains(shown, part) {
+				t.Errorf("%s: %q is not in %s\n%s", run.Name, part, item.Cause.brief(causeChars), shown)
+			}
+		}
+		if begins := words.Shorten(item.Cause.brief(causeChars), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) { // as far as there is room
+			t.Errorf("%s: no %q in %s", run.Name, begins, row)
+		}
+		if strings.Contains(shown, "first failure, recovered:") != run.Recovered || strings.Contains(shown, "cause:") == run.Recovered || strings.Contains(row, "recovered:") != run.Recovered {
+			t.Errorf("%s: recovered %t:\n%s\n%s", run.Name, run.Recovered, row, shown)
+		}
+	}
+}

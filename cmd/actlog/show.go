@@ -62,7 +62,7 @@ func (c *showCmd) Run(ctx context.Context, e *env, client *client) error {
 	view.title(p)
 	view.waits(client.openWaits(ctx, p))
 	view.silence(p)
-	if p.Total.Failures > 0 || p.State == "FAILED" || p.State == "INTERRUPTED" {
+	if p.State != "PENDING" {
 		view.cause(client.failures(ctx, p))
 	}
 	view.rest(p)
@@ -204,15 +204,15 @@ func (v *view) cause(f *failuresView, err error) {
 		v.failure("", "the cause could not be read: ", err.Error(), 200)
 		return
 	}
-	if len(f.Items) == 0 {
-		return
+	if len(f.Items) == 0 || f.Cause != f.Items[0].At {
+		return // nothing failed, what did was recovered, or the run waits for an answer, which is said above
 	}
 	what := "cause:"
 	if f.Recovered {
 		what = "first failure, recovered:"
 	}
 	first := &f.Items[0]
-	v.line("", v.bold(what), v.bold(first.name()), v.red(words.Shorten(strings.Trim(first.ErrorKind+": "+first.ErrorMessage, ": "), 200)))
+	v.line("", v.bold(what), v.bold(first.name()), v.red(first.brief(200)))
 	var path []string
 	for _, p := range first.Path {
 		path = append(path, p.name())

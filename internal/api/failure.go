@@ -9,6 +9,7 @@ import (
 	"github.com/actlog/actlog/internal/httpd"
 	"github.com/actlog/actlog/internal/outline"
 	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/tree"
 	"github.com/actlog/actlog/record"
 )
 
@@ -25,6 +26,8 @@ type reasonJSON struct {
 	placeJSON
 	ErrorKind    *string    `json:"errorKind"`
 	ErrorMessage *string    `json:"errorMessage"`
+	Text         *string    `json:"text"` // the line of the error that says what happened
+	Tool         *string    `json:"tool"` // of a call, or of the call that asked
 	StartTime    *time.Time `json:"startTime"`
 	EndTime      *time.Time `json:"endTime"`
 }
@@ -48,13 +51,14 @@ func causeOf(p *store.PlanSummary) *causeJSON {
 	case p.Asks != nil:
 		r.Wait = p.Asks
 		c.StartTime = p.Asks.StartTime
+		c.Tool = p.AskingTool
 		r.At, _ = outline.AtOf(p.Asks)
 	case p.Failure != nil:
 		r.Node = p.Failure.Node()
 		c.Recovered = p.Recovered
-		c.ErrorKind, c.ErrorMessage = p.Failure.Error()
-		c.StartTime, c.EndTime = r.Times()
 		r.At, _ = outline.AtOf(r.Record())
+		c.reasonJSON = reasonOf(&r, p.Failure)
+		return &c
 	default:
 		return nil
 	}
@@ -62,7 +66,17 @@ func causeOf(p *store.PlanSummary) *causeJSON {
 	return &c
 }
 
-// listFailures lists what failed by itself in a plan and below it, the cause first.
+// reasonOf returns a row with what went wrong there.
+func reasonOf(r *outline.Row, f *tree.Failure) reasonJSON {
+	reason := reasonJSON{placeJSON: placeOf(r), ErrorKind: f.Kind, ErrorMessage: f.Message, Tool: f.Tool}
+	if f.Text != "" {
+		reason.Text = &f.Text
+	}
+	reason.StartTime, reason.EndTime = r.Times()
+	return reason
+}
+
+// listFailures lists what failed in a plan and below it, the cause first.
 func (s *Server) listFailures(c echo.Context) error {
 	id, err := httpd.NativeID(c, "planId")
 	if err != nil {
@@ -82,13 +96,15 @@ func (s *Server) listFailures(c echo.Context) error {
 		PlanID     string        `json:"planId"`
 		RootPlanID string        `json:"rootPlanId"`
 		Recovered  bool          `json:"recovered"`
+		Cause      *string       `json:"cause"` // its address, which may be that of an open question
 		Items      []failureJSON `json:"items"`
-	}{plan.Record.CurrentPlanID, plan.Record.RootPlanID, o.Recovered, make([]failureJSON, 0, len(o.Failures))}
-	for _, at := range o.Failures {
+	}{plan.Record.CurrentPlanID, plan.Record.RootPlanID, o.Found.Recovered, nil, make([]failureJSON, 0, len(o.Failures))}
+	if o.Cause >= 0 {
+		out.Cause = &o.Rows[o.Cause].At
+	}
+	for i, at := range o.Failures {
 		r := &o.Rows[at]
-		f := failureJSON{reasonJSON: reasonJSON{placeJSON: placeOf(r)}, Path: []placeJSON{}}
-		f.ErrorKind, f.ErrorMessage = r.Error()
-		f.StartTime, f.EndTime = r.Times()
+		f := failureJSON{reasonJSON: reasonOf(r, &o.Found.Failures[i]), Path: []placeJSON{}}
 		for _, above := range o.Path(r.Parent) {
 			f.Path = append(f.Path, placeOf(&o.Rows[above]))
 		}

@@ -195,11 +195,11 @@ func TestListSaysWhy(t *testing.T) {
 	c.Write(plan("d", state("COMPLETED")))
 	expect(t, c.Read("/api/v1/plans"), obj{
 		"items.3.failed": 1,
-		"items.3.cause":  obj{"at": "call:s/0/t%2F1", "kind": "actTool", "name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 300), "recovered": false, "state": "FAILED", "startTime": at(1), "endTime": at(2)},
+		"items.3.cause":  obj{"at": "call:s/0/t%2F1", "kind": "actTool", "name": "run_sql", "errorKind": "timeout", "errorMessage": strings.Repeat("é", 300), "text": strings.Repeat("é", 300), "tool": "run_sql", "recovered": false, "state": "FAILED", "startTime": at(1), "endTime": at(2)},
 		"items.2.failed": 1,
-		"items.2.cause":  obj{"at": "cycle:s/0", "kind": "thinkAct", "name": nil, "errorKind": nil, "errorMessage": "of the step", "recovered": true, "state": "FAILED", "startTime": nil, "endTime": nil},
+		"items.2.cause":  obj{"at": "cycle:s/0", "kind": "thinkAct", "name": nil, "errorKind": nil, "errorMessage": "of the step", "text": "of the step", "tool": nil, "recovered": true, "state": "FAILED", "startTime": nil, "endTime": nil},
 		"items.1.failed": 1,
-		"items.1.cause":  obj{"at": "wait:w%201", "kind": "wait", "name": "refund?", "errorKind": nil, "errorMessage": nil, "recovered": false, "state": "WAITING", "startTime": at(5), "endTime": nil},
+		"items.1.cause":  obj{"at": "wait:w%201", "kind": "wait", "name": "refund?", "errorKind": nil, "errorMessage": nil, "text": nil, "tool": nil, "recovered": false, "state": "WAITING", "startTime": at(5), "endTime": nil},
 		"items.0.failed": 0,
 		"items.0.cause":  nil,
 	})

@@ -238,12 +238,7 @@ func slower(a, b *outline.Row) bool {
 
 // Took returns how long a row took. ok is false if that is not known.
 func Took(r *outline.Row) (d time.Duration, ok bool) {
-	var start, end *time.Time
-	if r.Wait != nil {
-		start, end = r.Wait.StartTime, r.Wait.EndTime
-	} else {
-		start, end = r.Times()
-	}
+	start, end := r.Times()
 	if start == nil || end == nil {
 		return 0, false
 	}

@@ -14,7 +14,7 @@ type failuresArguments struct {
 
 var failuresBounds = map[string]bound{"limit": {1, 50, 10}}
 
-// failure is something that failed by itself: nothing below it failed.
+// failure is the cause, or a row that failed while nothing below it did.
 type failure struct {
 	place
 	span
@@ -44,16 +44,13 @@ func (s *Server) failures(c echo.Context, in failuresArguments) (any, error) {
 		return nil, err
 	}
 	out := listedFailures{
-		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, State: string(o.Rows[0].State()), Recovered: o.Recovered,
+		PlanID: o.Plan.Record.CurrentPlanID, RootPlanID: o.Plan.Record.RootPlanID, State: string(o.Rows[0].State()), Recovered: o.Found.Recovered,
 		Total: len(o.Failures), Failures: []failure{},
 	}
 	left := room(maxItems)
 	for i, at := range o.Failures[:min(len(o.Failures), in.Limit)] {
 		r := &o.Rows[at]
-		f := failure{place: placeOf(r), span: spanOf(r), Path: pathTo(o, at)}
-		if r.Wait == nil {
-			f.Error = errorOf(r.Error())
-		}
+		f := failure{place: placeOf(r), span: spanOf(r), Path: pathTo(o, at), Error: errorLine(&o.Found.Failures[i])}
 		if !left.take(f) {
 			break
 		}

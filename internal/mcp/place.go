@@ -77,11 +77,7 @@ type span struct {
 
 func spanOf(r *outline.Row) span {
 	var s span
-	if r.Wait != nil {
-		s.Began, s.Ended = r.Wait.StartTime, r.Wait.EndTime
-	} else {
-		s.Began, s.Ended = r.Times()
-	}
+	s.Began, s.Ended = r.Times()
 	s.DurationMs = tree.Duration(s.Began, s.Ended)
 	return s
 }
@@ -107,6 +103,15 @@ func errorText(kind, message *string) string {
 // errorOf is the beginning of errorText, in one line.
 func errorOf(kind, message *string) string {
 	return words.Shorten(errorText(kind, message), briefChars)
+}
+
+// errorLine is the kind of an error, and the line that says what happened.
+func errorLine(f *tree.Failure) string {
+	kind := orEmpty(f.Kind)
+	if kind != "" && f.Text != "" {
+		return kind + ": " + f.Text
+	}
+	return kind + f.Text
 }
 
 // children returns the rows directly under a row.

@@ -77,11 +77,10 @@ func (s *Server) readRun(c echo.Context, in runArguments) (any, error) {
 	p := &o.Plan.Record
 	out := readRun{
 		PlanID: p.CurrentPlanID, RootPlanID: p.RootPlanID, AlsoUnder: o.Plan.AlsoUnder, State: string(o.Rows[0].State()), LastSignOfLife: o.Plan.LastSignOfLife,
-		TotalRows: len(o.Rows), Failures: len(o.Failures), Recovered: o.Recovered, Rows: []runRow{},
+		TotalRows: len(o.Rows), Failures: len(o.Failures), Recovered: o.Found.Recovered, Rows: []runRow{},
 	}
-	if len(o.Failures) > 0 {
-		r := &o.Rows[o.Failures[0]]
-		out.Cause = &cause{placeOf(r), errorOf(r.Error()), o.Recovered}
+	if f := o.Found.Cause; f != nil {
+		out.Cause = &cause{placeOf(&o.Rows[o.Cause]), errorLine(f), o.Found.Recovered}
 	}
 	left, notListed := room(maxItems), 0
 	folded := foldedBelow(o, top, in.Depth)

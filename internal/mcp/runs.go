@@ -141,7 +141,7 @@ func runOf(p *store.PlanSummary) run {
 	case p.Failure != nil:
 		row.Node = p.Failure.Node()
 		row.At, _ = outline.AtOf(row.Record())
-		r.Cause = &cause{placeOf(&row), errorOf(p.Failure.Error()), p.Recovered}
+		r.Cause = &cause{placeOf(&row), errorLine(p.Failure), p.Recovered}
 	}
 	return r
 }

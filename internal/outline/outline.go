@@ -17,7 +17,6 @@ import (
 // Row is a line of an outline: a plan, a step, a cycle, a tool call or a wait.
 type Row struct {
 	tree.Node
-	Wait *record.Wait // set instead of a node
 	// node is the name of the node of a graph that the row carries out; empty: none.
 	node string
 	// At is the address of the row in its run, such as step:<stepId>. See [At].
@@ -39,11 +38,12 @@ type Row struct {
 type Outline struct {
 	Plan *tree.Plan
 	Rows []Row
-	// Failures are the rows that failed by themselves. The first is the cause; after the last row of the tree come those
-	// before the cause.
+	// Found says why the run is in its state, and what failed.
+	Found *tree.Findings
+	// Failures are the rows of what failed, in the order of the findings.
 	Failures []int
-	// Recovered reports that the run recovered from the first failure: not everything above it failed.
-	Recovered bool
+	// Cause is the row of the cause; -1: there is none.
+	Cause int
 
 	places map[string]int // of the rows, by their addresses
 }
@@ -51,18 +51,21 @@ type Outline struct {
 // Of lays out a skeleton.
 func Of(p *tree.Plan) *Outline {
 	n := size(p)
-	b := builder{Outline: &Outline{Plan: p, Rows: make([]Row, 0, n), places: make(map[string]int, n)}, waits: map[string][]*record.Wait{}}
+	b := builder{Outline: &Outline{Plan: p, Found: tree.Explain(p), Rows: make([]Row, 0, n), Cause: -1, places: make(map[string]int, n)}}
 	b.plan(p, -1, 0)
-	b.failures(p)
+	b.failures()
 	for i := range b.Rows {
 		b.Rows[i].Left = b.Rows[0].State().Terminal() && b.Rows[i].State().Status() == record.StatusRunning
 	}
 	return b.Outline
 }
 
+// errorChars is how many characters of an error a row keeps, once its cause and lines are known.
+const errorChars = 300
+
 type builder struct {
 	*Outline
-	waits map[string][]*record.Wait // of the plan being laid out, by step and call
+	waits map[tree.Node][]*record.Wait // of the plan being laid out, by what they hang on
 }
 
 // size returns how many rows there will be, or a few more.
@@ -104,9 +107,6 @@ func (b *builder) close(at int) {
 	}
 }
 
-// waitKey says what a wait belongs to, as far as that is known.
-func waitKey(step, call *string) string { return text(step) + "\x00" + text(call) }
-
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -117,11 +117,7 @@ func text(s *string) string {
 func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	at := b.add(Row{Node: tree.Node{Plan: p}, At: At("plan", p.Record.CurrentPlanID)}, parent, depth)
 	outer := b.waits
-	b.waits = map[string][]*record.Wait{}
-	for _, w := range p.Waits {
-		key := waitKey(w.StepID, w.ToolCallID)
-		b.waits[key] = append(b.waits[key], w)
-	}
+	b.waits = p.PlacedWaits()
 	for _, s := range p.Steps {
 		node := ""
 		if text(p.Record.Executor) == "dag" && s.Record.StepIndex != nil && *s.Record.StepIndex > 0 { // 0 is the planner
@@ -132,21 +128,16 @@ func (b *builder) plan(p *tree.Plan, parent, depth int) {
 	for _, c := range p.SubPlans {
 		b.plan(c, at, depth+1)
 	}
-	for _, w := range p.Waits { // whose step or call is not on record, or that have none
-		if key := waitKey(w.StepID, w.ToolCallID); b.waits[key] != nil {
-			b.wait(key, at, depth+1)
-		}
-	}
+	b.wait(tree.Node{Plan: p}, at, depth+1)
 	b.waits = outer
 	b.close(at)
 }
 
-// wait adds the waits of a key, once.
-func (b *builder) wait(key string, parent, depth int) {
-	for _, w := range b.waits[key] {
-		b.close(b.add(Row{Wait: w, At: At("wait", w.WaitID)}, parent, depth))
+// wait adds the waits that hang on a row.
+func (b *builder) wait(on tree.Node, parent, depth int) {
+	for _, w := range b.waits[on] {
+		b.close(b.add(Row{Node: tree.Node{Wait: w}, At: At("wait", w.WaitID)}, parent, depth))
 	}
-	delete(b.waits, key)
 }
 
 func (b *builder) step(s *tree.Step, node string, parent, depth int) {
@@ -156,7 +147,7 @@ func (b *builder) step(s *tree.Step, node string, parent, depth int) {
 		in := b.add(Row{Node: tree.Node{Cycle: c}, At: At("cycle", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10))}, at, depth+1)
 		for _, t := range c.ToolCalls {
 			call := b.add(Row{Node: tree.Node{Call: t}, At: At("call", s.Record.StepID, strconv.FormatInt(c.Record.Seq, 10), t.Record.ToolCallID)}, in, depth+2)
-			b.wait(waitKey(&s.Record.StepID, &t.Record.ToolCallID), call, depth+3)
+			b.wait(tree.Node{Call: t}, call, depth+3)
 			for _, p := range started[t] {
 				b.plan(p, call, depth+3)
 			}
@@ -167,27 +158,33 @@ func (b *builder) step(s *tree.Step, node string, parent, depth int) {
 	for _, p := range others {
 		b.plan(p, at, depth+1)
 	}
-	b.wait(waitKey(&s.Record.StepID, nil), at, depth+1)
+	b.wait(tree.Node{Step: s}, at, depth+1)
 	b.close(at)
 }
 
-// failures notes what failed, from the cause on.
-func (b *builder) failures(p *tree.Plan) {
-	found := tree.Failures(p)
-	cause, recovered := tree.Cause(found)
-	b.Recovered = recovered
-	rows := make(map[tree.Node]int, len(found))
-	for i := range found {
-		rows[found[i].Node()] = -1
+// failures notes the rows of the findings.
+func (b *builder) failures() {
+	rows := make(map[tree.Node]int, len(b.Found.Failures)+1)
+	for i := range b.Found.Failures {
+		rows[b.Found.Failures[i].Node()] = -1
+	}
+	if b.Found.Cause != nil {
+		rows[b.Found.Cause.Node()] = -1
 	}
 	for i := range b.Rows {
 		if _, ok := rows[b.Rows[i].Node]; ok {
 			rows[b.Rows[i].Node] = i
 		}
+		b.Rows[i].CutError(errorChars)
 	}
-	for i := range found {
-		f := &found[(cause+i)%len(found)]
-		at := rows[f.Node()]
+
+	if f := b.Found.Cause; f != nil {
+		b.Cause = rows[f.Node()]
+		f.CutError(errorChars)
+	}
+	for i := range b.Found.Failures {
+		b.Found.Failures[i].CutError(errorChars)
+		at := rows[b.Found.Failures[i].Node()]
 		b.Failures = append(b.Failures, at)
 		b.Rows[at].Number = i + 1
 		for above := b.Rows[at].Parent; above >= 0; above = b.Rows[above].Parent {
@@ -224,6 +221,17 @@ func AtOf(c record.Change) (at string, state record.State) {
 		state = *told
 	}
 	return at, state
+}
+
+// Failure returns what went wrong in a row that failed by itself, or is the cause; nil: it is neither.
+func (o *Outline) Failure(row int) *tree.Failure {
+	switch number := o.Rows[row].Number; {
+	case number > 0:
+		return &o.Found.Failures[number-1]
+	case row == o.Cause:
+		return o.Found.Cause
+	}
+	return nil
 }
 
 // Find returns the row of an address. ok is false if there is none.
@@ -321,32 +329,14 @@ func (o *Outline) Visible(folded map[int]bool) (rows []int) {
 
 // Key returns the key of what the row shows.
 func (r *Row) Key() record.Key {
-	if r.Wait != nil {
-		return r.Wait.Key()
-	}
 	return r.Record().Key()
-}
-
-// State returns the state of the row.
-func (r *Row) State() record.State {
-	if r.Wait != nil {
-		return cmp.Or(state(r.Wait.State), record.Waiting)
-	}
-	return r.Node.State()
-}
-
-func state(s *record.State) record.State {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // Name returns what a row is called; empty: it has no name.
 func (r *Row) Name() string {
 	first := func(all ...*string) string {
 		for _, s := range all {
-			if text(s) != "" {
+			if s != nil && *s != "" {
 				return *s
 			}
 		}
@@ -354,7 +344,7 @@ func (r *Row) Name() string {
 	}
 	switch {
 	case r.Wait != nil:
-		return first(r.Wait.Title)
+		return first(r.Wait.Title, r.Wait.FormDescription)
 	case r.Plan != nil:
 		p := &r.Plan.Record
 		return cmp.Or(first(p.Title, p.UserRequest, p.Name), p.CurrentPlanID)

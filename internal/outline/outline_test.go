@@ -108,8 +108,8 @@ func TestOutline(t *testing.T) {
 	if diff := cmp.Diff(want, drawn(o, nil)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if cause := o.Rows[o.Failures[0]].At; cause != "call:s/3/e" || o.Recovered {
-		t.Errorf("the cause is %s, recovered %t", cause, o.Recovered)
+	if cause := o.Rows[o.Failures[0]].At; cause != "call:s/3/e" || o.Found.Recovered {
+		t.Errorf("the cause is %s, recovered %t", cause, o.Found.Recovered)
 	}
 	if at, ok := o.Find("call:b/0/c%2Fd"); !ok || len(o.Path(at)) != 4 {
 		t.Errorf("%d %t", at, ok)

@@ -8,11 +8,7 @@ import (
 
 // TimesAt returns when a row began and ended; what has not ended goes on until now, unless it was left behind. Each may be nil.
 func (r *Row) TimesAt(now time.Time) (start, end *time.Time) {
-	if r.Wait != nil {
-		start, end = r.Wait.StartTime, r.Wait.EndTime
-	} else {
-		start, end = r.Times()
-	}
+	start, end = r.Times()
 	if start != nil && end == nil && !r.Left && !r.State().Terminal() {
 		end = &now
 	}

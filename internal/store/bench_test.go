@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/actlog/actlog/internal/pgtest"
 	"github.com/actlog/actlog/internal/store"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
 	"github.com/actlog/actlog/record"
 )
 
@@ -184,6 +186,57 @@ func BenchmarkSize(b *testing.B) {
 			b.ReportMetric(float64(storetest.Query[int64](b, s, sqlSize)-size)/float64(n), "B/row")
 			b.ReportMetric(storetest.Query[float64](b, s, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", wal)/float64(n), "WAL-B/row")
 			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkList reads a page of 50 runs of 38 rows: runs in which nothing failed, and runs that failed at a call. Upkeep has found the
+// causes of the kept ones. The large one is a run of 100,000 rows beside them, in which every tenth call failed.
+func BenchmarkList(b *testing.B) {
+	for _, of := range []struct {
+		name         string
+		failed, kept bool
+		large        bool
+	}{{name: "well"}, {name: "well kept", kept: true}, {name: "failed", failed: true}, {name: "failed kept", failed: true, kept: true}, {name: "large", failed: true, large: true}, {name: "large kept", failed: true, large: true, kept: true}} {
+		b.Run(of.name, func(b *testing.B) {
+			s := storetest.Open(b)
+			state := func(failed bool) *record.State {
+				if failed {
+					return new(record.Failed)
+				}
+				return new(record.Completed)
+			}
+			write := func(root string, steps int, failed func(step, call int) bool) {
+				var changes []record.Change
+				changes = append(changes, &record.Plan{RootPlanID: root, CurrentPlanID: root, State: state(of.failed), StartTime: storetest.At(steps), EndTime: storetest.At(9)})
+				for i := range steps {
+					step := fmt.Sprint(root, "-", i)
+					bad := failed(i, 17)
+					changes = append(changes, &record.AgentExecution{RootPlanID: root, PlanID: root, StepID: step, StepIndex: new(int64(i)), State: state(bad)})
+					for call := range 18 {
+						changes = append(changes, &record.ActTool{RootPlanID: root, StepID: step, Seq: int64(call), ToolCallID: fmt.Sprint("c", call), Name: new("tool"), State: state(failed(i, call)), ErrorMessage: new("it broke")})
+					}
+				}
+				for part := range slices.Chunk(changes, 2_000) {
+					storetest.Write(b, s, part...)
+				}
+			}
+			for i := range 50 {
+				write(fmt.Sprint("run", i), 2, func(step, call int) bool { return of.failed && step == 1 && call == 17 })
+			}
+			if of.large {
+				write("large", 2_700, func(step, call int) bool { return (step*18+call)%10 == 7 })
+			}
+			if of.kept {
+				if err := storetest.Upkeep(b, s, upkeep.Config{}).Run(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for b.Loop() {
+				if list, err := s.Plans(b.Context(), store.PlanFilter{Limit: 50}); err != nil || len(list) != 50 {
+					b.Fatal(len(list), err)
+				}
+			}
 		})
 	}
 }

@@ -107,9 +107,9 @@ func TestReadQueryPlans(t *testing.T) {
 	}
 }
 
-// TestFailedRowsReadThoseRows checks what the rows are looked up by of which a list needs to know why a run failed: not by reading the
+// TestCauseRowsReadThoseRows checks what the rows are looked up by from which the cause of a failure follows: not by reading the
 // tree, nor by another partition.
-func TestFailedRowsReadThoseRows(t *testing.T) {
+func TestCauseRowsReadThoseRows(t *testing.T) {
 	t.Parallel()
 	pg := largeDatabase(t)
 	execSQL(t, pg.Pool, `
@@ -117,7 +117,7 @@ UPDATE actlog.act_tool_info SET told_state = 'FAILED', end_time = now() WHERE ro
 UPDATE actlog.agent_execution_record SET plan_id = 'root-5-sub-1', told_state = 'FAILED' WHERE root_plan_id = 'root-5' AND step_id = 'root-5-step-3';
 ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 	const most = 20                                                    // of a table or partition
-	for root, want := range map[string]int{"root-5": 6, "root-9": 0} { // two plans, two steps, two calls
+	for root, want := range map[string]int{"root-5": 9, "root-9": 0} { // two plans, two steps, three cycles, two calls
 		conn, err := pgx.Connect(t.Context(), pg.URL) // of others, what they read before counts, too
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ ANALYZE actlog.agent_execution_record, actlog.act_tool_info`)
 			t.Fatal(err)
 		}
 		var rows int
-		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.failed_rows($1, '2026-01-12')), 0)", root).Scan(&rows); err != nil || rows != want {
+		if err := conn.QueryRow(t.Context(), "SELECT COALESCE(json_array_length(actlog.cause_rows($1, '2026-01-12')), 0)", root).Scan(&rows); err != nil || rows != want {
 			t.Errorf("%s: %d rows, %v, want %d", root, rows, err, want)
 		}
 		read, _ := conn.Query(t.Context(), `

@@ -57,17 +57,10 @@ type PlanSummary struct {
 	// Agent is the agent of its first step; nil: no step names one.
 	Agent *string
 	Cause
-	// Asks is what a plan that has not ended asks a human first: that wait without its form; nil: nothing.
-	Asks *record.Wait
 }
 
 // beside is what the list reads of a plan in other forms than its summary has.
-type beside struct {
-	FailedRows                 json.RawMessage
-	AskingPlanID, AskingWaitID *string
-	AskingTitle                *string
-	AskingSince                *time.Time
-}
+type beside struct{ CauseDocument, CauseRows json.RawMessage }
 
 var planList = fieldsql.NewRead(db.PlanList)
 
@@ -87,10 +80,7 @@ func (r *Reader) planList(ctx context.Context, p db.PlanListParams, deadline tim
 			p.Record.CurrentPlanID, p.Cursor.RootPlanID = p.Record.RootPlanID, p.Record.RootPlanID
 			p.Truncated = field.StillCut(&p.Record, p.Truncated)
 			p.Total.DurationMs = tree.Duration(p.Record.StartTime, p.Record.EndTime)
-			if more.AskingWaitID != nil {
-				p.Asks = &record.Wait{RootPlanID: p.Record.RootPlanID, PlanID: *more.AskingPlanID, WaitID: *more.AskingWaitID, Title: more.AskingTitle, State: new(record.Waiting), StartTime: more.AskingSince}
-			}
-			p.Cause, err = causeOf(p.Record.RootPlanID, more.FailedRows)
+			p.Cause, err = causeOf(p.Record.RootPlanID, more.CauseDocument, more.CauseRows)
 			return err
 		})
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -127,22 +126,6 @@ func openWait(n *nodes) *record.Wait {
 		return nil
 	}
 	return slices.MinFunc(waits, compareWaits)
-}
-
-// compareWaits orders waits: those for input first, then the oldest.
-func compareWaits(a, b *record.Wait) int {
-	input := func(w *record.Wait) int {
-		if w.Type == nil || *w.Type == record.WaitUserInput {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(
-		cmp.Compare(input(a), input(b)),
-		tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare),
-		strings.Compare(a.PlanID, b.PlanID),
-		strings.Compare(a.WaitID, b.WaitID),
-	)
 }
 
 // ServeException takes the waiting exception of a plan: one caller gets its message, the others

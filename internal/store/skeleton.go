@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/actlog/actlog/internal/fieldsql"
 	"github.com/actlog/actlog/internal/tree"
@@ -16,7 +15,7 @@ const titleChars = 300
 var skeleton = fieldsql.NewRead(asked("plan_execution_record", "current_plan_id", planOrder) + fieldsql.Union(
 	fieldsql.Section{
 		Kind: record.KindPlan,
-		Columns: append(fieldsql.Lean(record.KindPlan, "p", titleChars, "title", "user_request", "error_message"),
+		Columns: append(fieldsql.Lean(record.KindPlan, "p", titleChars, "title", "user_request"), errorText("p"),
 			fieldsql.Column{Name: "part", Type: "date", SQL: "p.part"},
 			fieldsql.Column{Name: "parent_step_id", Type: "text", SQL: "p.parent_step_id"},
 			fieldsql.Column{Name: "placeholder", Type: "boolean", SQL: "actlog.is_placeholder(p)"},
@@ -26,7 +25,7 @@ WHERE p.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
 		Kind: record.KindAgentExecution,
-		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", titleChars, "agent_request", "error_message"),
+		Columns: append(fieldsql.Lean(record.KindAgentExecution, "a", titleChars, "agent_request"), errorText("a"),
 			// That of a node of a graph is its name. Others are long, and no name.
 			fieldsql.Column{Name: "agent_description", Type: "text", SQL: "CASE WHEN a.step_index > 0 AND a.metadata IS NOT NULL THEN left(a.agent_description, 300) END"},
 			fieldsql.Column{Name: "last_seen_at", Type: "timestamptz", SQL: "a.last_seen_at"}),
@@ -35,45 +34,40 @@ WHERE a.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindThinkAct,
-		Columns: fieldsql.Lean(record.KindThinkAct, "c", titleChars, "error_message"),
+		Columns: append(fieldsql.Lean(record.KindThinkAct, "c", titleChars), errorText("c")),
 		From: `FROM actlog.think_act_record AS c
 WHERE c.root_plan_id = (SELECT root_plan_id FROM asked) AND c.part = $2::date`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindActTool,
-		Columns: fieldsql.Lean(record.KindActTool, "t", titleChars, "error_message"),
+		Columns: append(fieldsql.Lean(record.KindActTool, "t", titleChars), errorText("t")),
 		From: `FROM actlog.act_tool_info AS t
 WHERE t.root_plan_id = (SELECT root_plan_id FROM asked) AND t.part = $2::date`,
 	},
 	fieldsql.Section{
 		Kind:    record.KindWait,
-		Columns: fieldsql.Lean(record.KindWait, "w", titleChars, "title"),
+		Columns: fieldsql.Lean(record.KindWait, "w", titleChars, "title", "form_description"),
 		From: `FROM actlog.wait_state AS w
 WHERE w.root_plan_id = (SELECT root_plan_id FROM asked)`,
 	},
 ))
 
+// errorText is the message of an error as far as it may say what happened.
+func errorText(alias string) fieldsql.Column {
+	return fieldsql.Column{Name: "error_message", Type: "text", SQL: "actlog.error_text(" + alias + ".error_message)"}
+}
+
 // Skeleton reads everything of a plan down to its tool calls, but without texts, in one statement: of titles,
-// requests and errors it has the beginnings. [tree.Failures] finds in it what failed. The rest is as for
+// requests it has the beginnings, and of long errors their ends as well. [tree.Explain] finds in it what failed. The rest is as for
 // [Reader.PlanTree].
 func (r *Reader) Skeleton(ctx context.Context, rootPlanID, planID string) (*tree.Plan, error) {
 	n, err := r.nodes(ctx, skeleton, rootPlanID, planID)
 	if err != nil {
 		return nil, err
 	}
-	plan := n.build(planID)
+	plan := n.whole(planID)
 	if plan == nil {
 		return nil, record.ErrNotFound
-	}
-	tree.Nest(n.steps, n.cycles, n.calls)
-	slices.SortFunc(n.waits, compareWaits)
-	plans := make(map[string]*planNode, len(n.plans))
-	for _, p := range n.plans {
-		plans[p.Record.CurrentPlanID] = p
-	}
-	for _, w := range n.waits {
-		p := plans[w.PlanID] // every wait has one: it was there, or is made with the wait
-		p.Waits = append(p.Waits, w)
 	}
 	return plan, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -200,6 +201,42 @@ func (n *nodes) build(planID string) *tree.Plan {
 		}
 	}
 	return tree.Build(planID, plans, n.steps)
+}
+
+// whole nests the rows, with cycles, calls and waits, and returns the plan that was asked for; nil: it is not among them.
+func (n *nodes) whole(planID string) *tree.Plan {
+	plan := n.build(planID)
+	if plan == nil {
+		return nil
+	}
+	tree.Nest(n.steps, n.cycles, n.calls)
+
+	slices.SortFunc(n.waits, compareWaits)
+	plans := make(map[string]*planNode, len(n.plans))
+	for _, p := range n.plans {
+		plans[p.Record.CurrentPlanID] = p
+	}
+	for _, w := range n.waits {
+		p := plans[w.PlanID] // every wait has one: it was there, or is made with the wait
+		p.Waits = append(p.Waits, w)
+	}
+	return plan
+}
+
+// compareWaits orders waits: those for input first, then the oldest.
+func compareWaits(a, b *record.Wait) int {
+	input := func(w *record.Wait) int {
+		if w.Type == nil || *w.Type == record.WaitUserInput {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(input(a), input(b)),
+		tree.CompareNullsLast(a.StartTime, b.StartTime, time.Time.Compare),
+		strings.Compare(a.PlanID, b.PlanID),
+		strings.Compare(a.WaitID, b.WaitID),
+	)
 }
 
 // firstCalls returns the tool calls by their id. If an id stands twice, it is that of the step

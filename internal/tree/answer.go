@@ -56,7 +56,7 @@ func open(text string) (inner string, ok bool) {
 	case e.AgentName != nil && json.Unmarshal(e.FinalResponse, &said) == nil && said.Content != nil:
 		return *said.Content, true
 	case e.WorkflowName != nil && len(e.FinalOutput) > 0 && string(e.FinalOutput) != "null":
-		return plain(e.FinalOutput), true
+		return asText(e.FinalOutput), true
 	case e.ErrorMessage != nil:
 		return *e.ErrorMessage, true
 	case e.Error != nil:
@@ -89,8 +89,8 @@ func isEnvelope(text string) bool {
 	return true
 }
 
-// plain returns JSON as it is read: a text as it is.
-func plain(raw json.RawMessage) string {
+// asText returns JSON as it is read: a text as it is.
+func asText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
@@ -124,7 +124,7 @@ func cutAnswer(text string) string {
 		end++
 	}
 	if end < len(rest) {
-		return plain(json.RawMessage(rest[:end+1]))
+		return asText(json.RawMessage(rest[:end+1]))
 	}
 	for most := len(rest); most > 0 && most > len(rest)-len(`\ud800\udc00`); most-- { // the last character may be cut
 		var said string

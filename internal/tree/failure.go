@@ -2,215 +2,413 @@ package tree
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/actlog/actlog/record"
 )
 
-// Node is a plan, a step, a cycle or a tool call of a tree: one of them is set.
-type Node struct {
-	Plan  *Plan
-	Step  *Step
-	Cycle *Cycle
-	Call  *ToolCall
-}
-
-// State returns the state of the node.
-func (n Node) State() record.State {
-	var s *record.State
-	switch {
-	case n.Plan != nil:
-		s = n.Plan.Record.State
-	case n.Step != nil:
-		s = n.Step.Record.State
-	case n.Cycle != nil:
-		s = n.Cycle.Record.State
-	case n.Call != nil:
-		s = n.Call.Record.State
-	}
-	if s == nil {
-		return record.Pending
-	}
-	return *s
-}
-
-// Error returns the kind of the error of the node and its message. Each may be nil.
-func (n Node) Error() (kind, message *string) {
-	switch {
-	case n.Plan != nil:
-		return n.Plan.Record.ErrorKind, n.Plan.Record.ErrorMessage
-	case n.Step != nil:
-		return n.Step.Record.ErrorKind, n.Step.Record.ErrorMessage
-	case n.Cycle != nil:
-		return n.Cycle.Record.ErrorKind, n.Cycle.Record.ErrorMessage
-	}
-	return n.Call.Record.ErrorKind, n.Call.Record.ErrorMessage
-}
-
-// Record returns the row of the node.
-func (n Node) Record() record.Change {
-	switch {
-	case n.Plan != nil:
-		return &n.Plan.Record
-	case n.Step != nil:
-		return &n.Step.Record
-	case n.Cycle != nil:
-		return &n.Cycle.Record
-	}
-	return &n.Call.Record
-}
-
-// Times returns when the node began and ended. Each may be nil.
-func (n Node) Times() (start, end *time.Time) {
-	switch {
-	case n.Plan != nil:
-		return n.Plan.Record.StartTime, n.Plan.Record.EndTime
-	case n.Step != nil:
-		return n.Step.Record.StartTime, n.Step.Record.EndTime
-	case n.Cycle != nil:
-		c := &n.Cycle.Record
-		return earliest(c.ThinkStartTime, c.ActStartTime), latest(c.ThinkEndTime, c.ActEndTime)
-	}
-	return n.Call.Record.StartTime, n.Call.Record.EndTime
-}
-
-func earliest(a, b *time.Time) *time.Time {
-	if a == nil || b != nil && b.Before(*a) {
-		return b
-	}
-	return a
-}
-
-// Failed reports whether the node failed, or was left behind by a process that died.
-func (n Node) Failed() bool {
-	s := n.State()
-	return s == record.Failed || s == record.Interrupted
-}
-
-// Failure is something that failed by itself: nothing below it failed.
+// Failure is a row with what went wrong there.
 type Failure struct {
-	// Path are the nodes from the plan that was asked for down to what failed.
+	// Path are the rows from the plan that was asked for down to this one.
 	Path []Node
-	// Spread reports that all steps and plans above failed, too.
-	Spread bool
+	// Kind and Message are the error, those of the nearest row above if the row has neither. Each may be nil.
+	Kind, Message *string
+	// Text is the [Line] of the message; empty: there is none.
+	Text string
+	// Tool is the name of the tool that was called, or whose call asked; nil: it was none, or it is not known.
+	Tool *string
 }
 
-// Node returns what failed.
+// Node returns the row.
 func (f *Failure) Node() Node { return f.Path[len(f.Path)-1] }
 
-// Error returns the kind of the error and its message, those of what is above if the record of what failed has none. Each may be
-// nil.
-func (f *Failure) Error() (kind, message *string) {
-	for _, n := range slices.Backward(f.Path) {
-		kind, message = n.Error()
-		if kind != nil && *kind != "" || message != nil && *message != "" {
-			return kind, message
-		}
-	}
-	return nil, nil
+// CutError leaves of the message its first characters.
+func (f *Failure) CutError(chars int) { f.Message = beginning(f.Message, chars) }
+
+// Findings say why a tree is in its state, and what went wrong in it.
+type Findings struct {
+	// Cause is the row that explains the state: what ended the run or, as long as it is live, the question that it waits for, else
+	// what went wrong so far. nil: nothing does.
+	Cause *Failure
+	// Recovered reports that the run went on after the cause, which is its first failure.
+	Recovered bool
+	// Failures are what failed, the cause first if it ended: it, and the rows that failed while none below them did, in the order of
+	// the tree from the cause on, round to the row before it.
+	Failures []Failure
 }
 
-// Failures returns what failed by itself in a tree that [Nest] has filled, in the order of the tree.
-func Failures(p *Plan) []Failure {
-	var f finder
-	f.plan(p, true)
-	return f.found
+// Asks returns the open question that is the cause; nil: the cause is none.
+func (f *Findings) Asks() *record.Wait {
+	if f.Cause == nil || f.Cause.Node().Wait == nil || f.Cause.Node().State() != record.Waiting {
+		return nil
+	}
+	return f.Cause.Node().Wait
 }
 
-// Started returns the sub-plans of the step by the tool calls that started them, and those whose call is not
-// known.
-func (s *Step) Started() (by map[*ToolCall][]*Plan, others []*Plan) {
-	for _, p := range s.SubPlans {
-		if t := p.ToolCall; t != nil && t.Record.StepID == s.Record.StepID {
-			if by == nil {
-				by = map[*ToolCall][]*Plan{}
-			}
-			by[t] = append(by[t], p)
-		} else {
-			others = append(others, p)
+// Explain finds the cause of the state of a tree that [Nest] has filled, with the waits of its plans. It is the only place that
+// decides about it, see docs/design.md.
+func Explain(p *Plan) *Findings {
+	f := finder{started: map[*ToolCall][]*Plan{}, hang: map[Node][]Node{}, left: map[Node][]leftRow{}, lines: map[Node]string{}}
+	f.place(p)
+	root, out := Node{Plan: p}, new(Findings)
+	state := root.State()
+	live := !state.Terminal()
+	won := state == record.Completed || state == record.Skipped
+
+	var path []Node
+	if live {
+		path = f.oldestQuestion(root)
+	}
+	switch {
+	case path != nil || won:
+	case endedBadly(root):
+		path = f.cause(root, []Node{root})
+	default:
+		if r, ok := lastOf(f.leftBelow(root)); ok {
+			path = f.cause(r.node(), slices.Concat([]Node{root}, r.path))
 		}
 	}
-	return by, others
+
+	if path != nil {
+		f.causeNode = path[len(path)-1]
+	}
+	f.visit(root)
+	if path == nil && !live && len(f.leaves) > 0 {
+		path, out.Recovered = f.leaves[0], true
+	}
+	if path != nil {
+		out.Cause = new(f.failure(path))
+	}
+	f.list(out)
+	return out
+}
+
+// list fills the failures.
+func (f *finder) list(out *Findings) {
+	above := map[Node]bool{}
+	if out.Cause != nil && out.Asks() == nil {
+		out.Failures = append(out.Failures, *out.Cause)
+		for _, n := range out.Cause.Path {
+			above[n] = true
+		}
+	}
+	for _, path := range slices.Concat(f.leaves[f.causeAt:], f.leaves[:f.causeAt]) {
+		if !above[path[len(path)-1]] {
+			out.Failures = append(out.Failures, f.failure(path))
+		}
+	}
 }
 
 type finder struct {
-	path  []Node
-	found []Failure
+	started map[*ToolCall][]*Plan
+	hang    map[Node][]Node // questions below plans, steps and calls; below steps first the sub-plans of unknown calls
+	asks    bool            // whether there are questions
+	left    map[Node][]leftRow
+	lines   map[Node]string
+
+	// visit sets these.
+	path      []Node
+	leaves    [][]Node // the paths of the rows that failed while none below them did
+	causeNode Node
+	causeAt   int // how many leaves come before the cause
 }
 
-// at visits a node, and what is below it. spread says that all steps and plans above failed.
-func (f *finder) at(n Node, spread bool, below func(spread bool)) {
-	f.path = append(f.path, n)
-	before := len(f.found)
-	over := spread
-	if n.Plan != nil || n.Step != nil {
-		over = spread && n.Failed()
+// leftRow is a row that is left below another one, with the way there.
+type leftRow struct{ path []Node }
+
+func (r leftRow) node() Node { return r.path[len(r.path)-1] }
+
+// place notes what hangs on the rows of a plan, and of those below it.
+func (f *finder) place(p *Plan) {
+	for _, s := range p.Steps {
+		by, others := s.Started()
+		for t, plans := range by {
+			f.started[t] = plans
+		}
+		for _, sub := range others {
+			f.hang[Node{Step: s}] = append(f.hang[Node{Step: s}], Node{Plan: sub})
+		}
 	}
-	below(over)
-	if len(f.found) == before && n.Failed() {
-		f.found = append(f.found, Failure{Path: slices.Clone(f.path), Spread: spread})
+	for n, waits := range p.PlacedWaits() {
+		f.asks = true
+		for _, w := range waits {
+			f.hang[n] = append(f.hang[n], Node{Wait: w})
+		}
+	}
+	for c := range p.Children() {
+		f.place(c)
+	}
+}
+
+// below returns the rows directly below one, in the order of the tree.
+func (f *finder) below(n Node) (rows []Node) {
+	switch {
+	case n.Plan != nil:
+		rows = make([]Node, 0, len(n.Plan.Steps)+len(n.Plan.SubPlans))
+		for _, s := range n.Plan.Steps {
+			rows = append(rows, Node{Step: s})
+		}
+		for _, p := range n.Plan.SubPlans {
+			rows = append(rows, Node{Plan: p})
+		}
+		rows = append(rows, f.hang[n]...)
+	case n.Step != nil:
+		rows = make([]Node, 0, len(n.Step.Cycles))
+		for _, c := range n.Step.Cycles {
+			rows = append(rows, Node{Cycle: c})
+		}
+		rows = append(rows, f.hang[n]...)
+	case n.Cycle != nil:
+		rows = make([]Node, 0, len(n.Cycle.ToolCalls))
+		for _, t := range n.Cycle.ToolCalls {
+			rows = append(rows, Node{Call: t})
+		}
+	case n.Call != nil:
+		rows = slices.Clone(f.hang[n])
+		for _, p := range f.started[n.Call] {
+			rows = append(rows, Node{Plan: p})
+		}
+	}
+	return rows
+}
+
+// endedBadly reports whether the row failed, was left behind, was stopped with words, or is a question that nobody answered in time.
+func endedBadly(n Node) bool {
+	switch n.State() {
+	case record.Failed, record.Interrupted, record.TimedOut:
+		return true
+	case record.Cancelled:
+		return n.Wait == nil && hasError(n)
+	}
+	return false
+}
+
+// hasError reports whether an error was recorded of the row.
+func hasError(n Node) bool {
+	kind, message := n.Error()
+	return notBlank(kind) || notBlank(message)
+}
+
+func notBlank(s *string) bool { return s != nil && strings.TrimSpace(*s) != "" }
+
+// leftBelow returns the rows below one that ended badly and that nothing recovered.
+func (f *finder) leftBelow(n Node) []leftRow {
+	rows, known := f.left[n]
+	if !known {
+		for _, c := range f.candidates(n) {
+			rows = append(rows, f.leftOf(c)...)
+		}
+		f.left[n] = rows
+	}
+	return rows
+}
+
+// leftOf returns the row if it ended badly. Through others than those that ended well it looks at what is below.
+func (f *finder) leftOf(n Node) (rows []leftRow) {
+	skipped, completed := n.State() == record.Skipped, n.State() == record.Completed
+	only := func(Node) bool { return true }
+	switch {
+	case endedBadly(n) && (n.Cycle == nil || hasError(n)):
+		return []leftRow{{[]Node{n}}}
+	case n.Cycle != nil && !hasError(n):
+	case n.Call != nil && (skipped || n.State() == record.Cancelled):
+		only = func(below Node) bool { return below.Wait != nil }
+	case skipped || completed:
+		return nil
+	}
+
+	for _, r := range f.leftBelow(n) {
+		if only(r.path[0]) {
+			rows = append(rows, leftRow{append([]Node{n}, r.path...)})
+		}
+	}
+	return rows
+}
+
+// candidates returns the rows directly below one but those that something recovered: another cycle of the step, or the same tool called
+// again in the cycle.
+func (f *finder) candidates(n Node) []Node {
+	switch {
+	case n.Step != nil:
+		cycles := len(n.Step.Cycles)
+		if cycles == 0 {
+			return f.hang[n]
+		}
+		last := Node{Cycle: n.Step.Cycles[cycles-1]}
+		began, _ := last.Times()
+		rows := []Node{last}
+		for _, h := range f.hang[n] {
+			if _, ended := h.Times(); began == nil || ended == nil || ended.After(*began) {
+				rows = append(rows, h)
+			}
+		}
+		return rows
+	case n.Cycle != nil:
+		rows := f.below(n)
+		done := map[string]bool{} // by a later call
+		var kept []Node
+		for _, c := range slices.Backward(rows) {
+			name := c.Call.Record.Name
+			if !notBlank(name) || !done[*name] {
+				kept = append(kept, c)
+			}
+			if notBlank(name) && c.State() == record.Completed {
+				done[*name] = true
+			}
+		}
+		slices.Reverse(kept)
+		return kept
+	}
+	return f.below(n)
+}
+
+// cause returns the path of the cause of how a row ended: the row itself, or one that is left below it.
+func (f *finder) cause(n Node, path []Node) []Node {
+	for !f.ownError(n) {
+		last, ok := lastOf(f.leftBelow(n))
+		if !ok {
+			break
+		}
+		path = append(path, last.path...)
+		n = last.node()
+	}
+	return path
+}
+
+// lastOf returns the row that ended last, of those that ended at the same time or at an unknown one the later in the tree.
+func lastOf(rows []leftRow) (last leftRow, ok bool) {
+	for _, r := range rows {
+		if !ok || !endedBefore(r.node(), last.node()) {
+			last, ok = r, true
+		}
+	}
+	return last, ok
+}
+
+func endedBefore(a, b Node) bool {
+	_, x := a.Times()
+	_, y := b.Times()
+	return x != nil && y != nil && x.Before(*y)
+}
+
+// passedOn are the kinds of errors which say that something below failed.
+var passedOn = map[string]bool{
+	"tool": true, "step": true, "step_failed": true, "operations_failed": true, "node": true, "dependency": true, "sub_plan": true,
+}
+
+// minLine is from how many characters on the line of an error is known again in the text of another.
+const minLine = 8
+
+// ownError reports whether a row has an error that it did not get from below.
+func (f *finder) ownError(n Node) bool {
+	last, ok := lastOf(f.leftBelow(n))
+	if !hasError(n) || !ok {
+		return hasError(n)
+	}
+	kind, message := n.Error()
+	if last.node().Wait != nil || !notBlank(kind) || passedOn[*kind] {
+		return false
+	}
+
+	text := ""
+	if notBlank(message) {
+		text = plain(*message)
+	}
+	return !f.anyLeft(n, func(below Node) bool {
+		k, _ := below.Error()
+		return notBlank(k) && *k == *kind
+	}) && !f.anyLeft(n, func(below Node) bool {
+		line := f.line(below)
+		return utf8.RuneCountInString(line) >= minLine && strings.Contains(text, line)
+	})
+}
+
+// anyLeft reports whether something is true of a row that is left below one, at any depth.
+func (f *finder) anyLeft(n Node, is func(Node) bool) bool {
+	return slices.ContainsFunc(f.leftBelow(n), func(r leftRow) bool { return is(r.node()) || f.anyLeft(r.node(), is) })
+}
+
+// line returns the line of the error of the row itself.
+func (f *finder) line(n Node) string {
+	line, known := f.lines[n]
+	if !known {
+		if _, message := n.Error(); message != nil {
+			line = lineOf(n, *message)
+		}
+		f.lines[n] = line
+	}
+	return line
+}
+
+// lineOf returns the line of an error of a row; of a question it is what was asked.
+func lineOf(n Node, message string) string {
+	if n.Wait != nil {
+		return Beginning(firstLine(strings.Split(plain(message), "\n")), MaxLine)
+	}
+	return Line(message)
+}
+
+// failure returns what went wrong at the end of a path.
+func (f *finder) failure(path []Node) Failure {
+	out := Failure{Path: path}
+	n := out.Node()
+	called := n.Call
+	if n.Wait != nil && len(path) > 1 {
+		called = path[len(path)-2].Call
+	}
+	if called != nil && notBlank(called.Record.Name) {
+		out.Tool = called.Record.Name
+	}
+	if n.State() == record.Waiting && n.Wait != nil {
+		return out
+	}
+
+	for _, n := range slices.Backward(path) {
+		if hasError(n) {
+			out.Kind, out.Message = n.Error()
+			out.Text = f.line(n)
+			break
+		}
+	}
+	return out
+}
+
+// visit finds the failures below a row, and where the cause stands among them.
+func (f *finder) visit(n Node) {
+	f.path = append(f.path, n)
+	before := len(f.leaves)
+	if n == f.causeNode {
+		f.causeAt = before
+	}
+	for _, c := range f.below(n) {
+		f.visit(c)
+	}
+	if len(f.leaves) == before && n.Failed() {
+		f.leaves = append(f.leaves, slices.Clone(f.path))
 	}
 	f.path = f.path[:len(f.path)-1]
 }
 
-func (f *finder) plan(p *Plan, spread bool) {
-	f.at(Node{Plan: p}, spread, func(spread bool) {
-		for _, s := range p.Steps {
-			f.step(s, spread)
-		}
-		for _, c := range p.SubPlans {
-			f.plan(c, spread)
-		}
-	})
-}
-
-func (f *finder) step(s *Step, spread bool) {
-	by, others := s.Started()
-	f.at(Node{Step: s}, spread, func(spread bool) {
-		for _, c := range s.Cycles {
-			f.at(Node{Cycle: c}, spread, func(spread bool) {
-				for _, t := range c.ToolCalls {
-					f.at(Node{Call: t}, spread, func(spread bool) {
-						for _, p := range by[t] {
-							f.plan(p, spread)
-						}
-					})
-				}
-			})
-		}
-		for _, p := range others {
-			f.plan(p, spread)
-		}
-	})
-}
-
-// Cause returns which failure is the cause of how the tree ended: the last failed call or cycle of which all steps
-// and plans above failed; if there is none, the last step or plan of that kind; else the first failure, which the run
-// recovered from. -1: nothing failed.
-func Cause(failures []Failure) (cause int, recovered bool) {
-	cause = -1
-	for i := range failures {
-		if failures[i].Spread && (cause < 0 || failures[i].after(&failures[cause])) {
-			cause = i
-		}
+// oldestQuestion returns the path of the open question below a row that was asked first; nil: none is open.
+func (f *finder) oldestQuestion(root Node) (oldest []Node) {
+	if !f.asks {
+		return nil
 	}
-	if cause < 0 && len(failures) > 0 {
-		return 0, true
+	var path []Node
+	var look func(Node)
+	look = func(n Node) {
+		path = append(path, n)
+		if n.Wait != nil && n.State() == record.Waiting &&
+			(oldest == nil || CompareNullsLast(n.Wait.StartTime, oldest[len(oldest)-1].Wait.StartTime, time.Time.Compare) < 0) {
+			oldest = slices.Clone(path)
+		}
+		for _, c := range f.below(n) {
+			look(c)
+		}
+		path = path[:len(path)-1]
 	}
-	return cause, false
-}
-
-// after reports whether f rather than o is the cause. f comes later in the tree.
-func (f *Failure) after(o *Failure) bool {
-	work := func(n Node) bool { return n.Cycle != nil || n.Call != nil }
-	if a, b := work(f.Node()), work(o.Node()); a != b {
-		return a
-	}
-	a, b := f.ended(), o.ended()
-	return a == nil || b == nil || !a.Before(*b)
-}
-
-func (f *Failure) ended() *time.Time {
-	start, end := f.Node().Times()
-	return latest(start, end)
+	look(root)
+	return oldest
 }

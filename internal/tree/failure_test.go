@@ -80,61 +80,77 @@ func path(f tree.Failure) string {
 	return strings.Join(ids, " ")
 }
 
-// TestFailures: what failed by itself, in the order of the tree, and which of it is the cause.
-func TestFailures(t *testing.T) {
+// TestExplain: what failed, and which of it is the cause. More trees, with errors, are in storetest.CauseCases.
+func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		tree      string
-		want      []string
-		cause     int
+		want      []string // the cause first, unless there is none
+		none      bool
 		recovered bool
 	}{
-		"nothing failed": {"plan root COMPLETED\nstep s root COMPLETED", nil, -1, false},
-		"the call in the deepest plan": {`plan root FAILED
+		"nothing failed": {tree: "plan root COMPLETED\nstep s root COMPLETED", none: true},
+		"the call in the deepest plan": {tree: `plan root FAILED
 			step a root FAILED
 			cycle a/0 COMPLETED
 			call a/0/c FAILED 9
 			plan sub FAILED by a/0/c
 			step b sub FAILED
 			cycle b/0 COMPLETED
-			call b/0/d FAILED 5`, []string{"root a 0 c sub b 0 d"}, 0, false},
-		"the last one of which all above failed": {`plan root FAILED
+			call b/0/d FAILED 5`, want: []string{"root a 0 c sub b 0 d"}},
+		"the last one of which all above failed": {tree: `plan root FAILED
 			step a root FAILED
 			cycle a/0 COMPLETED
 			call a/0/c FAILED 1
 			call a/0/d FAILED 3
 			call a/0/e FAILED 2
 			step b root COMPLETED
-			cycle b/0 FAILED 8`, []string{"root a 0 c", "root a 0 d", "root a 0 e", "root b 0"}, 1, false},
-		"recovered": {`plan root COMPLETED
+			cycle b/0 FAILED 8`, want: []string{"root a 0 d", "root a 0 e", "root b 0", "root a 0 c"}},
+		"recovered": {tree: `plan root COMPLETED
 			step a root COMPLETED
 			cycle a/0 FAILED 1
-			cycle a/1 FAILED 2`, []string{"root a 0", "root a 1"}, 0, true},
-		"a step that failed by itself": {`plan root FAILED
-			step a root COMPLETED
-			cycle a/0 FAILED 1
-			step b root FAILED`, []string{"root a 0", "root b"}, 1, false},
-		"a call rather than a step": {`plan root FAILED
-			step a root FAILED
-			cycle a/0 COMPLETED
+			cycle a/1 FAILED 2`, want: []string{"root a 0", "root a 1"}, recovered: true},
+		"recovered so far": {tree: `plan root RUNNING
+			step a root RUNNING
+			cycle a/0 COMPLETED 1
 			call a/0/c FAILED 1
-			step b root INTERRUPTED`, []string{"root a 0 c", "root b"}, 0, false},
-		"the plan alone":            {"plan root INTERRUPTED\nstep a root COMPLETED", []string{"root"}, 0, false},
-		"a plan of an unknown call": {"plan root FAILED\nstep a root FAILED\nplan sub FAILED by gone", []string{"root a sub"}, 0, false},
+			cycle a/1 RUNNING`, want: []string{"root a 0 c"}, none: true},
+		"a step that failed by itself": {tree: `plan root FAILED
+			step a root COMPLETED
+			cycle a/0 FAILED 1
+			step b root FAILED`, want: []string{"root b", "root a 0"}},
+		"the plan alone":            {tree: "plan root INTERRUPTED\nstep a root COMPLETED", want: []string{"root"}},
+		"a plan of an unknown call": {tree: "plan root FAILED\nstep a root FAILED\nplan sub FAILED by gone", want: []string{"root a sub"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := tree.Failures(grow(t, tt.tree))
+			found := tree.Explain(grow(t, tt.tree))
 			var got []string
-			for _, f := range found {
+			for _, f := range found.Failures {
 				got = append(got, path(f))
 			}
 			if diff := gocmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if cause, recovered := tree.Cause(found); cause != tt.cause || recovered != tt.recovered {
-				t.Errorf("the cause is %d (recovered %t), want %d (%t)", cause, recovered, tt.cause, tt.recovered)
+			if found.Recovered != tt.recovered || (found.Cause == nil) != tt.none || found.Cause != nil && path(*found.Cause) != tt.want[0] {
+				t.Errorf("the cause is %+v, recovered %t", found.Cause, found.Recovered)
 			}
 		})
+	}
+}
+
+// TestExplainDeepTrees: trees as deep and as large as they may be are explained.
+func TestExplainDeepTrees(t *testing.T) {
+	t.Parallel()
+	deep := "plan root FAILED"
+	above := "root"
+	for i := range 3_000 {
+		s, p := fmt.Sprint("s", i), fmt.Sprint("p", i)
+		deep += fmt.Sprintf("\nstep %s %s FAILED\ncycle %s/0 COMPLETED\ncall %s/0/c%d FAILED\nplan %s FAILED by %s/0/c%d", s, above, s, s, i, p, s, i)
+		above = p
+	}
+	found := tree.Explain(grow(t, deep))
+	if n := found.Cause.Node(); n.Plan == nil || n.Plan.Record.CurrentPlanID != above || len(found.Failures) != 1 {
+		t.Errorf("the cause is %s, of %d failures", path(*found.Cause), len(found.Failures))
 	}
 }

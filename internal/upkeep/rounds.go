@@ -30,6 +30,7 @@ func Start(ctx context.Context, s *store.Store, config Config) (*Upkeep, error) 
 	}
 	u.tasks.Go(func() { u.keepIndex(ctx) })
 	u.tasks.Go(func() { u.keepTextIndexes(ctx) })
+	u.tasks.Go(func() { u.keepCauses(ctx) })
 	return u, nil
 }
 
@@ -96,7 +97,7 @@ func (u *Upkeep) interruptSilent(ctx context.Context, heard *listening, often ti
 
 // Run does at once what goes on each hour by itself: it marks dead runs as interrupted, drops
 // detail, spans, trees and vectors that are too old, sweeps the change feed, adds to the index of the
-// search what is missing there, and makes the indexes for the search in texts.
+// search what is missing there, makes the indexes for the search in texts, and finds the causes of failures.
 func (u *Upkeep) Run(ctx context.Context) error {
 	err := errors.Join(u.tidy(ctx), u.indexFresh(ctx), u.indexMissing(ctx), u.indexTexts(ctx))
 	if u.config.InterruptAfter > 0 {
@@ -106,6 +107,7 @@ func (u *Upkeep) Run(ctx context.Context) error {
 		}
 		err = errors.Join(clockErr, err)
 	}
+	err = errors.Join(err, u.makeAllCauses(ctx))
 	if err != nil {
 		return fmt.Errorf("upkeep: %w", pg.Translate(err))
 	}

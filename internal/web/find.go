@@ -115,7 +115,7 @@ func (s *Server) search(c echo.Context, v *runView, text string) (*listing, erro
 	return l, nil
 }
 
-// failed lists what failed by itself, the cause first.
+// failed lists what failed, the cause first.
 func (v *runView) failed(c echo.Context) (*listing, error) {
 	from, err := cursor(c, showFailures)
 	if err != nil {
@@ -128,13 +128,13 @@ func (v *runView) failed(c echo.Context) (*listing, error) {
 	}
 	rest := v.Failures[first:]
 	l := &listing{query: []string{"show", showFailures}, title: words.Plural(int64(len(v.Failures)), "failure")}
-	for i, row := range rest[:min(len(rest), maxListed)] {
+	for _, row := range rest[:min(len(rest), maxListed)] {
 		item := listed{row: row, why: v.why(row)}
-		if first+i == 0 {
+		switch {
+		case row == v.Cause && v.Found.Recovered:
+			item.note = "recovered"
+		case row == v.Cause:
 			item.note = "cause"
-			if v.Recovered {
-				item.note = "recovered"
-			}
 		}
 		l.items = append(l.items, item)
 	}
@@ -196,20 +196,12 @@ func saidIn(h *store.Hit) string {
 
 // why says why a row failed. Without a text, it is the kind of the error and what is below the row says; else what is above.
 func (v *runView) why(row int) string {
-	kind, message := "", ""
-	if r := &v.Rows[row]; r.Wait == nil {
-		k, m := r.Error()
-		kind, message = orZero(k), orZero(m)
-	}
+	k, m := v.Rows[row].Error()
+	kind, message := orZero(k), orZero(m)
 	if strings.TrimSpace(message) != "" {
 		return reason(&v.Rows[row])
 	}
-	var said []string
-	for i := row + 1; i <= row+v.Rows[row].Below && len(said) < 3; i++ {
-		if text := reason(&v.Rows[i]); text != "" {
-			said = append(said, v.name(&v.Rows[i])+": "+text)
-		}
-	}
+	said := v.below(row)
 	if len(said) > 0 || kind != "" {
 		return strings.TrimPrefix(strings.TrimSuffix(kind+": "+strings.Join(said, "; "), ": "), ": ")
 	}
@@ -219,6 +211,16 @@ func (v *runView) why(row int) string {
 		}
 	}
 	return "no error was recorded"
+}
+
+// below returns what errors the first rows below a row have.
+func (v *runView) below(row int) (said []string) {
+	for i := row + 1; i <= row+v.Rows[row].Below && len(said) < 3; i++ {
+		if text := reason(&v.Rows[i]); text != "" {
+			said = append(said, v.name(&v.Rows[i])+": "+text)
+		}
+	}
+	return said
 }
 
 const (
@@ -244,15 +246,33 @@ func firstLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// causeKind is the kind of the error of the cause, else its state.
+func (v *runView) causeKind() string {
+	return cmp.Or(orZero(v.Found.Cause.Kind), strings.ToLower(string(v.Rows[v.Cause].State())))
+}
+
+// causeWhy is the kind of the cause with the line of its error that says what happened. Of an error without a text it is what was recorded
+// below it.
+func (v *runView) causeWhy() string {
+	f := v.Found.Cause
+	line := cmp.Or(f.Text, strings.Join(v.below(v.Cause), "; "))
+	switch {
+	case line != "":
+		return v.causeKind() + ": " + line
+	case v.Found.Asks() == nil && orZero(f.Kind) == "":
+		return v.causeKind() + ": no error was recorded"
+	}
+	return v.causeKind()
+}
+
 // causeText is the cause and the way to it, for who copies it.
 func (v *runView) causeText() string {
-	cause := v.Failures[0]
 	var path []string
-	for _, i := range v.Path(cause) {
+	for _, i := range v.Path(v.Cause) {
 		path = append(path, v.name(&v.Rows[i]))
 	}
-	text := v.name(&v.Rows[cause]) + ": " + firstLines(v.why(cause)) + "\n" + strings.Join(path, " › ")
-	if v.Recovered {
+	text := v.name(&v.Rows[v.Cause]) + ": " + v.causeWhy() + "\n" + strings.Join(path, " › ")
+	if v.Found.Recovered {
 		text = "recovered from " + text
 	}
 	return text

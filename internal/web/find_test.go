@@ -170,8 +170,8 @@ func TestSearchWithoutTime(t *testing.T) {
 	}
 }
 
-// TestWhy: a cause without a text says what is known of it: its kind and what is below it, else what is above it. Long errors are shown
-// by their first lines.
+// TestWhy: a cause without a text says what is known of it: its kind and what is below it, else what is above it. Of long errors it shows a
+// line.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})
@@ -188,8 +188,8 @@ func TestWhy(t *testing.T) {
 		&record.AgentExecution{RootPlanID: "well", PlanID: "well", StepID: "w", AgentName: new("writer"), State: failed, ErrorMessage: new("try again")},
 	)
 	for run, want := range map[string]string{
-		"below": "✗ Below stopped: writer: nobody asked", "above": "✗ writer it broke", "none": "✗ None no error was recorded", "kind": "✗ Kind timeout",
-		"long": "✗ Long one two three four …", "well": "✗ writer try again",
+		"below": "✗ Below stopped: writer: nobody asked", "above": "✗ writer failed: it broke", "none": "✗ None failed: no error was recorded", "kind": "✗ Kind timeout",
+		"long": "✗ Long failed: one", "well": "✗ writer failed: try again",
 	} {
 		p := s.get("/runs/"+run, http.StatusOK)
 		box := p.one("aria-label", "Cause")
@@ -200,7 +200,7 @@ func TestWhy(t *testing.T) {
 			t.Errorf("of %s the box is %q", run, text(box))
 		}
 	}
-	s.get("/runs/well", http.StatusOK).one("data-copy", "recovered from writer: try again\nWell › writer")
+	s.get("/runs/well", http.StatusOK).one("data-copy", "recovered from writer: failed: try again\nWell › writer")
 }
 
 // TestRunHead: the head leads to what is done with a run, and says what it is known by.

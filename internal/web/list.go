@@ -224,23 +224,20 @@ func (v *listView) reason(p *store.PlanSummary) *reasonView {
 	const most = 160
 	if w := p.Asks; w != nil {
 		at, _ := outline.AtOf(w)
-		r := &reasonView{at: at, class: "open", name: "asks: " + words.Shorten(cmp.Or(orZero(w.Title), "a human"), most)}
+		r := &reasonView{at: at, class: "open", name: "asks: " + words.Shorten(cmp.Or(strings.TrimSpace(orZero(w.Title)), orZero(w.FormDescription), "a human"), most)}
 		if w.StartTime != nil {
 			r.text = words.Age(v.now.Sub(*w.StartTime))
 		}
 		return r
 	}
 	if p.Failure == nil {
-		if text := errorText(p.Record.ErrorKind, p.Record.ErrorMessage); text != "" {
-			return &reasonView{at: outline.At("plan", p.Record.CurrentPlanID), class: "bad", text: words.Shorten(text, most)}
-		}
 		return nil
 	}
 	row := outline.Row{Node: p.Failure.Node()}
-	r := &reasonView{class: "bad", name: words.Shorten(rowName(&row), most), text: words.Shorten(errorText(p.Failure.Error()), most)}
+	r := &reasonView{class: "bad", name: words.Shorten(rowName(&row), most), text: words.Shorten(errorText(p.Failure.Kind, &p.Failure.Text), most)}
 	r.at, _ = outline.AtOf(row.Record())
 	switch {
-	case p.Recovered && p.Record.State.Terminal() && !p.Failure.Path[0].Failed():
+	case p.Recovered:
 		r.class, r.name = "more", "recovered: "+r.name
 	case row.Plan != nil && row.Plan.Record.IsRoot():
 		r.name = "" // it stands beside it

@@ -228,8 +228,8 @@ func (v *runView) find(at string) {
 		if !v.ended() {
 			open, ok = v.Newest()
 		}
-		if !ok && len(v.Failures) > 0 {
-			open = v.Failures[0]
+		if !ok {
+			open = max(0, v.Cause)
 		}
 	}
 	v.open = open
@@ -413,9 +413,6 @@ func (v *runView) address(piece string, r *outline.Row, fold outline.Fold, more 
 
 // reason says why a row failed.
 func reason(r *outline.Row) string {
-	if r.Wait != nil {
-		return ""
-	}
 	return errorText(r.Error())
 }
 

@@ -126,7 +126,7 @@ func TestRunning(t *testing.T) {
 	if got := text(p.one("class", "count")); got != "2 failures" {
 		t.Errorf("it counts %s", got)
 	}
-	for at, want := range map[string]string{"": "step:a", "step:c": "step:a", "step:a": "step:c"} {
+	for at, want := range map[string]string{"": "step:c", "step:c": "step:a", "step:a": "step:c"} {
 		path := "/runs/on"
 		if at != "" {
 			path += "?at=" + at

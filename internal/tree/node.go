@@ -1,0 +1,183 @@
+package tree
+
+import (
+	"strings"
+	"time"
+
+	"github.com/actlog/actlog/record"
+)
+
+// Node is a row of a tree: a plan, a step, a cycle, a tool call or a question. One of them is set.
+type Node struct {
+	Plan  *Plan
+	Step  *Step
+	Cycle *Cycle
+	Call  *ToolCall
+	Wait  *record.Wait
+}
+
+// State returns the state of the node.
+func (n Node) State() record.State {
+	var s *record.State
+	initial := record.Pending
+	switch {
+	case n.Plan != nil:
+		s = n.Plan.Record.State
+	case n.Step != nil:
+		s = n.Step.Record.State
+	case n.Cycle != nil:
+		s = n.Cycle.Record.State
+	case n.Call != nil:
+		s = n.Call.Record.State
+	case n.Wait != nil:
+		s, initial = n.Wait.State, record.Waiting
+	}
+	if s == nil {
+		return initial
+	}
+	return *s
+}
+
+// WaitTimedOut is the kind of the error of a question that nobody answered in time.
+const WaitTimedOut = "wait_timed_out"
+
+// Error returns the kind of the error of the node and its message. Each may be nil. The message of a question is what was asked.
+func (n Node) Error() (kind, message *string) {
+	switch {
+	case n.Plan != nil:
+		return n.Plan.Record.ErrorKind, n.Plan.Record.ErrorMessage
+	case n.Step != nil:
+		return n.Step.Record.ErrorKind, n.Step.Record.ErrorMessage
+	case n.Cycle != nil:
+		return n.Cycle.Record.ErrorKind, n.Cycle.Record.ErrorMessage
+	case n.Wait != nil:
+		if n.State() == record.TimedOut {
+			asked := n.Wait.Title
+			if !notBlank(asked) {
+				asked = n.Wait.FormDescription
+			}
+			return new(WaitTimedOut), asked
+		}
+		return nil, nil
+	}
+	return n.Call.Record.ErrorKind, n.Call.Record.ErrorMessage
+}
+
+// CutError leaves of the error's message its first characters.
+func (n Node) CutError(chars int) {
+	switch {
+	case n.Plan != nil:
+		n.Plan.Record.ErrorMessage = beginning(n.Plan.Record.ErrorMessage, chars)
+	case n.Step != nil:
+		n.Step.Record.ErrorMessage = beginning(n.Step.Record.ErrorMessage, chars)
+	case n.Cycle != nil:
+		n.Cycle.Record.ErrorMessage = beginning(n.Cycle.Record.ErrorMessage, chars)
+	case n.Call != nil:
+		n.Call.Record.ErrorMessage = beginning(n.Call.Record.ErrorMessage, chars)
+	}
+}
+
+func beginning(s *string, chars int) *string {
+	if s == nil || len(*s) <= chars {
+		return s
+	}
+	return new(strings.Clone(Beginning(*s, chars)))
+}
+
+// Record returns the row of the node.
+func (n Node) Record() record.Change {
+	switch {
+	case n.Plan != nil:
+		return &n.Plan.Record
+	case n.Step != nil:
+		return &n.Step.Record
+	case n.Cycle != nil:
+		return &n.Cycle.Record
+	case n.Wait != nil:
+		return n.Wait
+	}
+	return &n.Call.Record
+}
+
+// Times returns when the node began and ended. Each may be nil.
+func (n Node) Times() (start, end *time.Time) {
+	switch {
+	case n.Plan != nil:
+		return n.Plan.Record.StartTime, n.Plan.Record.EndTime
+	case n.Step != nil:
+		return n.Step.Record.StartTime, n.Step.Record.EndTime
+	case n.Cycle != nil:
+		c := &n.Cycle.Record
+		return earliest(c.ThinkStartTime, c.ActStartTime), latest(c.ThinkEndTime, c.ActEndTime)
+	case n.Wait != nil:
+		return n.Wait.StartTime, n.Wait.EndTime
+	}
+	return n.Call.Record.StartTime, n.Call.Record.EndTime
+}
+
+func earliest(a, b *time.Time) *time.Time {
+	if a == nil || b != nil && b.Before(*a) {
+		return b
+	}
+	return a
+}
+
+// Failed reports whether the node failed, or was left behind by a process that died.
+func (n Node) Failed() bool {
+	s := n.State()
+	return s == record.Failed || s == record.Interrupted
+}
+
+// Started returns the sub-plans of the step by the tool calls that started them, and those whose call is not
+// known.
+func (s *Step) Started() (by map[*ToolCall][]*Plan, others []*Plan) {
+	for _, p := range s.SubPlans {
+		if t := p.ToolCall; t != nil && t.Record.StepID == s.Record.StepID {
+			if by == nil {
+				by = map[*ToolCall][]*Plan{}
+			}
+			by[t] = append(by[t], p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return by, others
+}
+
+// PlacedWaits returns the waits of the plan by what they hang on: the tool call or the step that they name, if the plan has it, else the
+// plan.
+func (p *Plan) PlacedWaits() map[Node][]*record.Wait {
+	if len(p.Waits) == 0 {
+		return nil
+	}
+	type key struct{ step, call string }
+	places := map[key]Node{}
+	for _, s := range p.Steps {
+		places[key{step: s.Record.StepID}] = Node{Step: s}
+		for _, c := range s.Cycles {
+			for _, t := range c.ToolCalls {
+				k := key{s.Record.StepID, t.Record.ToolCallID}
+				if _, taken := places[k]; !taken {
+					places[k] = Node{Call: t}
+				}
+			}
+		}
+	}
+
+	placed := map[Node][]*record.Wait{}
+	for _, w := range p.Waits {
+		n, ok := places[key{textOf(w.StepID), textOf(w.ToolCallID)}]
+		if !ok {
+			n = Node{Plan: p}
+		}
+		placed[n] = append(placed[n], w)
+	}
+	return placed
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

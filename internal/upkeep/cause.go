@@ -1,0 +1,179 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/actlog/actlog/db"
+	"github.com/actlog/actlog/internal/pg"
+)
+
+const (
+	// causesEvery is how often it is looked whether trees have changed.
+	causesEvery = time.Second
+	// causesPage is how many trees have their causes found in one transaction, and changesPage how many numbers of the change feed are
+	// looked at in one.
+	causesPage  = 200
+	changesPage = 5_000
+)
+
+// causes is what this process knows of the causes that are made. Only one goroutine uses it at a time.
+type causes struct {
+	// A number of the change feed, and the transactions that were open then: once they have ended, all numbers up to it are visible, or
+	// never will be.
+	head    int64
+	writers []string
+	// made are trees whose causes are made, by the latest number of the feed that was seen of them.
+	made map[string]int64
+}
+
+// keepCauses keeps the causes of all trees up to date until ctx ends.
+func (u *Upkeep) keepCauses(ctx context.Context) {
+	c := causes{made: map[string]int64{}}
+	for {
+		pause, start := causesEvery, u.now()
+		more, err := u.makeCauses(ctx, &c)
+		switch {
+		case err != nil && !pg.Locked(err) && ctx.Err() == nil:
+			u.counters.failures.Add(1)
+			u.log.Warn("finding the causes of failures failed; it is tried again", "error", err)
+			pause = 3 * causesEvery
+		case more: // leave room for others
+			pause = u.now().Sub(start)
+		}
+		if pg.Pause(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// makeAllCauses makes the causes that are due.
+func (u *Upkeep) makeAllCauses(ctx context.Context) error {
+	c := causes{made: map[string]int64{}}
+	for more := true; more; {
+		var err error
+		if more, err = u.makeCauses(ctx, &c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeCauses makes causes again: of trees that have changed, of those whose detail was dropped, and of those that were on record before
+// there were causes. more reports that others are due now.
+func (u *Upkeep) makeCauses(ctx context.Context, c *causes) (more bool, err error) {
+	for _, part := range []func(context.Context, pgx.Tx, *causes) (bool, error){u.changedCauses, u.droppedCauses, u.missingCauses} {
+		err := u.inTurn(ctx, taskCauses, func(tx pgx.Tx) error {
+			further, err := part(ctx, tx, c)
+			more = more || further
+			return err
+		})
+		if err != nil {
+			*c = causes{made: map[string]int64{}} // the transaction may not have been committed
+			return false, fmt.Errorf("find causes: %w", err)
+		}
+	}
+	return more, nil
+}
+
+// changedCauses makes the causes of trees that have changed. The feed is looked at again behind the number up to which nothing can be
+// missing any more.
+func (u *Upkeep) changedCauses(ctx context.Context, tx pgx.Tx, c *causes) (more bool, err error) {
+	progress, err := u.queries.CauseProgress(ctx, tx)
+	if err != nil || progress.Head <= progress.Seq {
+		return false, err
+	}
+	writers, err := u.queries.ChangeWriters(ctx, tx) // after the head: what has a lower number and is not visible is among them
+	if err != nil {
+		return false, err
+	}
+	settled := int64(0)
+	switch {
+	case len(writers) == 0:
+		settled = progress.Head
+	case !slices.ContainsFunc(c.writers, func(id string) bool { return slices.Contains(writers, id) }):
+		settled = c.head
+	}
+
+	upTo := progress.Head
+	if settled > progress.Seq {
+		upTo = min(upTo, progress.Seq+changesPage)
+	}
+	due, err := u.queries.CauseDue(ctx, tx, db.CauseDueParams{AfterSeq: progress.Seq, UpTo: upTo})
+	if err != nil {
+		return false, err
+	}
+	var roots []string
+	for _, d := range due {
+		if c.made[d.RootPlanID] < d.Seq {
+			roots = append(roots, d.RootPlanID)
+		}
+	}
+	whole := len(roots) <= causesPage
+	roots = roots[:min(len(roots), causesPage)]
+	if err := u.store.KeepCauses(ctx, tx, roots); err != nil {
+		return false, err
+	}
+	for _, d := range due {
+		if whole || slices.Contains(roots, d.RootPlanID) {
+			c.made[d.RootPlanID] = d.Seq
+		}
+	}
+	if !whole { // a transaction that reads many trees would be in the way of who drops partitions
+		return true, nil
+	}
+
+	if settled = min(settled, upTo); settled > progress.Seq {
+		if err := u.queries.CauseMade(ctx, tx, settled); err != nil {
+			return false, err
+		}
+	}
+	for root, seq := range c.made {
+		if seq <= settled {
+			delete(c.made, root)
+		}
+	}
+	if len(writers) == 0 || settled > 0 || c.head == 0 {
+		c.head, c.writers = progress.Head, writers
+	}
+	return upTo < progress.Head && settled > progress.Seq, nil
+}
+
+// droppedCauses makes the causes again of trees whose detail was dropped, so that nothing of it is left.
+func (u *Upkeep) droppedCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more bool, err error) {
+	roots, err := u.queries.CauseDropped(ctx, tx, causesPage)
+	if err != nil || len(roots) == 0 {
+		return false, err
+	}
+	return len(roots) == causesPage, u.store.KeepCauses(ctx, tx, roots)
+}
+
+// missingCauses makes the causes of trees that were on record before there were causes, the newest first.
+func (u *Upkeep) missingCauses(ctx context.Context, tx pgx.Tx, _ *causes) (more bool, err error) {
+	progress, err := u.queries.CauseProgress(ctx, tx)
+	if err != nil || progress.BeforeAt == nil {
+		return false, err
+	}
+	page, err := u.queries.CauseMissing(ctx, tx, db.CauseMissingParams{BeforeAt: *progress.BeforeAt, BeforeID: progress.BeforeID, Most: causesPage})
+	if err != nil {
+		return false, err
+	}
+	roots := make([]string, len(page))
+	for i, p := range page {
+		roots[i] = p.RootPlanID
+	}
+	if err := u.store.KeepCauses(ctx, tx, roots); err != nil {
+		return false, err
+	}
+
+	looked := db.CauseLookedParams{}
+	if len(page) == causesPage {
+		last := &page[len(page)-1]
+		looked = db.CauseLookedParams{BeforeAt: &last.BeganAt, BeforeID: &last.RootPlanID}
+	}
+	return len(page) == causesPage, u.queries.CauseLooked(ctx, tx, looked)
+}

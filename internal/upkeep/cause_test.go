@@ -1,0 +1,142 @@
+package upkeep_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/actlog/actlog/internal/pgtest"
+	"github.com/actlog/actlog/internal/store"
+	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/upkeep"
+	"github.com/actlog/actlog/record"
+)
+
+// failure is a run in which a call failed.
+func failure(root, message string) []record.Change {
+	failed := new(record.Failed)
+	return []record.Change{
+		&record.Plan{RootPlanID: root, CurrentPlanID: root, State: failed},
+		&record.AgentExecution{RootPlanID: root, PlanID: root, StepID: root + "-s", State: failed, ErrorKind: new("tool"), ErrorMessage: new("a tool failed")},
+		&record.ActTool{RootPlanID: root, StepID: root + "-s", Seq: 0, ToolCallID: "c", Name: new("run_sql"), State: failed, ErrorKind: new("timeout"), ErrorMessage: &message},
+	}
+}
+
+// reported returns what reports say of the cause of a run.
+func reported(t *testing.T, s *store.Store, root string) string {
+	t.Helper()
+	return storetest.Query[string](t, s, `
+SELECT COALESCE(max(concat_ws('|', COALESCE(cause_kind, '-'), COALESCE(cause_tool, '-'), COALESCE(cause_text, '-'), recovered)), 'no run') FROM report.plan WHERE plan_id = $1 AND is_root`, root)
+}
+
+// F8: reports have the cause as it is, whoever of several servers wrote or deleted what, and nothing of what was dropped.
+func TestCausesAreKept(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t).URL
+	s, other := storetest.OpenURL(t, url), storetest.OpenURL(t, url)
+	storetest.Upkeep(t, s, upkeep.Config{})
+	storetest.Upkeep(t, other, upkeep.Config{})
+	becomes := func(root, want string) {
+		t.Helper()
+		storetest.Until(t, root+" is "+want, func() bool { return reported(t, s, root) == want })
+	}
+
+	storetest.Write(t, s, failure("a", "no answer within 10 s")...)
+	storetest.Write(t, other, failure("b", "no answer within 20 s")...)
+	becomes("a", "timeout|run_sql|no answer within 10 s|f")
+	becomes("b", "timeout|run_sql|no answer within 20 s|f")
+
+	// A late record, a run that is told anew, and one that is gone.
+	storetest.Write(t, other, &record.Plan{RootPlanID: "a", CurrentPlanID: "a", State: new(record.Failed), ErrorKind: new("limit_time"), ErrorMessage: new("took too long")})
+	becomes("a", "limit_time|-|took too long|f")
+	if err := other.DeletePlan(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.cause WHERE root_plan_id = 'b'"); n != 0 {
+		t.Error("what was deleted has a cause")
+	}
+	storetest.Write(t, s, &record.Plan{RootPlanID: "b", CurrentPlanID: "b", State: new(record.Completed)})
+	becomes("b", "-|-|-")
+}
+
+// TestCausesOfManyWriters: no change is missed, however transactions overlap, and lists never say anything but what is on record.
+func TestCausesOfManyWriters(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	u := storetest.Upkeep(t, s, upkeep.Config{})
+	const writers, runs = 4, 40
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range runs {
+				root := fmt.Sprint("run-", w, "-", i%10)
+				storetest.Write(t, s, failure(root, fmt.Sprint("message ", i))...)
+				list, err := s.PlansAt(t.Context(), []string{root})
+				if err != nil || len(list) != 1 || list[0].Failure == nil || list[0].Failure.Text != fmt.Sprint("message ", i) {
+					t.Errorf("%s: %+v, %v", root, list, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := u.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for w := range writers {
+		for i := range 10 {
+			root, want := fmt.Sprint("run-", w, "-", i), fmt.Sprint("timeout|run_sql|message ", runs-10+i, "|f")
+			storetest.Until(t, root+" is "+want, func() bool { return reported(t, s, root) == want })
+		}
+	}
+}
+
+// TestCausesForgetDroppedDetail: what is dropped for its age is in no cause (O4), neither of lists nor of reports.
+func TestCausesForgetDroppedDetail(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.Fresh(t).URL)
+	storetest.Write(t, s, failure("old", "a text that is dropped")...)
+	storetest.Age(t, s, storetest.OldMonday, "old")
+	u := idle(t, s)
+	for _, days := range []int{0, 30} {
+		if err := upkeep.DropDetail(u, t.Context(), days); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.PlansAt(t.Context(), []string{"old"})
+		if err != nil || len(list) != 1 || list[0].Failure == nil {
+			t.Fatal(list, err)
+		}
+		want := "a text that is dropped"
+		if days > 0 {
+			want = "a tool failed"
+		}
+		if got := list[0].Failure.Text; got != want {
+			t.Errorf("after %d days the list says %q, want %q", days, got, want)
+		}
+		if days == 0 {
+			want = "timeout|run_sql|" + want + "|f"
+		} else {
+			want = "tool|-|" + want + "|f"
+		}
+		storetest.Until(t, "the report says "+want, func() bool { return reported(t, s, "old") == want })
+	}
+	if n := storetest.Query[int](t, s, "SELECT count(*) FROM actlog.cause WHERE cause::text LIKE '%that is dropped%'"); n != 0 {
+		t.Error("a text that was dropped is left")
+	}
+}
+
+// TestCausesOfRunsFromBefore: runs that were on record before there were causes get theirs.
+func TestCausesOfRunsFromBefore(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	const runs = 450 // several pages
+	for i := range runs {
+		storetest.Write(t, s, failure(fmt.Sprint("run-", i), "no answer")...)
+	}
+	storetest.Exec(t, s, "UPDATE actlog.cause_progress SET seq = (SELECT max(seq) FROM actlog.change), before_at = '9999-12-31', before_id = ''")
+	if err := storetest.Upkeep(t, s, upkeep.Config{}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Until(t, "all have a cause", func() bool {
+		return storetest.Query[int](t, s, "SELECT count(*) FROM report.plan WHERE cause_kind = 'timeout'") == runs
+	})
+}

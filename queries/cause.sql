@@ -1,0 +1,68 @@
+-- name: CauseProgress :one
+-- Returns how far the causes are made, and the highest number of the change feed.
+SELECT g.seq, g.before_at, COALESCE(g.before_id, '')::text AS before_id, (SELECT COALESCE(max(c.seq), 0)::bigint FROM actlog.change AS c) AS head
+FROM actlog.cause_progress AS g;
+
+-- name: CauseDue :many
+-- Returns the trees that were touched between two numbers of the change feed, and their latest numbers there.
+SELECT c.root_plan_id, max(c.seq)::bigint AS seq
+FROM actlog.change AS c
+WHERE c.seq > @after_seq::bigint AND c.seq <= @up_to::bigint AND c.root_plan_id <> ''
+GROUP BY 1;
+
+-- name: CauseMade :exec
+-- Notes that all changes up to a number of the feed are in the causes.
+UPDATE actlog.cause_progress SET seq = @seq::bigint WHERE seq < @seq::bigint;
+
+-- name: CauseMissing :many
+-- Returns root plans that were on record before there were causes, newest first, behind the last one that was looked at.
+SELECT p.root_plan_id, COALESCE(p.start_time, p.first_seen_at)::timestamptz AS began_at
+FROM actlog.plan_execution_record AS p
+WHERE p.root_plan_id = p.current_plan_id
+    AND (COALESCE(p.start_time, p.first_seen_at), p.root_plan_id) < (@before_at::timestamptz, @before_id::text)
+ORDER BY COALESCE(p.start_time, p.first_seen_at) DESC, p.root_plan_id DESC
+LIMIT @most::integer;
+
+-- name: CauseLooked :exec
+-- Notes which of the root plans from before was looked at last; null: all were.
+UPDATE actlog.cause_progress SET before_at = sqlc.narg('before_at')::timestamptz, before_id = sqlc.narg('before_id')::text;
+
+-- name: CauseDropped :many
+-- Returns trees whose detail was dropped since their causes were made.
+SELECT k.root_plan_id
+FROM actlog.cause AS k
+JOIN actlog.dropped_detail AS d ON k.part >= d.from_day AND k.part < d.to_day
+WHERE k.detail
+LIMIT @most::integer;
+
+-- name: CauseRows :many
+-- Returns the root plans that are on record, with the rows from which their causes follow. It locks nothing: who deletes or changes a tree
+-- meanwhile is in the feed behind what was looked at.
+SELECT p.root_plan_id, p.part,
+    (NOT EXISTS (SELECT FROM actlog.dropped_detail AS d WHERE p.part >= d.from_day AND p.part < d.to_day))::boolean AS detail,
+    COALESCE(actlog.cause_rows(p.root_plan_id, p.part), 'null')::json AS rows
+FROM unnest(@root_plan_ids::text[]) AS u (id)
+CROSS JOIN LATERAL ( -- one by one, by the primary key
+    SELECT x.root_plan_id, x.part
+    FROM actlog.plan_execution_record AS x
+    WHERE x.root_plan_id = u.id AND x.current_plan_id = u.id
+    OFFSET 0
+) AS p;
+
+-- name: CauseKeep :exec
+-- Writes causes. The rows of other trees that were asked for are deleted.
+WITH gone AS (
+    DELETE FROM actlog.cause WHERE root_plan_id = ANY (@gone::text[])
+)
+INSERT INTO actlog.cause AS k (root_plan_id, part, detail, document, level, plan_id, step_id, seq, tool_call_id, cause_kind, cause_tool, cause_text, recovered)
+SELECT u.root_plan_id, u.part, u.detail, u.document, u.level, u.plan_id, u.step_id, u.seq, u.tool_call_id, u.cause_kind, u.cause_tool, u.cause_text, u.recovered
+FROM json_to_recordset(@causes::json) AS u (root_plan_id text, part date, detail boolean, document json, level text, plan_id text, step_id text, seq integer,
+    tool_call_id text, cause_kind text, cause_tool text, cause_text text, recovered boolean)
+ON CONFLICT (root_plan_id) DO UPDATE SET
+    part = excluded.part, detail = excluded.detail, document = excluded.document, level = excluded.level, plan_id = excluded.plan_id, step_id = excluded.step_id,
+    seq = excluded.seq, tool_call_id = excluded.tool_call_id, cause_kind = excluded.cause_kind, cause_tool = excluded.cause_tool, cause_text = excluded.cause_text,
+    recovered = excluded.recovered
+WHERE k.document::text <> excluded.document::text OR k.detail <> excluded.detail;
+
+-- name: TreeDeleteCauses :exec
+DELETE FROM actlog.cause WHERE root_plan_id = ANY (@root_plan_ids::text[]);
