@@ -17,6 +17,7 @@ import (
 
 	"github.com/actlog/actlog/internal/apitest"
 	"github.com/actlog/actlog/internal/storetest"
+	"github.com/actlog/actlog/internal/words"
 	"github.com/actlog/actlog/record"
 )
 
