@@ -406,7 +406,7 @@ func TestReportRun(t *testing.T) {
 	if got, want := line(sqlRun), "support ada FAILED RUN t t t t t 3 1 2 90 limit_cost 1 1 100 10 0.25"; got != want {
 		t.Errorf("ended: %q, want %q", got, want)
 	}
-	if got, want := line("SELECT concat_ws(' ', parent_plan_id, depth, user_id, worker_id, claims, takeovers, input_tokens) FROM report.run WHERE NOT is_root"), "p 1 ada b 2 1 1000"; got != want {
+	if got, want := line("SELECT concat_ws(' ', parent_plan_id, depth, user_id, worker_id, claims, takeovers, input_tokens) FROM report.run WHERE NOT is_root"), "p 1 ada 2 1 1000"; got != want {
 		t.Errorf("below: %q, want %q", got, want)
 	}
 	if err := s.StopWorker(t.Context(), "b"); err != nil {
