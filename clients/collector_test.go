@@ -29,7 +29,7 @@ var compressions = map[string][]string{
 	"otlp_grpc": {"none", "gzip", "zstd", "snappy"},
 }
 
-// TestCollector (C20) sends traces and logs through the exporters of an OpenTelemetry Collector, in each of their
+// TestCollector sends traces and logs through the exporters of an OpenTelemetry Collector, in each of their
 // compressions. The rows are the same as without the Collector.
 func TestCollector(t *testing.T) {
 	t.Parallel()

@@ -517,7 +517,7 @@ func TestApprovalByAnother(t *testing.T) {
 	}
 }
 
-// C16: how many workers a run may lose is a setting.
+// How many workers a run may lose is a setting.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("a.yaml", []byte("runs: {maxTakeovers: 3}"), config.Options{})

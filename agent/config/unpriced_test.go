@@ -9,7 +9,7 @@ import (
 	"github.com/actlog/actlog/agent/config"
 )
 
-// TestUnpriced checks which limits of cost are reported because a model has no price (C15).
+// TestUnpriced checks which limits of cost are reported because a model has no price.
 func TestUnpriced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "actlog.yaml")

@@ -687,8 +687,8 @@ func TestStandardErrorIsBounded(t *testing.T) {
 	}
 }
 
-// C12: lines on a server's standard output that are no messages are logged, whenever they come.
-// C11: what a tool returns and what it takes is passed on as the server wrote it.
+// Lines on a server's standard output that are no messages are logged, whenever they come.
+// What a tool returns and what it takes is passed on as the server wrote it.
 func TestStrayLinesAndExactTexts(t *testing.T) {
 	t.Parallel()
 	var log locked
@@ -727,7 +727,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// C11, over HTTP: answers of both content types, and events in several lines.
+// Over HTTP: answers of both content types, and events in several lines.
 func TestExactTextsOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"application/json", "text/event-stream", "text/event-stream; lines"} {

@@ -11,7 +11,7 @@ import (
 
 const anyObject = `{"type":"object","properties":{}}`
 
-// C13: what providers refuse at the top of a tool's schema is folded into it; all else stays.
+// What providers refuse at the top of a tool's schema is folded into it; all else stays.
 func TestOfferedSchema(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, schema, want string }{

@@ -14,7 +14,7 @@ import (
 	"github.com/actlog/actlog/internal/apitest"
 )
 
-// TestImportSpansOfJavaScript: C18: a line may be a span as the SDK for JavaScript has it, as in the file of
+// TestImportSpansOfJavaScript: a line may be a span as the SDK for JavaScript has it, as in the file of
 // GitHub Copilot CLI: in any order, compressed or not, among records and exports.
 func TestImportSpansOfJavaScript(t *testing.T) {
 	t.Parallel()

@@ -352,7 +352,7 @@ func TestLimits(t *testing.T) {
 }
 
 // TestCostUnknown checks that a run with a limit of cost ends when it would ask a model without a price, and so do runs whose
-// sub-agents would (C15).
+// sub-agents would.
 func TestCostUnknown(t *testing.T) {
 	t.Parallel()
 	unknown := func(t *testing.T, turns ...scriptmodel.Turn) (*enginetest.House, model.Model) {

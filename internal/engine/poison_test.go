@@ -39,7 +39,7 @@ func bury(t *testing.T, h *enginetest.House) {
 	}
 }
 
-// C16: a run that loses worker after worker without a result on record fails, with how many they were, and nothing below
+// A run that loses worker after worker without a result on record fails, with how many they were, and nothing below
 // it is live. That holds for a sub-run, too, and what started it goes on.
 func TestARunThatKillsItsWorkers(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestARunThatKillsItsWorkers(t *testing.T) {
 	}
 }
 
-// C16: a result on record starts the count again, however many workers were lost in all.
+// A result on record starts the count again, however many workers were lost in all.
 func TestProgressStartsTheCountAgain(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
@@ -112,7 +112,7 @@ func TestProgressStartsTheCountAgain(t *testing.T) {
 	}
 }
 
-// C16: a planned hand-over is no loss.
+// A planned hand-over is no loss.
 func TestAHandOverIsNoLoss(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()
@@ -131,7 +131,7 @@ func TestAHandOverIsNoLoss(t *testing.T) {
 	h.Await(id, record.Completed)
 }
 
-// C16: runs beside one that kills its workers are not taken for it: before it is one too many, each is carried by a worker
+// Runs beside one that kills its workers are not taken for it: before it is one too many, each is carried by a worker
 // that carries nothing else, so that it is known which it was.
 func TestRunsBesideAPoisonedOneGoOn(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestRunsBesideAPoisonedOneGoOn(t *testing.T) {
 	}
 }
 
-// C16: a worker that always carries something lets go of it for a run that is to be carried alone.
+// A worker that always carries something lets go of it for a run that is to be carried alone.
 func TestABusyWorkerMakesRoom(t *testing.T) {
 	t.Parallel()
 	b := newBlocker()

@@ -59,7 +59,7 @@ func TestCutAtCharacterBoundary(t *testing.T) {
 	}
 }
 
-// TestCutTextStaysJSON: C2: of JSON over the limit the longest strings are cut, so that the texts beside an image survive. It is
+// TestCutTextStaysJSON: of JSON over the limit the longest strings are cut, so that the texts beside an image survive. It is
 // known as cut, and cut at the same place again.
 func TestCutTextStaysJSON(t *testing.T) {
 	t.Parallel()

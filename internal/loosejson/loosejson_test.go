@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestWords: C1: NaN and Infinity are values where a number may be, and nowhere else.
+// TestWords: NaN and Infinity are values where a number may be, and nowhere else.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]struct{ strict, quoted string }{
@@ -50,7 +50,7 @@ var documents = []string{
 	` [ { "name" : "look" , "arguments" : { "q" : "lamp" , "n" : 1 } } ] `,
 }
 
-// TestEveryCut: C2: wherever JSON is cut, what is before the cut is JSON again, in valid UTF-8, and nothing is made up.
+// TestEveryCut: wherever JSON is cut, what is before the cut is JSON again, in valid UTF-8, and nothing is made up.
 func TestEveryCut(t *testing.T) {
 	t.Parallel()
 	for _, doc := range documents {
@@ -126,7 +126,7 @@ func TestUnclosed(t *testing.T) {
 	}
 }
 
-// TestShorten: C2: what is too long stays JSON, and its texts survive beside an image.
+// TestShorten: what is too long stays JSON, and its texts survive beside an image.
 func TestShorten(t *testing.T) {
 	t.Parallel()
 	image := strings.Repeat("iVBORw0KGgo", 10_000)

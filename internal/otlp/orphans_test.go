@@ -55,7 +55,7 @@ func run(changes []record.Change) string {
 	return fmt.Sprintf("%s %s: %s", *r.plans[0].State, ended, strings.Join(steps, ", "))
 }
 
-// TestParentsThatNeverArrive: C3: what was not exported does not keep a run open, and what it did belongs
+// TestParentsThatNeverArrive: what was not exported does not keep a run open, and what it did belongs
 // to what was around it.
 func TestParentsThatNeverArrive(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestParentsThatNeverArrive(t *testing.T) {
 	}
 }
 
-// TestTheParentArrivesAfterAll: C3: then it counts, as if it had come first.
+// TestTheParentArrivesAfterAll: then it counts, as if it had come first.
 func TestTheParentArrivesAfterAll(t *testing.T) {
 	t.Parallel()
 	spans := made(t,
@@ -166,7 +166,7 @@ func TestTheParentArrivesAfterAll(t *testing.T) {
 	anyOrder(t, spans)
 }
 
-// TestRandomTracesClose: C3: of which nothing more is expected is closed the same way in any order, and
+// TestRandomTracesClose: of which nothing more is expected is closed the same way in any order, and
 // something only stays open if it has not ended.
 func TestRandomTracesClose(t *testing.T) {
 	t.Parallel()

@@ -118,7 +118,7 @@ func told(changes []record.Change) string {
 
 var claude = map[string]any{"session.id": "s-1", "prompt.id": "p1", "user.id": "u"}
 
-// TestRunsOfLogRecords: C4: records of a coding agent that name no span make runs: one for each prompt of a
+// TestRunsOfLogRecords: records of a coding agent that name no span make runs: one for each prompt of a
 // session, in any order, however often they come.
 func TestRunsOfLogRecords(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestRunsOfLogRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsThatNameSpans: C4: what Codex logs belongs to the run of the span that it names, and what has a
+// TestRecordsThatNameSpans: what Codex logs belongs to the run of the span that it names, and what has a
 // span is not told of twice.
 func TestRecordsThatNameSpans(t *testing.T) {
 	t.Parallel()
@@ -278,7 +278,7 @@ func TestRecordsThatNameSpans(t *testing.T) {
 	}
 }
 
-// TestTokensOfATurn: C4: newer versions of Codex only count the tokens of a turn as a whole.
+// TestTokensOfATurn: newer versions of Codex only count the tokens of a turn as a whole.
 func TestTokensOfATurn(t *testing.T) {
 	t.Parallel()
 	spans := made(t, `{"id": "2", "name": "session_task.turn", "start": 100, "end": 9000, "scope": {"name": "codex_exec"}, "attributes": {"thread.id": "thread-1", "model": "gpt-5.4",

@@ -75,7 +75,7 @@ func ask(t testing.TB, kv ...string) []string {
 	}
 }
 
-// TestNumbersThatAreNone: C1: NaN and Infinity in a text give the rows that a number gives, in every convention. The texts
+// TestNumbersThatAreNone: NaN and Infinity in a text give the rows that a number gives, in every convention. The texts
 // stay as they were sent.
 func TestNumbersThatAreNone(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func eventAttributes(events []otlp.Event) (all []otlp.Attributes) {
 	return all
 }
 
-// TestWordsLikeNumbers: C1: NaN in a string, as a whole text, or in what is no JSON, is a text.
+// TestWordsLikeNumbers: NaN in a string, as a whole text, or in what is no JSON, is a text.
 func TestWordsLikeNumbers(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"NaN", "-Infinity", `[NaNa]`, `{NaN: 1}`, `[1, -NaN]`, `{"a": nan}`} {
@@ -150,7 +150,7 @@ func TestWordsLikeNumbers(t *testing.T) {
 	}
 }
 
-// TestCutMessages: C2: of messages that an SDK cut, what can be read is read, in every form. The texts stay as they came.
+// TestCutMessages: of messages that an SDK cut, what can be read is read, in every form. The texts stay as they came.
 func TestCutMessages(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "cut.json"))
@@ -207,7 +207,7 @@ func TestCutMessages(t *testing.T) {
 	}
 }
 
-// TestCutAnswers: C2: an answer that was cut is read as well, with the calls in it.
+// TestCutAnswers: an answer that was cut is read as well, with the calls in it.
 func TestCutAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ key, sent, answer, calls string }{
@@ -237,7 +237,7 @@ func TestCutAnswers(t *testing.T) {
 	}
 }
 
-// TestCutElsewhere: C2: messages in events, in log records and below a system instruction are read, too.
+// TestCutElsewhere: messages in events, in log records and below a system instruction are read, too.
 func TestCutElsewhere(t *testing.T) {
 	t.Parallel()
 	const cut = `[{"role":"user","content":"Compare the off`
@@ -265,7 +265,7 @@ func TestCutElsewhere(t *testing.T) {
 	}
 }
 
-// TestNotCut: C2: a text that only begins like a list stays a text, and so does what is no message.
+// TestNotCut: a text that only begins like a list stays a text, and so does what is no message.
 func TestNotCut(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{
@@ -286,7 +286,7 @@ func TestNotCut(t *testing.T) {
 	}
 }
 
-// TestOwnLimit: C2: what we cut ourselves stays JSON, and the question survives an image before it.
+// TestOwnLimit: what we cut ourselves stays JSON, and the question survives an image before it.
 func TestOwnLimit(t *testing.T) {
 	t.Parallel()
 	image := strings.Repeat("iVBORw0KGgo", otlp.MaxStringBytes/11+10_000)
@@ -299,7 +299,7 @@ func TestOwnLimit(t *testing.T) {
 	}
 }
 
-// TestHostileTexts: C2: no text takes time that grows faster than its length: each of these would take hours.
+// TestHostileTexts: no text takes time that grows faster than its length: each of these would take hours.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 20
@@ -315,7 +315,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestLaminar: C5.
+// TestLaminar: attributes of Laminar's SDK.
 func TestLaminar(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "laminar.json"))
@@ -351,7 +351,7 @@ func TestLaminar(t *testing.T) {
 	}
 }
 
-// TestSentry: C5.
+// TestSentry: attributes of Sentry's SDKs.
 func TestSentry(t *testing.T) {
 	t.Parallel()
 	at := func(id, parent, op, more string) string {
@@ -405,7 +405,7 @@ func TestSentry(t *testing.T) {
 	}
 }
 
-// TestKoog: C19: an agent without a name is called by its id, and an answer that is a list of calls is these calls.
+// TestKoog: an agent without a name is called by its id, and an answer that is a list of calls is these calls.
 func TestKoog(t *testing.T) {
 	t.Parallel()
 	changes := project(t, decode(t, "koog.json"))
@@ -440,7 +440,7 @@ func TestKoog(t *testing.T) {
 	}
 }
 
-// TestCallsInText: C19: only a list of tool calls is that.
+// TestCallsInText: only a list of tool calls is that.
 func TestCallsInText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -472,7 +472,7 @@ func TestCallsInText(t *testing.T) {
 	}
 }
 
-// TestMessagesInPython: C19: a message in Python's notation gives its text.
+// TestMessagesInPython: a message in Python's notation gives its text.
 func TestMessagesInPython(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -21,7 +21,7 @@ func counts(c *record.ThinkAct) string {
 	return strings.TrimSpace(b.String())
 }
 
-// TestTokens checks how the tokens of a call are counted, by whatever names they are sent (C7).
+// TestTokens checks how the tokens of a call are counted, by whatever names they are sent.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const chat, none = `"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 50, `, " 50 -"
@@ -85,7 +85,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestAsides checks that an operation that generates no text is no model call, but that its cost counts (C7).
+// TestAsides checks that an operation that generates no text is no model call, but that its cost counts.
 func TestAsides(t *testing.T) {
 	t.Parallel()
 	const agent = `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 90, "attributes": {"gen_ai.operation.name": "invoke_agent"}}`

@@ -9,7 +9,7 @@ import (
 	"github.com/actlog/actlog/internal/otlp"
 )
 
-// TestCosts checks what traces cost: by the names of their models (C6), by their kinds of tokens, and with what is told (C7).
+// TestCosts checks what traces cost: by the names of their models, by their kinds of tokens, and with what is told.
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	c := serve(t)

@@ -446,7 +446,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 			wantRefused(t, a, tt.status, of, tt.says)
 		})
 	}
-	for encoding, pack := range apitest.Packers { // C20
+	for encoding, pack := range apitest.Packers {
 		if packed := pack(t, bomb); len(packed) < wire.MaxBodyBytes {
 			a := c.Export("/v1/traces", otlp.TypeProtobuf, packed, "Content-Encoding", encoding)
 			wantRefused(t, a, 413, otlp.TypeProtobuf, "over 67108864 bytes")
@@ -463,7 +463,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestBlocksAreReserved (C20): a frame of lz4 takes the room of its blocks before any of them is there. What does not fit
+// TestBlocksAreReserved: a frame of lz4 takes the room of its blocks before any of them is there. What does not fit
 // is refused, and others get through.
 func TestBlocksAreReserved(t *testing.T) {
 	t.Parallel()

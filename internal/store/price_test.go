@@ -337,7 +337,7 @@ func TestPriceList(t *testing.T) {
 	}
 }
 
-// TestPriceNames checks which price the names get under which models are sold (C6). Costs are of ten calls with 100,000 input tokens.
+// TestPriceNames checks which price the names get under which models are sold. Costs are of ten calls with 100,000 input tokens.
 func TestPriceNames(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t)

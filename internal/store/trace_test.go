@@ -559,7 +559,7 @@ func TestDeleteTrace(t *testing.T) {
 	checkRows(t, s, last)
 }
 
-// TestQuietTrace: C3: of a trace to which nothing more comes, the rows are those of what arrived. Only what
+// TestQuietTrace: of a trace to which nothing more comes, the rows are those of what arrived. Only what
 // has not ended is UNKNOWN.
 func TestQuietTrace(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ func TestDetailInBrowser(t *testing.T) {
 	b.press("j")
 	has("**bold**")
 	click("Copy")
-	copied(`{"a":1}`) // C17: as it is on record
+	copied(`{"a":1}`) // As it is on record
 	click("Raw")
 	has("agentRequest")
 	click("Copy")

@@ -204,7 +204,7 @@ func TestViews(t *testing.T) {
 	s.get(at("p", "step:s", "colour", "red"), http.StatusBadRequest)
 }
 
-// TestEscapes: C17: for reading, escapes are the characters that they stand for, also beside NaN, in a call and in the chat of its
+// TestEscapes: for reading, escapes are the characters that they stand for, also beside NaN, in a call and in the chat of its
 // cycle. What shows nothing or turns the direction of text stays escaped. The record, Raw, Copy and the API have what was sent.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
@@ -245,7 +245,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestNearlyJSONInAChat: C1, C2: a prompt with NaN or one that was cut is a chat, too.
+// TestNearlyJSONInAChat: a prompt with NaN or one that was cut is a chat, too.
 func TestNearlyJSONInAChat(t *testing.T) {
 	t.Parallel()
 	s := open(t, httpd.Config{})

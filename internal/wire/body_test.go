@@ -173,7 +173,7 @@ func TestErrorOfTheConnection(t *testing.T) {
 	}
 }
 
-// TestEncodings (C20): a body comes out as it went in, in each encoding of the OpenTelemetry Collector, whether it
+// TestEncodings: a body comes out as it went in, in each encoding of the OpenTelemetry Collector, whether it
 // is small, large, random or empty, also in several pieces where the encoding allows that.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestUnreadableSnappy (C20): snappy has no end, so a body that is cut off is one that is damaged.
+// TestUnreadableSnappy: snappy has no end, so a body that is cut off is one that is damaged.
 func TestUnreadableSnappy(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat(`{"kind":"plan"} and other words, `, 8000) // several chunks
@@ -270,7 +270,7 @@ func TestUnreadableSnappy(t *testing.T) {
 	}
 }
 
-// TestRoomOfEncodings (C20): what reading a body holds is taken before it is there, and at most that which the
+// TestRoomOfEncodings: what reading a body holds is taken before it is there, and at most that which the
 // body needs.
 func TestRoomOfEncodings(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,7 @@ func TestMisfits(t *testing.T) {
 	}
 }
 
-// TestCacheWrites checks that what the cache keeps for an hour is counted apart (C7).
+// TestCacheWrites checks that what the cache keeps for an hour is counted apart.
 func TestCacheWrites(t *testing.T) {
 	t.Parallel()
 	for usage, want := range map[string]model.Usage{
