@@ -215,14 +215,17 @@ type causeView struct {
 	Recovered             bool // only in lists
 }
 
-// brief says in so many characters why a run is in its state: the kind of the error, the tool and the line that says what happened; of an
+// causeChars is how much of a cause is shown on a line, in characters.
+const causeChars = 200
+
+// brief says on a line why a run is in its state: the kind of the error, the tool and the line that says what happened; of an
 // open question what is asked.
-func (c *causeView) brief(chars int) string {
+func (c *causeView) brief() string {
 	switch {
 	case c == nil:
 		return ""
 	case c.State == "WAITING":
-		return words.Shorten(strings.TrimSpace("asks "+c.Tool+" ")+": "+c.Name, chars)
+		return words.Shorten(strings.TrimSpace("asks "+c.Tool+" ")+": "+c.Name, causeChars)
 	}
 	said := strings.TrimSpace(cmp.Or(c.ErrorKind, strings.ToLower(c.State)) + " " + c.Tool)
 	if c.Recovered {
@@ -231,7 +234,7 @@ func (c *causeView) brief(chars int) string {
 	if c.Text != "" {
 		said += ": " + c.Text
 	}
-	return words.Shorten(said, chars)
+	return words.Shorten(said, causeChars)
 }
 
 // placeView is a plan, step, cycle or tool call.

@@ -109,9 +109,6 @@ func (c *listCmd) Run(ctx context.Context, e *env, client *client) error {
 	return client.rest(ctx, e, read, "plan", c.JSON)
 }
 
-// causeChars is how much of a cause a list has at most, in characters.
-const causeChars = 200
-
 func planStates() (all []string) {
 	for _, s := range record.States(record.KindPlan) {
 		all = append(all, string(s))
@@ -143,7 +140,7 @@ func planTable(plans []planItem, now time.Time) *table {
 		t.add(
 			words.Clean(short[p.RootPlanID]), shownState(p.State, p.Placeholder), silent, cmp.Or(words.Shorten(p.Agent, 60), "-"),
 			words.Shorten(p.Project, 60), began(p.StartTime, now), cmp.Or(p.Total.took(), "-"), cost, words.Shorten(cmp.Or(p.Title, p.Name), 200),
-			p.Cause.brief(causeChars),
+			p.Cause.brief(),
 		)
 	}
 	return t

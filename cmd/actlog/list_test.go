@@ -292,11 +292,11 @@ func TestCauses(t *testing.T) {
 			t.Errorf("%s: the cause is %+v", run.Name, c)
 		}
 		for _, part := range []string{run.CauseKind(), run.Tool, run.Text} {
-			if !strings.Contains(item.Cause.brief(causeChars), part) || !strings.Contains(shown, part) {
-				t.Errorf("%s: %q is not in %s\n%s", run.Name, part, item.Cause.brief(causeChars), shown)
+			if !strings.Contains(item.Cause.brief(), part) || !strings.Contains(shown, part) {
+				t.Errorf("%s: %q is not in %s\n%s", run.Name, part, item.Cause.brief(), shown)
 			}
 		}
-		if begins := words.Shorten(item.Cause.brief(causeChars), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) { // as far as there is room
+		if begins := words.Shorten(item.Cause.brief(), 8); !strings.Contains(row, strings.TrimSuffix(begins, "…")) { // as far as there is room
 			t.Errorf("%s: no %q in %s", run.Name, begins, row)
 		}
 		if strings.Contains(shown, "first failure, recovered:") != run.Recovered || strings.Contains(shown, "cause:") == run.Recovered || strings.Contains(row, "recovered:") != run.Recovered {

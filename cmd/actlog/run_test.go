@@ -351,7 +351,7 @@ func TestControl(t *testing.T) {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
 			t.Errorf("%q", out)
 		}
-		for !strings.Contains(must(t, command("runs", "--state", tt.state)...), id) { // the command waits for a while only
+		for !strings.Contains(must(t, command("runs", "--state", tt.state, "--json")...), id) { // the command waits for a while only
 			pause()
 		}
 	}

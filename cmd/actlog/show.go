@@ -212,7 +212,7 @@ func (v *view) cause(f *failuresView, err error) {
 		what = "first failure, recovered:"
 	}
 	first := &f.Items[0]
-	v.line("", v.bold(what), v.bold(first.name()), v.red(first.brief(200)))
+	v.line("", v.bold(what), v.bold(first.name()), v.red(first.brief()))
 	var path []string
 	for _, p := range first.Path {
 		path = append(path, p.name())

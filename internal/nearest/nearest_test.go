@@ -10,7 +10,7 @@ func TestName(t *testing.T) {
 	t.Parallel()
 	names := []string{"title", "stepIndex", "thinkOutput", "modelName", "name"}
 	for wrong, want := range map[string]string{
-		"titel": "title", "Title": "title", "step_index": "stepIndex", "output": "thinkOutput", "nmae": "name",
+		"titel": "title", "Title": "title", "step_index": "stepIndex", "output": "thinkOutput", "naem": "name",
 		"put": "", "x": "", "": "", "somethingElse": "",
 	} {
 		if got := nearest.Name(wrong, names); got != want {
