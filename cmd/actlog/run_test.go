@@ -346,7 +346,7 @@ func TestControl(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	wantAll(t, stderr, `"path": "a.txt"`, `"path": "b.txt"`, "decisions: approve, reject", "files.write_file", "run "+id+" waits for 2 answers: name one")
+	wantAll(t, stderr, "May files.write_file run?", `"path": "a.txt"`, "May files.write_file run?", `"path": "b.txt"`, "run "+id+" waits for 2 answers: name one")
 	for _, tt := range []struct{ action, state string }{{"pause", "PAUSED"}, {"resume", "WAITING"}} {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
 			t.Errorf("%q", out)

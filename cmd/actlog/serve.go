@@ -147,9 +147,6 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening .
 	if c.APIKeys != "" {
 		signal.Notify(s.hangups, syscall.SIGHUP)
 	}
-	if s.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
-		return nil, err
-	}
 	// If a port is in use, no database has to be started.
 	if s.doors, err = c.open(ctx); err != nil {
 		return nil, err
@@ -159,6 +156,10 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening .
 			return nil, err
 		}
 	}
+	if s.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
+		return nil, err
+	}
+
 	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
 
 	config.Logger, config.Version = log, serverVersion()

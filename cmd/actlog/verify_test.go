@@ -30,7 +30,7 @@ func TestVerify(t *testing.T) {
 	}
 	storetest.Exec(t, s, "DELETE FROM actlog.content WHERE root_plan_id = 'hurt' AND body LIKE '%prompt of hurt%'")
 	stdout, stderr := verify(exitFailed)
-	if !strings.HasPrefix(stdout, "plan hurt, step hurt-step, cycle 4: content ") || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "1 prompts are damaged") {
+	if !strings.HasPrefix(stdout, "plan hurt, step hurt-step, cycle 5: content ") || strings.Count(stdout, "\n") != 1 || !strings.Contains(stderr, "1 prompts are damaged") {
 		t.Errorf("damaged: %q, %q", stdout, stderr)
 	}
 	if stdout, _ := verify(exitFailed, "--json"); !strings.Contains(stdout, `"rootPlanId":"hurt","stepId":"hurt-step","seq":4,"content":"`) {

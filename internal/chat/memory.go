@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/actlog/actlog/internal/loosejson"
 )
 
 // Key names what a message says, see [Message.Key].
@@ -162,6 +164,9 @@ func (m *Memory) wrapped(s string) (keys []Key, ok bool) {
 // around reads what is around a list of messages with these keys, in whose place the placeholder stands.
 func (m *Memory) around(s string, list []Key) (keys []Key, ok bool) {
 	m.Parsed += len(s)
+	if !loosejson.Valid(s) { // what Read makes of a text that was cut depends on the list
+		return nil, false
+	}
 	for _, message := range Read(s) {
 		if len(message.Parts) == 1 && message.Parts[0].Text == placeholder {
 			if ok || message.Role != "" { // messages of a list take the role of what is around it

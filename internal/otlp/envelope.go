@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -188,13 +187,6 @@ func forPeople(s string) string {
 	}
 	return s
 }
-
-var pythonObject = regexp.MustCompile(`^\s*[\[(]*(` +
-	`[A-Za-z_]\w*\(\w+=|` +
-	`[A-Z]\w*[a-z]\w*\(\)\s*$|` +
-	`[A-Za-z_]\w*=('|"|None|True|False|[\[({<\d]|[A-Za-z_.]+\().*[\s,]\w+=|` +
-	`\{'|` +
-	`<[\w.]+ object at 0x)`)
 
 // nameKey returns a name in a form in which case and separators make no difference: get_weather,
 // getWeather and "Get weather" are one name.

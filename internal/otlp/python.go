@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -240,3 +241,11 @@ func (p *python) text() bool {
 	}
 	return false
 }
+
+// pythonObject matches how Python shows an object.
+var pythonObject = regexp.MustCompile(`^\s*[\[(]*(` +
+	`[A-Za-z_]\w*\(\w+=|` +
+	`[A-Z]\w*[a-z]\w*\(\)\s*$|` +
+	`[A-Za-z_]\w*=('|"|None|True|False|[\[({<\d]|[A-Za-z_.]+\().*[\s,]\w+=|` +
+	`\{'|` +
+	`<[\w.]+ object at 0x)`)
