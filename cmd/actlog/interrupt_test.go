@@ -52,6 +52,9 @@ func TestInterrupted(t *testing.T) {
 		{"import of stdin", []string{"import", "-", "--server", url}, ""},
 	} {
 		for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+			for len(asked) > 0 { // by the command before, which asks several times
+				<-asked
+			}
 			out := new(watched)
 			cmd := exec.CommandContext(t.Context(), os.Args[0], tt.args...)
 			cmd.Env = append(os.Environ(), beMain+"=1")

@@ -39,7 +39,7 @@ func TestCases(t *testing.T) {
 		},
 		"Haystack": {
 			"/v1/traces", "pipeline.pb", "7f4e71421df76910381c8ae6737000ae",
-			obj{"state": "COMPLETED", "name": "Pipeline", "userRequest": "Tell me about a trip to Paris", "figures.modelCalls": 0.0}, []string{"Agent", "Agent"},
+			obj{"state": "COMPLETED", "name": "Pipeline", "userRequest": "Tell me about a trip to Paris", "figures.modelCalls": 0.0}, []string{"Agent.run", "Agent.run"},
 			obj{"agentRequest": "Tell me about a trip to Paris"},
 		},
 	} {
