@@ -346,7 +346,9 @@ func TestControl(t *testing.T) {
 	if code != exitUsage {
 		t.Errorf("exit code %d", code)
 	}
-	wantAll(t, stderr, "May files.write_file run?", `"path": "a.txt"`, "May files.write_file run?", `"path": "b.txt"`, "run "+id+" waits for 2 answers: name one")
+	for _, path := range []string{"a.txt", "b.txt"} { // in the order in which they were asked
+		wantAll(t, stderr, "May files.write_file run?", `"path": "`+path+`"`, "run "+id+" waits for 2 answers: name one")
+	}
 	for _, tt := range []struct{ action, state string }{{"pause", "PAUSED"}, {"resume", "WAITING"}} {
 		if out := must(t, command(tt.action, id)...); !strings.HasPrefix(out, id+" is ") {
 			t.Errorf("%q", out)
