@@ -123,7 +123,7 @@ func TestDocsPlan(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	h.write(t, "src/auth/auth.go", bug)
-	if code, stdout, stderr := actlog(t, "run", "--plan", "Fix the bug in auth module", "--server", s.url); code != exitDone || !strings.Contains(stdout, `"success": true`) {
+	if code, stdout, stderr := actlog(t, "run", "--plan", "Fix the bug in auth module", "--server", s.url); code != exitDone || !strings.Contains(stdout, "1. ✓ files.search_in_files") || !strings.Contains(stdout, "Edited src/auth/auth.go") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
 }
