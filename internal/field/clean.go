@@ -230,6 +230,7 @@ func (f *Field) cleanJSON(v reflect.Value) (cut bool, err error) {
 	switch {
 	case f.shape == "startedBy":
 		return false, f.cleanStartedBy(v, out)
+	case f.limit == 0: // what the store looks up is short
 	case len(out) > f.limit:
 		// JSON cannot be cut and stay JSON: what fits is kept as a string.
 		out, cut = quoteShortened(out, f.limit), true

@@ -346,3 +346,12 @@ func TestStartedBy(t *testing.T) {
 		t.Errorf("startedBy of a sub-plan: got the error %v, want %s", err, record.CodeInvalidRelation)
 	}
 }
+
+// A field that the store sets has no limit; a Go program that sets it is no reason to panic.
+func TestJSONWithoutALimit(t *testing.T) {
+	t.Parallel()
+	c := &record.ThinkAct{RootPlanID: "p", StepID: "s", Tariff: json.RawMessage(`{"any":"thing that is long"}`)}
+	if _, _, err := field.Clean(c); err != nil || string(c.Tariff) != `{"any":"thing that is long"}` {
+		t.Errorf("got %s, %v", c.Tariff, err)
+	}
+}
