@@ -510,7 +510,7 @@ type RunFinishParams struct {
 	PlanID     string
 }
 
-// Ends a run and all below it for good. Whoever holds one of them can write nothing any more.
+// Ends a run and all below it for good. The workers that hold them can write nothing any more.
 func (q *Queries) RunFinish(ctx context.Context, db DBTX, arg RunFinishParams) error {
 	_, err := db.Exec(ctx, RunFinish, arg.RootPlanID, arg.PlanID)
 	return err

@@ -59,7 +59,7 @@ SET worker_id = NULL, lost = 0, due_at = CASE WHEN r.signals > r.seen THEN now()
 WHERE r.root_plan_id = @root_plan_id::text AND r.plan_id = @plan_id::text;
 
 -- name: RunFinish :exec
--- Ends a run and all below it for good. Whoever holds one of them can write nothing any more.
+-- Ends a run and all below it for good. The workers that hold them can write nothing any more.
 WITH RECURSIVE below AS (
     SELECT r.root_plan_id, r.plan_id
     FROM actlog.run AS r

@@ -134,7 +134,7 @@ func run(t *testing.T, s sandbox.Sandbox, dir, script string, args ...string) st
 		t.Fatalf("%s: %v", s.Mode, err)
 	}
 	defer end()
-	_ = cmd.Wait() // what it wrote tells
+	_ = cmd.Wait() // its output says how it went
 	return out.String()
 }
 
@@ -426,7 +426,7 @@ func TestHiddenLink(t *testing.T) {
 			var out bytes.Buffer
 			cmd.Stdout = &out
 			if end, err := box.Start(cmd); err == nil {
-				_ = cmd.Wait() // what it wrote tells
+				_ = cmd.Wait() // its output says how it went
 				end()
 			} else if mode != sandbox.Bubblewrap || !strings.Contains(err.Error(), link+" leads to a file that programs must not reach") {
 				t.Errorf("%s %s: %v", mode, name, err)

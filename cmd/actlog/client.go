@@ -418,7 +418,7 @@ func (c *client) rest(ctx context.Context, e *env, read listed, one string, unco
 		err := c.get(ctx, read.what, withQuery(read.path, read.query), &page)
 		n, all := words.Grouped(int64(read.items)), read.items+len(page.Items)
 		switch {
-		case err != nil: // the list is there all the same
+		case err != nil: // the list itself was read
 		case page.NextCursor != "":
 			shown = n + " of more than " + words.Plural(int64(all), one)
 		default:

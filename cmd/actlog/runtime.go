@@ -130,7 +130,7 @@ func (a *agents) register(server *httpd.Server) {
 	server.Register(a.source.Metrics()...)
 }
 
-// warn logs what is odd in the configuration, which limits of cost cannot be kept, and what this machine does not protect.
+// warn logs what is odd in the configuration, and what this machine does not protect.
 func (a *agents) warn() error {
 	p, release, err := a.current.Use()
 	if err != nil {

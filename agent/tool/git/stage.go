@@ -30,7 +30,7 @@ func (o *opened) add(ctx context.Context, below []string) error {
 	for path := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == 0 }) {
 		info, err := o.lstat(path)
 		switch {
-		case o.allowed.Hidden(path) != nil: // whoever names a folder does not mean it
+		case o.allowed.Hidden(path) != nil: // a folder that is named does not include it
 			continue
 		case err != nil:
 			gone.WriteString(path + "\x00")
