@@ -12,13 +12,17 @@ import (
 // number that is too large. Any other text is returned as it is.
 func exact(message []byte) []byte {
 	var batch []json.RawMessage
-	if json.Unmarshal(message, &batch) == nil {
-		for i := range batch {
-			batch[i] = exact(batch[i])
-		}
-		return encoded(batch, message)
+	if json.Unmarshal(message, &batch) != nil {
+		return exactResponse(message)
 	}
 
+	for i := range batch {
+		batch[i] = exactResponse(batch[i])
+	}
+	return encoded(batch, message)
+}
+
+func exactResponse(message []byte) []byte {
 	var response, result map[string]json.RawMessage
 	if json.Unmarshal(message, &response) != nil || json.Unmarshal(response["result"], &result) != nil {
 		return message

@@ -24,13 +24,13 @@ type attachedWorker struct {
 }
 
 // attachWorker starts a worker. If it ends by itself, failed is called.
-func attachWorker(configFile, databaseURL string, failed func(error)) (*attachedWorker, error) {
+func attachWorker(dataDir, configFile, databaseURL string, failed func(error)) (*attachedWorker, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	w := &attachedWorker{ended: make(chan struct{})}
-	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--config", configFile, "--workers", "1", "--listen=", "--drain", "2s")
+	w.cmd = exec.CommandContext(context.Background(), program, "work", "--attached", "--data-dir", dataDir, "--config", configFile, "--workers", "1", "--listen=", "--drain", "2s")
 	w.cmd.Env = append(os.Environ(), "ACTLOG_DATABASE_URL="+databaseURL) // other users can see command lines
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C at the terminal is for this process alone

@@ -63,7 +63,7 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "actlog serves on %s\nThe page of all runs: %s/\n\n", s.url, s.url)
-	d.config, d.database = c.Config, c.DatabaseURL
+	d.dataDir, d.config, d.database = c.DataDir, c.Config, c.DatabaseURL
 	if s.postgres != nil {
 		d.database = s.postgres.URL()
 	}
@@ -98,6 +98,7 @@ func writeDemo(dir, modelURL string) (config string, err error) {
 // demo is an agent at work, and the worker that carries it.
 type demo struct {
 	pace             time.Duration
+	dataDir          string
 	config, database string
 	key              string        // of the demo, if the server needs one
 	stuck            chan struct{} // receives when an answer is about to get stuck
@@ -135,7 +136,7 @@ func (d *demo) run(ctx context.Context, e *env, s *server, once bool) error {
 
 // attach starts a worker.
 func (d *demo) attach() error {
-	w, err := attachWorker(d.config, d.database, d.fail)
+	w, err := attachWorker(d.dataDir, d.config, d.database, d.fail)
 	if err == nil {
 		d.worker = w
 	}

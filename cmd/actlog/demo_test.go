@@ -28,9 +28,12 @@ func playDemo(t *testing.T, dataDir, databaseURL string) string {
 // another goes on, and the file that needs an approval is written once it has it.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	dir, database := t.TempDir(), pgtest.Empty(t).URL
+	dir, database := filepath.Join(t.TempDir(), ".actlog"), pgtest.Empty(t).URL // as the data folder is called
 	for n := 1; n <= 2; n++ {
 		out := playDemo(t, dir, database)
+		if strings.Contains(out, "FAILED") {
+			t.Errorf("something failed:\n%s", out)
+		}
 		wantAll(t, out, ">>> The demo has killed the worker", "the answer begins again, attempt 2")
 		wantAll(t, out, "demo/actlog.yaml defines two agents", "In a browser, watch it on its page: http", "analyst:", "   researcher:", "the answer begins again, attempt 2",
 			"May files.write_file run?", ">>> The demo approves", "APPROVED  by demo", "← files.write_file  COMPLETED", "report.md has it for the team.",

@@ -90,7 +90,11 @@ type work struct {
 func (w *work) start(ctx context.Context) (err error) {
 	c, log := w.cmd, w.env.log
 	waiting := c.waiting(log)
-	if w.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
+	hide := secretFiles(c.databaseFlags, c.guardFlags)
+	if c.Attached { // the folder of the demo's agents is in the data folder
+		hide = []string{c.folder()}
+	}
+	if w.agents, err = openAgents(&c.runtimeFlags, hide, log); err != nil {
 		return err
 	}
 	if c.Listen != "" {
