@@ -106,7 +106,7 @@ func (s *Step) OpenCycle(ref CycleRef) *Cycle {
 }
 
 func (c *Cycle) name() string {
-	return "cycle " + strconv.FormatInt(c.seq+1, 10) + " of step " + c.step.id
+	return "cycle " + strconv.FormatInt(c.seq, 10) + " of step " + c.step.id
 }
 
 // row returns a change of the cycle's row that only sets its state; "" sets none.
