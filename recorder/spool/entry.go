@@ -58,3 +58,12 @@ func entryLength(data []byte) (length int, ok bool) {
 	line := binary.LittleEndian.Uint32(data[lengthAt:])
 	return headerBytes + int(line), int64(line) <= int64(len(data)-headerBytes)
 }
+
+// unsealOld returns the line of an entry that an earlier version wrote: a checksum of the line (4 bytes), and the line.
+func unsealOld(entry []byte) (line []byte, ok bool) {
+	if len(entry) <= 4 {
+		return nil, false
+	}
+	line = entry[4:]
+	return line, binary.LittleEndian.Uint32(entry) == crc32.Checksum(line, castagnoli)
+}

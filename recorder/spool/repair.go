@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,17 +55,19 @@ func files(dir string) (out []file, err error) {
 // frame is the place of an entry in a file.
 type frame struct {
 	number     uint64
-	begin, end int // without its length before it
+	begin, end int  // without its length before it
+	isOld      bool // see unsealOld
 }
 
 // found is what a file holds.
 type found struct {
-	frames  []frame // of the entries that are what was written, by number
-	empties int     // entries that stand for lost ones
-	// inOrder says that the file is nothing but these entries, each where it belongs. tail are the bytes behind the last
-	// that is not empty.
-	inOrder bool
-	tail    int
+	frames []frame // of the entries that are what was written, by number
+	// empties are the entries between those that stand for lost ones. zeros are the bytes at the end of the file if they
+	// are all zero: they may be more such entries.
+	empties, zeros int
+	inOrder        bool // up to the last of frames, the file is nothing but these entries, each where it belongs
+	tail           int  // bytes behind that one
+	hasOld         bool // one of frames is of an earlier version
 }
 
 // scan finds the entries of a file whose first is that of a number. After damage it goes on with the next entry that
@@ -74,37 +77,43 @@ func scan(data []byte, first uint64) found {
 	next := first
 	at := 0
 	for at < len(data) {
-		if f.inOrder && data[at] == 0 { // a length of 0
-			f.empties++
-			next++
+		if data[at] == 0 { // a length of 0, or damage: the next entry's number tells
+			f.zeros++
 			at++
 			continue
 		}
 
-		begin, end, isFramed := nextEntry(data, at)
-		if begin < 0 {
-			f.inOrder = false
+		each, isFramed := nextEntry(data, at, next+uint64(f.zeros))
+		if each.end == 0 {
+			f.zeros = 0
 			break
 		}
-		number, _, _ := unseal(data[begin:end])
-		f.inOrder = f.inOrder && isFramed && number == next
-		if len(f.frames) == 0 || number > f.frames[len(f.frames)-1].number {
-			f.frames = append(f.frames, frame{number, begin, end})
+		if isFramed && each.number == next+uint64(f.zeros) {
+			f.empties += f.zeros
+		} else {
+			f.inOrder = false
 		}
-		next, at, f.tail = number+1, end, end
+		if len(f.frames) == 0 || each.number > f.frames[len(f.frames)-1].number {
+			f.frames = append(f.frames, each)
+			f.hasOld = f.hasOld || each.isOld
+		}
+		next, at, f.tail, f.zeros = each.number+1, each.end, each.end, 0
 	}
 
 	f.tail = len(data) - f.tail
 	return f
 }
 
-// nextEntry returns the place of the next entry that is whole; begin is negative if there is none. isFramed says that
-// it is at this place, behind its length.
-func nextEntry(data []byte, at int) (begin, end int, isFramed bool) {
+// nextEntry returns the next entry that is whole; its end is 0 if there is none. isFramed says that it is at this place,
+// behind its length. An entry of an earlier version has no number: it is found only there, and takes the one expected.
+func nextEntry(data []byte, at int, expected uint64) (next frame, isFramed bool) {
 	if size, n := binary.Uvarint(data[at:]); n > 0 && size <= uint64(len(data)-at-n) {
-		begin, end = at+n, at+n+int(size)
-		if _, _, ok := unseal(data[begin:end]); ok {
-			return begin, end, true
+		begin, end := at+n, at+n+int(size)
+		if number, _, ok := unseal(data[begin:end]); ok {
+			return frame{number: number, begin: begin, end: end}, true
+		}
+		if _, ok := unsealOld(data[begin:end]); ok {
+			return frame{number: expected, begin: begin, end: end, isOld: true}, true
 		}
 	}
 
@@ -115,11 +124,11 @@ func nextEntry(data []byte, at int) (begin, end int, isFramed bool) {
 		}
 		at += marked
 		length, _ := entryLength(data[at:])
-		if _, _, ok := unseal(data[at:min(at+length, len(data))]); ok {
-			return at, at + length, false
+		if number, _, ok := unseal(data[at:min(at+length, len(data))]); ok {
+			return frame{number: number, begin: at, end: at + length}, false
 		}
 	}
-	return -1, -1, false
+	return frame{}, false
 }
 
 // end returns the number behind the last entry that is whole.
@@ -138,7 +147,7 @@ type repaired struct {
 
 // repair makes the log readable for the library. A crash may leave a torn end: it is cut off after the last entry that
 // is whole. Damage before the end costs the damaged entries, and the log stays in one piece: empty entries replace
-// them. A file is copied to the folder damaged before it is changed.
+// them. What is cut off or damaged is copied to the folder damaged before. Entries of an earlier version are written anew.
 func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 	temporary, err := filepath.Glob(filepath.Join(dir, "*"+tempSuffix))
 	if err != nil {
@@ -164,46 +173,65 @@ func repair(dir string, logger *slog.Logger) (done repaired, err error) {
 		if log, err = withoutStray(log, i, end, logger); err != nil {
 			return done, err
 		}
-
 		isLast := i == len(log)-1
-		isWhole := holds.inOrder
-		switch {
-		case isLast:
-			isWhole = isWhole && holds.tail == 0
-		case log[i+1].first-end > maxLost:
-			return done, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, end-1)
-		default:
+		if !isLast {
+			if log[i+1].first-end > maxLost {
+				return done, fmt.Errorf("the log is damaged beyond repair: %s follows entry %d; move the folder away", log[i+1].path, end-1)
+			}
 			end = log[i+1].first
-			isWhole = isWhole && uint64(len(holds.frames)+holds.empties) == end-log[i].first
 		}
+
+		lost, err := repairFile(log[i], data, holds, end, isLast, logger)
+		if err != nil {
+			return done, fmt.Errorf("repair %s: %w", log[i].path, err)
+		}
+		done.lost += lost
 		for _, f := range holds.frames {
 			done.bytes += int64(f.end - f.begin)
 		}
-		if isWhole {
-			continue
-		}
-
-		lost := max(int(end-log[i].first)-len(holds.frames)-holds.empties, 0)
-		if isLast {
-			lost += torn(data[len(data)-holds.tail:])
-		}
-		kept, err := setAside(log[i].path)
-		if err != nil {
-			return done, err
-		}
-		if err := rewrite(log[i], data, holds.frames, end); err != nil {
-			return done, err
-		}
-
-		done.lost += lost
-		if isLast && holds.tail > 0 {
-			logger.Error("spool: cut off a torn end of the log", "file", log[i].path, "bytes", holds.tail, "kept", kept)
-		}
-		if lost > 0 {
-			logger.Error("spool: the log is damaged, some records are lost", "file", log[i].path, "records", lost, "kept", kept)
-		}
 	}
 	return done, nil
+}
+
+// repairFile makes a file hold the entries up to end and nothing else, and returns how many are lost. What it removes is
+// in the folder damaged before.
+func repairFile(f file, data []byte, holds found, end uint64, isLast bool, logger *slog.Logger) (lost int, err error) {
+	missing := max(int(end-f.first)-len(holds.frames)-holds.empties, 0)
+	isClean := holds.inOrder
+	switch {
+	case isLast:
+		lost = missing + torn(data[len(data)-holds.tail:])
+		isClean = isClean && holds.tail == 0
+	case holds.zeros != holds.tail || holds.zeros != missing: // its end is not made of empty entries
+		lost, isClean = missing, false
+	}
+
+	kept := ""
+	switch {
+	case isClean && !holds.hasOld:
+		return 0, nil
+	case isClean:
+		return 0, rewrite(f, data, holds.frames, end)
+	case isLast && holds.inOrder && !holds.hasOld: // a disk that is full has room for the end, if not for a copy of all
+		if kept, err = setAside(f.path, int64(len(data)-holds.tail)); err == nil {
+			err = os.Truncate(f.path, int64(len(data)-holds.tail))
+		}
+	default:
+		if kept, err = setAside(f.path, 0); err == nil {
+			err = rewrite(f, data, holds.frames, end)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+
+	if isLast && holds.tail > 0 {
+		logger.Error("spool: cut off a torn end of the log", "file", f.path, "bytes", holds.tail, "kept", kept)
+	}
+	if lost > 0 {
+		logger.Error("spool: the log is damaged, some records are lost", "file", f.path, "records", lost, "kept", kept)
+	}
+	return lost, nil
 }
 
 // torn returns how many entries a torn end held, as far as can be seen. A power loss leaves zeros as well.
@@ -227,7 +255,7 @@ func withoutStray(log []file, i int, end uint64, logger *slog.Logger) ([]file, e
 			return nil, fmt.Errorf("the log is damaged beyond repair: %s begins before entry %d; move the folder away", stray.path, end-1)
 		}
 
-		kept, err := setAside(stray.path)
+		kept, err := setAside(stray.path, 0)
 		if err == nil {
 			err = os.Remove(stray.path)
 		}
@@ -240,22 +268,30 @@ func withoutStray(log []file, i int, end uint64, logger *slog.Logger) ([]file, e
 	return log, nil
 }
 
-// setAside copies a file of the log to the folder damaged, beside the log, and returns where it is.
-func setAside(path string) (kept string, err error) {
+// setAside copies a file of the log from a byte on to the folder damaged, beside the log, and returns where it is.
+func setAside(path string, from int64) (kept string, err error) {
 	dir := filepath.Join(filepath.Dir(filepath.Dir(path)), "damaged")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	data, err := os.ReadFile(path)
+	source, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = source.Close() }()
+	if _, err := source.Seek(from, io.SeekStart); err != nil {
+		return "", err
+	}
+
 	to, err := os.CreateTemp(dir, filepath.Base(path)+"-*")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("keep a copy of what is damaged: %w", err)
 	}
-	_, err = to.Write(data)
-	return to.Name(), errors.Join(err, to.Sync(), to.Close(), syncDir(dir))
+	_, err = io.Copy(to, source)
+	if err := errors.Join(err, to.Sync(), to.Close(), syncDir(dir)); err != nil {
+		return "", fmt.Errorf("keep a copy of what is damaged: %w", errors.Join(err, os.Remove(to.Name())))
+	}
+	return to.Name(), nil
 }
 
 // rewrite replaces a file by one with these entries of it, and empty ones for those that are missing up to end.
@@ -266,9 +302,16 @@ func rewrite(f file, data []byte, frames []frame, end uint64) error {
 		if each.number < f.first || each.number >= end {
 			continue
 		}
+		entry := data[each.begin:each.end]
+		if each.isOld {
+			line, _ := unsealOld(entry)
+			entry = newEntry(line)
+			seal(entry, each.number)
+		}
+
 		whole = append(whole, make([]byte, each.number-number)...)
-		whole = binary.AppendUvarint(whole, uint64(each.end-each.begin))
-		whole = append(whole, data[each.begin:each.end]...)
+		whole = binary.AppendUvarint(whole, uint64(len(entry)))
+		whole = append(whole, entry...)
 		number = each.number + 1
 	}
 	whole = append(whole, make([]byte, end-number)...)

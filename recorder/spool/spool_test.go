@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log/slog"
 	"math"
@@ -482,11 +484,56 @@ func TestDamageCostsWhatItHit(t *testing.T) {
 			checkDamage(t, dir, path, whole, data, from, to)
 		}
 	})
+	t.Run("zeros", func(t *testing.T) {
+		t.Parallel()
+		dir, path, whole := smallLog(t, 800, 120)
+		for range 100 {
+			from := random.IntN(len(whole))
+			to := min(from+1+random.IntN(4096), len(whole))
+			data := bytes.Clone(whole)
+			clear(data[from:to])
+			checkDamage(t, dir, path, whole, data, from, to)
+		}
+	})
 	t.Run("its beginning", func(t *testing.T) {
 		t.Parallel()
 		dir, path, whole := smallLog(t, 800, 120)
 		checkDamage(t, dir, path, whole, append([]byte("\xff\x01\x00\x80random bytes!"), whole[17:]...), 0, 17)
 	})
+}
+
+// What an earlier version left in the folder is delivered, too, and in order with what is new.
+func TestEntriesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	const n, headerBytes = 500, 20
+	for _, torn := range []int{0, 30} {
+		dir, path, whole := smallLog(t, n, 120)
+		var old []byte
+		for at := 0; at < len(whole); {
+			size, length := binary.Uvarint(whole[at:])
+			at += length
+			line := whole[at+headerBytes : at+int(size)]
+			old = binary.AppendUvarint(old, uint64(4+len(line)))
+			old = binary.LittleEndian.AppendUint32(old, crc32.Checksum(line, crc32.MakeTable(crc32.Castagnoli)))
+			old = append(old, line...)
+			at += int(size)
+		}
+		ok(t, os.WriteFile(path, old[:len(old)-torn], 0o600))
+
+		s := open(t, dir, away())
+		write(t, s, artifact("new", "x"))
+		if want := min(torn, 1); s.Lost() != want {
+			t.Errorf("%d bytes torn off: %d lost", torn, s.Lost())
+		}
+		leave(t, s, n+1-min(torn, 1))
+
+		sink := newSink()
+		s = open(t, dir, sink)
+		ok(t, s.Close(t.Context()))
+		if want := n + 1 - min(torn, 1); len(sink.rows) != want || sink.rows["0"] == "" || sink.rows["new"] == "" {
+			t.Errorf("%d bytes torn off: %d of %d are delivered", torn, len(sink.rows), want)
+		}
+	}
 }
 
 // smallLog returns a folder with n records, the only file of its log, and what is in it.
@@ -547,7 +594,8 @@ func checkDamage(t *testing.T, dir, path string, whole, damaged []byte, from, to
 		t.Fatalf("bytes %d to %d: kept %q", from, to, kept)
 	}
 	for _, each := range kept {
-		if got, err := os.ReadFile(each); err != nil || !bytes.Equal(got, damaged) {
+		got, err := os.ReadFile(each)
+		if err != nil || len(got) == 0 || !bytes.HasSuffix(damaged, got) || sink.rows[last] != "" && len(got) < len(damaged) {
 			t.Errorf("bytes %d to %d: what was damaged is not kept: %v", from, to, err)
 		}
 	}
