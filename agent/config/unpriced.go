@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,12 +17,16 @@ func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []str
 		if c.Agents[name].Limits.CostUSD == 0 {
 			continue
 		}
-		for _, agent := range c.callable(name) {
-			if m := c.Models[c.Agents[agent].Model]; m.Model != "" && !priced(m.Provider, m.Model) {
-				line := fmt.Sprintf("agents.%s.limits.costUsd: model %s has no price", name, m.Model)
-				if agent != name {
-					line = fmt.Sprintf("agents.%s.limits.costUsd: model %s of agent %s has no price", name, m.Model, agent)
-				}
+		for _, each := range c.callable(name) {
+			m := c.Models[each.model]
+			if m.Model == "" || priced(m.Provider, m.Model) {
+				continue
+			}
+			line := fmt.Sprintf("agents.%s.limits.costUsd: model %s has no price", name, m.Model)
+			if each.agent != name {
+				line = fmt.Sprintf("agents.%s.limits.costUsd: model %s of agent %s has no price", name, m.Model, each.agent)
+			}
+			if !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 		}
@@ -29,15 +34,47 @@ func (c *Config) Unpriced(priced func(provider, model string) bool) (lines []str
 	return lines
 }
 
-// callable returns an agent, and all that it and those that it calls can call.
-func (c *Config) callable(agent string) []string {
-	all := []string{agent}
+// caller is an agent, by itself or in a step of a plan, with what it can call.
+type caller struct {
+	agent, model   string
+	tools, exclude []string
+}
+
+func (c *Config) caller(agent string) caller {
+	a := c.Agents[agent]
+	return caller{agent: agent, model: a.Model, tools: a.Tools, exclude: a.Exclude}
+}
+
+// callable returns an agent, and all that it and those that it calls can call: other agents, and the steps of plans.
+func (c *Config) callable(agent string) []caller {
+	all := []caller{c.caller(agent)}
+	called := map[string]bool{"agent." + agent: true}
 	for i := 0; i < len(all); i++ {
-		a := c.Agents[all[i]]
+		calls := func(name string) bool {
+			matches := func(pattern string) bool { return tool.Match(pattern, name) }
+			if called[name] || !slices.ContainsFunc(all[i].tools, matches) || slices.ContainsFunc(all[i].exclude, matches) {
+				return false
+			}
+			called[name] = true
+			return true
+		}
+
 		for _, other := range slices.Sorted(maps.Keys(c.Agents)) {
-			matches := func(pattern string) bool { return tool.Match(pattern, "agent."+other) }
-			if slices.ContainsFunc(a.Tools, matches) && !slices.ContainsFunc(a.Exclude, matches) && !slices.Contains(all, other) {
-				all = append(all, other)
+			if calls("agent." + other) {
+				all = append(all, c.caller(other))
+			}
+		}
+		for _, plan := range slices.Sorted(maps.Keys(c.Plans)) {
+			if !calls("plan." + plan) {
+				continue
+			}
+			for _, step := range c.Plans[plan].Steps {
+				one := c.caller(step.Agent)
+				one.model = cmp.Or(step.Model, one.model)
+				if len(step.Tools) > 0 {
+					one.tools = step.Tools
+				}
+				all = append(all, one)
 			}
 		}
 	}

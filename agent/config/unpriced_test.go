@@ -23,7 +23,11 @@ agents:
   known: {description: d, limits: {costUsd: 1}}
   boss: {description: d, tools: [agent.middle], limits: {costUsd: 1}}
   middle: {description: d, tools: ["agent.fr*", agent.boss]}
-  other: {description: d, tools: ["agent.*"], exclude: [agent.own, agent.free, agent.middle, agent.boss], limits: {costUsd: 1}}
+  other: {description: d, tools: ["agent.*"], exclude: [agent.own, agent.free, agent.middle, agent.boss, agent.planner], limits: {costUsd: 1}}
+  planner: {description: d, tools: [plan.*], limits: {costUsd: 1}}
+plans:
+  cheap: {steps: [{agent: known, request: r}, {agent: known, model: own, request: r}]}
+  deep: {steps: [{agent: known, tools: [agent.free], request: r}]}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +36,9 @@ agents:
 		t.Fatal(err)
 	}
 	priced := func(provider, model string) bool { return provider == "openai" && model == "gpt-5-mini" }
-	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\nagents.own.limits.costUsd: model our-own-model-7b has no price"
+	want := "agents.boss.limits.costUsd: model our-own-model-7b of agent free has no price\nagents.own.limits.costUsd: model our-own-model-7b has no price\n" +
+		"agents.planner.limits.costUsd: model our-own-model-7b of agent known has no price\n" +
+		"agents.planner.limits.costUsd: model our-own-model-7b of agent free has no price"
 	if got := strings.Join(c.Unpriced(priced), "\n"); got != want {
 		t.Errorf("%s\nwant:\n%s", got, want)
 	}

@@ -86,6 +86,7 @@ const maxPriceFile = 64 << 20
 func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error) {
 	var document priceDocument
 	var lite map[string]json.RawMessage
+	values, liteAt := 0, 0
 	d := json.NewDecoder(io.LimitReader(file, maxPriceFile))
 	for {
 		var raw json.RawMessage
@@ -94,6 +95,7 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 		} else if err != nil {
 			return list, fmt.Errorf("read prices: %w", err)
 		}
+		values++
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &object); err != nil {
 			return list, fmt.Errorf("read prices: %w", err)
@@ -110,11 +112,15 @@ func readPriceFile(file io.Reader, asked *time.Time) (list priceFile, err error)
 			err = strictly(raw, &line)
 			document.Prices = append(document.Prices, line)
 		default:
-			lite = object
+			lite, liteAt = object, values
 		}
 		if err != nil {
 			return list, fmt.Errorf("read prices: %w", err)
 		}
+	}
+
+	if lite != nil && values > 1 { // LiteLLM's file is one object
+		return list, fmt.Errorf("read prices: object %d has no model", liteAt)
 	}
 
 	for _, p := range document.Prices {

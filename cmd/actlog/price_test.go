@@ -200,6 +200,8 @@ func TestPriceImport(t *testing.T) {
 		`{"prices": [{"model": "m", "fromDay": "1.1.2026"}]}`:                                        "price 1, of m: fromDay",
 		`{"prices": [{"model": "", "inputUsd": 1}]}`:                                                 "must name a model",
 		`{"prices": [{"model": "m*", "inputUsd": 1}]}`:                                               "*",
+		`{"model": "m", "inputUsd": 1, "outputUsd": 1} {"modl": "n", "inputUsd": 1}`:                 "object 2 has no model",
+		`{"modl": "n", "inputUsd": 1} {"model": "m", "inputUsd": 1, "outputUsd": 1}`:                 "object 1 has no model",
 		`{"prices": [{"model": "m", "tiers": [{"aboveTokens": 0, "inputUsd": 1, "outputUsd": 1}]}]}`: "tiers.above",
 	} {
 		code, _, stderr := actlog(t, "price", "import", "--database-url", database, file(text))

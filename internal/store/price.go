@@ -396,7 +396,7 @@ func (l *priceList) of(provider, model string, day time.Time) *Price {
 	return nil
 }
 
-// has reports whether the list has a price like this already, or a newer one of the same model.
+// has reports whether the price says nothing new: on its first day the list has the same for its provider and model.
 func (l *priceList) has(price *Price) bool {
 	for _, p := range l.listed[listed(price.Model)] {
 		if p.Provider == strings.ToLower(price.Provider) && !price.FromDay.Before(p.FromDay) {
@@ -430,15 +430,12 @@ func (l *priceList) match(provider, model string) (prices []*Price) {
 	add := func(p *Price) {
 		switch {
 		case p.Provider == "" || name.bedrock && isBedrock(p.Provider):
-		case name.bedrock:
-			if p.Provider != "anthropic" {
-				return
-			}
+		case name.bedrock && p.Provider == "anthropic":
 			if !name.global && isRegional(p.Model) {
 				p = p.times(surcharge)
 			}
 		case p.Provider == provider:
-		case l.providers[provider] && p.Provider != name.maker:
+		case name.bedrock || l.providers[provider] && p.Provider != name.maker:
 			return
 		}
 		prices = append(prices, p)

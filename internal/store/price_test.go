@@ -184,6 +184,29 @@ func TestPriceOfCall(t *testing.T) {
 	}
 }
 
+// TestOwnPriceOfAProxy checks that a price of the operator for a proxy counts, whoever's model it passes on.
+func TestOwnPriceOfAProxy(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t)
+	for n, tt := range []struct{ provider, model, priced string }{
+		{"litellm", "bedrock/anthropic.claude-x", "bedrock/anthropic.claude-x"},
+		{"litellm", "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0"},
+		{"litellm", "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0", "*claude-sonnet-4-5*"},
+		{"openrouter", "amazon/nova-pro-v1", "amazon/nova-pro-v1"},
+		{"openrouter", "anthropic/claude-sonnet-4.5", "anthropic/claude-sonnet-4.5"},
+		{"aws.bedrock", "anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic.claude-haiku-4-5-20251001-v1:0"},
+	} {
+		setPrice(t, s, tt.provider, tt.priced, "2026-01-01", 7, 0)
+		id := fmt.Sprintf("proxy-%d", n)
+		storetest.Write(t, s, &record.ThinkAct{
+			RootPlanID: id, StepID: id, Seq: 0, Provider: &tt.provider, ModelName: &tt.model, InputTokens: new(int64(100_000)), ThinkStartTime: new(day("2026-11-20")),
+		})
+		if got, _ := cost(t, s, id); math.Abs(got-0.7) > 1e-9 {
+			t.Errorf("%+v costs %v", tt, got)
+		}
+	}
+}
+
 // TestPriceChange checks that a call keeps its price when the price changes, until a change names
 // its model again. A deleted price is not used.
 func TestPriceChange(t *testing.T) {
