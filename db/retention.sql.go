@@ -81,36 +81,49 @@ func (q *Queries) DetailDropped(ctx context.Context, db DBTX, arg DetailDroppedP
 	return result.RowsAffected(), nil
 }
 
-const DetailForget = `-- name: DetailForget :exec
-WITH steps AS MATERIALIZED (
-    SELECT s.root_plan_id, s.step_id
-    FROM actlog.agent_execution_record AS s
-    WHERE s.latest_tool_args IS NOT NULL
-        AND (s.root_plan_id, s.step_id) IN (
-            SELECT c.root_plan_id, c.step_id
-            FROM actlog.act_tool_info AS c
-            WHERE c.part >= $1::date AND c.part < $2::date
-        )
-    ORDER BY s.root_plan_id, s.step_id
-    FOR NO KEY UPDATE
-)
-
-UPDATE actlog.agent_execution_record AS s
-SET latest_tool_args = NULL
-FROM steps AS t
-WHERE s.root_plan_id = t.root_plan_id AND s.step_id = t.step_id
+const DetailForgotten = `-- name: DetailForgotten :exec
+UPDATE actlog.dropped_detail SET forgotten = true WHERE from_day = $1::date AND to_day = $2::date
 `
 
-type DetailForgetParams struct {
+type DetailForgottenParams struct {
 	FromDay time.Time
 	ToDay   time.Time
 }
 
-// Takes from steps what their last tool call was called with: the calls in these parts are being dropped. Steps are
-// locked in the order of the writers.
-func (q *Queries) DetailForget(ctx context.Context, db DBTX, arg DetailForgetParams) error {
-	_, err := db.Exec(ctx, DetailForget, arg.FromDay, arg.ToDay)
+// Notes that the texts of a dropped period are in no step and no wait.
+func (q *Queries) DetailForgotten(ctx context.Context, db DBTX, arg DetailForgottenParams) error {
+	_, err := db.Exec(ctx, DetailForgotten, arg.FromDay, arg.ToDay)
 	return err
+}
+
+const DetailToForget = `-- name: DetailToForget :many
+SELECT from_day, to_day FROM actlog.dropped_detail WHERE NOT forgotten ORDER BY from_day
+`
+
+type DetailToForgetRow struct {
+	FromDay time.Time
+	ToDay   time.Time
+}
+
+// Returns the dropped periods whose texts are still in steps and waits.
+func (q *Queries) DetailToForget(ctx context.Context, db DBTX) ([]DetailToForgetRow, error) {
+	rows, err := db.Query(ctx, DetailToForget)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DetailToForgetRow
+	for rows.Next() {
+		var i DetailToForgetRow
+		if err := rows.Scan(&i.FromDay, &i.ToDay); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const LinkSave = `-- name: LinkSave :exec
@@ -509,6 +522,56 @@ func (q *Queries) SpanMove(ctx context.Context, db DBTX, traceDays int32) error 
 	return err
 }
 
+const StepForget = `-- name: StepForget :one
+WITH page AS MATERIALIZED (
+    SELECT s.root_plan_id, s.step_id
+    FROM actlog.agent_execution_record AS s
+    WHERE s.latest_tool_args IS NOT NULL AND s.part >= $1::date AND s.part < $2::date
+        AND (s.root_plan_id, s.step_id) > ($3::text, $4::text)
+    ORDER BY s.root_plan_id, s.step_id
+    LIMIT $5::integer
+    FOR NO KEY UPDATE
+),
+forgotten AS (
+    UPDATE actlog.agent_execution_record AS s
+    SET latest_tool_args = NULL
+    FROM page
+    WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id
+)
+SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_root,
+    COALESCE((array_agg(step_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_step
+FROM page
+`
+
+type StepForgetParams struct {
+	FromDay   time.Time
+	ToDay     time.Time
+	AfterRoot string
+	AfterStep string
+	PageSize  int32
+}
+
+type StepForgetRow struct {
+	Size     int64
+	LastRoot string
+	LastStep string
+}
+
+// Takes from a page of steps of dropped parts what their last tool call was called with. Returns the size of the page and
+// its last step. Steps are locked in the order of the writers.
+func (q *Queries) StepForget(ctx context.Context, db DBTX, arg StepForgetParams) (StepForgetRow, error) {
+	row := db.QueryRow(ctx, StepForget,
+		arg.FromDay,
+		arg.ToDay,
+		arg.AfterRoot,
+		arg.AfterStep,
+		arg.PageSize,
+	)
+	var i StepForgetRow
+	err := row.Scan(&i.Size, &i.LastRoot, &i.LastStep)
+	return i, err
+}
+
 const Today = `-- name: Today :one
 SELECT COALESCE((now() AT TIME ZONE 'utc')::date, '-infinity')::date AS day
 `
@@ -698,4 +761,65 @@ func (q *Queries) TurnTake(ctx context.Context, db DBTX, task string) (bool, err
 	var mine bool
 	err := row.Scan(&mine)
 	return mine, err
+}
+
+const WaitForget = `-- name: WaitForget :one
+WITH page AS MATERIALIZED (
+    SELECT w.root_plan_id, w.plan_id, w.wait_id
+    FROM actlog.wait_state AS w
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = w.root_plan_id AND p.current_plan_id = w.plan_id
+    WHERE w.tool_call_id IS NOT NULL AND w.state <> 'WAITING' AND p.part >= $1::date AND p.part < $2::date
+        AND (w.subject IS NOT NULL OR w.form_inputs IS NOT NULL OR w.form_description IS NOT NULL)
+        AND (w.root_plan_id, w.plan_id, w.wait_id) > ($3::text, $4::text, $5::text)
+    ORDER BY w.root_plan_id, w.plan_id, w.wait_id
+    LIMIT $6::integer
+    FOR NO KEY UPDATE OF w
+),
+forgotten AS (
+    UPDATE actlog.wait_state AS w
+    SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
+    FROM page
+    WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id
+)
+SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_root,
+    COALESCE((array_agg(plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_plan,
+    COALESCE((array_agg(wait_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_wait
+FROM page
+`
+
+type WaitForgetParams struct {
+	FromDay   time.Time
+	ToDay     time.Time
+	AfterRoot string
+	AfterPlan string
+	AfterWait string
+	PageSize  int32
+}
+
+type WaitForgetRow struct {
+	Size     int64
+	LastRoot string
+	LastPlan string
+	LastWait string
+}
+
+// Takes from a page of waits of dropped parts what was asked about a tool call, and what a form asked and was told. Returns
+// the size of the page and its last wait.
+func (q *Queries) WaitForget(ctx context.Context, db DBTX, arg WaitForgetParams) (WaitForgetRow, error) {
+	row := db.QueryRow(ctx, WaitForget,
+		arg.FromDay,
+		arg.ToDay,
+		arg.AfterRoot,
+		arg.AfterPlan,
+		arg.AfterWait,
+		arg.PageSize,
+	)
+	var i WaitForgetRow
+	err := row.Scan(
+		&i.Size,
+		&i.LastRoot,
+		&i.LastPlan,
+		&i.LastWait,
+	)
+	return i, err
 }

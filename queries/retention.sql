@@ -280,23 +280,57 @@ INSERT INTO actlog.otlp_span (trace_id, part, id, spans)
 SELECT s.trace_id, moved.part, s.id, s.spans
 FROM moved JOIN actlog.otlp_span AS s ON s.trace_id = moved.trace_id AND s.part = moved.from_part;
 
--- name: DetailForget :exec
--- Takes from steps what their last tool call was called with: the calls in these parts are being dropped. Steps are
--- locked in the order of the writers.
-WITH steps AS MATERIALIZED (
+-- name: DetailToForget :many
+-- Returns the dropped periods whose texts are still in steps and waits.
+SELECT from_day, to_day FROM actlog.dropped_detail WHERE NOT forgotten ORDER BY from_day;
+
+-- name: StepForget :one
+-- Takes from a page of steps of dropped parts what their last tool call was called with. Returns the size of the page and
+-- its last step. Steps are locked in the order of the writers.
+WITH page AS MATERIALIZED (
     SELECT s.root_plan_id, s.step_id
     FROM actlog.agent_execution_record AS s
-    WHERE s.latest_tool_args IS NOT NULL
-        AND (s.root_plan_id, s.step_id) IN (
-            SELECT c.root_plan_id, c.step_id
-            FROM actlog.act_tool_info AS c
-            WHERE c.part >= sqlc.arg(from_day)::date AND c.part < sqlc.arg(to_day)::date
-        )
+    WHERE s.latest_tool_args IS NOT NULL AND s.part >= @from_day::date AND s.part < @to_day::date
+        AND (s.root_plan_id, s.step_id) > (@after_root::text, @after_step::text)
     ORDER BY s.root_plan_id, s.step_id
+    LIMIT @page_size::integer
     FOR NO KEY UPDATE
+),
+forgotten AS (
+    UPDATE actlog.agent_execution_record AS s
+    SET latest_tool_args = NULL
+    FROM page
+    WHERE s.root_plan_id = page.root_plan_id AND s.step_id = page.step_id
 )
+SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_root,
+    COALESCE((array_agg(step_id ORDER BY root_plan_id DESC, step_id DESC))[1], '')::text AS last_step
+FROM page;
 
-UPDATE actlog.agent_execution_record AS s
-SET latest_tool_args = NULL
-FROM steps AS t
-WHERE s.root_plan_id = t.root_plan_id AND s.step_id = t.step_id;
+-- name: WaitForget :one
+-- Takes from a page of waits of dropped parts what was asked about a tool call, and what a form asked and was told. Returns
+-- the size of the page and its last wait.
+WITH page AS MATERIALIZED (
+    SELECT w.root_plan_id, w.plan_id, w.wait_id
+    FROM actlog.wait_state AS w
+    JOIN actlog.plan_execution_record AS p ON p.root_plan_id = w.root_plan_id AND p.current_plan_id = w.plan_id
+    WHERE w.tool_call_id IS NOT NULL AND w.state <> 'WAITING' AND p.part >= @from_day::date AND p.part < @to_day::date
+        AND (w.subject IS NOT NULL OR w.form_inputs IS NOT NULL OR w.form_description IS NOT NULL)
+        AND (w.root_plan_id, w.plan_id, w.wait_id) > (@after_root::text, @after_plan::text, @after_wait::text)
+    ORDER BY w.root_plan_id, w.plan_id, w.wait_id
+    LIMIT @page_size::integer
+    FOR NO KEY UPDATE OF w
+),
+forgotten AS (
+    UPDATE actlog.wait_state AS w
+    SET subject = NULL, form_inputs = NULL, form_description = NULL, title = CASE WHEN w.type <> 'USER_INPUT' THEN w.title END
+    FROM page
+    WHERE w.root_plan_id = page.root_plan_id AND w.plan_id = page.plan_id AND w.wait_id = page.wait_id
+)
+SELECT count(*) AS size, COALESCE((array_agg(root_plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_root,
+    COALESCE((array_agg(plan_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_plan,
+    COALESCE((array_agg(wait_id ORDER BY root_plan_id DESC, plan_id DESC, wait_id DESC))[1], '')::text AS last_wait
+FROM page;
+
+-- name: DetailForgotten :exec
+-- Notes that the texts of a dropped period are in no step and no wait.
+UPDATE actlog.dropped_detail SET forgotten = true WHERE from_day = @from_day::date AND to_day = @to_day::date;

@@ -15,8 +15,8 @@ import (
 
 // Detail is dropped in two transactions per period. The first detaches its partitions from
 // their tables and notes the period: it is short, because it locks everybody out. The second
-// counts the tool calls, removes copies of their texts, and drops the detached tables: it is long, and blocks nobody. If one
-// is interrupted, the next round goes on from there.
+// counts the tool calls, removes their texts from the search, and drops the detached tables: it is long, and blocks nobody.
+// Then steps and waits lose what they copy from the calls. If one is interrupted, the next round goes on from there.
 
 // droppingPrefix marks a partition that was detached.
 const droppingPrefix = "dropping_"
@@ -54,7 +54,7 @@ func (u *Upkeep) dropDetail(ctx context.Context, days int) error {
 		}
 	}
 	// What an earlier round began, perhaps on another server.
-	errs = append(errs, u.dropDetached(ctx), u.sweepLateDetail(ctx))
+	errs = append(errs, u.dropDetached(ctx), u.sweepLateDetail(ctx), u.forgetCopies(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("drop detail: %w", err)
 	}
@@ -209,7 +209,7 @@ func (u *Upkeep) dropTable(ctx context.Context, name string) error {
 			}
 		}
 		if !strings.HasPrefix(name, droppingPrefix+contentTable) {
-			if err := u.forgetTexts(ctx, tx, "actlog."+name, time.Time{}, endOfTime); err != nil {
+			if err := u.forgetFound(ctx, tx, "actlog."+name, time.Time{}, endOfTime); err != nil {
 				return err
 			}
 		}
@@ -253,7 +253,7 @@ func (u *Upkeep) dropFromDefault(ctx context.Context, p period) error {
 			return err
 		}
 		for _, table := range []string{callTable, cycleTable} {
-			if err := u.forgetTexts(ctx, tx, table+"_default", p.from, p.to); err != nil {
+			if err := u.forgetFound(ctx, tx, table+"_default", p.from, p.to); err != nil {
 				return err
 			}
 		}

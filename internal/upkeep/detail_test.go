@@ -138,6 +138,14 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 					&record.ActTool{
 						RootPlanID: root, StepID: root + "-a", Seq: 7, ToolCallID: root + "-last", Name: new("fetch"), Parameters: new(string(args)), Result: text("result"),
 						State: new(record.Failed), ErrorMessage: text("failed"),
+					},
+					&record.Wait{
+						RootPlanID: root, PlanID: root, WaitID: root + "-approval", ToolCallID: new(root + "-last"), Type: new(record.WaitActionValidation),
+						State: new(record.Approved), Title: new("Approve fetch"), Subject: json.RawMessage(`{"tool":"fetch","arguments":` + string(args) + `}`),
+					},
+					&record.Wait{
+						RootPlanID: root, PlanID: root, WaitID: root + "-form", ToolCallID: new(root + "-form"), Type: new(record.WaitUserInput), State: new(record.Submitted),
+						Title: text("title"), FormDescription: text("description"), FormInputs: json.RawMessage(`[{"label":"planted-` + root + `-label"}]`),
 					})
 			}
 			if inDefault {
@@ -150,8 +158,18 @@ func TestNoTextOfDetailIsLeft(t *testing.T) {
 				t.Fatal("nothing was planted")
 			}
 			dropDetail(t, s)
+			if title := storetest.Query[string](t, s, "SELECT title FROM actlog.wait_state WHERE wait_id = 'old-approval'"); title != "Approve fetch" {
+				t.Errorf("the approval has the title %q", title)
+			}
 			if n := planted(t, pg.Pool, "old"); n > 0 {
 				t.Errorf("%d rows still have texts of detail that was dropped", n)
+			}
+			// As an earlier version left it.
+			storetest.Exec(t, s, "UPDATE actlog.agent_execution_record SET latest_tool_args = 'planted-old-again' WHERE root_plan_id = 'old'")
+			storetest.Exec(t, s, "UPDATE actlog.dropped_detail SET forgotten = false")
+			dropDetail(t, s)
+			if n := planted(t, pg.Pool, "old"); n > 0 {
+				t.Errorf("%d rows still have texts of detail that an earlier version dropped", n)
 			}
 			if n := planted(t, pg.Pool, "young"); n == 0 {
 				t.Error("detail that is young has lost its texts")
