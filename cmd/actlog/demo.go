@@ -55,10 +55,11 @@ func (c *demoCmd) Run(ctx context.Context, e *env) error {
 	}
 	defer model.Close()
 	c.Workers = 0
-	s, err := startServer(ctx, &c.serveCmd, log, func() (err error) { // not where another server already listens
+	c.listening = func() (err error) { // not where another server already listens
 		c.Config, err = writeDemo(filepath.Join(c.DataDir, "demo"), model.URL())
 		return c.withFolder(err)
-	})
+	}
+	s, err := startServer(ctx, &c.serveCmd, log)
 	if err != nil {
 		return err
 	}

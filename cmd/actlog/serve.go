@@ -55,6 +55,8 @@ type serveCmd struct {
 	waitFlags
 	poolerFlags
 	databaseFlags
+
+	listening func() error // called as soon as the server listens, before it reads its configuration; may be nil
 }
 
 // Run implements the command.
@@ -125,8 +127,8 @@ func (c *serveCmd) validate() error {
 }
 
 // startServer checks what it was given, listens, waits for the database, migrates it and serves. Until then, requests are answered 503.
-// listening is called as soon as it listens. The caller must wait for the server or close it.
-func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening ...func() error) (_ *server, err error) {
+// The caller must wait for the server or close it.
+func startServer(ctx context.Context, c *serveCmd, log *slog.Logger) (_ *server, err error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -151,16 +153,16 @@ func startServer(ctx context.Context, c *serveCmd, log *slog.Logger, listening .
 	if s.doors, err = c.open(ctx); err != nil {
 		return nil, err
 	}
-	for _, call := range listening {
-		if err := call(); err != nil {
+	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
+
+	if c.listening != nil {
+		if err := c.listening(); err != nil {
 			return nil, err
 		}
 	}
 	if s.agents, err = openAgents(&c.runtimeFlags, secretFiles(c.databaseFlags, c.guardFlags), log); err != nil {
 		return nil, err
 	}
-
-	s.url, s.failed = s.doors.api.URL(), make(chan error, len(s.doors.all))
 
 	config.Logger, config.Version = log, serverVersion()
 	config.Origins, config.MaxStreams = c.OTLPOrigins, c.MaxStreams

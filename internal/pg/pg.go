@@ -274,7 +274,8 @@ func (d *DB) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// ReadTx runs f in a transaction in which all reads are of one moment.
+// ReadTx runs f in a transaction in which all reads are of one moment. It is not made again after a deadlock, as [Read] is: f
+// may have passed on what it has read.
 func ReadTx(ctx context.Context, d *DB, f func(pgx.Tx) error) error {
 	leave, err := d.enter(ctx)
 	if err != nil {
