@@ -69,8 +69,8 @@ const (
 )
 
 var (
-	bracketedMark = regexp.MustCompile(`(?i)\s*` + dots + `?\s*[\[(<{]` + noQuote + `(?:` + markWord + `|` + dots + `)` + noQuote +
-		`[\])>}]+` + dots + `?\s*$`)
+	bracketedMark = regexp.MustCompile(`(?i)\s*` + dots + `?\s*` +
+		`[\[(<{]` + noQuote + `(?:` + markWord + `|` + dots + `)` + noQuote + `[\])>}]+` + dots + `?\s*$`)
 	bareMark = regexp.MustCompile(`(?i)\s*(?:` + dots + `\s*[\w+,. ]*` + markWord + `[\w,. ]*|` + dots + `|truncated)\s*$`)
 )
 

@@ -148,8 +148,8 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 	}
 }
 
-// TestNamesOfScopesThatWereCut checks that each span, and each log record that becomes a span, says that the name of its
-// scope was cut, and no other does.
+// TestNamesOfScopesThatWereCut checks that each span, and each log record that becomes a span, says that the name of
+// its scope was cut, and no other does.
 func TestNamesOfScopesThatWereCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("s", otlp.MaxNameBytes+1)
