@@ -11,7 +11,8 @@ import (
 // maxDepth bounds how deep a text nests that is completed.
 const maxDepth = 256
 
-// Unclosed reports whether s ends within an object or a list that it begins with. It only looks for that, so it is fast.
+// Unclosed reports whether s ends within an object or a list that it begins with. It only looks for that, so it is
+// fast.
 func Unclosed(s string) bool {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '{' && s[0] != '[' {
@@ -41,33 +42,43 @@ func Unclosed(s string) bool {
 // Complete closes an object or a list that was cut off. What was whole before the cut stays, and the beginning of the
 // text in which the cut lies. A name, an id or a number of which only the beginning is left is dropped with its member.
 // The arguments of a call that were cut become a text. Behind the cut may stand a mark such as "..." or "[truncated]".
-// Complete reports false for a text that is whole, or no beginning of JSON.
+// One in brackets is dropped; any other stays in a text, which may itself say that. Complete reports false for a text
+// that is whole, or no beginning of JSON.
 func Complete(s string) (whole string, ok bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '{' && s[0] != '[' {
 		return "", false
 	}
 
-	whole, ok = complete(s)
-	if !ok {
-		if at := markOf(s); at > 0 {
-			whole, ok = complete(s[:at])
+	for _, end := range []int{markOf(s, bracketedMark), len(s), markOf(s, bareMark)} {
+		if end <= 0 {
+			continue
+		}
+		if whole, ok = complete(s[:end]); ok {
+			return whole, true
 		}
 	}
-	return whole, ok
+	return "", false
 }
 
-// mark is what programs put behind a text that they cut.
-var mark = regexp.MustCompile(`(?i)\s*(?:` +
-	`(?:\.{2,}|…)?\s*[\[(<{][^\[\](){}<>"]*(?:trunc|cut|omit|more|char|byte|short|trim|snip|clip|\.{2,}|…)[^\[\](){}<>"]*[\])>}]+(?:\.{2,}|…)?|` +
-	`(?:\.{2,}|…)\s*[\w+,. ]*(?:trunc|cut|omit|more|char|byte|short|trim|snip|clip)[\w,. ]*|` +
-	`(?:\.{2,}|…)|truncated)\s*$`)
+// The marks that programs put behind a text that they cut.
+const (
+	dots     = `(?:\.{2,}|…)`
+	markWord = `(?:trunc|cut|omit|more|char|byte|short|trim|snip|clip)`
+	noQuote  = `[^\[\](){}<>"]*`
+)
+
+var (
+	bracketedMark = regexp.MustCompile(`(?i)\s*` + dots + `?\s*` +
+		`[\[(<{]` + noQuote + `(?:` + markWord + `|` + dots + `)` + noQuote + `[\])>}]+` + dots + `?\s*$`)
+	bareMark = regexp.MustCompile(`(?i)\s*(?:` + dots + `\s*[\w+,. ]*` + markWord + `[\w,. ]*|` + dots + `|truncated)\s*$`)
+)
 
 // maxMark bounds the bytes of a mark.
 const maxMark = 100
 
-// markOf returns where the mark begins that stands behind a text that was cut, -1 if there is none.
-func markOf(s string) int {
+// markOf returns where a mark of a kind begins that stands behind a text that was cut, -1 if there is none.
+func markOf(s string, mark *regexp.Regexp) int {
 	from := max(0, len(s)-maxMark)
 	if found := mark.FindStringIndex(s[from:]); found != nil {
 		return from + found[0]

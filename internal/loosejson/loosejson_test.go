@@ -2,6 +2,7 @@ package loosejson_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -88,6 +89,10 @@ func TestComplete(t *testing.T) {
 		`[{"role":"user","content":"a\...`:                     `[{"role":"user","content":"a"}]`,
 		`[{"role":"user","content":"a\u6...[truncated]`:        `[{"role":"user","content":"a"}]`,
 		`[{"role":"user","content":"a...`:                      `[{"role":"user","content":"a..."}]`,
+		`[{"role":"user","content":"a... [truncated]`:          `[{"role":"user","content":"a"}]`,
+		`[{"role":"user","content":"a b\n<cut: 12 bytes>`:      `[{"role":"user","content":"a b\n"}]`,
+		"[{\"role\":\"user\",\"content\":\"a…(99 more chars)":  `[{"role":"user","content":"a"}]`,
+		`[{"role":"user","content":"a (b)`:                     `[{"role":"user","content":"a (b)"}]`,
 		`[{"role":"user","content":"a"}...`:                    `[{"role":"user","content":"a"}]`,
 		`[{"role":"user","content":"a"},[truncated]`:           `[{"role":"user","content":"a"}]`,
 		`[{"role":"user"},{"ro`:                                `[{"role":"user"},{}]`,
@@ -156,6 +161,30 @@ func TestShorten(t *testing.T) {
 	}
 	if got, ok := loosejson.Shorten(` ["a"] `, 5); !ok || got != `["a"]` {
 		t.Errorf("%q, %v", got, ok)
+	}
+}
+
+// TestMemoryOfShortening checks that shortening takes memory that grows with the text, and not with the number of
+// strings in it. It does not run beside other tests, whose memory would count too.
+func TestMemoryOfShortening(t *testing.T) {
+	const n, limit = 2 << 20, 1 << 20
+	long := `,"` + strings.Repeat("a", 500_000) + `"`
+	for name, in := range map[string]string{
+		"empty strings":  `[` + strings.Repeat(`"",`, n) + `""]`,
+		"small strings":  `{"a":["` + strings.Repeat(`ab","`, n) + `"]}`,
+		"beside a large": `["a"` + long + strings.Repeat(`,"ab"`, n) + long + `]`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, ok := loosejson.Shorten(in, limit)
+		runtime.ReadMemStats(&after)
+
+		if !ok || len(got) > limit || len(got) < limit-1_000 || !loosejson.Valid(got) {
+			t.Errorf("%s: %v, %d bytes", name, ok, len(got))
+		}
+		if allocated := int(after.TotalAlloc - before.TotalAlloc); allocated > 3*len(in) {
+			t.Errorf("%s: %d bytes of memory for a text of %d", name, allocated, len(in))
+		}
 	}
 }
 

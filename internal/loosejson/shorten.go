@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Shorten returns a text that is an object, a list or a string of JSON in at most limit bytes, so that it stays that. It
-// cuts the longest strings inside first, each to the same length, and so texts survive beside an image. If strings alone do
-// not make it short enough, it drops what is at the end. It reports false for any other text.
+// Shorten returns a text that is an object, a list or a string of JSON in at most limit bytes, so that it stays that.
+// It cuts the longest strings inside first, each to the same length, and so texts survive beside an image. If long
+// strings alone do not make it short enough, it drops what is at the end. It reports false for any other text.
 func Shorten(s string, limit int) (string, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || strings.IndexByte(`{["`, s[0]) < 0 || !Valid(s) {
@@ -17,7 +17,7 @@ func Shorten(s string, limit int) (string, bool) {
 		return s, true
 	}
 
-	all := texts(s)
+	all := longTexts(s)
 	most := bound(all, len(s)-limit)
 	if most < 0 {
 		return dropEnd(s, limit)
@@ -40,8 +40,12 @@ func Shorten(s string, limit int) (string, bool) {
 // span is where something is in a text.
 type span struct{ from, to int }
 
-// texts returns where the contents of the strings are that are values.
-func texts(s string) (all []span) {
+// minText is the least content of a string that is worth cutting. There may be millions of shorter ones, and to note
+// where each of them is would take much more memory than the text.
+const minText = 65
+
+// longTexts returns where the contents of the long strings are that are values.
+func longTexts(s string) (all []span) {
 	for i := 0; i < len(s); {
 		if s[i] != '"' {
 			i++
@@ -49,7 +53,7 @@ func texts(s string) (all []span) {
 		}
 		t := span{i + 1, EndOfString(s, i) - 1}
 		i = t.to + 1
-		if !isName(s[i:]) {
+		if t.to-t.from >= minText && !isName(s[i:]) {
 			all = append(all, t)
 		}
 	}

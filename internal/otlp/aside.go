@@ -5,24 +5,63 @@ import (
 	"unicode"
 )
 
-// asides begin the words by which operations of models are called that generate no text.
+// asideWords are the words that name operations of models that generate no text.
+var asideWords = setOf(
+	"embed", "embeds", "embedder", "embedding", "embeddings", "moderate", "moderation", "moderations",
+	"rerank", "reranker", "reranking", "ranking", "transcribe", "transcription", "transcriptions",
+	"speech", "tts", "stt", "asr", "audio", "image", "images", "video", "videos", "ocr",
+	"classify", "classifier", "classification", "tokenize", "tokenizer", "tokenization",
+)
+
+// besideAsides are words that may stand beside those in the name of such an operation.
+var besideAsides = setOf(
+	"create", "generate", "generation", "generations", "edit", "edits", "variation", "variations", "do", "to", "text",
+	"many", "batch", "query", "content", "document", "documents", "model", "models", "request", "gen", "ai",
+)
+
+func setOf(words ...string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, word := range words {
+		set[word] = true
+	}
+	return set
+}
+
+// isAside reports whether an operation, by its whole name, is a call of a model that generates no text: embeddings,
+// moderation, a transcription and so on. chat_with_image and classify_intent are none.
+func isAside(operation string) bool {
+	found := false
+	for word := range words(operation) {
+		switch {
+		case asideWords[word], asideWords[strings.TrimPrefix(word, "a")]: // LiteLLM's asynchronous ones begin with an a
+			found = true
+		case !besideAsides[word]:
+			return countsTokens(operation)
+		}
+	}
+	return found
+}
+
+func countsTokens(operation string) bool {
+	return strings.Contains(operation, "count_tokens") || strings.Contains(operation, "countTokens")
+}
+
+// asides begin the words in the names of spans that are likely of such an operation.
 var asides = []string{
 	"embed", "moderat", "rerank", "ranking", "transcri", "speech", "tts", "stt", "asr", "audio", "image", "video", "ocr",
 	"classif", "tokeniz",
 }
 
-// isAside reports whether an operation, by its name, is a call of a model that generates no text: embeddings,
-// moderation, a transcription and so on.
-func isAside(operation string) bool {
-	for word := range words(operation) {
+// isLikelyAside reports whether a span with this name is likely of such an operation.
+func isLikelyAside(name string) bool {
+	for word := range words(name) {
 		for _, aside := range asides {
-			// LiteLLM's asynchronous operations have an a before their names.
 			if strings.HasPrefix(word, aside) || strings.HasPrefix(strings.TrimPrefix(word, "a"), aside) {
 				return true
 			}
 		}
 	}
-	return strings.Contains(operation, "count_tokens") || strings.Contains(operation, "countTokens")
+	return countsTokens(name)
 }
 
 // words yields the words of a name in lower case: those of image_generation, audio.speech or generateSpeech.
@@ -52,7 +91,8 @@ var asideKinds = []string{
 }
 
 // isAside reports whether a span that makes no row is a call of a model that generates no text. If no attribute
-// names its operation, the first word of its own name does, unless the span has a text that was generated.
+// names its operation, the first word of its own name does, unless a text was generated: the span has it, or its
+// tokens.
 func (s *Span) isAside() bool {
 	named := false
 	for _, key := range asideKinds {
@@ -70,6 +110,15 @@ func (s *Span) isAside() bool {
 			return false
 		}
 	}
+	if orZero(s.Attributes.count(outputTokens...)) > 0 {
+		return false
+	}
 	first, _, _ := strings.Cut(s.Name, " ")
-	return isAside(first)
+	return isLikelyAside(first)
+}
+
+// outputTokens are the attributes that count what a model generated.
+var outputTokens = []string{
+	"gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.usage.completion_tokens",
+	"llm.token_count.completion", "output_tokens",
 }

@@ -37,7 +37,7 @@ var conventions = []convention{
 func classify(s *Span) Facts {
 	truncated := s.Truncated
 	s, cuts := mend(s)
-	f := Facts{cuts: cuts, truncated: truncated}
+	f := Facts{cuts: slices.Clip(cuts), truncated: slices.Clip(truncated)}
 	var decided int
 	f.Class, decided = decide(s)
 	f.aside = f.Class == Transparent && s.isAside()
@@ -148,8 +148,8 @@ func (f *Facts) complete(s *Span) {
 	}
 }
 
-// nameOfSpan returns the name of an agent that its span does not say: what it invokes, else the agent's id. The name of the
-// span may be another in each run.
+// nameOfSpan returns the name of an agent that its span does not say: what it invokes, else the agent's id. The name of
+// the span may be another in each run.
 func (f *Facts) nameOfSpan(s *Span) string {
 	if named, ok := strings.CutPrefix(s.Name, "invoke_agent "); ok && named != f.Conversation {
 		return agentName(s, named)

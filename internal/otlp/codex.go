@@ -57,8 +57,6 @@ var codex = convention{
 					callFailure: callFailure{failed: true, message: e.Get("error.message")}})
 			}
 		}
-		fill(&f.Conversation, a, "conversation.id")
-		f.Conversation = cmp.Or(f.Conversation, a.text("thread.id"))
 		fill(&f.User, a, "user.account_id")
 	},
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// TestStartedBy checks that the root plan of a trace says what started it, as its spans or their resource do, and nothing below it.
+// TestStartedBy checks that the root plan of a trace says what started it, as its spans or their resource do, and
+// nothing below it.
 func TestStartedBy(t *testing.T) {
 	t.Parallel()
 	text := func(key, value string) otlp.Attribute {

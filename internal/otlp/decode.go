@@ -58,9 +58,11 @@ func DecodeTraces(contentType string, body []byte) (Batch, error) {
 		resource := c.attributes("resource", rs.Resource().Attributes())
 		inResource := c.truncated
 		for _, ss := range rs.ScopeSpans().All() {
+			c.truncated = slices.Clip(inResource)
 			scope := Scope{Name: c.name("scope", ss.Scope().Name()), Version: c.name("scope", ss.Scope().Version())}
+			inScope := c.truncated
 			for _, s := range ss.Spans().All() {
-				c.truncated = inResource[:len(inResource):len(inResource)]
+				c.truncated = slices.Clip(inScope)
 				out, reason := c.span(s)
 				if reason != "" {
 					b.Rejected, b.Reason = b.Rejected+1, cmp.Or(b.Reason, reason)
@@ -98,9 +100,11 @@ func DecodeLogs(contentType string, body []byte) (Batch, error) {
 		resource := c.attributes("resource", rl.Resource().Attributes())
 		inResource := c.truncated
 		for _, sl := range rl.ScopeLogs().All() {
+			c.truncated = slices.Clip(inResource)
 			scope := Scope{Name: c.name("scope", sl.Scope().Name()), Version: c.name("scope", sl.Scope().Version())}
+			inScope := c.truncated
 			for _, l := range sl.LogRecords().All() {
-				c.truncated = inResource[:len(inResource):len(inResource)]
+				c.truncated = slices.Clip(inScope)
 				logged, isAgents := c.logged(l, scope, resource)
 				namesNone := l.TraceID().IsEmpty() || l.SpanID().IsEmpty()
 				switch {

@@ -148,6 +148,59 @@ func TestInvalidTextIsReplacedAndLongTextIsCut(t *testing.T) {
 	}
 }
 
+// TestNamesOfScopesThatWereCut checks that each span, and each log record that becomes a span, says that the name of
+// its scope was cut, and no other does.
+func TestNamesOfScopesThatWereCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("s", otlp.MaxNameBytes+1)
+	spans, records := ptrace.NewTraces(), plog.NewLogs()
+	resourceSpans, resourceLogs := spans.ResourceSpans().AppendEmpty(), records.ResourceLogs().AppendEmpty()
+	for i, name := range []string{"short", long, "short"} {
+		inScope := resourceSpans.ScopeSpans().AppendEmpty()
+		inScope.Scope().SetName(name)
+		logs := resourceLogs.ScopeLogs().AppendEmpty()
+		logs.Scope().SetName("com.anthropic.claude_code.events")
+		logs.Scope().SetVersion(name)
+		for j := range 2 {
+			s := inScope.Spans().AppendEmpty()
+			s.SetTraceID([16]byte{1})
+			s.SetSpanID([8]byte{1, byte(i), byte(j)})
+			l := logs.LogRecords().AppendEmpty()
+			l.SetTimestamp(pcommon.Timestamp(1 + 2*i + j))
+			l.Body().SetStr("claude_code.user_prompt")
+			l.Attributes().PutStr("event.name", "user_prompt")
+			l.Attributes().PutStr("session.id", "s")
+			l.Attributes().PutStr("prompt", "Hi")
+		}
+	}
+
+	proto, err := new(ptrace.ProtoMarshaler).MarshalTraces(spans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofSpans, err := otlp.DecodeTraces(otlp.TypeProtobuf, proto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proto, err = new(plog.ProtoMarshaler).MarshalLogs(records); err != nil {
+		t.Fatal(err)
+	}
+	ofLogs, err := otlp.DecodeLogs(otlp.TypeProtobuf, proto)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for signal, batch := range map[string]otlp.Batch{"spans": ofSpans, "logs": ofLogs} {
+		var got []string
+		for i := range batch.Spans {
+			got = append(got, strings.Join(batch.Spans[i].Truncated, " "))
+		}
+		if diff := cmp.Diff([]string{"", "", "scope", "scope", "", ""}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", signal, diff)
+		}
+	}
+}
+
 func TestRowsNameWhatWasCut(t *testing.T) {
 	t.Parallel()
 	s := decodeOne(t, func(s ptrace.Span) {

@@ -79,7 +79,7 @@ type Facts struct {
 	texts           []string // see textKeys
 
 	cuts      []cutText // of what Input, Output and others have
-	truncated []string  // see [Span.Truncated]
+	truncated []string  // see [Span.Truncated]; in any order, and a name may occur several times
 }
 
 // callLog is what a log record says of a tool call, which it names by its id, or of a model call,
@@ -116,13 +116,16 @@ type convention struct {
 // fillFrom fills gaps from another span of the same call.
 func (f *Facts) fillFrom(from *Facts) {
 	for _, gap := range []struct{ to, from *string }{
-		{&f.Agent, &from.Agent}, {&f.agentID, &from.agentID}, {&f.delegate, &from.delegate}, {&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
-		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System}, {&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
+		{&f.Agent, &from.Agent}, {&f.agentID, &from.agentID}, {&f.delegate, &from.delegate},
+		{&f.CallID, &from.CallID}, {&f.Arguments, &from.Arguments}, {&f.Result, &from.Result},
+		{&f.Model, &from.Model}, {&f.Provider, &from.Provider}, {&f.System, &from.System},
+		{&f.Input, &from.Input}, {&f.Finish, &from.Finish}, {&f.ResponseID, &from.ResponseID},
 		{&f.Conversation, &from.Conversation}, {&f.User, &from.User},
 	} {
 		*gap.to = cmp.Or(*gap.to, *gap.from)
 	}
-	f.cuts, f.truncated = slices.Concat(f.cuts, from.cuts), names(f.truncated, from.truncated)
+	f.cuts = append(f.cuts, from.cuts...)
+	f.truncated = append(f.truncated, from.truncated...)
 	f.Usage.fill(from.Usage)
 	f.CostUSD = cmp.Or(f.CostUSD, from.CostUSD)
 	f.FirstToken = cmp.Or(f.FirstToken, from.FirstToken)

@@ -78,8 +78,12 @@ type standing struct {
 	adopted bool
 	// rowsBelow says that anything below makes a row.
 	rowsBelow bool
-	// isPipelines says that this is a step because the trace only tells of the parts of a pipeline.
+	// isPipelines says that this is a step because the trace only tells of the parts of a pipeline. inPart is the
+	// nearest such step above it, nil if there is none.
 	isPipelines bool
+	inPart      *node
+	// paid says that this is a part of a call that generates no text and whose cost counts.
+	paid bool
 
 	// What the node owns.
 	models, tools []*node
@@ -179,7 +183,7 @@ func (f *forest) place(tops ...*node) {
 		}
 		f.nodes = append(f.nodes, n)
 		f.learnContext(n)
-		if n.facts.aside && n.facts.CostUSD != nil && !n.belowAside() {
+		if n.paysAside() && !n.paid {
 			f.asides = append(f.asides, n)
 		}
 		switch {
@@ -224,33 +228,30 @@ func (f *forest) learnContext(n *node) {
 	into.fillFrom(n.context)
 }
 
-// belowAside reports whether a node is a part of a call whose cost counts.
-func (n *node) belowAside() bool {
-	for p := n.parent; p != nil && p.facts.Class == Transparent; p = p.parent {
-		if p.facts.aside && p.facts.CostUSD != nil {
-			return true
+// paysAside reports whether a node is a call that generates no text, and its cost is known.
+func (n *node) paysAside() bool { return n.facts.aside && n.facts.CostUSD != nil }
+
+// chargeAsides gives the costs of calls that generate no text to the nearest steps around them. If there is none, it is
+// the first step that started later, else the last one.
+func (f *forest) chargeAsides() {
+	if len(f.asides) == 0 || len(f.owners) == 0 {
+		return
+	}
+
+	stepOf := make(map[*node]*node, len(f.nodes)) // by owner: the nearest step, itself or above it
+	for _, n := range f.nodes {                   // an owner before what it owns
+		switch o := n.owner; {
+		case n.isStep():
+			stepOf[n] = n
+		case o != n:
+			stepOf[n] = stepOf[o]
 		}
 	}
-	return false
-}
-
-// chargeAsides gives the costs of calls that generate no text to the nearest steps around them. If there is none, it is the
-// first step that started later, else the last one.
-func (f *forest) chargeAsides() {
 	for _, n := range f.asides {
-		step := n.owner
-		for !step.isStep() && step.owner != step {
-			step = step.owner
-		}
-		if !step.isStep() {
-			if len(f.owners) == 0 {
-				return
-			}
-			later := slices.IndexFunc(f.owners, func(o *node) bool { return o.start() >= n.start() })
-			if later < 0 {
-				later = len(f.owners) - 1
-			}
-			step = f.owners[later]
+		step := stepOf[n.owner]
+		if step == nil {
+			later := sort.Search(len(f.owners), func(i int) bool { return f.owners[i].start() >= n.start() })
+			step = f.owners[min(later, len(f.owners)-1)]
 		}
 		step.asides = append(step.asides, n)
 	}
@@ -277,6 +278,7 @@ func (n *node) settle() {
 		return
 	}
 	n.owner, n.tool, n.model, n.cycle, n.nearest = p.owner, p.tool, p.model, p.cycle, p.nearest
+	n.paid = p.facts.Class == Transparent && (p.paid || p.paysAside())
 	if n.nearest == nil || p.facts.Class > Transparent {
 		n.nearest = p
 	}
@@ -451,8 +453,9 @@ func (f *forest) useLogs() {
 // late is how much later than its model call a log record may be.
 const late = int64(100 * time.Millisecond)
 
-// saidOf returns the model call that a log record is about, nil if none is known. A record names the tool call or the session that the model
-// call is part of; it is the one that ran then, else the last one that had ended. Those of a session may be of any of its parts.
+// saidOf returns the model call that a log record is about, nil if none is known. A record names the tool call or the
+// session that the model call is part of; it is the one that ran then, else the last one that had ended. Those of a
+// session may be of any of its parts.
 func saidOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
 	ran, last := around(own[owner], l.time)
 	if ran == nil && owner.facts.Class != Tool {
@@ -464,7 +467,8 @@ func saidOf(l *callLog, owner *node, own map[*node][]*node, all []*node) *node {
 	return ran
 }
 
-// around returns the model call that ran at a time and the last one that had ended, of those in the order of their ends; nil if there is none.
+// around returns the model call that ran at a time and the last one that had ended, of those in the order of their
+// ends; nil if there is none.
 func around(models []*node, t int64) (ran, last *node) {
 	i := sort.Search(len(models), func(i int) bool { return models[i].end() >= t-slack })
 	if i < len(models) && models[i].Start <= t {
@@ -510,6 +514,7 @@ func (n *node) join(outer *node) {
 func (n *node) learn(from *node) *Facts {
 	if !n.learned {
 		own := *n.facts
+		own.cuts, own.truncated = slices.Clip(own.cuts), slices.Clip(own.truncated) // others have the same arrays
 		n.facts, n.learned = &own, true
 	}
 	n.mark = mix(n.mark, from.mark)
@@ -568,14 +573,17 @@ func (n *node) end() int64 {
 
 // lastEnd is when the last of some nodes ended. One without a span ended with the last of what is below it.
 func lastEnd(nodes []*node) (last int64) {
-	for _, n := range nodes {
+	stack := slices.Clone(nodes)
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
 		switch {
 		case n.settled:
 			last = max(last, lastBelow(n))
 		case n.Span != nil:
 			last = max(last, n.End)
 		default:
-			last = max(last, lastEnd(n.children))
+			stack = append(stack, n.children...)
 		}
 	}
 	return last

@@ -20,8 +20,8 @@ import (
 // matters about bodies, such as their nesting and their limits, fits or has tests of its own.
 const maxFuzzed = 8 << 10
 
-// minimizeLess lets the fuzzer minimize less, unless -fuzzminimizetime says otherwise: by default it spends up to a minute
-// on each input that reaches new code.
+// minimizeLess lets the fuzzer minimize less, unless -fuzzminimizetime says otherwise: by default it spends up to a
+// minute on each input that reaches new code.
 //
 // N25: FuzzDecode and FuzzCut ran 12 and 23 times in two minutes.
 func minimizeLess(f *testing.F) {
@@ -147,7 +147,8 @@ func FuzzProject(f *testing.F) {
 	})
 }
 
-// FuzzTexts: whatever stands where messages, arguments and results do, rows come of it, and the record has it as it was sent.
+// FuzzTexts: whatever stands where messages, arguments and results do, rows come of it, and the record has it as it was
+// sent.
 func FuzzTexts(f *testing.F) {
 	minimizeLess(f)
 	for _, text := range []string{

@@ -59,8 +59,8 @@ type jsContext struct {
 	IsRemote        bool
 }
 
-// mayBeJS matches the lines that are worth to be looked at.
-var mayBeJS = regexp.MustCompile(`^\{.*("traceId"|panContext"|"type"\s*:\s*"(span|metric)")`)
+// lineOfJS matches each line that is telemetry of that SDK, and few others. Only what matches is parsed.
+var lineOfJS = regexp.MustCompile(`^\{.*("traceId"|(?i)spanContext"|"type"\s*:\s*"(span|metric)")`)
 
 // SpanOfJS reads a line of a file: a span of the SDK for JavaScript, as a part of an export. It reports
 // whether the line is telemetry of that SDK. The part of its metrics is empty.
@@ -73,7 +73,7 @@ func SpanOfJS(line []byte) (part Part, isJS bool, err error) {
 		OwnContext  json.RawMessage `json:"_spanContext"`
 		StartTime   json.RawMessage
 	}
-	if !mayBeJS.Match(line) || json.Unmarshal(line, &head) != nil && head.Type == "" {
+	if !lineOfJS.Match(line) || json.Unmarshal(line, &head) != nil && head.Type == "" {
 		return Part{}, false, nil
 	}
 	hasContext := head.TraceID != "" || len(head.SpanContext) > 0 || len(head.OwnContext) > 0
@@ -106,7 +106,10 @@ func (s *jsSpan) writeTo(all ptrace.Traces) error {
 	rs := all.ResourceSpans().AppendEmpty()
 	putAll(rs.Resource().Attributes(), s.Resource.Attributes)
 	for _, pair := range s.Resource.Raw {
-		if key, ok := first(pair).(string); ok && len(pair) == 2 {
+		if len(pair) != 2 {
+			continue
+		}
+		if key, ok := pair[0].(string); ok {
 			putAll(rs.Resource().Attributes(), map[string]any{key: pair[1]})
 		}
 	}
@@ -193,13 +196,6 @@ func (s *jsSpan) setParent(out ptrace.Span) {
 	if readID(parent[:], parentID) {
 		out.SetParentSpanID(parent)
 	}
-}
-
-func first(pair []any) any {
-	if len(pair) == 0 {
-		return nil
-	}
-	return pair[0]
 }
 
 // readID reads an id of hex digits, and reports whether it is one.

@@ -5,23 +5,27 @@ import (
 	"sort"
 )
 
-// endPrompts decides which of the prompts of a run of log records have ended: nothing says that, so all do
-// that another one follows, and the last one when nothing more is expected. What has no prompt that it
-// names belongs to the last one before it.
-func (f *forest) endPrompts(all []*node) {
-	var prompts []*node
+// promptsOf returns the prompts of a run of log records, in their order.
+func promptsOf(all []*node) (prompts []*node) {
 	for _, n := range all {
 		if n.Logged && n.facts.Class == Agent && n.isRun() {
 			prompts = append(prompts, n)
 		}
 	}
+	return prompts
+}
+
+// endPrompts decides which of the prompts of a run of log records have ended: nothing says that, so all do that
+// another one follows, and the last one when nothing more is expected.
+func (f *forest) endPrompts(prompts []*node) {
 	for i, n := range prompts {
 		n.settled = f.closed || i < len(prompts)-1
 	}
-	if len(prompts) == 0 {
-		return
-	}
-	top := f.others[runOf(f.trace)]
+}
+
+// moveToPrompts moves what has no prompt that it names from the top of a run of log records, if there is such a top, to
+// the last prompt before it.
+func moveToPrompts(top *node, prompts []*node) {
 	if top == nil {
 		return
 	}

@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/actlog/actlog/internal/loosejson"
 )
@@ -13,8 +12,8 @@ type cutText struct {
 	whole string // what can be read of it, as JSON
 }
 
-// wholeMessages returns what can be read of a list of messages that was cut, or of an object around one. It reports false
-// for any other text. To find out that a text was not cut takes little.
+// wholeMessages returns what can be read of a list of messages that was cut, or of an object around one. It reports
+// false for any other text. To find out that a text was not cut takes little.
 func wholeMessages(s string) (string, bool) {
 	if !loosejson.Unclosed(s) {
 		return "", false
@@ -33,21 +32,26 @@ func mend(s *Span) (*Span, []cutText) {
 		return s, nil
 	}
 
+	truncated := make(map[string]bool, len(s.Truncated))
+	for _, name := range s.Truncated {
+		truncated[name] = true
+	}
+
 	var cuts []cutText
 	mended := *s
-	mended.Attributes = mendAttributes(s.Attributes, s.Truncated, &cuts)
+	mended.Attributes = mendAttributes(s.Attributes, truncated, &cuts)
 	mended.Events = slices.Clone(s.Events)
 	for i := range mended.Events {
 		e := &mended.Events[i]
-		e.Attributes = mendAttributes(e.Attributes, s.Truncated, &cuts)
+		e.Attributes = mendAttributes(e.Attributes, truncated, &cuts)
 	}
 	return &mended, cuts
 }
 
-func mendAttributes(a Attributes, truncated []string, cuts *[]cutText) Attributes {
+func mendAttributes(a Attributes, truncated map[string]bool, cuts *[]cutText) Attributes {
 	copied := false
 	for i := range a {
-		if !slices.Contains(truncated, a[i].Key) {
+		if !truncated[a[i].Key] {
 			continue
 		}
 		sent := a[i].Value.Text
@@ -64,12 +68,9 @@ func mendAttributes(a Attributes, truncated []string, cuts *[]cutText) Attribute
 	return a
 }
 
-// names returns the names of two lists, each once and in order if the second has any.
-func names(some, more []string) []string {
-	if len(more) == 0 {
-		return some
-	}
-	all := slices.Concat(some, more)
-	slices.SortFunc(all, strings.Compare)
+// names returns the names of some lists, each once and in order.
+func names(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -13,7 +13,7 @@ type version struct {
 	*node
 	best *Span      // of the versions that came, see supersedes
 	more []Event    // that came as log records
-	cut  []string   // the names of what was cut in those
+	cut  []string   // the names of what was cut in those; a name may occur several times
 	logs Attributes // the resource of those; if they have several, the least in any order of them
 }
 
@@ -36,7 +36,8 @@ func (g *gathered) add(s *Span) {
 	}
 	if s.Stub {
 		v := g.version(s.SpanID)
-		v.more, v.cut = append(v.more, s.Events...), names(v.cut, s.Truncated)
+		v.more = append(v.more, s.Events...)
+		v.cut = append(v.cut, s.Truncated...)
 		if v.logs == nil || !slices.Equal(s.Resource, v.logs) && bytes.Compare(encoded(s.Resource), encoded(v.logs)) < 0 {
 			v.logs = s.Resource
 		}

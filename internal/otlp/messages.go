@@ -364,13 +364,19 @@ func (m *chatMessage) callsInText() {
 
 	var asked chatMessage
 	for e := range elements(m.text) {
-		if function := member(e, "function"); memberText(function, "name") == "" || member(function, "arguments") == "" || !asked.addCall(e) {
+		if !isCall(e) || !asked.addCall(e) {
 			return
 		}
 	}
 	if len(asked.calls) > 0 {
 		m.text, m.calls = "", append(m.calls, asked.calls...)
 	}
+}
+
+// isCall reports whether an object is a tool call: a function with its name and arguments.
+func isCall(v string) bool {
+	function := member(v, "function")
+	return memberText(function, "name") != "" && member(function, "arguments") != ""
 }
 
 // roles maps the types and LangChain classes of messages to their roles.
@@ -428,7 +434,7 @@ func (m *chatMessage) part(v, kind string, depth int) bool {
 				known = true
 			}
 		case "function":
-			if kind == "" && memberText(value, "name") != "" && member(value, "arguments") != "" {
+			if kind == "" && isCall(v) {
 				known = m.addCall(v) || known
 			}
 		case "toolUse", "functionCall", "function_call", "toolRequest":
@@ -555,7 +561,8 @@ func (m *block) get(names ...string) string {
 	return ""
 }
 
-// isParts reports whether the content of a message is a list of parts with a text among them, such as one beside an image.
+// isParts reports whether the content of a message is a list of parts with a text among them, such as one beside an
+// image.
 func isParts(content string) bool {
 	if !strings.HasPrefix(content, "[{") || !isJSON(content) {
 		return false

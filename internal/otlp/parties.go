@@ -1,6 +1,9 @@
 package otlp
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // The names by which programs tell frameworks what conversation a run belongs to, and for which user it is, as
 // nameKey writes them, and their order. Any spelling counts: thread_id, threadId.
@@ -48,9 +51,7 @@ func (f *Facts) readParties(s *Span) {
 func (f *Facts) readOwnParties(a Attributes, ofAgents bool) {
 	fill(&f.Conversation, a, "gen_ai.conversation.id", "session.id", "conversation.id", "session_id", "sessionId", "conversation_id", "conversationId")
 	for _, key := range []string{"thread.id", "thread_id", "threadId"} {
-		if i := a.search(key); f.Conversation == "" && i < len(a) && a[i].Key == key && a[i].Value.Type == String {
-			f.Conversation = a[i].Value.Text // those of an operating system are numbers
-		}
+		f.Conversation = cmp.Or(f.Conversation, a.text(key)) // those of an operating system are numbers
 	}
 	if ofAgents {
 		fill(&f.Conversation, a, "chat_id", "group_id")

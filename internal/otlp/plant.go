@@ -24,7 +24,9 @@ func newForest(trace string, all []*node, byID map[string]*node, closed bool) *f
 		}
 	}
 	slices.SortFunc(f.tops, compareNodes)
-	f.endPrompts(all)
+	prompts := promptsOf(all)
+	f.endPrompts(prompts)
+	moveToPrompts(f.others[runOf(trace)], prompts)
 	orphans := f.takeOrphans()
 	f.nodes = make([]*node, 0, len(all)+len(f.others))
 	f.place(f.tops...)

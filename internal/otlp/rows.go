@@ -177,8 +177,8 @@ func (n *node) planCall() *node {
 // parentStep returns the id of the step of the same plan that an agent works for, "" if there is none.
 func (p *projection) parentStep(n *node) string {
 	if n.isPipelines {
-		if part := n.partAbove(); part != nil {
-			return part.id
+		if n.inPart != nil {
+			return n.inPart.id
 		}
 		return ""
 	}
@@ -282,13 +282,18 @@ func metadata(b []byte) []byte {
 	return b
 }
 
-// appendTruncated adds the names of what was shortened or dropped in a span.
+// maxTruncated bounds the names that a row has of what was shortened or dropped.
+const maxTruncated = 100
+
+// appendTruncated adds the names of what was shortened or dropped in the spans of a row, each once and in order.
 func appendTruncated(b []byte, n *node) []byte {
-	if len(n.facts.truncated) == 0 {
+	cut := names(n.facts.truncated)
+	if len(cut) == 0 {
 		return b
 	}
+
 	b = append(appendName(b, "truncatedAttributes"), '[')
-	for _, name := range n.facts.truncated {
+	for _, name := range cut[:min(len(cut), maxTruncated)] {
 		b = appendString(comma(b), clean(name))
 	}
 	return append(b, ']')
@@ -364,11 +369,13 @@ func setAsides(row *record.ThinkAct, asides []*node) {
 	if len(asides) == 0 {
 		return
 	}
+	const mostNames = 100 // more do not fit into the description
 	var cost *float64
 	var names []string
 	for _, a := range asides {
 		cost = sum(cost, a.facts.CostUSD)
-		if name := cmp.Or(a.facts.Model, withoutMethod(a.Name)); !slices.Contains(names, name) {
+		name := cmp.Or(a.facts.Model, withoutMethod(a.Name))
+		if len(names) < mostNames && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 		if row.ActStartTime == nil {

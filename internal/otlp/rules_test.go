@@ -393,7 +393,8 @@ func TestDelegates(t *testing.T) {
 	}
 }
 
-// TestAnswersInLogs: O6: a log record that names no model call is about the one that ran then, below what it names. It may be late, and others may run.
+// TestAnswersInLogs: O6: a log record that names no model call is about the one that ran then, below what it names. It
+// may be late, and others may run.
 func TestAnswersInLogs(t *testing.T) {
 	t.Parallel()
 	spans := []string{

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// sentry is what Sentry's SDKs add to gen_ai.*: the operation of a span, and older names of messages, arguments and results.
+// sentry is what Sentry's SDKs add to gen_ai.*: the operation of a span, and older names of messages, arguments and
+// results.
 var sentry = convention{
 	class: func(s *Span) Class {
 		operation, ok := strings.CutPrefix(s.Attributes.Get("sentry.op"), "gen_ai.")

@@ -334,7 +334,8 @@ func TestLaminar(t *testing.T) {
 		t.Errorf("%s", lines(t, []record.Change{c}))
 	}
 
-	// Others than LLM and TOOL make no row, a text as JSON is that text, and messages of gen_ai are nearer to the provider.
+	// Others than LLM and TOOL make no row, a text as JSON is that text, and messages of gen_ai are nearer to the
+	// provider.
 	at := func(id, parent, kind, more string) string {
 		return `{"id": "` + id + `", "parent": "` + parent + `", "name": "s` + id + `", "start": ` + id + `0, "end": 99, "attributes": {"lmnr.span.type": "` + kind + `"` + more + `}}`
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// Usage counts tokens. Input includes what was read from and written to a cache, CacheWrite what was written for an hour,
-// Output includes Reasoning. Total is what the source says, and only serves to tell what the others include.
+// Usage counts tokens. Input includes what was read from and written to a cache, CacheWrite what was written for an
+// hour, Output includes Reasoning. Total is what the source says, and only serves to tell what the others include.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, CacheWrite1h, Reasoning, Total *int64
 	write5m                                                              *int64 // what was written for five minutes
@@ -211,7 +211,8 @@ func (u *Usage) readLifetimes(value string) {
 	}
 }
 
-// addPart adds a part of a count, and reports whether it is one that is recorded. The first of several names of a part counts.
+// addPart adds a part of a count, and reports whether it is one that is recorded. The first of several names of a part
+// counts.
 func (u *Usage) addPart(name string, n *int64) bool {
 	name = partName(name)
 	var to **int64

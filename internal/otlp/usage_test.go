@@ -8,7 +8,8 @@ import (
 	"github.com/actlog/actlog/record"
 )
 
-// counts returns the tokens of a call: input, read from a cache, written to it, those of them for an hour, output, reasoning.
+// counts returns the tokens of a call: input, read from a cache, written to it, those of them for an hour, output,
+// reasoning.
 func counts(c *record.ThinkAct) string {
 	var b strings.Builder
 	for _, n := range []*int64{c.InputTokens, c.CacheReadInputTokens, c.CacheCreationInputTokens, c.CacheCreation1hInputTokens, c.OutputTokens, c.ReasoningTokens} {
@@ -101,6 +102,10 @@ func TestAsides(t *testing.T) {
 		"generateSpeech":         `"gen_ai.operation.name": "generateSpeech", "gen_ai.request.model": "tts-1"`,
 		"text_to_speech":         `"gen_ai.operation.name": "text_to_speech", "gen_ai.request.model": "tts-1"`,
 		"rerank":                 `"gen_ai.operation.name": "rerank", "gen_ai.request.model": "rerank-v3.5"`,
+		"audio.transcriptions":   `"gen_ai.operation.name": "audio.transcriptions.create", "gen_ai.request.model": "w"`,
+		"embed query":            `"gen_ai.operation.name": "embed_query", "gen_ai.request.model": "e"`,
+		"count tokens":           `"gen_ai.operation.name": "acount_tokens", "gen_ai.request.model": "e"`,
+		"an image's tokens":      `"gen_ai.operation.name": "image_edit", "gen_ai.usage.output_tokens": 4160`,
 		"OpenLLMetry, rerank":    `"llm.request.type": "rerank", "gen_ai.request.model": "r"`,
 		"OpenLLMetry, embedding": `"llm.request.type": "embedding", "gen_ai.request.model": "e"`,
 		"LiteLLM":                `"litellm.call_id": "x", "gen_ai.operation.name": "aembedding", "gen_ai.request.model": "e"`,
@@ -136,6 +141,47 @@ func TestAsides(t *testing.T) {
 			t.Errorf("%s: model calls %q, cost %v, %d cycles", name, models, cost, len(r.cycles))
 		}
 		anyOrder(t, spans)
+	}
+}
+
+// TestNamesOfModelCalls checks that a word such as image or classify in a name takes away no call of a model that
+// generated a text.
+func TestNamesOfModelCalls(t *testing.T) {
+	t.Parallel()
+	const agent = `{"id": "1", "name": "invoke_agent a", "start": 1, "end": 9000,
+		"attributes": {"gen_ai.operation.name": "invoke_agent"}}`
+	check := func(name, attributes string) {
+		spans := made(t, agent, `{"id": "2", "parent": "1", "name": "`+name+`", "start": 1000, "end": 5000, "attributes": {
+			"gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 7, "gen_ai.usage.cost": 0.02`+attributes+`}}`)
+		r := sorted(project(t, spans))
+		if len(r.cycles) != 1 {
+			t.Errorf("%s %s: %d cycles", name, attributes, len(r.cycles))
+			return
+		}
+		c := r.cycles[0]
+		switch {
+		case deref(c.ModelName) != "m", c.InputTokens == nil, c.OutputTokens == nil, c.CostUSD == nil:
+			t.Errorf("%s %s: model %q, tokens %v and %v, cost %v", name, attributes,
+				deref(c.ModelName), c.InputTokens, c.OutputTokens, c.CostUSD)
+		case *c.InputTokens != 90 || *c.OutputTokens != 7 || *c.CostUSD != 0.02:
+			t.Errorf("%s %s: tokens %d and %d, cost %v", name, attributes, *c.InputTokens, *c.OutputTokens, *c.CostUSD)
+		}
+		anyOrder(t, spans)
+	}
+
+	const model = `, "gen_ai.request.model": "m"`
+	for _, name := range []string{
+		"classify ticket", "image_analyst.llm", "video_summary", "speech_writer", "answerAudio", "embedded_helper",
+		"ranking.judge", "moderator",
+	} {
+		check(name, model)
+	}
+	for _, operation := range []string{
+		"chat_with_image", "classify_intent", "image_captioning", "audio.chat", "video_chat", "speechWriter",
+		"rank_and_answer", "embed_and_answer",
+	} {
+		check("x", model+`, "gen_ai.operation.name": "`+operation+`"`)
+		check("x", model+`, "llm.request.type": "`+operation+`"`)
 	}
 }
 

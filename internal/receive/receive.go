@@ -89,8 +89,8 @@ func (r *Receiver) Routes(by Door) (routes []httpd.Route) {
 	return routes
 }
 
-// Waiting returns the routes of OTLP over HTTP while there is no store yet: every export is refused with the error of why, as an exporter
-// reads it.
+// Waiting returns the routes of OTLP over HTTP while there is no store yet: every export is refused with the error of
+// why, as an exporter reads it.
 func Waiting(why func() error) (routes []httpd.Route) {
 	for _, signal := range otlp.Signals {
 		routes = append(routes, httpd.Route{

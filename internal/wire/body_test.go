@@ -360,3 +360,42 @@ func TestRoomOfEncodings(t *testing.T) {
 		}
 	}
 }
+
+// TestRoomOfABlock checks that the capacity of the block that snappy needs is taken before the block has it, that of a
+// smaller one that is copied until then as well, and that all but the text is returned.
+func TestRoomOfABlock(t *testing.T) {
+	t.Parallel()
+	random := rand.NewChaCha8([32]byte{})
+	text := make([]byte, 4<<20)
+	_, _ = random.Read(text[:1<<20]) // it never fails; what is random cannot be compressed
+	packed := pack(t, "snappy", string(text))
+	const capacity = 2 << 20 // for a block of more than 1<<20 bytes
+
+	var taken, most int64
+	read, err := wire.ReadBody(strings.NewReader(packed), -1, "snappy", func(n int64) error {
+		taken += n
+		most = max(most, taken)
+		return nil
+	})
+	if err != nil || string(read) != string(text) {
+		t.Fatalf("%d bytes, %v", len(read), err)
+	}
+	if size := int64(len(text)); most != size+capacity || taken != size {
+		t.Errorf("at most %d bytes were taken and %d at the end, of a text of %d", most, taken, size)
+	}
+
+	full := errors.New("no room")
+	for _, room := range []int64{0, 4 << 10, 64 << 10, 256 << 10} {
+		left, body := room, strings.NewReader(packed)
+		_, err := wire.ReadBody(body, -1, "snappy", func(n int64) error {
+			if left -= n; left < 0 {
+				return full
+			}
+			return nil
+		})
+		const ahead = 4 << 10 // what is read to find out what the body is
+		if got := body.Size() - int64(body.Len()); !errors.Is(err, full) || got > room+ahead {
+			t.Errorf("in %d bytes %d were read, and then: %v", room, got, err)
+		}
+	}
+}

@@ -50,8 +50,8 @@ func EncodeOnce(c record.Change) ([]byte, error) { return encode(c, sentOnce) }
 
 func sentOnce(f *field.Field) bool { return f.Sent() || f.Type == field.Hashes }
 
-// DecodeOnce reads a line: a change, some of whose texts may be parts only, or a content, if the change is nil. The error is a
-// [*record.InvalidError]. A content has its hash; whether what it names is there is for the reader to check.
+// DecodeOnce reads a line: a change, some of whose texts may be parts only, or a content, if the change is nil. The
+// error is a [*record.InvalidError]. A content has its hash; whether what it names is there is for the reader to check.
 func DecodeOnce(raw []byte) (record.Change, Content, error) {
 	members, err := split(raw)
 	if err != nil {

@@ -149,21 +149,32 @@ func unsnappy(r *plainReader) (io.ReadCloser, error) {
 	if r.whole, err = snappy.Decode(make([]byte, length), block); err != nil {
 		return nil, err
 	}
-	return io.NopCloser(bytes.NewReader(r.whole)), r.reserve(-int64(len(block)))
+	return io.NopCloser(bytes.NewReader(r.whole)), r.reserve(-int64(cap(block)))
 }
 
-// readBlock reads all of a compressed body, and reserves what that takes.
+// readBlock reads all of a compressed body. It reserves the capacity of the block before it grows to that, and of a
+// smaller one that it leaves behind returns it after that.
 func (r *plainReader) readBlock(packed io.Reader, most int) ([]byte, error) {
-	const piece = 64 << 10
-	var block bytes.Buffer
-	for block.Len() <= most {
-		n, err := io.CopyN(&block, packed, piece)
-		if refused := r.reserve(n); refused != nil {
-			return nil, refused
+	const first = 4 << 10
+	var block []byte
+	for len(block) <= most {
+		if len(block) == cap(block) {
+			larger := min(max(2*cap(block), first), most+1)
+			if err := r.reserve(int64(larger)); err != nil {
+				return nil, err
+			}
+			left := cap(block)
+			block = append(make([]byte, 0, larger), block...)
+			if err := r.reserve(-int64(left)); err != nil {
+				return nil, err
+			}
 		}
+
+		n, err := packed.Read(block[len(block):cap(block)])
+		block = block[:len(block)+n]
 		switch {
 		case errors.Is(err, io.EOF):
-			return block.Bytes(), nil
+			return block, nil
 		case err != nil:
 			return nil, err
 		}

@@ -104,7 +104,7 @@ func decode(kind string, members []member, taken func(*field.Field) bool) (recor
 		i, ok := field.ByName(c.Kind(), m.name)
 		switch {
 		case ok && taken(&fields[i]):
-			if m.name == fields[i].Alias && has(members, fields[i].Name) {
+			if m.name == fields[i].Alias && !isNull(m.value) && has(members, fields[i].Name) {
 				return nil, invalid(record.CodeInvalidValue, m.name, "is another name of "+fields[i].Name+", which is there too")
 			}
 			if values[i] == nil || !isNull(m.value) {

@@ -380,6 +380,8 @@ func TestOtherNames(t *testing.T) {
 	for _, tt := range []struct{ members, field, message string }{
 		{`"startTime":"2026-11-20T12:00:00Z","endTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":null,"thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
+		{`"startTime":null,"thinkStartTime":"2026-11-20T12:00:00Z","thinkEndTime":"2026-11-20T12:00:05Z"}`, "", ""},
+		{`"thinkStartTime":"2026-11-20T12:00:00Z","startTime":null,"endTime":"2026-11-20T12:00:05Z"}`, "", ""},
 		{`"startTime":"2026-11-20T12:00:00Z","thinkStartTime":"2026-11-20T12:00:00Z"}`, "startTime", "startTime is another name of thinkStartTime, which is there too"},
 		{`"start_time":"2026-11-20T12:00:00Z"}`, "start_time", "start_time is no field of thinkAct; did you mean startTime?"},
 		{`"output":"x"}`, "output", "output is no field of thinkAct; did you mean thinkOutput?"},
